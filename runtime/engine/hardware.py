@@ -32,7 +32,7 @@ def open_hardware(kind: str, world: World) -> Hardware:
         raise MachineError(
             f"there is no hardware family {kind!r}",
             kind=ErrorKind.INVALID,
-            remedy="use linux, sim, gpiozero, or module:function for a simulated bench of your own",
+            remedy="use linux, sim, gpiozero, or module:function for your own simulated hardware",
         )
     bench: Callable[[World], Hardware] = _imported(kind)
     return bench(world)
@@ -46,6 +46,6 @@ def _imported(path: str) -> Callable[..., Hardware]:
         raise MachineError(
             f"the hardware {path} could not be loaded: {error}",
             kind=ErrorKind.INVALID,
-            remedy="install the package, or correct the name module:function",
+            remedy="install the package, or correct module:function",
         ) from error
     return made

@@ -183,9 +183,11 @@ class ResourceHost:
             try:
                 await self.resource.come_to_rest()
             except Exception as error:
-                self._log.error("could not be brought to rest before it stops", error=str(error) or repr(error))
+                self._log.error(
+                    "the actuator could not be stopped before its driver ended", error=str(error) or repr(error)
+                )
         if limit.cancelled_caught:
-            self._log.error("was not at rest in time before it stops", seconds=REST_LIMIT)
+            self._log.error("the actuator did not stop in time before its driver ended", seconds=REST_LIMIT)
 
 
 class _Life:

@@ -81,9 +81,7 @@ class Registry:
             try:
                 cls = _imported(path)
                 if cls.MODEL is None:
-                    raise MachineError(
-                        f"{path} names no model", remedy="decorate it with runtime.engine.resource.model"
-                    )
+                    raise MachineError(f"{path} has no model", remedy="decorate it with runtime.engine.resource.model")
                 self.add(cls.API, cls.MODEL, cls)
             except MachineError as error:
                 self._broken.append(str(error))

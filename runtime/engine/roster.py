@@ -41,9 +41,7 @@ class Roster:
             target for full, targets in self.aliases.items() if full.partition("/")[2] == name for target in targets
         ]
         if len(meant) > 1:
-            raise MachineError(
-                f"{name!r} may be {' or '.join(meant)}", kind=ErrorKind.INVALID, remedy="give the full name"
-            )
+            raise MachineError(f"{name!r} is ambiguous", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(meant)}")
         if meant:
             return self.find(meant[0])
         candidates = self.wanted if "/" in name else {wanted.name.short for wanted in self.wanted.values()}

@@ -59,4 +59,4 @@ def check_way(name: str, revolutions: float) -> None:
     """Raise INVALID if a number of revolutions is not finite or 0."""
     finite("the number of revolutions", revolutions)
     if revolutions == 0:
-        raise MachineError(f"{name}: 0 revolutions", kind=ErrorKind.INVALID, remedy="call stop instead")
+        raise MachineError(f"{name} cannot turn by 0 revolutions", kind=ErrorKind.INVALID, remedy="call stop instead")

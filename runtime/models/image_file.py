@@ -52,9 +52,9 @@ class WatchedFile:
             if stamp != self._stamp:
                 if stat.st_size > LARGEST:
                     raise MachineError(
-                        f"{self.path} has {stat.st_size} bytes",
+                        f"{self.path} is too large: {stat.st_size} bytes",
                         kind=ErrorKind.PRECONDITION,
-                        remedy=f"use at most {LARGEST}",
+                        remedy=f"use at most {LARGEST} bytes",
                     )
                 self._data = self.path.read_bytes()
                 self._stamp = stamp

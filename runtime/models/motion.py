@@ -63,7 +63,7 @@ class OneMotion:
 
 def overtaken() -> MachineError:
     """Create the error of a motion that a newer command has ended."""
-    return MachineError("another command took over", kind=ErrorKind.CANCELLED)
+    return MachineError("a newer command has replaced this one", kind=ErrorKind.CANCELLED)
 
 
 async def at_rest(halt: Callable[[], Awaitable[object]]) -> None:
@@ -111,4 +111,4 @@ def finite(what: str, *values: float) -> None:
     """Raise INVALID if a value is NaN or infinite; `what` names the value."""
     for value in values:
         if not math.isfinite(value):
-            raise MachineError(f"{what} is {value}", kind=ErrorKind.INVALID, remedy="give a finite number")
+            raise MachineError(f"{what} is {value}", kind=ErrorKind.INVALID, remedy="use a finite number")

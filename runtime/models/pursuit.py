@@ -131,7 +131,7 @@ class Pursuit:
         finally:
             error = await self._come_to_rest() or error
         if error is not None:
-            self._log.error("stopped by a failure", error=str(error))
+            self._log.error("stopped because of an error", error=str(error))
         if ended is not None and ended is self._goal:
             self._goal = None
             ended.end(error)

@@ -48,7 +48,7 @@ class AllSensors(Sensors):
                 raise MachineError(
                     f"{name} is not a sensor of {self.name}",
                     kind=ErrorKind.NOT_FOUND,
-                    remedy="name it in the attribute 'sensors'",
+                    remedy="add it to the attribute 'sensors'",
                 )
         results: dict[ResourceName, dict[str, Value]] = {}
 

@@ -113,7 +113,7 @@ def unpack(archive: Path, folder: Path, stopped: Callable[[], bool] = lambda: Fa
                 _check(stopped)
                 count, size = count + 1, size + member.size
                 if count > MOST_MEMBERS or size > MOST_BYTES:
-                    raise _unsafe(archive, member.name, "is beyond what is unpacked of one archive")
+                    raise _unsafe(archive, member.name, "exceeds the maximum number or size of an archive's members")
                 target = folder / _inside(archive, member.name)
                 if member.isdir():
                     target.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -149,7 +149,9 @@ def read_meta(archive: Path, folder: Path) -> Program:
         raise _unusable(archive, f"has a {META} without entrypoint", 'name the program: {"entrypoint": "run.sh"}')
     first = meta.get("first_run") or ""
     if not isinstance(first, str):
-        raise _unusable(archive, f"has a {META} whose first_run is no text", "name a program of the archive")
+        raise _unusable(
+            archive, f"has a {META} whose first_run is not a string", "use the path of a program in the archive"
+        )
     entrypoint = _program(archive, folder, meta["entrypoint"], "entrypoint")
     return Program(entrypoint, folder, _program(archive, folder, first, "first_run") if first else None)
 
@@ -157,9 +159,9 @@ def read_meta(archive: Path, folder: Path) -> Program:
 def _program(archive: Path, folder: Path, name: str, key: str) -> Path:
     path = folder / _inside(archive, name)
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise _unusable(archive, f"does not hold its {key} {name!r}", f"correct {key} in {META}")
+        raise _unusable(archive, f"does not contain its {key} {name!r}", f"correct {key} in {META}")
     if not os.access(path, os.X_OK):
-        raise _unusable(archive, f"holds its {key} {name!r} without the right to execute it", f"chmod +x {name}")
+        raise _unusable(archive, f"contains its {key} {name!r}, which is not executable", f"chmod +x {name}")
     return path
 
 
@@ -167,7 +169,7 @@ def _inside(archive: Path, name: str) -> PurePosixPath:
     """Return a member's path; raises MachineError if it leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name:
-        raise _unsafe(archive, name, "leads out of its folder")
+        raise _unsafe(archive, name, "leads out of the archive's folder")
     return path
 
 
@@ -186,14 +188,14 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, stopped:
 def _hard_link(archive: Path, member: tarfile.TarInfo, target: Path, folder: Path) -> None:
     source = folder / _inside(archive, member.linkname)
     if not source.is_file():
-        raise _unsafe(archive, member.name, f"is a link to {member.linkname!r}, which is no file of the archive")
+        raise _unsafe(archive, member.name, f"is a link to {member.linkname!r}, which is not a file in the archive")
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     os.link(source, target)
 
 
 def _symbolic_link(archive: Path, member: tarfile.TarInfo, target: Path, folder: Path) -> None:
     if PurePosixPath(member.linkname).is_absolute() or not target.parent.resolve().is_relative_to(folder.resolve()):
-        raise _unsafe(archive, member.name, f"is a link to {member.linkname!r}, out of its folder")
+        raise _unsafe(archive, member.name, f"is a link to {member.linkname!r}, out of the archive's folder")
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     target.symlink_to(member.linkname)
 
@@ -207,7 +209,7 @@ def _verify(archive: Path, folder: Path, links: list[Path]) -> None:
         except RuntimeError:  # links that form a cycle lead nowhere
             inside = True
         if not inside:
-            raise _unsafe(archive, str(link.relative_to(folder)), "is a link out of its folder")
+            raise _unsafe(archive, str(link.relative_to(folder)), "is a link out of the archive's folder")
 
 
 def _check(stopped: Callable[[], bool]) -> None:
@@ -219,7 +221,7 @@ def _unsafe(archive: Path, member: str, reason: str) -> MachineError:
     return MachineError(
         f"{archive} is not unpacked: {member!r} {reason}",
         kind=ErrorKind.PRECONDITION,
-        remedy="build the archive again, with plain files and links among themselves",
+        remedy="build the archive with only folders, regular files, and links within the archive",
     )
 
 

@@ -79,7 +79,7 @@ def local_program(module: Module, path: str) -> Program:
     if not os.access(program, os.X_OK):
         raise ConfigError(
             f"{path}.executable_path",
-            "this file may not be executed",
+            "this file is not executable",
             value=str(program),
             remedy=f"chmod +x {program}",
         )

@@ -56,9 +56,9 @@ def _of_registry(module: Module, path: str, environment: Mapping[str, str]) -> P
     if module.source is None or not module.source.sha256:
         raise ConfigError(
             f"{path}.module_id",
-            "where this module comes from is not known",
+            "the source of this module is not known",
             value=module.module_id or module.name,
-            remedy="join this machine to a cloud whose registry has it; a program on this computer has the type local",
+            remedy="join a cloud whose registry has the module, or set type to local for a program on this computer",
         )
     place = folder(root_of(environment), ("module", module.name), module.source.sha256)
     return archive.read_meta(place, place)
@@ -80,7 +80,7 @@ async def first_run(module: Module, program: Program, environment: Mapping[str, 
     if program.first_run is None or marker.exists():
         return
     log = structlog.get_logger(of_module(module.name))
-    log.info("first run begins", program=str(program.first_run), limit=module.first_run_limit)
+    log.info("first run started", program=str(program.first_run), limit=module.first_run_limit)
     output = Output(of_module(module.name))
     status: int | None = None
     try:
@@ -106,13 +106,13 @@ async def first_run(module: Module, program: Program, environment: Mapping[str, 
         raise MachineError(
             f"{program.first_run} did not end within {module.first_run_limit:g} s{output.last_words()}",
             kind=ErrorKind.TIMEOUT,
-            remedy="raise first_run_timeout of the module",
+            remedy="increase first_run_timeout of the module",
         )
     if status:
         raise MachineError(
             f"first run: {ProcessFailed([program.first_run.name], status)}{output.last_words()}",
             kind=ErrorKind.PRECONDITION,
-            remedy="it is run again until it succeeds",
+            remedy="it will be repeated until it succeeds",
         )
     marker.touch()
     log.info("first run succeeded")

@@ -40,7 +40,7 @@ class Output:
 
     def last_words(self) -> str:
         """Return the newest lines as the end of a sentence; empty if there are none."""
-        return f"; it said last: {' | '.join(self._tail)}" if self._tail else ""
+        return f"; its last output: {' | '.join(self._tail)}" if self._tail else ""
 
     async def _read(self, pipe: Any, suffix: str) -> None:
         log = structlog.get_logger(f"{self._logger}{suffix}")

@@ -37,10 +37,10 @@ def own_api(triple: str, service: ServiceDescriptor) -> Callable[[type[ResourceT
         raise MachineError(
             f"{api} is neither a component nor a service",
             kind=ErrorKind.INVALID,
-            remedy=f"write {api.namespace}:service:{api.subtype}",
+            remedy=f"use {api.namespace}:service:{api.subtype}",
         )
     if api in APIS and api not in own_bases:
-        raise MachineError(f"{api} is a published API", kind=ErrorKind.EXISTS, remedy="use a namespace of your own")
+        raise MachineError(f"{api} is a published API", kind=ErrorKind.EXISTS, remedy="use your own namespace")
     add_api(api, service)
 
     def name(cls: type[ResourceT]) -> type[ResourceT]:

@@ -95,7 +95,7 @@ def parse_meta(data: bytes) -> tuple[Meta | None, Report]:
         report.problem("", error.reason, remedy=error.remedy)
         return None, report
     if not isinstance(raw, Mapping):
-        report.problem("", "is no object", remedy='write {"module_id": "acme:demo", ...}')
+        report.problem("", "is not an object", remedy='write {"module_id": "acme:demo", ...}')
         return None, report
     for key in ("module_id", "visibility", "entrypoint"):
         if key not in raw:
@@ -111,14 +111,14 @@ _PRESENT: Final = {"module_id": "a:b", "visibility": "private", "entrypoint": "r
 _MISSING: Final = {
     "module_id": 'write "namespace:name"',
     "visibility": "write private, public or public_unlisted",
-    "entrypoint": "name the program that is to be run",
+    "entrypoint": "write the path of the program to run",
 }
 
 
 def _check(meta: Meta, report: Report) -> None:
     if not _ID.match(meta.module_id):
         remedy = "write namespace:name, of letters, digits, '-' and '_'"
-        report.problem("module_id", f"{meta.module_id!r} is not an id", value=meta.module_id, remedy=remedy)
+        report.problem("module_id", f"{meta.module_id!r} is not a valid id", value=meta.module_id, remedy=remedy)
     seen: set[tuple[str, str]] = set()
     for index, model in enumerate(meta.models):
         path = join("models", index)
@@ -140,12 +140,14 @@ def _check(meta: Meta, report: Report) -> None:
     for key in ("entrypoint", "first_run"):
         path = getattr(meta, key)
         if path and not is_inside(path):
-            report.problem(key, f"{path!r} leads out of the module", value=path, remedy="name a file of the module")
+            report.problem(
+                key, f"{path!r} leads out of the module", value=path, remedy="use the path of a file in the module"
+            )
     for index, arch in enumerate(meta.build.arch):
         if arch not in ARCHITECTURES:
             where = join("build", "arch", index)
             remedy = did_you_mean(arch, ARCHITECTURES) or f"use {', '.join(ARCHITECTURES)}"
-            report.problem(where, f"{arch!r} is not a kind of computer", value=arch, remedy=remedy)
+            report.problem(where, f"{arch!r} is not a known architecture", value=arch, remedy=remedy)
 
 
 def is_inside(path: str) -> bool:
@@ -163,7 +165,7 @@ def check_folder(folder: Path, meta: Meta) -> list[ConfigError]:
         if name and not program.is_file():
             found.append(ConfigError(key, f"there is no file {name}", value=name, remedy=f"correct it in {FILE}"))
         elif name and not os.access(program, os.X_OK):
-            found.append(ConfigError(key, f"{name} may not be executed", value=name, remedy=f"chmod +x {program}"))
+            found.append(ConfigError(key, f"{name} is not executable", value=name, remedy=f"chmod +x {program}"))
     return found
 
 

@@ -26,18 +26,20 @@ class Offers:
         for cls in drivers:
             self._add(cls)
         if not self._classes:
-            raise MachineError("the module offers nothing", kind=ErrorKind.INVALID, remedy="name its drivers")
+            raise MachineError(
+                "the module has no drivers", kind=ErrorKind.INVALID, remedy="pass the classes of its drivers"
+            )
 
     def _add(self, cls: type[Resource]) -> None:
         given: Any = cls
         if not (isinstance(given, type) and issubclass(given, Resource)):
             raise _refused(
-                f"{cls!r} is no driver",
-                "give classes derived from runtime.engine.components or runtime.engine.services",
+                f"{cls!r} is not a driver",
+                "pass classes derived from runtime.engine.components or runtime.engine.services",
             )
         if cls.MODEL is None:
             raise _refused(
-                f"{cls.__name__} names no model", 'decorate it with runtime.engine.resource.model("acme:demo:name")'
+                f"{cls.__name__} has no model", 'decorate it with runtime.engine.resource.model("acme:demo:name")'
             )
         api: API | None = getattr(cls, "API", None)
         if api is None or not (api in BASES or api in own_bases):

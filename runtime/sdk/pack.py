@@ -33,7 +33,7 @@ def read_folder(folder: Path) -> tuple[Meta, tuple[ConfigError, ...]]:
         raise MachineError(
             f"{folder / FILE} cannot be read: {error.strerror}",
             kind=ErrorKind.NOT_FOUND,
-            remedy="name the folder of a module; `machine module new NAME` makes one",
+            remedy="use the folder of a module; `machine module new NAME` creates one",
         ) from error
     meta, report = parse_meta(data)
     problems = report.problems or ([] if meta is None else check_folder(folder, meta))
@@ -72,8 +72,8 @@ def pack(folder: Path, archive: Path, exclude: Iterable[str] = ()) -> tuple[Meta
         if (name := getattr(meta, key)) and Path(name) not in names:
             raise ConfigError(
                 f"{FILE}: {key}",
-                f"{name} is left out of the archive",
-                remedy=f"give it a name unlike {', '.join(NEVER)}",
+                f"{name} is excluded from the archive",
+                remedy=f"use a name that matches none of {', '.join(NEVER)}",
             )
     part = archive.with_name(archive.name + ".part")
     try:
@@ -98,7 +98,9 @@ def _add(tar: tarfile.TarFile, folder: Path, name: Path) -> None:
     if path.is_symlink():
         if not path.resolve().is_relative_to(folder.resolve()) or os.path.isabs(os.readlink(path)):
             raise MachineError(
-                f"{name} is a link that leads out of the module", kind=ErrorKind.INVALID, remedy="copy what it means"
+                f"{name} is a link that leads out of the module",
+                kind=ErrorKind.INVALID,
+                remedy="replace the link with a copy of its target",
             )
         member.type, member.linkname = tarfile.SYMTYPE, os.readlink(path)
         tar.addfile(member)

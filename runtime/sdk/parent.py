@@ -81,7 +81,7 @@ class Parent:
         try:
             await within(ASK_LIMIT, self._introduced.wait)
         except trio.TooSlowError:
-            self._gone(f"no machine has asked for this module within {ASK_LIMIT:g} s")
+            self._gone(f"no machine has connected to this module within {ASK_LIMIT:g} s")
             await trio.sleep_forever()
         async with self._dial(self._address) as (channel, gone):
             client = self._client = ApiClient(channel, metadata={NAME_KEY: self._module})

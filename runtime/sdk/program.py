@@ -76,7 +76,7 @@ async def _run(offers: Offers, start: Start, sink: MachineSink, logs: Logs) -> i
     configured(())
     log = structlog.get_logger(of_module(start.name))
     if start.ignored:
-        log.warning("these arguments are not understood", arguments=list(start.ignored))
+        log.warning("unknown arguments are ignored", arguments=list(start.ignored))
     world = World()
     hardware = open_hardware(start.hardware, world)
     module = Module(
@@ -98,7 +98,7 @@ async def _stop_on_signals(module: Module, *, task_status: trio.TaskStatus[None]
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
         async for number in signals:
-            module.stop(f"got {signal.Signals(number).name}")
+            module.stop(f"received {signal.Signals(number).name}")
 
 
 def levels(level: str, entries: Sequence[ResourceEntry]) -> MachineDocument:

@@ -83,7 +83,7 @@ class Resources:
         """
         cls, attributes, warnings = read_attributes(entry, self.offers)
         for warning in warnings:
-            self._log.warning("in the configuration", resource=str(entry.name), problem=str(warning))
+            self._log.warning("problem in the configuration", resource=str(entry.name), problem=str(warning))
         names = set(dependencies) - {entry.name}
         own = frozenset(str(name) for name in names if str(name) in self._held)
         wanted = Wanted(
@@ -113,7 +113,7 @@ class Resources:
             raise MachineError(
                 f"this module has no resource {name!r}",
                 kind=ErrorKind.NOT_FOUND,
-                remedy=did_you_mean(name, self._held) or "it has none",
+                remedy=did_you_mean(name, self._held) or "it has no resources",
             )
         self._replace(full, None)
         async for snapshot in self._graph.changes():
@@ -153,7 +153,7 @@ class Resources:
     def _replace(self, full: str, held: Held | None) -> None:
         before = self._held.pop(full, None)
         if before is not None:
-            before.end(MachineError(f"{full} is not wanted any more", kind=ErrorKind.CANCELLED))
+            before.end(MachineError(f"{full} was removed or replaced", kind=ErrorKind.CANCELLED))
         if held is not None:
             self._held[full] = held
         self._changed()
@@ -189,7 +189,7 @@ class Resources:
             await host.run(deps, task_status=task_status)
         except Exception as error:
             if held.tried.is_set():
-                log.error("failed; it is tried again", reason=str(error) or repr(error))
+                log.error("failed; it will be restarted", reason=str(error) or repr(error))
             held.end(_explained(error, log))
             raise
 
@@ -206,5 +206,5 @@ def _explained(error: Exception, log: structlog.stdlib.BoundLogger) -> Exception
     """Return the error for the machine: a MachineError unchanged, others by class name, with their traceback logged."""
     if isinstance(error, MachineError | ConfigError):
         return error
-    log.error("could not be built", exc_info=error)
+    log.error("could not be created", exc_info=error)
     return MachineError(f"{type(error).__name__}: {error}", kind=ErrorKind.INTERNAL)

@@ -53,7 +53,7 @@ class ModuleService:
         except MachineError:
             raise
         except Exception as error:  # from the driver's code
-            raise ConfigError("attributes", f"{entry.model} cannot read them: {error!r}") from error
+            raise ConfigError("attributes", f"{entry.model} cannot read its attributes: {error!r}") from error
         return ValidateConfigResponse(required, [name for name in optional if name not in required])
 
     async def add_resource(self, config: Mapping[str, Any], dependencies: Sequence[str]) -> None:

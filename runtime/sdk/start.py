@@ -53,9 +53,9 @@ def parse_start(arguments: Sequence[str], environment: Mapping[str, str]) -> Sta
             addresses.append(argument)
     if not addresses:
         raise MachineError(
-            "this program is a module, and no address to listen on was given",
+            "this program is a module and needs an address to listen on",
             kind=ErrorKind.INVALID,
-            remedy="name it in `modules` of a machine's configuration, or try it with `machine module run`",
+            remedy="add it to `modules` of a machine's configuration, or try it with `machine module run`",
         )
     name = environment.get(NAME_VARIABLE) or "module"
     hardware = environment.get(HARDWARE_VARIABLE) or "linux"
@@ -77,7 +77,7 @@ def data_folder() -> Path:
     if not named:
         raise ConfigError(
             DATA_VARIABLE,
-            "no folder for the data of this module is named",
+            "no folder for the data of this module is set",
             remedy=f"set {DATA_VARIABLE} to a folder; machine-server does so for the modules it starts",
         )
     return Path(named)

@@ -156,7 +156,7 @@ async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant
             await board.set("LAMPE", True)
         print(await board.status())
     assert [await bank.value(line) for line in (4, 6, 7)] == [False, False, False]
-    assert "PWM by software" in server.log
+    assert "using software PWM" in server.log
     history = await bank.history(9)
     assert all(event["high"] for event in history if event["what"] in ("set", "requested")), "never low"
 

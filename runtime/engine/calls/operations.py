@@ -121,7 +121,7 @@ class Operations:
             raise MachineError(
                 f"{OPERATION_KEY} {opid[:64]!r} is not an operation id",
                 kind=ErrorKind.INVALID,
-                remedy="send a UUID, or none",
+                remedy="send a UUID, or omit it",
             ) from None
         operation = self._running.get(opid) or Operation(opid, method, resource, session, arguments)
         return Entry(self, operation, seconds)

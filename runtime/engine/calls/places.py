@@ -65,4 +65,4 @@ class Places:
         own = self.holders.get(client)
         if own is None or self.taken >= self.limit:
             return text
-        return f"{text}; this client holds its share, the rest is kept for others"
+        return f"{text}; this client holds its share, and the rest is reserved for other clients"

@@ -97,7 +97,7 @@ class Sessions:
             session.touch()
             return session
         if self._nursery is None:
-            raise MachineError("sessions are not served now", kind=ErrorKind.UNAVAILABLE, remedy="try again")
+            raise MachineError("sessions are not available now", kind=ErrorKind.UNAVAILABLE, remedy="try again")
         if len(self._sessions) >= MAX_SESSIONS:
             raise MachineError(
                 f"{MAX_SESSIONS} sessions are open",

@@ -34,7 +34,7 @@ async def stop_all(
     failures = await stop_resources(roster, tuple(roster.hosts), extra)
     if failures:
         listed = "; ".join(f"{name}: {error}" for name, error in sorted(failures.items()))
-        raise MachineError(f"{len(failures)} not stopped: {listed}", kind=ErrorKind.INTERNAL)
+        raise MachineError(f"{len(failures)} actuators could not be stopped: {listed}", kind=ErrorKind.INTERNAL)
 
 
 async def stop_resources(
@@ -65,5 +65,5 @@ async def stop_resources(
             for host in actuators:
                 nursery.start_soon(stop, host, name=f"stop {host.name}")
     for name in waiting:
-        failures[name] = MachineError(f"not at rest within {STOP_LIMIT:g} s", kind=ErrorKind.TIMEOUT)
+        failures[name] = MachineError(f"did not stop within {STOP_LIMIT:g} s", kind=ErrorKind.TIMEOUT)
     return failures

@@ -29,9 +29,9 @@ def model_of(told: Kinematics) -> KinematicModel:
         return told.model
     if told.format is not KinematicsFormat.SVA:
         raise MachineError(
-            f"kinematics in the format {told.format.name} are not read here",
+            f"kinematics in the format {told.format.name} are not supported",
             kind=ErrorKind.UNSUPPORTED,
-            remedy="tell them as SVA, or as a model",
+            remedy="provide them as SVA, or as a model",
         )
     from runtime.engine.geometry.sva import kinematics, load
 
@@ -60,7 +60,7 @@ def output(model: KinematicModel, positions: Sequence[float]) -> Pose:
             return pose
     if not parts:
         return pose
-    raise MachineError(f"the parents in the kinematics of {model.name!r} form a circle", kind=ErrorKind.PRECONDITION)
+    raise MachineError(f"the parents in the kinematics of {model.name!r} form a cycle", kind=ErrorKind.PRECONDITION)
 
 
 def _end(model: KinematicModel, parts: dict[str, KinematicLink | KinematicJoint]) -> str:
@@ -70,9 +70,9 @@ def _end(model: KinematicModel, parts: dict[str, KinematicLink | KinematicJoint]
     ends = [name for name in parts if name not in parents]
     if len(ends) != 1 and parts:
         raise MachineError(
-            f"the kinematics of {model.name!r} have the ends {', '.join(ends) or '(none)'}",
+            f"the kinematics of {model.name!r} have {len(ends)} ends instead of one: {', '.join(ends) or '(none)'}",
             kind=ErrorKind.PRECONDITION,
-            remedy="name one as its output frame",
+            remedy="list the output frame in output_frames",
         )
     return ends[0] if ends else ""
 

@@ -137,7 +137,7 @@ class Frames:
         seen: set[str] = set()
         while name != WORLD:
             if name in seen:
-                raise MachineError(f"the parents of frame {name!r} form a circle", kind=ErrorKind.PRECONDITION)
+                raise MachineError(f"the parents of frame {name!r} form a cycle", kind=ErrorKind.PRECONDITION)
             seen.add(name)
             part, mounted = self._parts.get(name), False
             if part is None and name.endswith(ORIGIN_SUFFIX):
@@ -152,13 +152,13 @@ class Frames:
         owner = next((one for one in self._remotes if name.startswith(f"{one}:") or name == f"{one}_{WORLD}"), None)
         if owner is not None:
             return MachineError(
-                f"frame {name!r} is one of the remote {owner!r}, whose frames are not part of this machine's",
+                f"frame {name!r} belongs to the remote {owner!r}, whose frames this machine does not have",
                 kind=ErrorKind.UNSUPPORTED,
-                remedy=f"ask {owner} itself",
+                remedy=f"request the transform from {owner} itself",
             )
         remedy = f"known frames: {', '.join([WORLD, *sorted(self._parts)])}"
         if name in self._unplaced:
-            remedy = f"give {name} a frame in the configuration; {remedy}"
+            remedy = f"configure a frame for {name}; {remedy}"
         return MachineError(f"there is no frame {name!r}", kind=ErrorKind.NOT_FOUND, remedy=remedy)
 
 

@@ -18,8 +18,8 @@ STATES: Final = ("unconfigured", "configuring", "ready", "unhealthy", "removing"
 Kind: TypeAlias = Literal["counter", "gauge"]
 
 _CALLS: Final[tuple[tuple[Kind, str, str, Callable[[Counts], float]], ...]] = (
-    ("counter", "calls", "Calls begun", lambda counts: counts.calls),
-    ("counter", "call_errors", "Calls that ended with another status than OK", lambda counts: counts.errors),
+    ("counter", "calls", "Calls started", lambda counts: counts.calls),
+    ("counter", "call_errors", "Calls that ended with a status other than OK", lambda counts: counts.errors),
     ("counter", "call_seconds", "Time in calls that have ended", lambda counts: counts.seconds),
     ("counter", "call_received_bytes", "Bytes of request messages", lambda counts: counts.received),
     ("counter", "call_sent_bytes", "Bytes of response messages", lambda counts: counts.sent),
@@ -49,9 +49,12 @@ def families(status: MachineStatus, traffic: Traffic, pids: Mapping[str, int]) -
     return [
         Family("gauge", "machine_info", "Version of machine-server", [((status.version,), 1)], ("version",)),
         _single("gauge", "machine_running", "1 once the configuration is applied", status.state.value == "running"),
-        _single("gauge", "machine_config_problems", "Mistakes in the configuration", len(status.config.problems)),
+        _single("gauge", "machine_config_problems", "Errors in the configuration", len(status.config.problems)),
         _single(
-            "gauge", "machine_config_rejected", "1 if the newest configuration is refused", status.config.rejected != ""
+            "gauge",
+            "machine_config_rejected",
+            "1 if the newest configuration is rejected",
+            status.config.rejected != "",
         ),
         Family(
             "gauge",
@@ -63,7 +66,7 @@ def families(status: MachineStatus, traffic: Traffic, pids: Mapping[str, int]) -
         Family(
             "counter",
             "machine_resource_restarts",
-            "How often a resource was started again",
+            "Number of restarts of a resource",
             [((one.name,), one.restarts) for one in status.resources],
             ("resource",),
         ),
@@ -73,7 +76,7 @@ def families(status: MachineStatus, traffic: Traffic, pids: Mapping[str, int]) -
         Family(
             "counter",
             "machine_rpc_refusals",
-            "What clients were refused, by reason",
+            "Refused connections and calls, by reason",
             [((reason,), count) for reason, count in sorted(statistics.refusals.items())],
             ("reason",),
         ),

@@ -53,7 +53,7 @@ def decide(answer: Answer, sensor: str = "", key: str = "") -> Decision:
         case NoWindow(reason):
             return Decision(True, reason)
         case NoAnswer(reason):
-            return Decision(False, f"{sensor} gave no readings: {reason}")
+            return Decision(False, f"{sensor} returned no readings: {reason}")
     if key not in answer:
         return Decision(False, f"the readings of {sensor} have no {key!r}")
     value = answer[key]

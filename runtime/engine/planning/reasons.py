@@ -34,7 +34,7 @@ def reason_of(
         if awaited is not None and awaited.state is State.UNHEALTHY:
             return f"waiting for {name}: {reason_of(awaited, wanted)}"
     if node.state is State.CONFIGURING and node.failure and not node.reason:
-        return f"trying again; the last time: {plain(node.failure)}"
+        return f"retrying; last error: {plain(node.failure)}"
     return plain(node.reason)
 
 

@@ -149,7 +149,7 @@ def _want(
     if cls.NEEDS_TRUST and not trusted:
         raise ConfigError(
             entry.path,
-            f"{entry.model} runs programs of the configuration, which -untrusted-env refuses",
+            f"{entry.model} runs programs that the configuration names, which -untrusted-env refuses",
             value=str(entry.model),
             remedy="start machine-server without -untrusted-env, or remove the resource",
         )

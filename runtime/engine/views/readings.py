@@ -78,5 +78,5 @@ class Watched:
         except Exception as error:  # from the driver; shown on the page
             return Reading(at, error=f"{type(error).__name__}: {error}")
         if not isinstance(values, Mapping):
-            return Reading(at, error=f"the readings are {type(values).__name__}, not values by name")
+            return Reading(at, error=f"the sensor returned {type(values).__name__} instead of values by name")
         return Reading(at, tuple(words.readings(values)))

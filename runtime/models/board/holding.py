@@ -75,5 +75,5 @@ async def hold(
 def stopping() -> MachineError:
     """Create the error for a call that arrives while the board is stopping."""
     return MachineError(
-        "the board is stopping, or its chip is gone", kind=ErrorKind.UNAVAILABLE, remedy="try again later"
+        "the board is stopping, or its GPIO chip has disappeared", kind=ErrorKind.UNAVAILABLE, remedy="try again later"
     )

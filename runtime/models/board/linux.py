@@ -61,7 +61,7 @@ class LinuxBoard(Board):
                         raise MachineError(
                             f"interrupts {pin.interrupt[0]!r} and {entry.name!r} are both on pin {pin.title}",
                             kind=ErrorKind.INVALID,
-                            remedy="give each a pin of its own",
+                            remedy="use a separate pin for each",
                         )
                     pin.interrupt = entry.name, InputSettings(entry.bias, entry.active_low, entry.debounce_ms / 1000)
                     await pin.listen(_nothing)
@@ -84,7 +84,10 @@ class LinuxBoard(Board):
             try:
                 events = await stack.enter_async_context(self.hardware.hotplug())
             except HalError as error:
-                self.log.info("a chip that vanishes will be noticed when its lines are used", reason=str(error))
+                self.log.info(
+                    "no hot-plug events; a GPIO chip that disappears is noticed when its lines are used",
+                    reason=str(error),
+                )
                 await trio.sleep_forever()
             async for event in events:
                 if event.action == "lost" or event.subsystem in _OURS:
@@ -132,7 +135,7 @@ class LinuxBoard(Board):
         """Start PWM, by hardware where the board supports it on that pin, else by software, which is logged."""
         if not (math.isfinite(duty_cycle_pct) and 0 <= duty_cycle_pct <= 1):
             raise MachineError(
-                f"a duty cycle of {duty_cycle_pct:g} is impossible",
+                f"{duty_cycle_pct:g} is not a valid duty cycle",
                 kind=ErrorKind.INVALID,
                 remedy="use 0 (always low) to 1 (always high)",
             )
@@ -147,7 +150,7 @@ class LinuxBoard(Board):
         """Set the PWM frequency now, or for when PWM starts; 0 means `default_pwm_frequency_hz`."""
         if frequency_hz < 0:
             raise MachineError(
-                f"a frequency of {frequency_hz} Hz is impossible", kind=ErrorKind.INVALID, remedy="use more than 0 Hz"
+                f"{frequency_hz} Hz is not a valid frequency", kind=ErrorKind.INVALID, remedy="use more than 0 Hz"
             )
         await self._pin(pin).set_frequency(float(frequency_hz or self.attributes.default_pwm_frequency_hz))
 
@@ -176,7 +179,9 @@ class LinuxBoard(Board):
                 pin.ignore(listener)
             if queue.dropped:
                 self.log.warning(
-                    "ticks were dropped: their reader was slow", pins=list(pin_names), dropped=queue.dropped
+                    "ticks were dropped because the client read them too slowly",
+                    pins=list(pin_names),
+                    dropped=queue.dropped,
                 )
 
     # ---- analogs
@@ -190,7 +195,8 @@ class LinuxBoard(Board):
     async def write_analog(self, pin: str, value: int, *, extra: Extra = None) -> None:
         """Raise Unsupported: no supported computer has analog outputs."""
         raise Unsupported(
-            f"{self.definition.title} has no analog outputs", remedy="use set_pwm, or a converter of its own"
+            f"{self.definition.title} has no analog outputs",
+            remedy="use set_pwm, or a separate digital-to-analog converter",
         )
 
     # ---- the rest

@@ -136,7 +136,7 @@ class Pin:
                     raise MachineError(
                         f"pin {self.title} is an output",
                         kind=ErrorKind.PRECONDITION,
-                        remedy="listen to another pin; this one is an output until the board restarts",
+                        remedy="use another pin; this one stays an output until the board restarts",
                     )
                 if self._use == "closed":
                     await self._open("input")
@@ -166,7 +166,7 @@ class Pin:
             raise MachineError(
                 f"pin {self.title} is an input, used by {why}",
                 kind=ErrorKind.PRECONDITION,
-                remedy="write to another pin, or end that use of this one",
+                remedy="write to another pin, or end the other use of this one",
             )
 
     def _value(self) -> Any:
@@ -229,6 +229,6 @@ class Pin:
                 except HalError as error:
                     why = str(error)
             if output is None:
-                log.info("PWM by software", pin=self.title, reason=why)
+                log.info("using software PWM", pin=self.title, reason=why)
                 output = await stack.enter_async_context(hardware.pwm(self.line))
             yield output

@@ -55,7 +55,9 @@ class At24(I2cDevice[at24.At24], Generic):
                 _, length = self._range(offset, count)
                 return await self._write(offset, bytes([at24.BLANK]) * length)
         raise MachineError(
-            f"{self.name} does not know the command {dict(command)!r}", kind=ErrorKind.INVALID, remedy=f"use {COMMANDS}"
+            f"{self.name} does not support the command {dict(command)!r}",
+            kind=ErrorKind.INVALID,
+            remedy=f"use {COMMANDS}",
         )
 
     async def _write(self, offset: object, data: bytes) -> Mapping[str, Any]:
@@ -69,14 +71,16 @@ class At24(I2cDevice[at24.At24], Generic):
         size = at24.MODELS[self.attributes.chip].size
         for name, value in (("offset", offset), ("count", count)):
             if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
-                raise MachineError(f"{name} is {value!r}", kind=ErrorKind.INVALID, remedy="give a whole number from 0")
+                raise MachineError(
+                    f"{name} is {value!r}", kind=ErrorKind.INVALID, remedy="use a whole number, 0 or more"
+                )
         assert isinstance(offset, int | float)
         assert isinstance(count, int | float)
         start, length = int(offset), int(count)
         if length > LONGEST or start + length > size:
             raise MachineError(
-                f"{length} bytes at {start} are too many",
+                f"{length} bytes from offset {start} are out of range",
                 kind=ErrorKind.INVALID,
-                remedy=f"stay within {size} bytes, {LONGEST} at a time",
+                remedy=f"the chip has {size} bytes, and a command transfers at most {LONGEST}",
             )
         return start, length

@@ -61,7 +61,11 @@ class I2cDevice(Resource, Generic[ChipT]):
                 failed = str(error)
             else:
                 return
-        self.log.error("what the chip drives may still be on", reason=failed, waited=limit.cancelled_caught)
+        self.log.error(
+            "the outputs of the chip could not be switched off and may still be on",
+            reason=failed,
+            waited=limit.cancelled_caught,
+        )
 
     async def get_status(self) -> Mapping[str, Any]:
         """Return the type of the chip and its location."""

@@ -57,7 +57,7 @@ class Pca9685(I2cDevice[pca9685.Pca9685], Board):
         """Set the duty cycle: 0 (always off) to 1 (always on), rounded to 1/4096."""
         if not 0 <= duty_cycle_pct <= 1:
             raise MachineError(
-                f"a duty cycle of {duty_cycle_pct:g} is impossible",
+                f"{duty_cycle_pct:g} is not a valid duty cycle",
                 kind=ErrorKind.INVALID,
                 remedy="use 0 (always off) to 1 (always on)",
             )
@@ -81,7 +81,7 @@ class Pca9685(I2cDevice[pca9685.Pca9685], Board):
             if pre_scale != chip.pre_scale:
                 for other in range(pca9685.CHANNELS):
                     if other != channel and 0 < await chip.duty(other) < 1:
-                        raise self._shared(channel, wanted, f"pin {other} carries a wave of {chip.frequency:.0f} Hz")
+                        raise self._shared(channel, wanted, f"because pin {other} has PWM of {chip.frequency:.0f} Hz")
                 await chip.set_frequency(wanted)
             self._wanted[channel] = wanted
 
@@ -90,12 +90,14 @@ class Pca9685(I2cDevice[pca9685.Pca9685], Board):
         async with self.chip() as chip:
             wanted = self._wanted.get(channel)
             if wanted is not None and 0 < duty < 1 and pca9685.pre_scale_of(wanted) != chip.pre_scale:
-                raise self._shared(channel, wanted, f"another pin has changed it to {chip.frequency:.0f} Hz since")
+                raise self._shared(
+                    channel, wanted, f"because it was changed to {chip.frequency:.0f} Hz for another pin"
+                )
             await chip.set_duty(channel, duty)
 
     def _shared(self, channel: int, wanted: int, why: str) -> MachineError:
         return MachineError(
-            f"{self.name}: pin {channel} cannot have {wanted} Hz, {why}",
+            f"{self.name}: pin {channel} cannot have {wanted} Hz {why}",
             kind=ErrorKind.PRECONDITION,
             remedy="give all pins of one PCA9685 the same frequency",
         )

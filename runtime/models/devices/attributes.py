@@ -31,7 +31,7 @@ def _warn(path: str, log: structlog.stdlib.BoundLogger) -> None:
     if path and not is_stable(path):
         best = next((port.best for port in serial_ports() if port.path == path), path)
         log.warning(
-            "the port's number changes when devices are plugged in another order",
+            "the path depends on the order in which devices are plugged in",
             path=path,
             remedy=f"use {best}" if best != path else "use a path under /dev/serial/by-id",
         )

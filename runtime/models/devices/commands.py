@@ -44,7 +44,7 @@ def whole(command: Mapping[str, Any], key: str, least: int, most: int, default: 
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or isinstance(value, bool) or not least <= number <= most:
-        _refuse(key, value, f"give a whole number from {least} to {most}")
+        _refuse(key, value, f"use a whole number from {least} to {most}")
     return number
 
 
@@ -52,7 +52,7 @@ def seconds(command: Mapping[str, Any], key: str, default: float) -> float:
     """Return a time limit in seconds. INVALID if it is not above 0."""
     value = command.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-        _refuse(key, value, "give seconds above 0")
+        _refuse(key, value, "use a number of seconds above 0")
     return float(value)
 
 
@@ -61,11 +61,11 @@ def decoded(value: object, encoding: Encoding, key: str) -> bytes:
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
-        _refuse(key, value, "give text")
+        _refuse(key, value, "use text")
     try:
         return base64.b64decode(value, validate=True) if encoding == "base64" else value.encode(encoding)
     except (binascii.Error, UnicodeEncodeError) as error:
-        _refuse(key, value, f"give {encoding} text", error)
+        _refuse(key, value, f"use {encoding} text", error)
 
 
 def encoded(data: bytes, encoding: Encoding) -> str:

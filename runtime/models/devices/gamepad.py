@@ -44,7 +44,7 @@ class Gamepad(InputController):
             while True:
                 lost = await self._until_lost(health)
                 health.bad(str(lost))
-                self.log.warning("the gamepad is away", reason=str(lost))
+                self.log.warning("the gamepad is disconnected", reason=str(lost))
                 await self._until_there(lost)
         async with self.hardware.controls(config.identity(), grab=config.grab) as pad:
             self._connect(pad)
@@ -63,7 +63,7 @@ class Gamepad(InputController):
             if error.fault is not Fault.GONE:
                 raise
             return error
-        raise AssertionError("reports of a gamepad have no end")
+        raise AssertionError("the stream of a gamepad's reports ended without an error")
 
     async def _until_there(self, lost: HalError) -> None:
         """Wait until the gamepad is connected. Raises `lost` if hot-plug events are not available."""

@@ -52,14 +52,16 @@ class Nmea(MovementSensor):
             return value
         if (age := self._receiver.age(name, trio.current_time())) is not None:
             raise self._unavailable(
-                f"the last {what} is {age:.1f} s old, more than max_age_s", "check that the receiver still sends"
+                f"the last {what} is {age:.1f} s old, more than max_age_s", "check that the receiver still sends data"
             )
         if not self._receiver.sentences:
             raise self._unavailable(
                 f"no NMEA sentence has arrived on {self.attributes.port()}",
                 "check the wiring and the baud rate: 9600, 4800 and 38400 are usual",
             )
-        raise self._unavailable(f"the receiver has not said a {what}", "let it send the sentence that has it")
+        raise self._unavailable(
+            f"the receiver has not sent a {what}", "configure it to send the sentence that contains it"
+        )
 
     def _fix(self) -> int:
         """Return the quality of the fix. UNAVAILABLE without a fix."""
@@ -68,7 +70,7 @@ class Nmea(MovementSensor):
             seen = sum(self._receiver.in_view(trio.current_time(), self.attributes.max_age_s).values())
             raise self._unavailable(
                 f"the receiver has no fix; it sees {seen} satellites",
-                "give its antenna a free view of the sky, and some minutes after a cold start",
+                "give its antenna a clear view of the sky, and wait some minutes after a cold start",
             )
         return quality
 

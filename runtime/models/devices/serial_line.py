@@ -51,14 +51,14 @@ class SerialLine(Sensor):
             raise MachineError(
                 f"{self.name}: no complete line has arrived on {config.port()}",
                 kind=ErrorKind.UNAVAILABLE,
-                remedy="check that the device sends, and the baud rate",
+                remedy="check that the device sends data, and check the baud rate",
             )
         age = trio.current_time() - self._arrived
         if config.max_age_s and age > config.max_age_s:
             raise MachineError(
                 f"{self.name}: the last line is {age:.1f} s old",
                 kind=ErrorKind.UNAVAILABLE,
-                remedy="check that the device still sends",
+                remedy="check that the device still sends data",
             )
         return {**self._parser.parse(self._last.decode(errors="replace")), "age_s": round(age, 3)}
 

@@ -85,14 +85,20 @@ class SerialPort(Generic):
         asked = [key for key in _READS if key in command and command[key] is not False]
         if len(asked) > 1:
             raise MachineError(
-                f"{' and '.join(asked)} in one command", kind=ErrorKind.INVALID, remedy="use one of them"
+                f"{' and '.join(asked)} cannot be combined in one command",
+                kind=ErrorKind.INVALID,
+                remedy="use one of them",
             )
         if not asked and "write" not in command and "clear" not in command:
-            raise MachineError(f"nothing to do for {self.name}", kind=ErrorKind.INVALID, remedy=keys.remedy)
+            raise MachineError(
+                f"the command for {self.name} has none of write, read and clear",
+                kind=ErrorKind.INVALID,
+                remedy=keys.remedy,
+            )
         outgoing = decoded(command["write"], encoding, "write") if "write" in command else None
         ending = decoded(command["until"], encoding, "until") if "until" in asked else b"\n"
         if not ending:
-            raise MachineError("until is empty", kind=ErrorKind.INVALID, remedy="give the text that ends an answer")
+            raise MachineError("until is empty", kind=ErrorKind.INVALID, remedy="use the text that ends an answer")
         count = whole(command, "read", 1, self.attributes.buffer_bytes) if "read" in asked else 0
         answer: dict[str, Any] = {}
         async with self._turn:
@@ -107,9 +113,13 @@ class SerialPort(Generic):
                     name, data = await self._read(key, count, ending)
                     answer[name] = encoded(data, encoding)
         if scope.cancelled_caught:
-            what = f"did not answer within {limit:g} s" if "written" in answer or outgoing is None else "takes no data"
+            what = (
+                f"did not answer within {limit:g} s"
+                if "written" in answer or outgoing is None
+                else "does not accept data"
+            )
             raise MachineError(
-                f"{self.name}: the device {what}; {len(self._received.data)} bytes are waiting",
+                f"{self.name}: the device {what}; {len(self._received.data)} received bytes are waiting",
                 kind=ErrorKind.TIMEOUT,
                 remedy="check the device, the baud rate, and what ends its answers",
             )

@@ -49,14 +49,18 @@ class Usb(Generic):
         limit = seconds(command, "timeout_s", PATIENCE)
         asked = [key for key in _COMMANDS if key in command]
         if len(asked) != 1:
-            raise MachineError("a command is one transfer", kind=ErrorKind.INVALID, remedy=f"use one of {_COMMANDS}")
+            raise MachineError(
+                "a command must have exactly one transfer",
+                kind=ErrorKind.INVALID,
+                remedy=f"use one of {', '.join(_COMMANDS)}",
+            )
         (what,) = asked
         if what == "info":
             await trio.lowlevel.checkpoint()
             return self._info()
         details = command[what]
         if not isinstance(details, Mapping):
-            raise MachineError(f"{what} is {details!r}", kind=ErrorKind.INVALID, remedy="give an object")
+            raise MachineError(f"{what} is {details!r}", kind=ErrorKind.INVALID, remedy="use an object")
         try:
             with trio.fail_after(limit):
                 return await self._transfer(what, details, encoding)
@@ -64,7 +68,7 @@ class Usb(Generic):
             raise MachineError(
                 f"{self.name}: the device has not answered {what} within {limit:g} s",
                 kind=ErrorKind.TIMEOUT,
-                remedy="check the endpoint; ask for a longer timeout_s",
+                remedy="check the endpoint, or increase timeout_s",
             ) from None
 
     def _info(self) -> Mapping[str, Any]:

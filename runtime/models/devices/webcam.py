@@ -41,7 +41,7 @@ class Webcam(Camera):
         config = self.attributes
         async with self.hardware.video(config.video_path, config.settings()) as self._video:
             await self._frame(FIRST)
-            self.log.info("the camera delivers", camera=self._video.name, mode=str(self._video.mode))
+            self.log.info("the camera delivers frames", camera=self._video.name, mode=str(self._video.mode))
             task_status.started()
             rate = self._video.mode.rate
             limit = max(STALL, 10 / rate if rate else 0.0)
@@ -65,7 +65,7 @@ class Webcam(Camera):
             raise MachineError(
                 f"{self.name} has no source {', '.join(map(repr, filter_source_names))}",
                 kind=ErrorKind.INVALID,
-                remedy=f"use {SOURCE}, or none for all",
+                remedy=f"use {SOURCE}, or no name for all sources",
             )
         still = await self._video.still()
         return Images([Image(still.jpeg, JPEG, SOURCE)], ResponseMetadata(still.captured_at))

@@ -30,7 +30,9 @@ class HardwareDiscovery(DiscoveryService):
 
         found = await inventory(self.hardware, scan=self._scan(extra or {}))
         for problem in found.problems:
-            self.log.warning("not everything could be looked at", subject=problem.subject, reason=problem.reason)
+            self.log.warning(
+                "part of the hardware could not be examined", subject=problem.subject, reason=problem.reason
+            )
         return [entry.discovery for entry in entries(found, BUILTIN)]
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -29,5 +29,5 @@ def one_each(what: str, values: Iterable[float], count: int) -> list[float]:
     numbers = list(values)
     finite(what, *numbers)
     if len(numbers) != count:
-        raise MachineError(f"{len(numbers)} values of {what} for {count} axes", kind=ErrorKind.INVALID)
+        raise MachineError(f"{what}: {len(numbers)} values for {count} axes", kind=ErrorKind.INVALID)
     return numbers

@@ -91,21 +91,21 @@ class EncodedDrive:
             return True
         if self._stall and control.starved > self._stall:
             raise MachineError(
-                f"{self._name}: {control.starved:.1f} s of full power and not one tick of {self._encoder.name}",
+                f"{self._name}: no tick of {self._encoder.name} in {control.starved:.1f} s at full power",
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="free the shaft, or check the wiring of motor and encoder",
             )
         if control.runaway > RUNAWAY:
             raise MachineError(
-                f"{self._name}: {self._encoder.name} counts against the power",
+                f"{self._name}: {self._encoder.name} counts in the opposite direction of the power",
                 kind=ErrorKind.PRECONDITION,
-                remedy="exchange pins a and b of the encoder, or of the motor",
+                remedy="swap pins a and b of the encoder, or of the motor",
             )
         if control.hunting > HUNTING:
             raise MachineError(
-                f"{self._name} does not come to rest at its place",
+                f"{self._name} does not come to rest at the target position",
                 kind=ErrorKind.UNAVAILABLE,
-                remedy="see what turns the shaft while it should rest, or lower control_parameters.i",
+                remedy="check what turns the shaft, or reduce control_parameters.i",
             )
         await self._bridge.set(power)
         return False

@@ -49,7 +49,7 @@ class TickEncoder(Encoder):
             return EncoderPosition(float(ticks), PositionType.TICKS_COUNT)
         turn = self.attributes.ticks_per_rotation
         if not turn:
-            raise Unsupported(f"{self.name} does not know degrees", remedy="configure ticks_per_rotation")
+            raise Unsupported(f"{self.name} cannot report degrees", remedy="configure ticks_per_rotation")
         return EncoderPosition(ticks * 360.0 / turn, PositionType.ANGLE_DEGREES)
 
     async def reset_position(self, *, extra: Extra = None) -> None:

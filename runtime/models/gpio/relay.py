@@ -64,9 +64,9 @@ class Relay(Switch):
                 return
             if left := self._left():
                 raise MachineError(
-                    f"{self.name} has to stay {WORDS[self._position]} for {left:.1f} s more",
+                    f"{self.name} must stay {WORDS[self._position]} for another {left:.1f} s",
                     kind=ErrorKind.PRECONDITION,
-                    remedy="try again then",
+                    remedy="try again after that time",
                 )
             async with or_else(self._safe):
                 await self._write(position)

@@ -89,7 +89,7 @@ class GpioServo(Servo):
         await trio.lowlevel.checkpoint()
         if self._angle is None:
             raise MachineError(
-                f"{self.name} was not moved yet, so nobody knows where it is",
+                f"{self.name} has not been moved yet, so its position is not known",
                 kind=ErrorKind.PRECONDITION,
                 remedy="move it, or configure starting_position_deg",
             )

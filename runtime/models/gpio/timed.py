@@ -77,7 +77,7 @@ class TimedDrive:
     def _power_for(self, rpm: float) -> float:
         if not self.top_rpm:
             raise MachineError(
-                f"{self._name} does not know its speed",
+                f"{self._name}: the maximum speed is not known",
                 kind=ErrorKind.PRECONDITION,
                 remedy="configure max_rpm, or an encoder",
             )
@@ -113,9 +113,9 @@ class TimedDrive:
         if not self._rpm:
             self._goal = None
             raise MachineError(
-                f"{self._name}: so slow a speed needs less than min_power_pct",
+                f"{self._name}: this speed needs less power than min_power_pct",
                 kind=ErrorKind.INVALID,
-                remedy="ask for a faster one",
+                remedy="use a higher speed",
             )
         return goal, self._since + abs(way / self._rpm) * 60
 

@@ -35,7 +35,7 @@ def read(path: str) -> tuple[str, ...]:
 
 def _unreadable(place: Path, why: str) -> MachineError:
     return MachineError(
-        f"label file {place}: {why}", kind=ErrorKind.PRECONDITION, remedy="name a text file with one label a line"
+        f"label file {place}: {why}", kind=ErrorKind.PRECONDITION, remedy="use a text file with one label per line"
     )
 
 

@@ -47,9 +47,9 @@ class OnnxSession:
         missing = [one for one in providers if one not in ort.get_available_providers()]
         if missing:
             raise MachineError(
-                f"ONNX Runtime has no {' and no '.join(missing)} here",
+                f"the installed ONNX Runtime does not support {' and '.join(missing)}",
                 kind=ErrorKind.PRECONDITION,
-                remedy=f"use {', '.join(ort.get_available_providers())}, or install the build of it that has that",
+                remedy=f"use {', '.join(ort.get_available_providers())}, or install a build that supports it",
             )
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
@@ -61,7 +61,7 @@ class OnnxSession:
             raise MachineError(
                 f"{place} cannot be loaded: {_first_line(error)}",
                 kind=ErrorKind.PRECONDITION,
-                remedy="use a model in the ONNX format that this version of ONNX Runtime knows",
+                remedy="use a model in an ONNX format that this version of ONNX Runtime supports",
             ) from error
         self.count = 0
         self.providers: tuple[str, ...] = tuple(self._session.get_providers())
@@ -75,7 +75,7 @@ class OnnxSession:
         inputs = [_info(one, pictures) for one in self._inputs.values()]
         outputs = [_info(one, {}) for one in self._session.get_outputs()]
         if outputs and label_path:
-            file = File(label_path, "one label a line", LabelType.TENSOR_VALUE)
+            file = File(label_path, "one label per line", LabelType.TENSOR_VALUE)
             first = outputs[0]
             outputs[0] = TensorInfo(first.name, "", first.data_type, first.shape, (file,), {"labels": label_path})
         elif outputs and (names := of_names(custom.get("names", ""))):
@@ -107,7 +107,7 @@ class OnnxSession:
         carried = _CARRIED.get(data_type, data_type)
         if data_type_of(given, name) != carried:
             raise MachineError(
-                f"input {name!r} is {data_type_of(given, name)}", kind=ErrorKind.INVALID, remedy=f"give {carried}"
+                f"input {name!r} is {data_type_of(given, name)}", kind=ErrorKind.INVALID, remedy=f"use {carried}"
             )
         shape = _shape(wanted)
         if len(shape) != len(given.shape) or any(
@@ -116,7 +116,7 @@ class OnnxSession:
             raise MachineError(
                 f"input {name!r} has the shape {list(given.shape)}",
                 kind=ErrorKind.INVALID,
-                remedy=f"give {shape}, where -1 is any size",
+                remedy=f"use {shape}, where -1 is any size",
             )
         flat = self._numpy.frombuffer(values(given, name), dtype=carried).reshape(tuple(given.shape))
         return flat if carried == data_type else flat.astype(data_type)
@@ -142,9 +142,9 @@ def _type_of(one: Any) -> str:
     found = _TYPES.get(one.type)
     if found is None:
         raise MachineError(
-            f"the model's {one.name!r} is a {one.type}, which the API cannot carry",
+            f"the model's {one.name!r} is a {one.type}, which the API does not support",
             kind=ErrorKind.PRECONDITION,
-            remedy="use a model of numbers",
+            remedy="use a model whose inputs and outputs are numbers",
         )
     return found
 
@@ -173,7 +173,7 @@ def _flat(name: str, found: Any) -> FlatTensor:
         return tensor(carried, found.shape, found.tobytes())
     except KeyError:
         raise MachineError(
-            f"the model's {name!r} is {data_type}, which the API cannot carry", kind=ErrorKind.INTERNAL
+            f"the model's {name!r} is {data_type}, which the API does not support", kind=ErrorKind.INTERNAL
         ) from None
 
 

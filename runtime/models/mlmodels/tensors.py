@@ -42,7 +42,9 @@ def data_type_of(given: FlatTensor, name: str) -> str:
     found = [data_type for data_type, (field, _) in TYPES.items() if getattr(given, field) is not None]
     if len(found) != 1:
         held = " and ".join(found) or "no"
-        raise MachineError(f"tensor {name!r} has {held} values", kind=ErrorKind.INVALID, remedy="set one of its fields")
+        raise MachineError(
+            f"tensor {name!r} has {held} values", kind=ErrorKind.INVALID, remedy="set exactly one of its fields"
+        )
     return found[0]
 
 
@@ -65,10 +67,12 @@ def values(given: FlatTensor, name: str) -> array[Any]:
         try:
             found = array(code, held)
         except (OverflowError, TypeError) as error:
-            raise MachineError(f"tensor {name!r} does not hold {data_type}: {error}", kind=ErrorKind.INVALID) from error
+            raise MachineError(
+                f"tensor {name!r} has values that are not {data_type}: {error}", kind=ErrorKind.INVALID
+            ) from error
     if math.prod(given.shape) != len(found) or any(size < 0 for size in given.shape):
         raise MachineError(
-            f"tensor {name!r} has {len(found)} values, which is not its shape {list(given.shape)}",
+            f"tensor {name!r} has {len(found)} values, which does not match its shape {list(given.shape)}",
             kind=ErrorKind.INVALID,
         )
     return found

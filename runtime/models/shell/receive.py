@@ -62,7 +62,7 @@ class _Target:
             raise MachineError(
                 f"{destination} is not a directory",
                 kind=ErrorKind.PRECONDITION,
-                remedy="several files need a directory that exists",
+                remedy="use an existing directory for several files",
             )
         if destination.exists() and directories:
             raise MachineError(f"{destination} is a file, not a directory", kind=ErrorKind.PRECONDITION)
@@ -70,7 +70,7 @@ class _Target:
             destination = destination.resolve()
         if not destination.parent.is_dir():
             raise MachineError(
-                f"{destination.parent} is not a directory", kind=ErrorKind.PRECONDITION, remedy="make it first"
+                f"{destination.parent} is not a directory", kind=ErrorKind.PRECONDITION, remedy="create it first"
             )
         return cls(destination.parent, destination.name, directories, preserve)
 
@@ -138,7 +138,7 @@ class _File:
         if parent is not None:
             try:
                 if path.is_dir() and not path.is_symlink():
-                    raise IsADirectoryError(0, "there is a directory of that name")
+                    raise IsADirectoryError(0, "a directory of that name exists")
                 self._descriptor = os.open(self._part, _NEW_FILE, 0o666, dir_fd=parent)
             except BaseException:
                 os.close(parent)
@@ -178,7 +178,9 @@ def _parts(name: str, *, nested: bool) -> list[str]:
     parts = name.split("/")
     if "\0" in name or any(part in ("", ".", "..") for part in parts):
         raise MachineError(
-            f"{name!r} is not a name below the destination", kind=ErrorKind.INVALID, remedy="send such as folder/file"
+            f"{name!r} is not a name below the destination",
+            kind=ErrorKind.INVALID,
+            remedy="send a relative name, such as folder/file",
         )
     return parts if nested else parts[-1:]
 

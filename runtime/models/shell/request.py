@@ -32,7 +32,7 @@ def read_request(extra: Mapping[str, Any] | None) -> ShellRequest:
         isinstance(value, str) and name and "=" not in name and "\0" not in name + value
         for name, value in environment.items()
     ):
-        raise MachineError("extra.environment is not a mapping of names to texts", kind=ErrorKind.INVALID)
+        raise MachineError("extra.environment is not a mapping of names to strings", kind=ErrorKind.INVALID)
     return ShellRequest(
         command=_text(given, "command"),
         directory=_text(given, "directory"),
@@ -52,12 +52,12 @@ def read_size(message: Mapping[str, Any]) -> tuple[int, int] | None:
 def _count(message: Mapping[str, Any], key: str) -> int:
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= 65535 or value != int(value):
-        raise MachineError(f"extra.{key} is {value!r}, not 1 to 65535", kind=ErrorKind.INVALID)
+        raise MachineError(f"extra.{key} is {value!r}, not a whole number from 1 to 65535", kind=ErrorKind.INVALID)
     return int(value)
 
 
 def _text(message: Mapping[str, Any], key: str) -> str:
     value = message.get(key) or ""
     if not isinstance(value, str) or "\0" in value:
-        raise MachineError(f"extra.{key} is {value!r}, not a text", kind=ErrorKind.INVALID)
+        raise MachineError(f"extra.{key} is {value!r}, not a string", kind=ErrorKind.INVALID)
     return value

@@ -39,7 +39,7 @@ async def files_from(
     MachineError for a path that does not exist, cannot be read, or is a directory without `recursive`.
     """
     if not paths:
-        raise MachineError("no paths are given", kind=ErrorKind.INVALID)
+        raise MachineError("the request has no paths", kind=ErrorKind.INVALID)
     worker = Worker("files for a client")
     async with worker.opened():
         tops = [await worker.run(partial(_top, path, recursive)) for path in paths]
@@ -61,7 +61,9 @@ async def files_from(
                 if await anext(acks, None) is None:
                     return  # the client has closed its stream
         if skipped:
-            log.warning("left out: neither files nor directories", count=len(skipped), first=str(skipped[0]))
+            log.warning(
+                "skipped paths that are neither files nor directories", count=len(skipped), first=str(skipped[0])
+            )
 
 
 def _top(path: Path, recursive: bool) -> _Entry:
@@ -72,11 +74,11 @@ def _top(path: Path, recursive: bool) -> _Entry:
         kind = ErrorKind.NOT_FOUND if isinstance(error, FileNotFoundError) else ErrorKind.PRECONDITION
         raise MachineError(f"{path}: {error.strerror}", kind=kind) from error
     if not path.name:
-        raise MachineError(f"{path} has no name to be sent under", kind=ErrorKind.INVALID, remedy="name what is in it")
+        raise MachineError(f"{path} has no file name to send", kind=ErrorKind.INVALID, remedy="request its contents")
     entry = _Entry(path, path.name, status)
     if entry.is_dir and not recursive:
         raise MachineError(
-            f"{path} is a directory", kind=ErrorKind.PRECONDITION, remedy="allow recursion to have all that is in it"
+            f"{path} is a directory", kind=ErrorKind.PRECONDITION, remedy="allow recursion to copy its contents"
         )
     if not entry.is_dir and not stat.S_ISREG(status.st_mode):
         raise MachineError(f"{path} is neither a file nor a directory", kind=ErrorKind.PRECONDITION)
@@ -122,7 +124,7 @@ def _head(entry: _Entry, *, preserve: bool) -> FileData:
     try:
         entry.name.encode()
     except UnicodeEncodeError:
-        raise MachineError(f"{entry.name!r} is not a name in UTF-8", kind=ErrorKind.PRECONDITION) from None
+        raise MachineError(f"the name {entry.name!r} is not valid UTF-8", kind=ErrorKind.PRECONDITION) from None
     status = entry.status
     return FileData(
         name=entry.name,

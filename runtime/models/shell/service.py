@@ -35,9 +35,9 @@ class BuiltinShell(ShellService):
         environment = {**os.environ, "TERM": request.term, **config.env}
         request = replace(request, directory=directory)
         if request.command:
-            self.log.info("runs a command for a client")  # not the command: it may contain secrets
+            self.log.info("running a command for a client")  # not the command: it may contain secrets
             return terminal.on_pipes([program, "-c", request.command], request, environment, data_in)
-        self.log.info("opens a shell for a client", program=program)
+        self.log.info("opening a shell for a client", program=program)
         return terminal.on_terminal([program, "-i"], request, environment, data_in)
 
     def copy_files_to_machine(
@@ -51,7 +51,7 @@ class BuiltinShell(ShellService):
     ) -> AsyncGenerator[bool, None]:
         """Receive files; each appears under its name only when it is complete."""
         where = self.directory / Path(destination).expanduser()
-        self.log.info("receives files of a client", destination=str(where))
+        self.log.info("receiving files from a client", destination=str(where))
         return receive.files_to(where, source_type, files, preserve=preserve)
 
     def copy_files_from_machine(
@@ -65,5 +65,5 @@ class BuiltinShell(ShellService):
     ) -> AsyncGenerator[CopyMessage, None]:
         """Send files. Follows links to files; skips links to directories below a directory, devices and pipes."""
         found = [self.directory / Path(path).expanduser() for path in paths]
-        self.log.info("sends files to a client", paths=[str(path) for path in found])
+        self.log.info("sending files to a client", paths=[str(path) for path in found])
         return send.files_from(found, acks, recursive=allow_recursion, preserve=preserve, log=self.log)

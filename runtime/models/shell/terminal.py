@@ -87,7 +87,7 @@ async def on_pipes(
         rest = [decoder.decode(b"", final=True) for decoder in decoders]
     yield ShellOutput(data_out=rest[0], data_err=rest[1], eof=True)
     if status:
-        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+        how = f"was terminated by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
         raise MachineError(f"the command {how}", kind=ErrorKind.PRECONDITION)
 
 
@@ -107,11 +107,11 @@ async def _session(
             yield group
     except FileNotFoundError as error:
         raise MachineError(
-            f"{error.filename or argv[0]} does not exist", kind=ErrorKind.PRECONDITION, remedy="correct it"
+            f"{error.filename or argv[0]} does not exist", kind=ErrorKind.PRECONDITION, remedy="correct the path"
         ) from error
     except (PermissionError, NotADirectoryError) as error:
         raise MachineError(
-            f"{error.filename or argv[0]}: {error.strerror}", kind=ErrorKind.PRECONDITION, remedy="correct it"
+            f"{error.filename or argv[0]}: {error.strerror}", kind=ErrorKind.PRECONDITION, remedy="correct the path"
         ) from error
 
 

@@ -60,7 +60,7 @@ class ModelVision(Seeing):
             {name.lower(): limit for name, limit in config.label_confidences.items()},
         )
         self.abilities = Abilities(detects=self._roles.detects, classifies=self._roles.classifies)
-        self.log.info("the model is understood", **await self.get_status())
+        self.log.info("the inputs and outputs of the model are recognized", **await self.get_status())
 
     async def _infer(self, image: bytes, mime_type: str) -> tuple[Mapping[str, FlatTensor], Placement, tuple[int, int]]:
         given, placement, size = await self.work(partial(self._show, image, mime_type))
@@ -93,7 +93,7 @@ class ModelVision(Seeing):
         tensors, _, _ = await self._infer(image, mime_type)
         name = self._roles.tensors["probability"]
         if name not in tensors:
-            raise MachineError(f"the model gave no tensor {name!r}", kind=ErrorKind.INTERNAL)
+            raise MachineError(f"the model returned no tensor {name!r}", kind=ErrorKind.INTERNAL)
         shares = enumerate(probabilities(tensors[name], name))
         labelled = (Classification(label(self._labels, index), float(share)) for index, share in shares)
         return [one for one in labelled if self._sieve.passes(one.class_name, one.confidence)]
@@ -123,9 +123,9 @@ def _input(told: Metadata, config: ModelVisionConfig) -> TensorInfo:
     found = named or list(told.input_info)
     if len(found) != 1:
         raise MachineError(
-            f"the model has the inputs {', '.join(names) or '(none)'}, of which one must be the picture",
+            f"the model has the inputs {', '.join(names) or '(none)'}; it is not clear which of them is the image",
             kind=ErrorKind.PRECONDITION,
-            remedy='say which with remap_input_names: {"its name": "image"}',
+            remedy='map its name to "image" in remap_input_names',
         )
     return found[0]
 

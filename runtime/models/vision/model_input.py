@@ -74,12 +74,12 @@ def shape_of(info: TensorInfo) -> InputShape:
         return InputShape(info.name, data_type)
     batched = len(sizes) == 4
     if batched and sizes.pop(0) > 1:
-        raise _unfit(info, f"it takes {info.shape[0]} pictures at once", "use a model with a batch of one")
+        raise _unfit(info, f"it takes {info.shape[0]} images at once", "use a model with a batch of one")
     if len(sizes) != 3:
         raise _unfit(info, f"its shape is {list(info.shape)}", "use [1, height, width, 3] or [1, 3, height, width]")
     planar = sizes[2] not in _CHANNELS and sizes[0] in _CHANNELS
     if not planar and sizes[2] > 0 and sizes[2] not in _CHANNELS:
-        raise _unfit(info, f"it takes {sizes[2]} channels", "use a model for pictures with 1 or 3 channels")
+        raise _unfit(info, f"it takes {sizes[2]} channels", "use a model for images with 1 or 3 channels")
     channels, height, width = sizes if planar else (sizes[2], sizes[0], sizes[1])
     channels = channels if channels > 0 else 3
     return InputShape(info.name, data_type, max(width, 0), max(height, 0), channels, planar, batched)
@@ -87,7 +87,7 @@ def shape_of(info: TensorInfo) -> InputShape:
 
 def _unfit(info: TensorInfo, why: str, remedy: str) -> MachineError:
     return MachineError(
-        f"no picture fits the model's input {info.name!r}: {why}", kind=ErrorKind.PRECONDITION, remedy=remedy
+        f"the model's input {info.name!r} does not accept images: {why}", kind=ErrorKind.PRECONDITION, remedy=remedy
     )
 
 

@@ -77,7 +77,7 @@ def roles_of(outputs: Sequence[TensorInfo], renamed: Mapping[str, str], labels: 
         return Roles(layout, {"yolo": only.name}) if layout else Roles("", {"probability": only.name})
     names = ", ".join(f"{info.name} {list(info.shape)}" for info in outputs)
     raise MachineError(
-        f"it cannot be told what the model's outputs mean: {names or 'there are none'}",
+        f"the meaning of the model's outputs cannot be determined: {names or '(no outputs)'}",
         kind=ErrorKind.PRECONDITION,
         remedy="map them to location, category and score, or to probability, with remap_output_names",
     )
@@ -131,7 +131,7 @@ _Named = Mapping[str, tuple[FlatTensor, str]]
 def _of(tensors: Mapping[str, FlatTensor], name: str) -> tuple[FlatTensor, str]:
     found = tensors.get(name)
     if found is None:
-        raise MachineError(f"the model gave no tensor {name!r}", kind=ErrorKind.INTERNAL)
+        raise MachineError(f"the model returned no tensor {name!r}", kind=ErrorKind.INTERNAL)
     return found, name
 
 
@@ -141,9 +141,9 @@ def _separate(found: _Named, reading: Reading) -> Iterator[Box]:
     classes = len(scores) // count if count else 0
     if count and (len(places) != 4 * count or classes < 1):
         raise MachineError(
-            f"{len(places)} numbers of places and {len(scores)} scores do not belong together",
+            f"{len(places)} box coordinates and {len(scores)} scores do not match",
             kind=ErrorKind.PRECONDITION,
-            remedy="look at remap_output_names",
+            remedy="check remap_output_names",
         )
     categories = values(*found["category"]) if "category" in found else None
     pixels = any(abs(value) > _PIXELS for value in places)
@@ -171,9 +171,9 @@ def _columns(found: _Named, axis: int, least: int) -> list[array[Any]]:
     shape = list(given.shape)[-2:]
     if len(shape) != 2 or shape[axis] < least:
         raise MachineError(
-            f"the tensor {name!r} of shape {list(given.shape)} holds no boxes",
+            f"the tensor {name!r} of shape {list(given.shape)} does not contain boxes",
             kind=ErrorKind.PRECONDITION,
-            remedy="look at output_layout",
+            remedy="check output_layout",
         )
     rows, across = shape
     if axis == 0:

@@ -24,7 +24,7 @@ _RAW: Final = struct.Struct(">4sII")  # "RGBA", width, height, followed by four 
 def decode(data: bytes, mime_type: str = "") -> Picture:
     """Decode an image to RGB. INVALID if the data is not a color image, or too large."""
     if mime_type == DEPTH or data.startswith(b"DEPTHMAP"):
-        raise MachineError("the image is a depth map", kind=ErrorKind.INVALID, remedy="give a colour image")
+        raise MachineError("the image is a depth map", kind=ErrorKind.INVALID, remedy="use a color image")
     from PIL import Image, UnidentifiedImageError
 
     if data.startswith(b"RGBA"):
@@ -36,9 +36,9 @@ def decode(data: bytes, mime_type: str = "") -> Picture:
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         kind = f" ({mime_type})" if mime_type else ""
         raise MachineError(
-            f"{len(data)} bytes{kind} are no readable image: {_first_line(error)}",
+            f"{len(data)} bytes{kind} are not a readable image: {_first_line(error)}",
             kind=ErrorKind.INVALID,
-            remedy=f"give {JPEG} or {PNG}",
+            remedy=f"use {JPEG} or {PNG}",
         ) from error
 
 
@@ -57,13 +57,13 @@ def _decode_raw(data: bytes) -> Picture:
 def _check_size(width: int, height: int) -> None:
     if width * height > LARGEST:
         raise MachineError(
-            f"the image has {width} x {height} pixels", kind=ErrorKind.INVALID, remedy=f"use at most {LARGEST}"
+            f"the image has {width} x {height} pixels", kind=ErrorKind.INVALID, remedy=f"use at most {LARGEST} pixels"
         )
 
 
 def _first_line(error: Exception) -> str:
     text = str(error)
-    return "the format is not known" if "cannot identify" in text else text.partition("\n")[0] or repr(error)
+    return "unknown format" if "cannot identify" in text else text.partition("\n")[0] or repr(error)
 
 
 def encode(picture: Picture, mime_type: str) -> tuple[bytes, str]:

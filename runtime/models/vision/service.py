@@ -74,14 +74,16 @@ class Seeing(Vision):
         cameras = {full.short: door for full, door in self.others(Camera.API).items()}
         if not wanted:
             raise MachineError(
-                f"{self.name}: no camera is named", kind=ErrorKind.INVALID, remedy="name one, or configure camera_name"
+                f"{self.name}: no camera is selected",
+                kind=ErrorKind.INVALID,
+                remedy="name a camera, or configure camera_name",
             )
         camera = cameras.get(wanted.removeprefix(f"{Camera.API}/"))
         if camera is None:
             raise MachineError(
-                f"{self.name} finds no camera {wanted!r} that is ready",
+                f"{self.name}: no camera {wanted!r} is ready",
                 kind=ErrorKind.NOT_FOUND,
-                remedy=did_you_mean(wanted, cameras) or "look at its state with machine status",
+                remedy=did_you_mean(wanted, cameras) or "check its state with `machine status`",
             )
         return camera
 
@@ -93,15 +95,15 @@ class Seeing(Vision):
         for image in images:
             if image.mime_type != DEPTH:
                 return image
-        raise MachineError(f"{camera.name} gave no colour image", kind=ErrorKind.UNAVAILABLE)
+        raise MachineError(f"{camera.name} returned no color image", kind=ErrorKind.UNAVAILABLE)
 
     def _can_detect(self) -> None:
         if not self.abilities.detects:
-            raise Unsupported(f"{self.name} finds no things in images", remedy="ask for classifications")
+            raise Unsupported(f"{self.name} does not detect objects in images", remedy="request classifications")
 
     def _can_classify(self) -> None:
         if not self.abilities.classifies:
-            raise Unsupported(f"{self.name} does not classify images", remedy="ask for detections")
+            raise Unsupported(f"{self.name} does not classify images", remedy="request detections")
 
     async def get_detections(
         self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", *, extra: Extra = None
@@ -135,11 +137,11 @@ class Seeing(Vision):
         self, camera_name: str = "", mime_type: str = "", *, extra: Extra = None
     ) -> ObjectPointClouds:
         """Raise Unsupported."""
-        raise Unsupported(f"{self.name} looks at images, not at point clouds", remedy="ask for detections")
+        raise Unsupported(f"{self.name} does not process point clouds", remedy="request detections")
 
     async def get_detections_3d(self, camera_name: str = "", *, extra: Extra = None) -> Sequence[Detection3D]:
         """Raise Unsupported."""
-        raise Unsupported(f"{self.name} looks at images, which have no depth", remedy="ask for detections")
+        raise Unsupported(f"{self.name} processes images without depth", remedy="request detections")
 
     async def get_properties(self, *, extra: Extra = None) -> VisionProperties:
         """Return the abilities and the default camera."""

@@ -63,7 +63,7 @@ class TransformCamera(Camera):
         taken = await self._source.get_images(filter_source_names, extra=extra)
         pictures = [image for image in taken.images if image.mime_type != DEPTH]
         if taken.images and not pictures:
-            raise Unsupported(f"{self._source.name} gave only depth maps, which are not transformed")
+            raise Unsupported(f"{self._source.name} returned only depth maps, which cannot be transformed")
         return Images([await self._transform(image) for image in pictures], taken.response_metadata)
 
     async def _transform(self, image: Image) -> Image:
@@ -112,7 +112,7 @@ class TransformCamera(Camera):
 
     async def get_point_cloud(self, mime_type: str = "", *, extra: Extra = None) -> PointCloud:
         """Raise Unsupported: the pipeline processes only pictures."""
-        raise Unsupported(f"{self.name} has no point cloud", remedy=f"ask {self._source.name}")
+        raise Unsupported(f"{self.name} has no point cloud", remedy=f"request it from {self._source.name}")
 
     async def get_properties(self) -> CameraProperties:
         """Return the properties of the source, with the lens transformed like the images, and configured values."""

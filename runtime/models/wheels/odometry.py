@@ -67,7 +67,7 @@ class WheeledOdometry(MovementSensor):
     def _failed(self, error: MachineError) -> None:
         """Store an error, which calls raise until the motors answer again. Travel in the meantime is not lost."""
         if self._failure is None:
-            self.log.warning("a motor does not tell its position", error=str(error))
+            self.log.warning("a motor did not report its position", error=str(error))
         self._failure = error
 
     async def _wheels(self) -> Sides:
@@ -142,7 +142,9 @@ class WheeledOdometry(MovementSensor):
         await trio.lowlevel.checkpoint()
         if dict(command) != {"reset": True}:
             raise MachineError(
-                f"{self.name} does not know {dict(command)}", kind=ErrorKind.INVALID, remedy='use {"reset": true}'
+                f"{self.name} does not support the command {dict(command)}",
+                kind=ErrorKind.INVALID,
+                remedy='use {"reset": true}',
             )
         self._place = Place()
         return {}
@@ -160,7 +162,7 @@ async def _chassis(base: Base) -> Chassis:
     known = await base.get_properties()
     if not known.width_meters or not known.wheel_circumference_meters:
         raise MachineError(
-            f"{base.name} does not know its width and the circumference of its wheels",
+            f"{base.name} does not report its width and its wheel circumference",
             kind=ErrorKind.PRECONDITION,
             remedy="configure them",
         )

@@ -89,11 +89,11 @@ class WheeledBase(Base):
             )
 
     def _check(self, way: float, speed: float) -> None:
-        finite("the way", way)
+        finite("the distance or angle", way)
         finite("the speed", speed)
         if not way or not speed:
             raise MachineError(
-                f"{self.name}: a way of {way:g} at a speed of {speed:g}",
+                f"{self.name} cannot move by {way:g} at a speed of {speed:g}",
                 kind=ErrorKind.INVALID,
                 remedy="call stop instead",
             )

@@ -245,7 +245,7 @@ def _in_short(reason: str) -> str:
 
     The status of the module has the whole reason.
     """
-    first, said, printed = reason.partition("; it said last: ")
+    first, said, printed = reason.partition("; its last output: ")
     last = next((line.strip() for line in reversed(printed.split(" | ")) if line.strip()), "")
     text = first.partition("\n")[0] + (f"{said}{last}" if last else "")
     return text if len(text) <= SHORT else f"{text[:SHORT]}…"

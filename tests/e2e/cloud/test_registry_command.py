@@ -98,7 +98,7 @@ async def test_what_is_no_module_is_refused_before_it_is_sent(terminal: Terminal
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(folder / "meta.json", "meta.json")
     said = await terminal("modules", "upload", str(archive), "--version", "1.0.0", status=1)
-    assert "does not hold its entrypoint 'run.sh'" in said
+    assert "does not contain its entrypoint 'run.sh'" in said
     (folder / "run.sh").chmod(0o644)
     said = await terminal("modules", "upload", str(folder), "--version", "1.0.0", status=1)
     assert "chmod +x" in said

@@ -118,7 +118,7 @@ def test_a_door_that_flips(tmp_path: Path) -> None:
     [
         ({}, "have no 'open'"),
         ({"open": "yes"}, "is str, not true or false"),
-        ("no JSON", "gave no readings: "),
+        ("no JSON", "returned no readings: "),
     ],
 )
 def test_a_door_that_says_nothing_of_use(tmp_path: Path, readings: Any, reason: str) -> None:
@@ -189,7 +189,7 @@ def test_a_door_of_a_remote(tmp_path: Path) -> None:
         server.write(document(2, remotes=remotes, maintenance=window))
         until(lambda: "rdk:component:sensor/pi:door says open is false" in pending(server))
         pi.stop()
-        until(lambda: "gave no readings" in pending(server))
+        until(lambda: "returned no readings" in pending(server))
         assert revision(server) == "1"
         server.write(document(3, remotes=[], maintenance=window))  # without the remote, the sensor does not exist
         until(lambda: bool(pending(server)))

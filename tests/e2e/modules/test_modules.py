@@ -172,7 +172,7 @@ async def test_the_document_changes_while_it_runs(machine: tuple[Server, ApiClie
 @pytest.mark.parametrize(
     ("env", "reason"),
     [
-        ({"FAIL_START": "1"}, "demo ended with status 3; it said last: no licence for this computer"),
+        ({"FAIL_START": "1"}, "demo ended with status 3; its last output: no licence for this computer"),
         ({"SLOW_START": "60"}, "demo (starting)"),
     ],
     ids=["exits", "slow"],

@@ -97,7 +97,7 @@ async def test_an_archive_is_unpacked_once_for_each_content_and_runs_first_what_
 @pytest.mark.parametrize(
     ("first_run", "entry", "words"),
     [
-        ("echo no network >&2; exit 9", {}, "first run: first.sh ended with status 9; it said last: no network"),
+        ("echo no network >&2; exit 9", {}, "first run: first.sh ended with status 9; its last output: no network"),
         ("sleep 60", {"first_run_timeout": "1s"}, "did not end within 1 s"),
     ],
     ids=["fails", "hangs"],

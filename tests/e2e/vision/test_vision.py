@@ -124,7 +124,7 @@ def test_color_detector(seeing: str) -> None:
         assert (properties.detections_supported, properties.classifications_supported) == (True, False)
         await refused(Status.UNIMPLEMENTED, reds.get_classifications_from_camera("scene", 1))
         error = await refused(Status.UNIMPLEMENTED, reds.get_object_point_clouds("scene"))
-        assert "not at point clouds" in str(error.message)
+        assert "does not process point clouds" in str(error.message)
         await refused(Status.NOT_FOUND, reds.get_detections_from_camera("scnee"))
         cut_off = ViamImage(encoded(picture())[:100], CameraMimeType.PNG)
         await refused(Status.INVALID_ARGUMENT, reds.get_detections(cut_off))
@@ -238,7 +238,7 @@ def test_poses_through_what_moves(seeing: str) -> None:
         with pytest.raises(GRPCError) as caught:
             await robot.get_pose("scene")
         assert caught.value.status is Status.NOT_FOUND
-        assert "give scene a frame" in str(caught.value.message)
+        assert "configure a frame for scene" in str(caught.value.message)
 
     play(seeing, script)
 

@@ -33,8 +33,8 @@ def is_missing(error: MachineError) -> bool:
 async def _get_image(client: ApiClient, name: str, arguments: Mapping[str, Any]) -> Images:
     """Return one image without a source name, as JPEG if the driver supports it."""
     if arguments.get("filter_source_names"):
-        text = f"{name} gives one image, which has no source name"
-        raise MachineError(text, kind=ErrorKind.INVALID, remedy="leave out filter_source_names")
+        text = f"{name} returns a single image, which has no source name"
+        raise MachineError(text, kind=ErrorKind.INVALID, remedy="omit filter_source_names")
     found: PointCloud = await client.call_at(
         _GET_IMAGE, Camera, name, "get_point_cloud", mime_type="image/jpeg", extra=arguments.get("extra")
     )

@@ -80,7 +80,7 @@ class FakeBoard(OnBench, Board):
         finite("the duty cycle", duty_cycle_pct)
         if not 0 <= duty_cycle_pct <= 1:
             raise MachineError(
-                f"a duty cycle of {duty_cycle_pct:g} is impossible",
+                f"{duty_cycle_pct:g} is not a valid duty cycle",
                 kind=ErrorKind.INVALID,
                 remedy="use 0 (always low) to 1 (always high)",
             )
@@ -96,7 +96,7 @@ class FakeBoard(OnBench, Board):
     async def set_pwm_frequency(self, pin: str, frequency_hz: int, *, extra: Extra = None) -> None:
         """Set the PWM frequency of a pin now, or for when PWM starts."""
         if frequency_hz < 0:
-            raise MachineError(f"a frequency of {frequency_hz} Hz is impossible", kind=ErrorKind.INVALID)
+            raise MachineError(f"{frequency_hz} Hz is not a valid frequency", kind=ErrorKind.INVALID)
         await self.access()
         self._board.pin(pin).set_frequency(frequency_hz or self.attributes.default_pwm_frequency_hz)
 
@@ -111,7 +111,7 @@ class FakeBoard(OnBench, Board):
         await self.access()
         if not 0 <= value < COUNTS:
             raise MachineError(
-                f"an analog value of {value} is impossible", kind=ErrorKind.INVALID, remedy=f"use 0 to {COUNTS - 1}"
+                f"{value} is not a valid analog value", kind=ErrorKind.INVALID, remedy=f"use 0 to {COUNTS - 1}"
             )
         self._board.pin(pin).set_mean(value / (COUNTS - 1))
 

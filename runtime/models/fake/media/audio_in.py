@@ -39,7 +39,9 @@ class FakeAudioIn(OnBench, AudioIn):
         if codec not in ("", CODEC):
             raise MachineError(f"codec {codec!r} is not supported", kind=ErrorKind.INVALID, remedy=f"use {CODEC}")
         if duration_seconds < 0:
-            raise MachineError(f"a duration of {duration_seconds:g} s", kind=ErrorKind.INVALID, remedy="use 0 or more")
+            raise MachineError(
+                f"a duration of {duration_seconds:g} s is negative", kind=ErrorKind.INVALID, remedy="use 0 or more"
+            )
         begin, epoch = await self.access(), time.time_ns()
         rate: int = self.attributes.sample_rate_hz
         info = AudioInfo(CODEC, rate, 1)

@@ -47,7 +47,7 @@ class FakeCamera(OnBench, Camera):
             raise MachineError(
                 f"{self.name} has no source {', '.join(map(repr, filter_source_names))}",
                 kind=ErrorKind.INVALID,
-                remedy=f"use {SOURCE}, or none for all",
+                remedy=f"use {SOURCE}, or no name for all sources",
             )
         data = self._first
         if data is None or config.animated:

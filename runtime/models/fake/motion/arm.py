@@ -49,13 +49,19 @@ class FakeArm(OnBench, Arm):
                 chain = load(path.read_bytes(), "attributes.model-path")
             except OSError as error:
                 raise ConfigError(
-                    "attributes.model-path", f"{path}: {error.strerror}", remedy="name a readable kinematics file"
+                    "attributes.model-path",
+                    f"{path}: {error.strerror}",
+                    remedy="use the path of a readable kinematics file",
                 ) from error
             if not chain.joints:
                 raise ConfigError("attributes.model-path", f"{path} has no joints")
             return chain
         if config.arm_model and config.arm_model != SIX_AXIS.name:
-            self.log.warning("the simulated arm has its own kinematics", asked=config.arm_model, used=SIX_AXIS.name)
+            self.log.warning(
+                "the simulated arm does not use the kinematics of the configured model",
+                asked=config.arm_model,
+                used=SIX_AXIS.name,
+            )
         return SIX_AXIS
 
     async def _halt(self) -> None:
@@ -115,12 +121,12 @@ class FakeArm(OnBench, Arm):
         if options.max_tcp_speed is not None:
             raise Unsupported(f"{self.name} cannot limit the speed of its tool", remedy="limit the joints' speeds")
         if options.max_acc_degs_per_sec2 is not None or options.max_acc_degs_per_sec2_joints:
-            raise Unsupported(f"{self.name} has no mass, so nothing limits its acceleration", remedy="limit the speeds")
+            raise Unsupported(f"{self.name} does not support limits of acceleration", remedy="limit the joints' speeds")
         common = min(SPEED, options.max_vel_degs_per_sec or SPEED)
         count = len(self._chain.joints)
         speeds = one_each("joint speeds", options.max_vel_degs_per_sec_joints or [common] * count, count)
         if min(speeds) <= 0:
-            raise MachineError(f"{self.name}: a joint speed of {min(speeds):g}", kind=ErrorKind.INVALID)
+            raise MachineError(f"{self.name}: a joint speed of {min(speeds):g} is not above 0", kind=ErrorKind.INVALID)
         await self.access()
         async with self._motion.begin(self._halt):
             for waypoint in waypoints:
@@ -145,7 +151,7 @@ class FakeArm(OnBench, Arm):
         if left <= 0:
             if max(ways, default=0.0) < 1e-6:  # the first point, at time zero, is the current position
                 return
-            raise MachineError(f"{self.name}: a trajectory point came too late", kind=ErrorKind.PRECONDITION)
+            raise MachineError(f"{self.name}: a trajectory point arrived after its time", kind=ErrorKind.PRECONDITION)
         self._axes.send(values, [max(way / left, 1e-9) for way in ways], now)
         await self.world.sleep_until(when)
 
@@ -168,7 +174,7 @@ class FakeArm(OnBench, Arm):
 
     async def set_manual_mode(self, manual_mode: bool, enabled_for: int = 0, *, extra: Extra = None) -> None:
         """Raise Unsupported: a simulated arm cannot be moved by hand."""
-        raise Unsupported(f"{self.name} cannot be led by hand")
+        raise Unsupported(f"{self.name} cannot be guided by hand")
 
     async def get_manual_mode(self, *, extra: Extra = None) -> bool:
         """Return False."""

@@ -57,7 +57,9 @@ class FakeGantry(OnBench, Gantry):
                 )
         if min(speeds) <= 0:
             raise MachineError(
-                f"{self.name}: a speed of {min(speeds):g} mm/s", kind=ErrorKind.INVALID, remedy="use more"
+                f"{self.name}: {min(speeds):g} mm/s is not a valid speed",
+                kind=ErrorKind.INVALID,
+                remedy="use more than 0",
             )
         await self.access()
         async with self._motion.begin(self._halt):

@@ -125,7 +125,9 @@ class FakeMotor(OnBench, Motor):
         finite("the number of revolutions", revolutions)
         power = abs(self._power_for(rpm))
         if revolutions == 0:
-            raise MachineError(f"{self.name}: 0 revolutions", kind=ErrorKind.INVALID, remedy="call stop instead")
+            raise MachineError(
+                f"{self.name} cannot turn by 0 revolutions", kind=ErrorKind.INVALID, remedy="call stop instead"
+            )
         now = await self.access()
         await self._travel(self._device.travel(now) + math.copysign(revolutions, rpm * revolutions), power)
 

@@ -40,7 +40,9 @@ class FakeEncoder(OnBench, Encoder):
             return EncoderPosition(float(ticks), PositionType.TICKS_COUNT)
         turn = self._device.ticks_per_rotation
         if turn is None:
-            raise Unsupported(f"{self.name} does not know how many ticks make a turn", remedy="let a motor name it")
+            raise Unsupported(
+                f"{self.name} has no number of ticks per revolution", remedy="configure it as the encoder of a motor"
+            )
         return EncoderPosition(ticks * 360.0 / turn, PositionType.ANGLE_DEGREES)
 
     async def reset_position(self, *, extra: Extra = None) -> None:

@@ -93,7 +93,7 @@ async def test_images_with_a_number_for_their_format_have_a_media_type() -> None
 
 async def test_a_source_cannot_be_chosen_of_such_a_driver() -> None:
     driver = Driver(GetImage=REPLY)
-    with pytest.raises(MachineError, match="leave out filter_source_names") as raised:
+    with pytest.raises(MachineError, match="omit filter_source_names") as raised:
         await camera(driver).get_images(["depth"])
     assert raised.value.kind is ErrorKind.INVALID
     assert not driver.requests

@@ -59,10 +59,13 @@ def test_all_keys_are_read() -> None:
     ("change", "words"),
     [
         ({"module_id": None}, "module_id"),
-        ({"module_id": "smooth"}, "module_id: 'smooth' is not an id: write namespace:name"),
-        ({"module_id": "acme:smooth:mean"}, "is not an id"),
+        ({"module_id": "smooth"}, "module_id: 'smooth' is not a valid id: write namespace:name"),
+        ({"module_id": "acme:smooth:mean"}, "is not a valid id"),
         ({"visibility": "secret"}, "visibility"),
-        ({"entrypoint": "../run.sh"}, "entrypoint: '../run.sh' leads out of the module: name a file of the module"),
+        (
+            {"entrypoint": "../run.sh"},
+            "entrypoint: '../run.sh' leads out of the module: use the path of a file in the module",
+        ),
         ({"first_run": "/bin/sh"}, "first_run: '/bin/sh' leads out of the module"),
         ({"models": {}}, "models"),
         ({"models": [{"api": "rdk:component:sensor"}]}, "models.0"),
@@ -70,7 +73,7 @@ def test_all_keys_are_read() -> None:
         ({"models": [{"api": "rdk:component:senser", "model": "acme:a:b"}]}, "did you mean 'rdk:component:sensor'"),
         ({"models": [{"api": "rdk:component:sensor", "model": "other:a:b"}]}, "use the module's own namespace"),
         ({"models": [GOOD["models"][0]] * 2}, "models.1: acme:smooth:mean of rdk:component:sensor is listed twice"),
-        ({"build": {"arch": ["linux/arm65"]}}, "build.arch.0: 'linux/arm65' is not a kind of computer: did you mean"),
+        ({"build": {"arch": ["linux/arm65"]}}, "build.arch.0: 'linux/arm65' is not a known architecture: did you mean"),
         ({"build": {"arch": "linux/any"}}, "build.arch"),
     ],
 )
@@ -87,7 +90,9 @@ def test_what_must_be_there(key: str) -> None:
     assert f"'{key}' is missing" in found[0]
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "empty"), ("{", "line 1"), ("[]", "is no object"), ("{,}", "line")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "empty"), ("{", "line 1"), ("[]", "is not an object"), ("{,}", "line")]
+)
 def test_what_is_no_object(text: str, words: str) -> None:
     meta, report = parse_meta(text.encode())
     assert meta is None
@@ -118,7 +123,7 @@ def test_programs_must_be_there_and_executable(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text("#!/bin/sh\n")
     found = [str(one) for one in check_folder(tmp_path, meta)]
     assert found == [
-        f"entrypoint: run.sh may not be executed: chmod +x {tmp_path / 'run.sh'}",
+        f"entrypoint: run.sh is not executable: chmod +x {tmp_path / 'run.sh'}",
         "first_run: there is no file first_run.sh: correct it in meta.json",
     ]
     (tmp_path / "run.sh").chmod(0o755)

@@ -72,7 +72,7 @@ async def test_dependencies_are_told_apart(autojump_clock: MockClock) -> None:
             return await running.ask("validate_config", config=config(GENERIC, "m", "acme:demo:mean", **attributes))
 
         assert await asked(sensor="a", other="b") == {"dependencies": ["a"], "optional_dependencies": ["b"]}
-        with pytest.raises(MachineError, match=r"cannot read them: RuntimeError\('boom'\)"):
+        with pytest.raises(MachineError, match=r"cannot read its attributes: RuntimeError\('boom'\)"):
             await asked(sensor="explode")
         with pytest.raises(MachineError, match=r"no model acme:demo:men .*use acme:demo:thermometer"):
             await running.ask("validate_config", config=config(GENERIC, "m", "acme:demo:men"))
@@ -187,7 +187,7 @@ async def test_adding_twice_means_the_second(autojump_clock: MockClock) -> None:
     async with open_module(Thermometer) as running:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self_after, 1, running)
-            with pytest.raises(MachineError, match="not wanted any more") as caught:
+            with pytest.raises(MachineError, match="was removed or replaced") as caught:
                 await running.add(SENSOR, "air", "acme:demo:thermometer", slow_s=100)
             assert caught.value.kind is ErrorKind.CANCELLED
         assert await readings(running) == {"temperature_c": 27.5}

@@ -81,16 +81,16 @@ def test_links_stay_inside(folder: Path, tmp_path: Path) -> None:
 
 
 def test_programs_may_not_be_left_out(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"entrypoint: run\.sh is left out of the archive"):
+    with pytest.raises(ConfigError, match=r"entrypoint: run\.sh is excluded from the archive"):
         pack(folder, tmp_path / "a.tar.gz", ["*.sh"])
 
 
 def test_a_folder_that_is_no_module(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match="`machine module new NAME` makes one") as caught:
+    with pytest.raises(MachineError, match="`machine module new NAME` creates one") as caught:
         read_folder(tmp_path)
     assert caught.value.kind is ErrorKind.NOT_FOUND
     (folder / "run.sh").chmod(0o644)
-    with pytest.raises(ConfigError, match=r"meta\.json: entrypoint: run\.sh may not be executed"):
+    with pytest.raises(ConfigError, match=r"meta\.json: entrypoint: run\.sh is not executable"):
         read_folder(folder)
     (folder / "meta.json").write_text(json.dumps({"module_id": 5, "build": {"arch": [1]}}))
     with pytest.raises(ConfigError) as many:

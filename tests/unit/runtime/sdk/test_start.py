@@ -45,7 +45,7 @@ def test_arguments(arguments: list[str], environment: dict[str, str], start: Sta
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "no address to listen on was given"),
+        ([], "needs an address to listen on"),
         (["/m", "--log-level=loud"], "'loud' is not a level"),
         (["--x"], "no address"),
     ],
@@ -81,12 +81,12 @@ class Again(Sensor):
 @pytest.mark.parametrize(
     ("drivers", "words"),
     [
-        ((), "the module offers nothing"),
-        ((Nameless,), "Nameless names no model"),
+        ((), "the module has no drivers"),
+        ((Nameless,), "Nameless has no model"),
         ((Bare,), "Bare has no known API"),
         ((Thermometer, Again), "Again and Thermometer are both acme:demo:thermometer"),
-        ((int,), "is no driver"),
-        (("thermometer",), "is no driver"),
+        ((int,), "is not a driver"),
+        (("thermometer",), "is not a driver"),
     ],
 )
 def test_what_cannot_be_offered(drivers: tuple[Any, ...], words: str) -> None:

@@ -71,6 +71,6 @@ def test_a_refusal_says_who_holds_the_places() -> None:
     assert not places.take("a", key, one)
     share = places.refusal("a")
     assert share.startswith("3 of 4 calls in flight, held by operator at 10.0.0.7:5000 3; ")
-    assert share.endswith("this client holds its share, the rest is kept for others")
+    assert share.endswith("this client holds its share, and the rest is reserved for other clients")
     assert places.take("b", None, SimpleNamespace(addr=lambda: ""))
     assert places.refusal("c") == ("4 of 4 calls in flight, held by operator at 10.0.0.7:5000 3, a local socket 1")

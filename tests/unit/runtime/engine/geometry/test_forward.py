@@ -115,7 +115,7 @@ def test_the_output_frame_is_the_named_one_or_the_only_end() -> None:
 
 def test_what_does_not_hang_together() -> None:
     circle = KinematicModel("m", [link("a", "b", ALONG_X), link("b", "a", ALONG_X)], [], ["a"])
-    with pytest.raises(MachineError, match="form a circle"):
+    with pytest.raises(MachineError, match="form a cycle"):
         output(circle, [])
     with pytest.raises(MachineError, match="2 joint positions for the 1 joints"):
         output(KinematicModel("m", [], [joint("a", "world")]), [1, 2])
@@ -124,7 +124,7 @@ def test_what_does_not_hang_together() -> None:
 
 
 def test_formats_that_are_not_read() -> None:
-    with pytest.raises(MachineError, match="format URDF are not read") as caught:
+    with pytest.raises(MachineError, match="format URDF are not supported") as caught:
         model_of(Kinematics(KinematicsFormat.URDF, b"<robot/>"))
     assert caught.value.kind is ErrorKind.UNSUPPORTED
     with pytest.raises(ConfigError, match="kinematics_data"):

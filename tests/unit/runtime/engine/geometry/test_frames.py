@@ -80,7 +80,7 @@ def test_what_moves_and_is_not_known_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["lab:arm", "far_world"])
 def test_frames_of_remotes_are_refused_with_their_name(name: str) -> None:
-    with pytest.raises(MachineError, match="one of the remote") as caught:
+    with pytest.raises(MachineError, match="belongs to the remote") as caught:
         FRAMES.moving(name)
     assert caught.value.kind is ErrorKind.UNSUPPORTED
     assert caught.value.remedy in ("ask lab itself", "ask far itself")

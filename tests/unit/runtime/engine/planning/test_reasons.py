@@ -53,7 +53,7 @@ def test_names_of_our_errors_are_left_out(told: str, shown: str) -> None:
 
 def test_what_is_tried_again_shows_why_it_failed() -> None:
     failed = replace(node(""), state=State.CONFIGURING, failure="MachineError: /dev/ttyACM0 has vanished: plug it in")
-    assert reason_of(failed) == "trying again; the last time: /dev/ttyACM0 has vanished: plug it in"
+    assert reason_of(failed) == "retrying; last error: /dev/ttyACM0 has vanished: plug it in"
     assert reason_of(replace(failed, reason="opening the port")) == "opening the port"
     assert reason_of(replace(failed, state=State.UNHEALTHY, reason="broken")) == "broken"
 
@@ -66,8 +66,8 @@ async def test_a_resource_tells_shortly_why_modules_are_not_ready(autojump_clock
         modules = memory.machine.parts.modules
         assert modules is not None
         for link in modules.links.values():
-            link.failure = f"{link.module.name} ended with status 1; it said last: {'Traceback | ' * 200}"
-        said = "ended with status 1; it said last: Traceback"
+            link.failure = f"{link.module.name} ended with status 1; its last output: {'Traceback | ' * 200}"
+        said = "ended with status 1; its last output: Traceback"
         assert modules.not_ready() == {
             "internal/module/bad": f"bad {said}",
             "internal/module/worse": f"worse {said}",

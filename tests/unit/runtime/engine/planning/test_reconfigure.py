@@ -192,7 +192,7 @@ def test_offered_drivers_are_imported_when_a_model_is_not_built_in() -> None:
     [
         ("no_such_package.driver:Driver", "install the package that provides 'no_such_package'"),
         ("runtime.engine.resource:Attributes", "not a Resource class"),
-        ("runtime.engine.components.sensing.sensor:Sensor", "names no model"),
+        ("runtime.engine.components.sensing.sensor:Sensor", "has no model"),
     ],
 )
 def test_a_broken_offer_is_told_to_whoever_misses_a_model_and_stops_no_other(offer: str, words: str) -> None:

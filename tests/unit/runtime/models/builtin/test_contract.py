@@ -180,7 +180,7 @@ async def test_stopping_ends_a_motion_and_is_idempotent(bench: Bench, autojump_c
     ended = trio.Event()
 
     async def move() -> None:
-        with pytest.raises(MachineError, match="took over"):
+        with pytest.raises(MachineError, match="has replaced"):
             await getattr(resource, method)(*arguments)
         ended.set()
 

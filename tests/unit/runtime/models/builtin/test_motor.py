@@ -95,7 +95,7 @@ async def test_a_newer_command_wins_and_the_older_call_says_so(bench: Bench, aut
     async with trio.open_nursery() as nursery:
 
         async def old() -> None:
-            with pytest.raises(MachineError, match="took over") as caught:
+            with pytest.raises(MachineError, match="has replaced") as caught:
                 await motor.go_for(60, 100)
             assert caught.value.kind is ErrorKind.CANCELLED
 
@@ -114,7 +114,7 @@ async def test_the_same_power_again_still_forgets_the_plan(bench: Bench, autojum
     async with trio.open_nursery() as nursery:
 
         async def old() -> None:
-            with pytest.raises(MachineError, match="took over"):
+            with pytest.raises(MachineError, match="has replaced"):
                 await motor.go_for(60, 5)
 
         nursery.start_soon(old)

@@ -169,18 +169,21 @@ async def test_commands(autojump_clock: MockClock) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ({}, "does not know the command"),
-        ({"format": {}}, "does not know the command"),
-        ({"size": {}, "read": {"offset": 0, "count": 1}}, "does not know the command"),
-        ({"read": {"offset": 0}}, "does not know the command"),
+        ({}, "does not support the command"),
+        ({"format": {}}, "does not support the command"),
+        ({"size": {}, "read": {"offset": 0, "count": 1}}, "does not support the command"),
+        ({"read": {"offset": 0}}, "does not support the command"),
         ({"read": {"offset": 1.5, "count": 1}}, "offset is 1.5"),
         ({"read": {"offset": 0, "count": -1}}, "count is -1"),
         ({"read": {"offset": 0, "count": "8"}}, "count is '8'"),
         ({"read": {"offset": True, "count": 1}}, "offset is True"),
-        ({"read": {"offset": 4000, "count": 97}}, "97 bytes at 4000 are too many: stay within 4096 bytes"),
+        (
+            {"read": {"offset": 4000, "count": 97}},
+            "97 bytes from offset 4000 are out of range: the chip has 4096 bytes",
+        ),
         ({"write": {"offset": 0, "hex": "xyz"}}, "'xyz' is not hexadecimal"),
-        ({"write": {"offset": 4095, "text": "ab"}}, "2 bytes at 4095 are too many"),
-        ({"erase": {"offset": 0, "count": 4097}}, "4097 bytes at 0 are too many"),
+        ({"write": {"offset": 4095, "text": "ab"}}, "2 bytes from offset 4095 are out of range"),
+        ({"erase": {"offset": 0, "count": 4097}}, "4097 bytes from offset 0 are out of range"),
     ],
 )
 async def test_wrong_commands_write_nothing(autojump_clock: MockClock, command: dict[str, object], words: str) -> None:

@@ -124,7 +124,9 @@ async def test_a_board_on_a_hanging_bus_stops_within_its_limit(autojump_clock: M
             await driven.settle()
         assert not any(name.endswith("/it") for name in driven.memory.graph.snapshot().nodes)
         assert trio.current_time() - began <= 10
-        assert [e["event"] for e in logs if e["log_level"] == "error"] == ["what the chip drives may still be on"]
+        assert [e["event"] for e in logs if e["log_level"] == "error"] == [
+            "the outputs of the chip could not be switched off and may still be on"
+        ]
 
 
 async def test_a_board_that_cannot_be_switched_off_stops_and_says_so(autojump_clock: MockClock) -> None:
@@ -135,7 +137,9 @@ async def test_a_board_that_cannot_be_switched_off_stops_and_says_so(autojump_cl
             driven.memory.write({"components": []})
             await trio.testing.wait_all_tasks_blocked()
         said = [entry for entry in logs if entry["log_level"] == "error"]
-        assert [entry["event"] for entry in said] == ["what the chip drives may still be on"]
+        assert [entry["event"] for entry in said] == [
+            "the outputs of the chip could not be switched off and may still be on"
+        ]
         assert "i2c-1 address 0x40" in said[0]["reason"]
         assert not any(name.endswith("/it") for name in driven.memory.graph.snapshot().nodes)
 

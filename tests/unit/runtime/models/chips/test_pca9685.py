@@ -130,7 +130,7 @@ async def test_one_frequency_for_all(autojump_clock: MockClock) -> None:
         await driven.call("set_pwm_frequency", pin="0", frequency_hz=50)
         await driven.call("set_pwm", pin="0", duty_cycle_pct=0.05)
         with pytest.raises(
-            MachineError, match="pin 1 cannot have 800 Hz, pin 0 carries a wave of 50 Hz: give"
+            MachineError, match="pin 1 cannot have 800 Hz because pin 0 has PWM of 50 Hz: give"
         ) as caught:
             await driven.call("set_pwm_frequency", pin="1", frequency_hz=800)
         assert caught.value.kind is ErrorKind.PRECONDITION
@@ -139,7 +139,9 @@ async def test_one_frequency_for_all(autojump_clock: MockClock) -> None:
         await driven.call("set_pwm", pin="0", duty_cycle_pct=0)
         await driven.call("set_pwm_frequency", pin="1", frequency_hz=800)
         await driven.call("set_pwm", pin="1", duty_cycle_pct=0.5)
-        with pytest.raises(MachineError, match="pin 0 cannot have 50 Hz, another pin has changed it to 763 Hz since"):
+        with pytest.raises(
+            MachineError, match="pin 0 cannot have 50 Hz because it was changed to 763 Hz for another pin"
+        ):
             await driven.call("set_pwm", pin="0", duty_cycle_pct=0.05)
         await driven.call("set_gpio", pin="0", high=True)  # a constant level does not depend on the frequency
         await driven.call("set_pwm_frequency", pin="1", frequency_hz=0)
@@ -161,7 +163,7 @@ async def test_waves_go_on_after_their_frequency_was_changed(autojump_clock: Moc
         ("set_gpio", {"pin": "16", "high": True}, ErrorKind.NOT_FOUND, 'its pins are "0" to "15"'),
         ("pwm", {"pin": "GPIO4"}, ErrorKind.NOT_FOUND, "has no pin 'GPIO4'"),
         ("set_pwm", {"pin": "1", "duty_cycle_pct": 1.5}, ErrorKind.INVALID, "0 .always off. to 1 .always on."),
-        ("set_pwm", {"pin": "1", "duty_cycle_pct": float("nan")}, ErrorKind.INVALID, "duty cycle of nan"),
+        ("set_pwm", {"pin": "1", "duty_cycle_pct": float("nan")}, ErrorKind.INVALID, "nan is not a valid duty cycle"),
         ("set_pwm_frequency", {"pin": "1", "frequency_hz": 5000}, ErrorKind.INVALID, "24 to 1526 Hz, not 5000 Hz"),
     ],
 )

@@ -128,14 +128,14 @@ async def test_commands_take_turns(bench: Bench, autojump_clock: object) -> None
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ({}, "nothing to do"),
-        ({"timeout_s": 1}, "nothing to do"),
+        ({}, "has none of write, read and clear"),
+        ({"timeout_s": 1}, "has none of write, read and clear"),
         ({"wriet": "x"}, "did you mean write"),
         ({"read": 0}, "whole number from 1 to 65536"),
         ({"read": "many"}, "whole number"),
         ({"read": 1, "read_line": True}, "use one of them"),
         ({"until": ""}, "until is empty"),
-        ({"write": 5}, "write is 5: give text"),
+        ({"write": 5}, "write is 5: use text"),
         ({"write": "\u20ac", "encoding": "latin-1"}, "latin-1 text"),
         ({"write": "x", "timeout_s": -1}, "seconds above 0"),
         ({"write": "x", "encoding": "ebcdic"}, "use one of utf-8, latin-1, base64"),

@@ -111,7 +111,7 @@ async def test_a_newer_goal_needs_no_rest_between(body: Any, autojump_clock: Moc
     await trio.sleep(0.055)
     new = Goal(2.0, 0.02, place=8)  # with another period
     body.pursuit.pursue(new)
-    with pytest.raises(MachineError, match="took over"):
+    with pytest.raises(MachineError, match="has replaced"):
         await body.pursuit.wait(old)
     await body.pursuit.wait(new)
     assert body.steps == [1.0] * 5 + [2.0] * 3

@@ -96,7 +96,7 @@ async def test_what_stop_does(bench: Bench, autojump_clock: MockClock, at_stop: 
     async with trio.open_nursery() as nursery:
 
         async def move() -> None:
-            with pytest.raises(MachineError, match="took over"):
+            with pytest.raises(MachineError, match="has replaced"):
                 await arm.move(180)
 
         nursery.start_soon(move)
@@ -251,14 +251,14 @@ async def test_a_relay_is_safe_first_and_last(
 async def test_a_relay_rests_before_it_changes_again(bench: Bench, autojump_clock: MockClock) -> None:
     pi = await board(bench)
     pump = await relay(bench, min_on_s=10, min_off_s=60)
-    with pytest.raises(MachineError, match=r"has to stay off for 60\.0 s more") as caught:
+    with pytest.raises(MachineError, match=r"must stay off for another 60\.0 s") as caught:
         await pump.set_position(1)
     assert caught.value.kind is ErrorKind.PRECONDITION
     await trio.sleep(60)
     await pump.set_position(1)
     await trio.sleep(4)
     await pump.set_position(1)  # no change of position, so the minimum time does not restart
-    with pytest.raises(MachineError, match=r"has to stay on for 6\.0 s more"):
+    with pytest.raises(MachineError, match=r"must stay on for another 6\.0 s"):
         await pump.set_position(0)
     assert await pi.get_gpio("7")
     assert await pump.get_status() == {"position": "on", "for_s": 4.0, "stays_s": 6.0}

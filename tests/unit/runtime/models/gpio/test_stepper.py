@@ -184,7 +184,7 @@ async def test_a_newer_way_while_turning_needs_no_stop(bench: Bench, autojump_cl
     async with trio.open_nursery() as nursery:
 
         async def old() -> None:
-            with pytest.raises(MachineError, match="took over") as caught:
+            with pytest.raises(MachineError, match="has replaced") as caught:
                 await motor.go_for(120, 100)
             assert caught.value.kind is ErrorKind.CANCELLED
 

@@ -181,7 +181,7 @@ async def test_a_newer_command_ends_the_wait_without_cutting_its_own_power(
     async with trio.open_nursery() as nursery:
 
         async def old() -> None:
-            with pytest.raises(MachineError, match="took over"):
+            with pytest.raises(MachineError, match="has replaced"):
                 await motor.go_for(60, 100)
 
         nursery.start_soon(old)

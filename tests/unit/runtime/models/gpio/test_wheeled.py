@@ -116,7 +116,7 @@ async def test_the_newest_command_wins(bench: Bench, autojump_clock: MockClock, 
         async with trio.open_nursery() as nursery:
 
             async def old() -> None:
-                with pytest.raises(MachineError, match="took over") as caught:
+                with pytest.raises(MachineError, match="has replaced") as caught:
                     await base.move_straight(100_000, 300)
                 assert caught.value.kind is ErrorKind.CANCELLED
 

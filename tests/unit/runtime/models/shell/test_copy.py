@@ -183,8 +183,8 @@ async def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("destination", "kind", "message"),
     [
-        ("none", SEVERAL, "none is not a directory: several files need a directory that exists"),
-        ("none/deep", FILE, "none is not a directory: make it first"),
+        ("none", SEVERAL, "none is not a directory: use an existing directory for several files"),
+        ("none/deep", FILE, "none is not a directory: create it first"),
         ("file", DIRECTORY, "file is a file, not a directory"),
     ],
 )
@@ -198,7 +198,7 @@ async def test_impossible_destinations(tmp_path: Path, destination: str, kind: i
 
 async def test_a_directory_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    with pytest.raises(MachineError, match="a cannot be written: there is a directory of that name"):
+    with pytest.raises(MachineError, match="a cannot be written: a directory of that name exists"):
         await copy_to(tmp_path, ".", SEVERAL, whole("a", b"x"))
     (tmp_path / "f").write_text("old")
     with pytest.raises(MachineError, match="f cannot be written: File exists"):
@@ -281,11 +281,11 @@ async def test_links_and_what_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("paths", "message", "kind"),
     [
-        ([], "no paths are given", ErrorKind.INVALID),
+        ([], "the request has no paths", ErrorKind.INVALID),
         (["none"], "none: No such file or directory", ErrorKind.NOT_FOUND),
         (["d"], "d is a directory: allow recursion", ErrorKind.PRECONDITION),
         (["pipe"], "pipe is neither a file nor a directory", ErrorKind.PRECONDITION),
-        (["/"], "has no name to be sent under", ErrorKind.INVALID),
+        (["/"], "has no file name to send", ErrorKind.INVALID),
     ],
 )
 async def test_what_cannot_be_sent(tmp_path: Path, paths: Sequence[str], message: str, kind: ErrorKind) -> None:

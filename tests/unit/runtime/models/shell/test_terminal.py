@@ -115,7 +115,7 @@ async def test_the_window_changes(tmp_path: Path) -> None:
             typed.send.send_nowait("stty size; echo $TERM\n")
             assert "50 200" in await until(replies, "\nvt100")
             typed.send.send_nowait({"message": "window-change", "rows": 0, "cols": 200})
-            with pytest.raises(MachineError, match=r"extra.rows is 0.*, not 1 to 65535") as refused:
+            with pytest.raises(MachineError, match=r"extra.rows is 0.*, not a whole number from 1 to 65535") as refused:
                 await until(replies, "never")
             assert refused.value.kind is ErrorKind.INVALID
 
@@ -148,7 +148,7 @@ async def test_a_status_other_than_zero_is_an_error_after_the_output(tmp_path: P
         assert failed.value.kind is ErrorKind.PRECONDITION
         assert out(said) == "a\n"
         assert said[-1]["eof"]
-        with pytest.raises(MachineError, match="was ended by SIGTERM"):
+        with pytest.raises(MachineError, match="was terminated by SIGTERM"):
             await run(client, {"command": "kill $$"}, Typed())
 
 

@@ -36,7 +36,7 @@ def test_shapes_of_models(data_type: str, shape: list[int], wanted: InputShape) 
     ("data_type", "shape", "words"),
     [
         ("int64", [1, 8, 8, 3], "its type is int64"),
-        ("float32", [2, 8, 8, 3], "2 pictures at once"),
+        ("float32", [2, 8, 8, 3], "2 images at once"),
         ("float32", [1, 1000], "its shape is"),
         ("float32", [1, 8, 8, 4], "4 channels"),
     ],

@@ -94,9 +94,9 @@ def test_separate_tensors_in_pixels_with_scores_of_every_class() -> None:
 
 def test_tensors_that_do_not_belong_together() -> None:
     tensors = {"l": floats([1, 2, 4], *range(8)), "c": floats([1]), "s": floats([1, 1], 0.5)}
-    with pytest.raises(MachineError, match="8 numbers of places and 1 scores"):
+    with pytest.raises(MachineError, match="8 box coordinates and 1 scores"):
         boxes({**tensors, "c": floats([1], 0)}, SEPARATE, Reading(0.0))
-    with pytest.raises(MachineError, match="gave no tensor 's'"):
+    with pytest.raises(MachineError, match="returned no tensor 's'"):
         boxes({"l": tensors["l"], "c": floats([1], 0)}, SEPARATE, Reading(0.0))
 
 
@@ -136,7 +136,7 @@ def test_of_a_crowd_the_most_confident_count() -> None:
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "boxes"])
 def test_a_tensor_that_holds_no_boxes(layout: str) -> None:
-    with pytest.raises(MachineError, match=r"shape \[1, 2\] holds no boxes"):
+    with pytest.raises(MachineError, match=r"shape \[1, 2\] does not contain boxes"):
         boxes({"o": floats([1, 2], 1, 2)}, Roles(layout, {"yolo": "o"}), IN_INPUT)
 
 

@@ -60,7 +60,7 @@ async def test_a_classifier(bench: Bench) -> None:
     assert await eye.get_classifications(encoded(picture()), 0, 0, "image/png", 1) == wanted[:1]
     properties = await eye.get_properties()
     assert (properties.classifications_supported, properties.detections_supported) == (True, False)
-    with pytest.raises(Unsupported, match="ask for classifications"):
+    with pytest.raises(Unsupported, match="request classifications"):
         await eye.get_detections_from_camera("cam")
     everything = await eye.capture_all_from_camera("cam", False, True, True)
     assert (everything.classifications, everything.detections) == (wanted, ())
@@ -75,7 +75,7 @@ async def test_a_detector_with_names_of_its_own(bench: Bench) -> None:
     assert (first.class_name, first.confidence) == ("5", 0.75)
     assert (first.x_min, first.y_min, first.x_max, first.y_max) == (100, 50, 200, 100)
     assert (second.class_name, second.x_min, second.y_max) == ("dog", 20, 40)
-    with pytest.raises(Unsupported, match="ask for detections"):
+    with pytest.raises(Unsupported, match="request detections"):
         await eye.get_classifications_from_camera("cam")
     status = await eye.get_status()
     assert status["outputs"] == {"location": "boxes", "category": "classes", "score": "confidences"}
@@ -210,7 +210,7 @@ async def test_a_model_that_is_not_understood_says_why() -> None:
 
 async def test_a_model_that_breaks_its_word(bench: Bench) -> None:
     eye = await seeing(bench, (classes(1.0)[0], {}))
-    with pytest.raises(MachineError, match="gave no tensor 'probability'"):
+    with pytest.raises(MachineError, match="returned no tensor 'probability'"):
         await eye.get_classifications_from_camera("cam")
 
 

@@ -36,12 +36,12 @@ def test_raw_pixels_are_read() -> None:
 @pytest.mark.parametrize(
     ("data", "mime_type", "words"),
     [
-        (b"", "", "0 bytes are no readable image: the format is not known"),
+        (b"", "", "0 bytes are not a readable image: unknown format"),
         (b"nonsense", JPEG, r"8 bytes \(image/jpeg\)"),
-        (encoded(DRAWN)[:60], PNG, "no readable image"),
+        (encoded(DRAWN)[:60], PNG, "not a readable image"),
         (encoded(DRAWN, "JPEG")[:-40], JPEG, "truncated"),
-        (encoded(DRAWN, "TIFF"), "image/tiff", "the format is not known"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "", "the format is not known"),
+        (encoded(DRAWN, "TIFF"), "image/tiff", "unknown format"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "", "unknown format"),
         (b"DEPTHMAP....", "", "depth map"),
         (b"", pictures.DEPTH, "depth map"),
     ],

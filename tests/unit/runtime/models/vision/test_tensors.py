@@ -64,9 +64,9 @@ def test_sixteen_bits_of_others_may_be_extended_by_their_sign() -> None:
     [
         (FlatTensor([1]), "'t' has no values"),
         (FlatTensor([1], float_tensor=[1.0], uint8_tensor=b"1"), "uint8 and float32 values"),
-        (FlatTensor([2, 2], float_tensor=[1.0]), "1 values, which is not its shape .2, 2."),
-        (FlatTensor([-1, -1], float_tensor=[1.0]), "not its shape"),
-        (FlatTensor([1], int32_tensor=[2**40]), "does not hold int32"),
+        (FlatTensor([2, 2], float_tensor=[1.0]), "1 values, which does not match its shape .2, 2."),
+        (FlatTensor([-1, -1], float_tensor=[1.0]), "does not match its shape"),
+        (FlatTensor([1], int32_tensor=[2**40]), "has values that are not int32"),
     ],
 )
 def test_what_does_not_fit_is_named(given_tensor: FlatTensor, words: str) -> None:

@@ -132,7 +132,7 @@ def test_what_leads_out_is_refused_and_nothing_is_left(
         ([member("meta.json", b"[" * 5000)], "cannot be read"),
         ([member("meta.json", b"[]")], "without entrypoint"),
         ([meta(entrypoint=5)], "without entrypoint"),
-        ([meta()], "does not hold its entrypoint 'run.sh'"),
+        ([meta()], "does not contain its entrypoint 'run.sh'"),
         ([meta(), member("run.sh", RUN, mode=0o644)], "chmod"),
         ([meta(entrypoint="../run.sh"), member("run.sh", RUN)], "leads out"),
         ([meta(first_run="absent.sh"), member("run.sh", RUN)], "first_run 'absent.sh'"),
@@ -173,10 +173,10 @@ def test_stopped_it_leaves_nothing(tmp_path: Path) -> None:
 
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_BYTES", 1000)
-    with pytest.raises(MachineError, match="beyond what is unpacked"):
+    with pytest.raises(MachineError, match="exceeds the maximum"):
         prepared(tmp_path, meta(), member("run.sh", RUN), member("big", b"x" * 1001))
     monkeypatch.setattr(archive, "MOST_MEMBERS", 2)
-    with pytest.raises(MachineError, match="beyond what is unpacked"):
+    with pytest.raises(MachineError, match="exceeds the maximum"):
         prepared(tmp_path, meta(), member("run.sh", RUN), member("third", b""))
 
 

@@ -72,7 +72,7 @@ def test_what_is_in_force_is_remembered_and_the_rest_removed(tmp_path: Path) -> 
 
 def test_an_archive_that_leads_out_leaves_nothing(tmp_path: Path) -> None:
     sha256 = put(tmp_path, packed(**{"../evil": b"x"}))
-    with pytest.raises(MachineError, match="leads out of its folder"):
+    with pytest.raises(MachineError, match="leads out of the archive's folder"):
         store.unpacked(tmp_path, ("ml_model", "net"), sha256, lambda: False)
     assert not list((tmp_path / "ml_model").iterdir())
     assert not (tmp_path / "evil").exists()

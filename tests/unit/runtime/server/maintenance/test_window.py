@@ -118,11 +118,11 @@ CASES: dict[str, tuple[Any, float, bool, str]] = {
     "a number": ({"open": 1}, 0, False, "open in the readings of rdk:component:sensor/door is int, not true or false"),
     "a text": ({"open": "true"}, 0, False, "is str, not true or false"),
     "null": ({"open": None}, 0, False, "is NoneType, not true or false"),
-    "a list": ([True], 0, False, "gave no readings: they are list, not a mapping"),
-    "an error": (MachineError("bus stuck"), 0, False, "gave no readings: bus stuck"),
-    "a bug": (ZeroDivisionError(), 0, False, "gave no readings: ZeroDivisionError()"),
+    "a list": ([True], 0, False, "returned no readings: they are list, not a mapping"),
+    "an error": (MachineError("bus stuck"), 0, False, "returned no readings: bus stuck"),
+    "a bug": (ZeroDivisionError(), 0, False, "returned no readings: ZeroDivisionError()"),
     "slow": ({"open": True}, ANSWER_LIMIT - 0.5, True, "says open is true"),
-    "too slow": ({"open": True}, ANSWER_LIMIT + 0.5, False, "gave no readings: nothing within 5 s"),
+    "too slow": ({"open": True}, ANSWER_LIMIT + 0.5, False, "returned no readings: nothing within 5 s"),
 }
 
 
@@ -145,8 +145,8 @@ async def test_what_a_sensor_says(case: str, autojump_clock: MockClock) -> None:
     [
         ((), WINDOW, True, "the sensor rdk:component:sensor/door is not configured"),
         ((DOOR,), None, True, ""),
-        ((entry("sensor", "door", "dead"),), WINDOW, False, "door gave no readings: "),
-        ((entry("sensor", "door", "acme"),), WINDOW, False, "door gave no readings: "),
+        ((entry("sensor", "door", "dead"),), WINDOW, False, "door returned no readings: "),
+        ((entry("sensor", "door", "acme"),), WINDOW, False, "door returned no readings: "),
         (({"name": "door", "api": "rdk:component:sensor", "model": "a b"},), WINDOW, True, "door has mistakes"),
         (
             (),
