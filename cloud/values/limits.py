@@ -276,8 +276,8 @@ ELSEWHERE: Final[dict[str, tuple[Elsewhere, ...]]] = {
         ),
         Elsewhere("cloud.domain.registry.versions:MAX_TAGS", "tags", "of one platform"),
         Elsewhere("cloud.services.common.base:Sizes.package", "bytes", "in one package or module (default)"),
-        Elsewhere("runtime.programs.archive:MOST_MEMBERS", "files", "in a module's archive"),
-        Elsewhere("runtime.programs.archive:MOST_BYTES", "bytes", "in a module's archive once unpacked"),
+        Elsewhere("runtime.programs.archive:MAX_MEMBERS", "files", "in a module's archive"),
+        Elsewhere("runtime.programs.archive:MAX_BYTES", "bytes", "in a module's archive once unpacked"),
     ),
     "Data": (
         Elsewhere("cloud.services.common.base:Sizes.file", "bytes", "in one uploaded file (default)"),

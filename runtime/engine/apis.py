@@ -75,5 +75,5 @@ def base_of(api: API) -> type[Resource] | None:
     if path is None:
         return None
     module, _, name = path.partition(":")
-    found: type[Resource] = getattr(importlib.import_module(module), name)
-    return found
+    cls: type[Resource] = getattr(importlib.import_module(module), name)
+    return cls

@@ -26,26 +26,26 @@ def open_hardware(kind: str, world: World) -> Hardware:
 
         return SimHardware(world)
     if kind in _FAMILIES:
-        make: Callable[[], Hardware] = _imported(_FAMILIES[kind])
-        return make()
+        create: Callable[[], Hardware] = _imported(_FAMILIES[kind])
+        return create()
     if ":" not in kind:
         raise MachineError(
             f"there is no hardware family {kind!r}",
             kind=ErrorKind.INVALID,
             remedy="use linux, sim, gpiozero, or module:function for your own simulated hardware",
         )
-    bench: Callable[[World], Hardware] = _imported(kind)
-    return bench(world)
+    create_simulated: Callable[[World], Hardware] = _imported(kind)
+    return create_simulated(world)
 
 
 def _imported(path: str) -> Callable[..., Hardware]:
     module, _, name = path.partition(":")
     try:
-        made: Callable[..., Hardware] = getattr(importlib.import_module(module), name)
+        constructor: Callable[..., Hardware] = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise MachineError(
             f"the hardware {path} could not be loaded: {error}",
             kind=ErrorKind.INVALID,
             remedy="install the package, or correct module:function",
         ) from error
-    return made
+    return constructor

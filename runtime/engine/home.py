@@ -14,5 +14,5 @@ def home(environment: Mapping[str, str]) -> Path:
 
     Raises RuntimeError for a user without a home.
     """
-    named = environment.get(VARIABLE) or environment.get("VIAM_HOME")
-    return Path(named) if named else Path.home() / ".machine"
+    configured = environment.get(VARIABLE) or environment.get("VIAM_HOME")
+    return Path(configured) if configured else Path.home() / ".machine"

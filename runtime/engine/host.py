@@ -50,11 +50,11 @@ class Use:
         host = self._host
         host.calls.discard(self._scope)
         if not host.calls:
-            host.emptied.set()
+            host.calls_ended.set()
         suppressed = bool(self._scope.__exit__(kind, error, traceback))
         if self._scope.cancelled_caught:
             raise host.closed_error()
-        if error is not None and _surprising(error) and await host.is_failing():
+        if error is not None and _is_unexpected(error) and await host.is_failing():
             raise host.closed_error() from error
         return suppressed
 
@@ -79,16 +79,16 @@ class ResourceHost:
         self.name: ResourceName = wanted.name
         self.model = wanted.model
         self.calls: set[trio.CancelScope] = set()
-        self.emptied = trio.Event()
+        self.calls_ended = trio.Event()
         self.is_open = False
-        self.resource: Resource = _NOTHING  # set by run
+        self.resource: Resource = _NO_DRIVER  # set by run
         self._wanted = wanted
         self._world = world
         self._hardware = hardware
         self._log = log
         self._changed = changed
         self._others = others
-        self._life: _Life | None = None
+        self._driver_run: _DriverRun | None = None
 
     def use(self) -> Use:
         """Return a context manager around a method call.
@@ -100,9 +100,9 @@ class ResourceHost:
 
     def closed_error(self) -> MachineError:
         """Return the error for a call while the resource is not open."""
-        failure = self._life.failure if self._life is not None else None
-        what = "is stopping or not ready" if failure is None else f"has failed: {_reason(failure)}"
-        return MachineError(f"{self.name} {what}", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
+        failure = self._driver_run.failure if self._driver_run is not None else None
+        state = "is stopping or not ready" if failure is None else f"has failed: {_reason(failure)}"
+        return MachineError(f"{self.name} {state}", kind=ErrorKind.UNAVAILABLE, remedy="try again later")
 
     async def is_failing(self) -> bool:
         """Return whether the driver's `run` fails within FAILING_LIMIT.
@@ -110,10 +110,10 @@ class ResourceHost:
         While `run` cleans up after an exception, that exception is not visible yet. So a call with an unexpected error
         first waits for the end of `run` before the error is reported as a bug.
         """
-        assert self._life is not None
+        assert self._driver_run is not None
         with trio.move_on_after(FAILING_LIMIT):
-            await self._life.ended.wait()
-        return self._life.failure is not None
+            await self._driver_run.ended.wait()
+        return self._driver_run.failure is not None
 
     async def run(self, deps: Mapping[str, Any], *, task_status: trio.TaskStatus[ResourceHost]) -> None:
         """Run the driver until cancelled.
@@ -121,29 +121,29 @@ class ResourceHost:
         Raises the errors of its constructor and of its `run`, or MachineError if `run` returned early.
         """
         self.resource = self._construct(deps)
-        life = self._life = _Life(self.resource)
+        driver_run = self._driver_run = _DriverRun(self.resource)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(life.run, name=f"{self.name} run")
-                await life.ready.wait()
-                if life.ended.is_set():
+                nursery.start_soon(driver_run.run, name=f"{self.name} run")
+                await driver_run.ready.wait()
+                if driver_run.ended.is_set():
                     return
-                life.scope.shield = True
+                driver_run.scope.shield = True
                 try:
                     self._open(is_open=True)
                     task_status.started(self)
-                    await life.ended.wait()
+                    await driver_run.ended.wait()
                 finally:
                     self._open(is_open=False)
                     with trio.CancelScope(shield=True):
                         await self._drain()
-                        if not life.ended.is_set():
-                            await self._rest()
-                        life.scope.cancel()
-                        await life.ended.wait()
+                        if not driver_run.ended.is_set():
+                            await self._stop_actuator()
+                        driver_run.scope.cancel()
+                        await driver_run.ended.wait()
         finally:
-            if life.failure is not None:
-                raise life.failure
+            if driver_run.failure is not None:
+                raise driver_run.failure
 
     def _construct(self, deps: Mapping[str, Any]) -> Resource:
         wanted = self._wanted
@@ -167,15 +167,15 @@ class ResourceHost:
         """Cancel the calls in progress and wait until they have ended."""
         if not self.calls:
             return
-        self.emptied = trio.Event()
+        self.calls_ended = trio.Event()
         for scope in tuple(self.calls):
             scope.cancel()
         with trio.move_on_after(CALLS_LIMIT) as limit:
-            await self.emptied.wait()
+            await self.calls_ended.wait()
         if limit.cancelled_caught:
             self._log.error("calls did not end when cancelled", calls=len(self.calls), seconds=CALLS_LIMIT)
 
-    async def _rest(self) -> None:
+    async def _stop_actuator(self) -> None:
         """Stop an actuator; a failure is only logged."""
         if not isinstance(self.resource, Actuator):
             return
@@ -190,7 +190,7 @@ class ResourceHost:
             self._log.error("the actuator did not stop in time before its driver ended", seconds=REST_LIMIT)
 
 
-class _Life:
+class _DriverRun:
     """The driver's `run` in its own cancel scope, which is shielded from the node's cancellation once it is ready."""
 
     def __init__(self, resource: Resource) -> None:
@@ -223,27 +223,27 @@ class _Life:
             self.ended.set()
 
 
-def _leaf(error: BaseException) -> BaseException:
+def _single_cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
-def _surprising(error: BaseException) -> bool:
+def _is_unexpected(error: BaseException) -> bool:
     """Return whether a call's error is unexpected: neither raised on purpose nor caused by the call's connection."""
-    error = _leaf(error)
+    error = _single_cause(error)
     expected = (MachineError, NotImplementedError, GRPCError, StreamTerminatedError)
     return isinstance(error, Exception) and not isinstance(error, expected)
 
 
 def _reason(error: BaseException) -> str:
-    error = _leaf(error)
+    error = _single_cause(error)
     return error.message if isinstance(error, MachineError) else str(error) or repr(error)
 
 
-class _Nothing(Resource):
+class _NoDriver(Resource):
     def __init__(self) -> None:
         """Create the placeholder used until a driver is constructed."""
 
 
-_NOTHING: Final = _Nothing()
+_NO_DRIVER: Final = _NoDriver()

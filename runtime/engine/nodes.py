@@ -39,7 +39,9 @@ class Bench:
 def resource_nodes(roster: Roster, bench: Bench, plan: Plan, revision: str) -> list[Node]:
     """Return one node for each resource that the plan of the configuration `revision` wants."""
     limit = start_limit()
-    return [_node(partial(_live, roster, bench), name, wanted, revision, limit) for name, wanted in plan.wanted.items()]
+    return [
+        _node(partial(_run_host, roster, bench), name, wanted, revision, limit) for name, wanted in plan.wanted.items()
+    ]
 
 
 def start_limit() -> float:
@@ -51,10 +53,10 @@ def start_limit() -> float:
     return seconds if 0 < seconds < float("inf") else START_LIMIT
 
 
-def _node(live: Callable[..., Any], name: str, wanted: Wanted, revision: str, limit: float) -> Node:
+def _node(run_host: Callable[..., Any], name: str, wanted: Wanted, revision: str, limit: float) -> Node:
     return Node(
         name,
-        refused(wanted.fault) if wanted.fault is not None else partial(live, wanted),
+        refused(wanted.fault) if wanted.fault is not None else partial(run_host, wanted),
         requires=wanted.requires,
         uses=wanted.uses,
         version=wanted.version,
@@ -65,7 +67,7 @@ def _node(live: Callable[..., Any], name: str, wanted: Wanted, revision: str, li
     )
 
 
-async def _live(
+async def _run_host(
     roster: Roster,
     bench: Bench,
     wanted: Wanted,

@@ -1,4 +1,4 @@
-"""The parts of a machine besides its resources and its port: jobs, modules, remotes and the like."""
+"""The parts of a machine other than its resources and its port: jobs, modules, remotes and others."""
 
 from __future__ import annotations
 

@@ -42,39 +42,39 @@ def _arguments(signature: inspect.Signature, proxy: Any, args: tuple[Any, ...], 
 
 def _call(base: type[Resource], name: str) -> Any:
     signature = inspect.signature(getattr(base, name))
-    older, complete = OLDER.get((base, name)), COMPLETED.get((base, name))
+    replacement, complete_result = OLDER.get((base, name)), COMPLETED.get((base, name))
 
     async def call(self: Proxied, *args: Any, **kwargs: Any) -> Any:
-        client, there = self.remote()
+        client, remote_name = self.remote()
         arguments = _arguments(signature, self, args, kwargs)
         try:
-            result = await client.call_as(base, there, name, **arguments)
+            result = await client.call_as(base, remote_name, name, **arguments)
         except MachineError as error:
-            if older is None or not is_missing(error):
+            if replacement is None or not is_missing(error):
                 raise
-            result = await older(client, there, arguments)
-        if complete is not None:
-            result = complete(result)
+            result = await replacement(client, remote_name, arguments)
+        if complete_result is not None:
+            result = complete_result(result)
         self.note(name, result)
         return result
 
-    return _dressed(call, base, name)
+    return _with_signature(call, base, name)
 
 
 def _stream(base: type[Resource], name: str) -> Any:
     signature = inspect.signature(getattr(base, name))
 
     def stream(self: Proxied, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
-        client, there = self.remote()
+        client, remote_name = self.remote()
         results: AsyncGenerator[Any, None] = client.stream_as(
-            base, there, name, **_arguments(signature, self, args, kwargs)
+            base, remote_name, name, **_arguments(signature, self, args, kwargs)
         )
         return results
 
-    return _dressed(stream, base, name)
+    return _with_signature(stream, base, name)
 
 
-def _dressed(function: Any, base: type[Resource], name: str) -> Any:
+def _with_signature(function: Any, base: type[Resource], name: str) -> Any:
     function.__name__ = name
     function.__signature__ = inspect.signature(getattr(base, name))
     function.__doc__ = getattr(base, name).__doc__

@@ -28,8 +28,8 @@ def installed() -> list[str]:
     """Return the import paths of the drivers in installed packages and in MACHINE_MODELS."""
     from importlib.metadata import entry_points  # slower than the rest of the start-up, and rarely needed
 
-    named = os.environ.get(VARIABLE, "").split(",")
-    return [path.strip() for path in named if path.strip()] + [
+    paths = os.environ.get(VARIABLE, "").split(",")
+    return [path.strip() for path in paths if path.strip()] + [
         point.value for point in entry_points(group=ENTRY_POINTS)
     ]
 
@@ -69,12 +69,12 @@ class Registry:
         if (path := self._paths.get(key)) is not None:
             cls = self._classes[key] = _imported(path)
             return cls
-        self._take_offers()
+        self._import_installed()
         if (cls := self._classes.get(key)) is not None:
             return cls
         raise self._unknown(api, model)
 
-    def _take_offers(self) -> None:
+    def _import_installed(self) -> None:
         """Import the offers, once; the error of a broken one is recorded, and the others are still imported."""
         offers, self._offers = self._offers, None
         for path in offers() if offers is not None else ():

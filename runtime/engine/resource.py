@@ -109,11 +109,11 @@ class Resource:
 
         `left` also matches `pi:left` of the remote `pi`, unless there is a dependency `left`.
         """
-        found = {full: resource for full, resource in self.dependencies.items() if isinstance(resource, base)}
-        for full, resource in found.items():
+        candidates = {full: resource for full, resource in self.dependencies.items() if isinstance(resource, base)}
+        for full, resource in candidates.items():
             if name in (full.short, str(full)):
                 return resource
-        for full, resource in found.items():
+        for full, resource in candidates.items():
             if name in (full.name, f"{full.api}/{full.name}"):
                 return resource
         raise MachineError(
@@ -143,13 +143,13 @@ def model(triple: str) -> Callable[[type[ResourceT]], type[ResourceT]]:
 
     Raises ConfigError if `triple` is not a valid model.
     """
-    named = Model.parse(triple)
+    parsed = Model.parse(triple)
 
-    def name(cls: type[ResourceT]) -> type[ResourceT]:
-        cls.MODEL = named
+    def set_model(cls: type[ResourceT]) -> type[ResourceT]:
+        cls.MODEL = parsed
         return cls
 
-    return name
+    return set_model
 
 
 class Component(Resource):

@@ -35,15 +35,15 @@ class Roster:
             return host
         if name in self.wanted:
             raise self.not_ready(name)
-        meant = [full for full, wanted in self.wanted.items() if wanted.name.short == name]
-        meant = meant or [*self.aliases.get(name, ())]
-        meant = meant or [
+        matches = [full for full, wanted in self.wanted.items() if wanted.name.short == name]
+        matches = matches or [*self.aliases.get(name, ())]
+        matches = matches or [
             target for full, targets in self.aliases.items() if full.partition("/")[2] == name for target in targets
         ]
-        if len(meant) > 1:
-            raise MachineError(f"{name!r} is ambiguous", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(meant)}")
-        if meant:
-            return self.find(meant[0])
+        if len(matches) > 1:
+            raise MachineError(f"{name!r} is ambiguous", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(matches)}")
+        if matches:
+            return self.find(matches[0])
         candidates = self.wanted if "/" in name else {wanted.name.short for wanted in self.wanted.values()}
         raise MachineError(
             f"no resource {name!r} is configured", kind=ErrorKind.NOT_FOUND, remedy=did_you_mean(name, candidates)

@@ -36,15 +36,15 @@ class CommandSensor(Sensor):
         """Run the program and parse its output. UNAVAILABLE unless it exits with 0. The caller sets the deadline."""
         status, output, errors = await self._run()
         if status != 0:
-            words = errors.decode(errors="replace").strip()[-STDERR_SHOWN:]
-            what = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited with {status}"
-            raise self._error(f"{what}: {words}" if words else what, "run it by hand to see why")
+            stderr = errors.decode(errors="replace").strip()[-STDERR_SHOWN:]
+            outcome = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"exited with {status}"
+            raise self._error(f"{outcome}: {stderr}" if stderr else outcome, "run it by hand to see why")
         return self._parser.parse(output.decode(errors="replace"))
 
-    def _error(self, what: str, remedy: str) -> MachineError:
+    def _error(self, outcome: str, remedy: str) -> MachineError:
         # Only the name of the program: arguments may contain secrets.
         name = "the script" if self.attributes.shell else self.attributes.argv[0]
-        return MachineError(f"{self.name}: {name} {what}", kind=ErrorKind.UNAVAILABLE, remedy=remedy)
+        return MachineError(f"{self.name}: {name} {outcome}", kind=ErrorKind.UNAVAILABLE, remedy=remedy)
 
     async def _run(self) -> tuple[int, bytes, bytes]:
         config: CommandSensorConfig = self.attributes
@@ -67,14 +67,14 @@ class CommandSensor(Sensor):
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._collect, process.stdout, output, config.max_output_bytes)
-                nursery.start_soon(self._last_words, process.stderr, errors)
+                nursery.start_soon(self._collect_stderr, process.stderr, errors)
                 status = await process.wait()
                 # Kill remaining children too, so that they release the pipes.
                 _signal_group(process.pid, signal.SIGKILL)
         except BaseExceptionGroup as group:
             raise unwrap(group) from None
         finally:
-            await _end(process)
+            await _terminate(process)
         return status, bytes(output), bytes(errors)
 
     async def _collect(self, pipe: trio.abc.ReceiveStream | None, output: bytearray, limit: int) -> None:
@@ -84,7 +84,7 @@ class CommandSensor(Sensor):
             if len(output) > limit:
                 raise self._error(f"printed more than {limit} bytes", "raise max_output_bytes, or print less")
 
-    async def _last_words(self, pipe: trio.abc.ReceiveStream | None, errors: bytearray) -> None:
+    async def _collect_stderr(self, pipe: trio.abc.ReceiveStream | None, errors: bytearray) -> None:
         assert pipe is not None
         async for chunk in pipe:
             errors += chunk
@@ -98,7 +98,7 @@ def _signal_group(pid: int, number: signal.Signals) -> None:
         pass
 
 
-async def _end(process: trio.Process) -> None:
+async def _terminate(process: trio.Process) -> None:
     """Terminate the process group, kill it after GRACE seconds, and close the pipes. Shielded from cancellation."""
     with trio.CancelScope(shield=True):
         if process.returncode is None:

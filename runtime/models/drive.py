@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from runtime.models.motion import finite
+from runtime.models.motion import check_finite
 from schema.errors import ErrorKind, MachineError
 
 MIN_RPM: Final = 0.1  # slower speeds are rejected as mistakes, as clients of the API expect
@@ -48,15 +48,15 @@ class Drive(Protocol):
 
 def check_rpm(name: str, rpm: float) -> None:
     """Raise INVALID if a speed is not finite or nearly 0."""
-    finite("the speed", rpm)
+    check_finite("the speed", rpm)
     if abs(rpm) < MIN_RPM:
         raise MachineError(
             f"{name}: a speed of {rpm:g} rpm is nearly 0", kind=ErrorKind.INVALID, remedy="call stop instead"
         )
 
 
-def check_way(name: str, revolutions: float) -> None:
+def check_revolutions(name: str, revolutions: float) -> None:
     """Raise INVALID if a number of revolutions is not finite or 0."""
-    finite("the number of revolutions", revolutions)
+    check_finite("the number of revolutions", revolutions)
     if revolutions == 0:
         raise MachineError(f"{name} cannot turn by 0 revolutions", kind=ErrorKind.INVALID, remedy="call stop instead")

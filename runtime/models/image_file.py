@@ -116,8 +116,8 @@ class ImageFile(Camera):
         super().__init__(context)
         config: ImageFileConfig = self.attributes
         self._files = {name: WatchedFile(Path(path).expanduser()) for name, path in config.sources().items()}
-        self._drawn = drawn(config.preloaded_image) if config.preloaded_image else b""
-        self._sources = [*([PRELOADED] if self._drawn else []), *self._files]
+        self._preloaded = drawn(config.preloaded_image) if config.preloaded_image else b""
+        self._sources = [*([PRELOADED] if self._preloaded else []), *self._files]
         self._cloud = WatchedFile(Path(config.point_cloud).expanduser()) if config.point_cloud else None
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
@@ -134,8 +134,8 @@ class ImageFile(Camera):
                 )
         chosen = [name for name in self._files if not filter_source_names or name in filter_source_names]
         images = []
-        if self._drawn and (not filter_source_names or PRELOADED in filter_source_names):
-            images.append(Image(self._drawn, "image/png", PRELOADED))
+        if self._preloaded and (not filter_source_names or PRELOADED in filter_source_names):
+            images.append(Image(self._preloaded, "image/png", PRELOADED))
         for name in chosen:
             data = self._files[name].read()
             images.append(Image(data, mime_type(data), name))
@@ -156,18 +156,22 @@ class ImageFile(Camera):
         await trio.lowlevel.checkpoint()
         config: ImageFileConfig = self.attributes
         lens = config.camera_parameters or config.intrinsic_parameters
-        bend = config.distortion_parameters
+        distortion = config.distortion_parameters
         return CameraProperties(
             supports_pcd=self._cloud is not None,
             intrinsic_parameters=None
             if lens is None
             else IntrinsicParameters(lens.width_px, lens.height_px, lens.fx, lens.fy, lens.ppx, lens.ppy),
             distortion_parameters=None
-            if bend is None
-            else DistortionParameters("brown_conrady", (bend.rk1, bend.rk2, bend.rk3, bend.tp1, bend.tp2)),
+            if distortion is None
+            else DistortionParameters(
+                "brown_conrady", (distortion.rk1, distortion.rk2, distortion.rk3, distortion.tp1, distortion.tp2)
+            ),
             mime_types=tuple(
                 dict.fromkeys(
-                    mime_type(data) for data in (self._drawn, *(one.read() for one in self._files.values())) if data
+                    mime_type(data)
+                    for data in (self._preloaded, *(file.read() for file in self._files.values()))
+                    if data
                 )
             ),
         )

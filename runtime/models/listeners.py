@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from runtime.engine.components.controls.input_controller import Event, Subscription
-from runtime.models.fake.controls.input_controller import wanted
+from runtime.models.fake.controls.input_controller import is_subscribed
 
 BUFFER: Final = 256  # events buffered for a slow listener
 
@@ -36,7 +36,7 @@ class Listeners:
         """Send an event to the listeners that subscribed to it."""
         self.last[event.control] = event
         for listener in self._listeners:
-            if wanted(event, listener.subscriptions):
+            if is_subscribed(event, listener.subscriptions):
                 if len(listener.events) >= BUFFER:
                     listener.events.clear()
                     listener.behind = True

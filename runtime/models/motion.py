@@ -14,12 +14,12 @@ from schema.errors import ErrorKind, MachineError
 HALT_TIME: Final = 2.0  # limit in seconds for stopping during a cancellation
 
 
-class OneMotion:
+class ExclusiveMotion:
     """Allows one motion at a time. A new command ends the current one, which fails with CANCELLED."""
 
     def __init__(self) -> None:
         self._scope: trio.CancelScope | None = None
-        self._left = trio.Event()
+        self._ended = trio.Event()
         self._newest = 0  # number of the newest command
 
     @property
@@ -27,7 +27,7 @@ class OneMotion:
         """Whether a motion is in progress."""
         return self._scope is not None
 
-    async def overtake(self) -> bool:
+    async def supersede(self) -> bool:
         """End the current motion for a new command, and wait until it has ended.
 
         Returns False if an even newer command has arrived in the meantime.
@@ -36,63 +36,63 @@ class OneMotion:
         number = self._newest
         while self._scope is not None:
             self._scope.cancel()
-            await self._left.wait()
+            await self._ended.wait()
         return number == self._newest
 
     @asynccontextmanager
     async def begin(self, halt: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
         """Run a motion inside the context, after ending the current one. An error or cancellation calls `halt`."""
-        if not await self.overtake():
-            raise overtaken()
+        if not await self.supersede():
+            raise superseded()
         with trio.CancelScope() as scope:
-            self._scope, self._left = scope, trio.Event()
-            arrived = False
+            self._scope, self._ended = scope, trio.Event()
+            completed = False
             try:
                 yield
-                arrived = True
+                completed = True
             finally:
                 try:
-                    if not arrived:
-                        await at_rest(halt)
+                    if not completed:
+                        await run_shielded(halt)
                 finally:
                     self._scope = None
-                    self._left.set()
+                    self._ended.set()
         if scope.cancelled_caught:
-            raise overtaken()
+            raise superseded()
 
 
-def overtaken() -> MachineError:
+def superseded() -> MachineError:
     """Create the error of a motion that a newer command has ended."""
     return MachineError("a newer command has replaced this one", kind=ErrorKind.CANCELLED)
 
 
-async def at_rest(halt: Callable[[], Awaitable[object]]) -> None:
+async def run_shielded(halt: Callable[[], Awaitable[object]]) -> None:
     """Call `halt`, shielded from cancellation, for at most HALT_TIME."""
     with trio.move_on_after(HALT_TIME, shield=True):
         await halt()
 
 
 @asynccontextmanager
-async def or_else(halt: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+async def halt_on_failure(halt: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
     """Call `halt` if the body fails or is cancelled. An error in `halt` becomes a note of the original exception."""
     try:
         yield
     except BaseException as error:
         try:
-            await at_rest(halt)
-        except Exception as further:
-            error.add_note(str(further))
+            await run_shielded(halt)
+        except Exception as halt_error:
+            error.add_note(str(halt_error))
         raise
 
 
-async def every(*calls: Callable[[], Awaitable[object]]) -> None:
+async def run_all(*calls: Callable[[], Awaitable[object]]) -> None:
     """Run all calls concurrently to their end, then raise the first error, if any.
 
     Used to stop things: an error in one call must not keep the others moving. Further errors are notes of the first.
     """
     errors: list[Exception] = []
 
-    async def one(call: Callable[[], Awaitable[object]]) -> None:
+    async def run_one(call: Callable[[], Awaitable[object]]) -> None:
         try:
             await call()
         except Exception as error:
@@ -100,14 +100,14 @@ async def every(*calls: Callable[[], Awaitable[object]]) -> None:
 
     async with trio.open_nursery() as nursery:
         for call in calls:
-            nursery.start_soon(one, call)
+            nursery.start_soon(run_one, call)
     if errors:
         for other in errors[1:]:
             errors[0].add_note(str(other))
         raise errors[0]
 
 
-def finite(what: str, *values: float) -> None:
+def check_finite(what: str, *values: float) -> None:
     """Raise INVALID if a value is NaN or infinite; `what` names the value."""
     for value in values:
         if not math.isfinite(value):

@@ -25,12 +25,12 @@ class AllSensors(Sensors):
     Config: ClassVar[type[Attributes]] = AllSensorsConfig
 
     def _sensors(self) -> dict[ResourceName, Door]:
-        every = not self.attributes.sensors
+        use_all = not self.attributes.sensors
         return {
             name: door
             for base in (Sensor, MovementSensor, PowerSensor)
             for name, door in self.others(base.API).items()
-            if name in self.dependencies or (every and not name.remotes)
+            if name in self.dependencies or (use_all and not name.remotes)
         }
 
     async def get_sensors(self, *, extra: Extra = None) -> Sequence[ResourceName]:
@@ -42,9 +42,9 @@ class AllSensors(Sensors):
         self, sensor_names: Sequence[ResourceName], *, extra: Extra = None
     ) -> Sequence[SensorReadings]:
         """Return the readings in the order of the names. NOT_FOUND if a sensor is missing."""
-        there = self._sensors()
+        available = self._sensors()
         for name in sensor_names:
-            if name not in there:
+            if name not in available:
                 raise MachineError(
                     f"{name} is not a sensor of {self.name}",
                     kind=ErrorKind.NOT_FOUND,
@@ -53,7 +53,7 @@ class AllSensors(Sensors):
         results: dict[ResourceName, dict[str, Value]] = {}
 
         async def read(name: ResourceName) -> None:
-            async with there[name].use() as sensor:
+            async with available[name].use() as sensor:
                 assert isinstance(sensor, Sensor)
                 results[name] = dict(await sensor.get_readings(extra=extra))
 

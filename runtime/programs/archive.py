@@ -23,9 +23,9 @@ from schema.errors import ErrorKind, MachineError
 from uplink.download import Stopped, digest_of
 
 META: Final = "meta.json"
-MOST_MEMBERS: Final = 200_000  # a Python environment with packages has about 20,000
-MOST_BYTES: Final = 8 * 1024**3  # unpacked; a module with neural network libraries has about 4 GiB
-MOST_HEADER: Final = 64 * 1024  # bytes of an extended header; a path has at most 4,096
+MAX_MEMBERS: Final = 200_000  # a Python environment with packages has about 20,000
+MAX_BYTES: Final = 8 * 1024**3  # unpacked; a module with neural network libraries has about 4 GiB
+MAX_HEADER: Final = 64 * 1024  # bytes of an extended header; a path has at most 4,096
 _EXTENDED: Final = frozenset(
     {
         tarfile.XHDTYPE,
@@ -45,10 +45,10 @@ class _Member(tarfile.TarInfo):
     """A member that rejects too large extended headers; tarfile would read them whole before returning the member."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type in _EXTENDED and self.size > MOST_HEADER:
-            raise tarfile.ReadError(f"an extended header has {self.size} bytes, more than {MOST_HEADER}")
-        found: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
-        return found
+        if self.type in _EXTENDED and self.size > MAX_HEADER:
+            raise tarfile.ReadError(f"an extended header has {self.size} bytes, more than {MAX_HEADER}")
+        member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        return member
 
 
 def folder_of(packages: Path, name: str, digest: str) -> Path:
@@ -88,8 +88,8 @@ def remove_others(packages: Path, name: str, keep: Path | None) -> None:
         return
     for entry in packages.iterdir():
         stem = entry.name.removesuffix(MARKER).removesuffix(_UNFINISHED)
-        ours = stem.removeprefix(f"{name}-")
-        if stem == name or len(ours) != _DIGITS or ours == stem or not set(ours) <= set("0123456789abcdef"):
+        digest = stem.removeprefix(f"{name}-")
+        if stem == name or len(digest) != _DIGITS or digest == stem or not set(digest) <= set("0123456789abcdef"):
             continue
         if keep is not None and entry in (keep, marker_of(keep)):
             continue
@@ -112,9 +112,9 @@ def unpack(archive: Path, folder: Path, stopped: Callable[[], bool] = lambda: Fa
             for member in tar:
                 _check(stopped)
                 count, size = count + 1, size + member.size
-                if count > MOST_MEMBERS or size > MOST_BYTES:
+                if count > MAX_MEMBERS or size > MAX_BYTES:
                     raise _unsafe(archive, member.name, "exceeds the maximum number or size of an archive's members")
-                target = folder / _inside(archive, member.name)
+                target = folder / _path_inside(archive, member.name)
                 if member.isdir():
                     target.mkdir(mode=0o755, parents=True, exist_ok=True)
                 elif member.isreg():
@@ -147,17 +147,17 @@ def read_meta(archive: Path, folder: Path) -> Program:
         raise _unusable(archive, f"has a {META} that cannot be read: {error}", "write it as JSON") from None
     if not isinstance(meta, dict) or not isinstance(meta.get("entrypoint"), str) or not meta["entrypoint"]:
         raise _unusable(archive, f"has a {META} without entrypoint", 'name the program: {"entrypoint": "run.sh"}')
-    first = meta.get("first_run") or ""
-    if not isinstance(first, str):
+    first_run = meta.get("first_run") or ""
+    if not isinstance(first_run, str):
         raise _unusable(
             archive, f"has a {META} whose first_run is not a string", "use the path of a program in the archive"
         )
     entrypoint = _program(archive, folder, meta["entrypoint"], "entrypoint")
-    return Program(entrypoint, folder, _program(archive, folder, first, "first_run") if first else None)
+    return Program(entrypoint, folder, _program(archive, folder, first_run, "first_run") if first_run else None)
 
 
 def _program(archive: Path, folder: Path, name: str, key: str) -> Path:
-    path = folder / _inside(archive, name)
+    path = folder / _path_inside(archive, name)
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
         raise _unusable(archive, f"does not contain its {key} {name!r}", f"correct {key} in {META}")
     if not os.access(path, os.X_OK):
@@ -165,7 +165,7 @@ def _program(archive: Path, folder: Path, name: str, key: str) -> Path:
     return path
 
 
-def _inside(archive: Path, name: str) -> PurePosixPath:
+def _path_inside(archive: Path, name: str) -> PurePosixPath:
     """Return a member's path; raises MachineError if it leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name:
@@ -186,7 +186,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, stopped:
 
 
 def _hard_link(archive: Path, member: tarfile.TarInfo, target: Path, folder: Path) -> None:
-    source = folder / _inside(archive, member.linkname)
+    source = folder / _path_inside(archive, member.linkname)
     if not source.is_file():
         raise _unsafe(archive, member.name, f"is a link to {member.linkname!r}, which is not a file in the archive")
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -237,8 +237,8 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def set_aside(folder: Path, name: Path) -> None:
-    """Rename a folder if it exists; an existing `name` is removed first."""
+def rename_folder(folder: Path, target: Path) -> None:
+    """Rename a folder if it exists; an existing `target` is removed first."""
     if folder.is_dir() and not folder.is_symlink():
-        remove_tree(name)
-        folder.rename(name)
+        remove_tree(target)
+        folder.rename(target)

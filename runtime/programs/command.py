@@ -133,8 +133,8 @@ def machine_facts(document: MachineDocument, *, tracing: bool = False) -> dict[s
         }
     keys = {key_id: key for handler in document.auth.handlers for key_id, key in handler.keys.items()}
     if keys:
-        first = min(keys)  # the protocol passes the key with the first id in sort order
-        facts |= {"VIAM_API_KEY_ID": first, "VIAM_API_KEY": keys[first]}
+        first_id = min(keys)  # the protocol passes the key with the first id in sort order
+        facts |= {"VIAM_API_KEY_ID": first_id, "VIAM_API_KEY": keys[first_id]}
     return {name: value for name, value in facts.items() if value}
 
 
@@ -148,7 +148,7 @@ def environment_of(
     facts: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the module's environment: inherited, defined by the protocol, set in its entry; later ones override."""
-    promised = {
+    protocol_variables = {
         "VIAM_HOME": str(data.parent.parent.parent),
         "VIAM_MODULE_DATA": str(data),
         "VIAM_MODULE_NAME": module.name,
@@ -158,5 +158,5 @@ def environment_of(
         **facts,
     }
     if module.module_id:
-        promised["VIAM_MODULE_ID"] = module.module_id
-    return {**inherited, **promised, **module.env}
+        protocol_variables["VIAM_MODULE_ID"] = module.module_id
+    return {**inherited, **protocol_variables, **module.env}

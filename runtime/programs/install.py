@@ -66,11 +66,11 @@ def _of_registry(module: Module, path: str, environment: Mapping[str, str]) -> P
 
 async def remove(module: str, data: Path, environment: Mapping[str, str]) -> None:
     """Remove the data folder and the unpacked archives of a module that is no longer configured."""
-    doomed = data / f"{module}.removed"  # renamed first, in case the module is configured again meanwhile
+    removed = data / f"{module}.removed"  # renamed first, in case the module is configured again meanwhile
     await trio.lowlevel.checkpoint()
-    archive.set_aside(data / module, doomed)
+    archive.rename_folder(data / module, removed)
     async with _worker(f"removing {module}") as (worker, _):
-        await worker.run(partial(archive.remove_tree, doomed))
+        await worker.run(partial(archive.remove_tree, removed))
         await worker.run(partial(archive.remove_others, packages_folder(environment), module, None))
 
 
@@ -121,9 +121,9 @@ async def first_run(module: Module, program: Program, environment: Mapping[str, 
 @asynccontextmanager
 async def _worker(name: str) -> AsyncIterator[Any]:
     """Run a worker thread for files; yields it and a function that returns True when the block has been left."""
-    worker, left = Worker(name), trio.Event()
+    worker, ended = Worker(name), trio.Event()
     async with worker.opened():
         try:
-            yield worker, left.is_set
+            yield worker, ended.is_set
         finally:
-            left.set()
+            ended.set()

@@ -44,18 +44,18 @@ class Output:
 
     async def _read(self, pipe: Any, suffix: str) -> None:
         log = structlog.get_logger(f"{self._logger}{suffix}")
-        say = log.info if suffix == STDOUT_SUFFIX else log.warning
+        write = log.info if suffix == STDOUT_SUFFIX else log.warning
         lines = LineBuffer()
         async for data in pipe:
             for line in lines.feed(data):
-                self._say(say, line)
+                self._log_line(write, line)
         for line in lines.feed(b"\n"):
-            self._say(say, line)
+            self._log_line(write, line)
         self._open -= 1
         if not self._open:
             self._drained.set()
 
-    def _say(self, say: Any, line: bytes) -> None:
+    def _log_line(self, write: Any, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r")
         self._tail.append(text[:LONGEST])
-        say(text)
+        write(text)

@@ -46,14 +46,14 @@ def folder(root: Path, key: Key, sha256: str) -> Path:
 
 def records(root: Path) -> dict[Key, Installed]:
     """Return the active versions on disk; unreadable records are ignored."""
-    found: dict[Key, Installed] = {}
+    installed: dict[Key, Installed] = {}
     for path in root.glob("*/*.json"):
         with contextlib.suppress(OSError, ValueError, TypeError):
             record = Installed(**json.loads(path.read_bytes()))
             key = path.parent.name, path.stem
             if folder(root, key, record.sha256).is_dir():
-                found[key] = record
-    return found
+                installed[key] = record
+    return installed
 
 
 def note(root: Path, key: Key, record: Installed) -> None:
@@ -92,19 +92,19 @@ def unpacked(root: Path, key: Key, sha256: str, stopped: Callable[[], bool]) -> 
 def tidy(root: Path, kept: Collection[tuple[Key, str]], parts: Collection[str]) -> list[str]:
     """Remove all contents, records and downloads except the given ones; returns the names of removed folders."""
     folders = {folder(root, key, sha256) for key, sha256 in kept}
-    names = {root / key[0] / f"{key[1]}.json" for key, _ in kept}
-    gone: list[str] = []
+    record_files = {root / key[0] / f"{key[1]}.json" for key, _ in kept}
+    removed: list[str] = []
     for entry in [path for path in root.glob("*/*") if path.parent.name != PARTS]:
         if entry.suffix == ".json":
-            if entry not in names:
+            if entry not in record_files:
                 entry.unlink(missing_ok=True)
         elif entry.with_name(entry.name.removesuffix(MARKER).removesuffix(".unpacking")) not in folders:
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry, ignore_errors=True)
-                gone.append(entry.name)
+                removed.append(entry.name)
             else:
                 entry.unlink(missing_ok=True)
     for entry in (root / PARTS).glob("*"):
         if entry.name not in parts:
             entry.unlink(missing_ok=True)
-    return gone
+    return removed

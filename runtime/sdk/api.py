@@ -43,14 +43,14 @@ def own_api(triple: str, service: ServiceDescriptor) -> Callable[[type[ResourceT
         raise MachineError(f"{api} is a published API", kind=ErrorKind.EXISTS, remedy="use your own namespace")
     add_api(api, service)
 
-    def name(cls: type[ResourceT]) -> type[ResourceT]:
-        fitting: list[Any] = [method for key, method in methods_for(api).items() if hasattr(cls, key)]
-        if wrong := [problem for method in fitting for problem in problems(method, cls)]:
-            raise TypeError("; ".join(wrong))
-        if not any(method.name != "do_command" for method in fitting):
+    def register(cls: type[ResourceT]) -> type[ResourceT]:
+        implemented: list[Any] = [method for key, method in methods_for(api).items() if hasattr(cls, key)]
+        if mismatches := [problem for method in implemented for problem in problems(method, cls)]:
+            raise TypeError("; ".join(mismatches))
+        if not any(method.name != "do_command" for method in implemented):
             raise TypeError(f"{cls.__name__} has no method of {service.full_name}")
         cls.API = api
         own_bases[api] = cls
         return cls
 
-    return name
+    return register

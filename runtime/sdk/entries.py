@@ -15,13 +15,13 @@ from schema.names import DEFAULT_NAMESPACE
 from schema.numbers import whole_numbers
 
 _SECTIONS: Final = {kind: section for section, kind in RESOURCE_TYPES.items()}
-_TAKEN: Final = ("name", "model", "attributes", "depends_on")
+_COPIED_KEYS: Final = ("name", "model", "attributes", "depends_on")
 
 
 def read_entry(config: Mapping[str, Any]) -> ResourceEntry:
     """Return the entry; raises ConfigError with a path within the entry, such as `attributes.pin`."""
     api = config.get("api") or f"{config.get('namespace') or DEFAULT_NAMESPACE}:component:{config.get('type', '')}"
-    raw: dict[str, Any] = {key: config[key] for key in _TAKEN if config.get(key)} | {"api": api}
+    raw: dict[str, Any] = {key: config[key] for key in _COPIED_KEYS if config.get(key)} | {"api": api}
     raw["attributes"] = whole_numbers(config.get("attributes") or {})
     level = (config.get("log_configuration") or {}).get("level")
     if level:

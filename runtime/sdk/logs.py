@@ -62,7 +62,7 @@ class MachineSink:
             dropped, self.dropped = self.dropped, 0
             logs = [to_wire(entry, self._host) for entry in batch]
             if dropped:
-                logs.insert(0, _note(batch[0], dropped, self._host))
+                logs.insert(0, _loss_entry(batch[0], dropped, self._host))
             try:
                 await client.call(ROBOT, "", "log", logs=logs)
             except BaseException:
@@ -89,6 +89,6 @@ def to_wire(entry: Entry, host: str) -> dict[str, Any]:
     }
 
 
-def _note(before: Entry, dropped: int, host: str) -> dict[str, Any]:
-    lost = Entry(0, before.time, 30, before.logger, "", f"{dropped} messages before this one were lost")
-    return to_wire(lost, host)
+def _loss_entry(next_entry: Entry, dropped: int, host: str) -> dict[str, Any]:
+    entry = Entry(0, next_entry.time, 30, next_entry.logger, "", f"{dropped} messages before this one were lost")
+    return to_wire(entry, host)

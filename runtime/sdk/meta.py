@@ -100,14 +100,14 @@ def parse_meta(data: bytes) -> tuple[Meta | None, Report]:
     for key in ("module_id", "visibility", "entrypoint"):
         if key not in raw:
             report.problem("", f"'{key}' is missing", remedy=_MISSING[key])
-    meta = conform(Meta, {**_PRESENT, **raw}, "", report)
+    meta = conform(Meta, {**_PLACEHOLDERS, **raw}, "", report)
     if meta is None or report.problems:
         return None, report
     _check(meta, report)
     return (None if report.problems else meta), report
 
 
-_PRESENT: Final = {"module_id": "a:b", "visibility": "private", "entrypoint": "run.sh"}
+_PLACEHOLDERS: Final = {"module_id": "a:b", "visibility": "private", "entrypoint": "run.sh"}
 _MISSING: Final = {
     "module_id": 'write "namespace:name"',
     "visibility": "write private, public or public_unlisted",
@@ -124,18 +124,18 @@ def _check(meta: Meta, report: Report) -> None:
         path = join("models", index)
         try:
             api = API.parse(model.api, path=join(path, "api"))
-            named = Model.parse(model.model, path=join(path, "model"))
+            module_model = Model.parse(model.model, path=join(path, "model"))
         except ConfigError as error:
             report.problems.append(error)
             continue
         if api.namespace == "rdk" and api not in APIS:
-            near = did_you_mean(model.api, map(str, APIS))
-            report.problem(join(path, "api"), f"{api} is not a published API", value=model.api, remedy=near)
-        if _ID.match(meta.module_id) and named.namespace != meta.module_id.partition(":")[0]:
-            reason = f"{named} is not in the namespace of {meta.module_id}"
+            remedy_text = did_you_mean(model.api, map(str, APIS))
+            report.problem(join(path, "api"), f"{api} is not a published API", value=model.api, remedy=remedy_text)
+        if _ID.match(meta.module_id) and module_model.namespace != meta.module_id.partition(":")[0]:
+            reason = f"{module_model} is not in the namespace of {meta.module_id}"
             report.problem(join(path, "model"), reason, value=model.model, remedy="use the module's own namespace")
         if (model.api, model.model) in seen:
-            report.problem(path, f"{named} of {api} is listed twice", remedy="remove one")
+            report.problem(path, f"{module_model} of {api} is listed twice", remedy="remove one")
         seen.add((model.api, model.model))
     for key in ("entrypoint", "first_run"):
         path = getattr(meta, key)
@@ -158,30 +158,30 @@ def is_inside(path: str) -> bool:
 
 def check_folder(folder: Path, meta: Meta) -> list[ConfigError]:
     """Return the errors that prevent a module in `folder` from running: missing or non-executable programs."""
-    found = []
+    errors = []
     for key in ("entrypoint", "first_run"):
         name = getattr(meta, key)
         program = folder / name
         if name and not program.is_file():
-            found.append(ConfigError(key, f"there is no file {name}", value=name, remedy=f"correct it in {FILE}"))
+            errors.append(ConfigError(key, f"there is no file {name}", value=name, remedy=f"correct it in {FILE}"))
         elif name and not os.access(program, os.X_OK):
-            found.append(ConfigError(key, f"{name} is not executable", value=name, remedy=f"chmod +x {program}"))
-    return found
+            errors.append(ConfigError(key, f"{name} is not executable", value=name, remedy=f"chmod +x {program}"))
+    return errors
 
 
 def check_offers(meta: Meta, offers: Sequence[tuple[str, str]]) -> list[ConfigError]:
     """Return the differences between `models` and `offers`, the pairs of API and model that the program offers."""
     listed = {(model.api, model.model): index for index, model in enumerate(meta.models)}
     missing = [pair for pair in offers if pair not in listed]
-    found = [
+    errors = [
         ConfigError("models", f"the module offers {model} of {api}, which is not listed", remedy="add it")
         for api, model in missing
     ]
-    found += [
+    errors += [
         ConfigError(
             join("models", index), f"the module does not offer {model} of {api}", value=model, remedy="remove it"
         )
         for (api, model), index in listed.items()
         if (api, model) not in offers
     ]
-    return found
+    return errors

@@ -31,37 +31,37 @@ class Offers:
             )
 
     def _add(self, cls: type[Resource]) -> None:
-        given: Any = cls
-        if not (isinstance(given, type) and issubclass(given, Resource)):
-            raise _refused(
+        candidate: Any = cls
+        if not (isinstance(candidate, type) and issubclass(candidate, Resource)):
+            raise _driver_error(
                 f"{cls!r} is not a driver",
                 "pass classes derived from runtime.engine.components or runtime.engine.services",
             )
         if cls.MODEL is None:
-            raise _refused(
+            raise _driver_error(
                 f"{cls.__name__} has no model", 'decorate it with runtime.engine.resource.model("acme:demo:name")'
             )
         api: API | None = getattr(cls, "API", None)
         if api is None or not (api in BASES or api in own_bases):
-            raise _refused(
+            raise _driver_error(
                 f"{cls.__name__} has no known API",
                 "derive it from a class of runtime.engine.components, or see own_api",
             )
         if (other := self._classes.get((api, cls.MODEL))) is not None:
-            raise _refused(
+            raise _driver_error(
                 f"{cls.__name__} and {other.__name__} are both {cls.MODEL}", "give one of them another model"
             )
         self._classes[api, cls.MODEL] = cls
 
     def find(self, api: API, model: Model, path: str = "model") -> type[Resource]:
         """Return the class for a model of an API; raises ConfigError, which lists the offers, if there is none."""
-        found = self._classes.get((api, model))
-        if found is None:
-            known = ", ".join(f"{one} ({of})" for of, one in self._classes)
+        cls = self._classes.get((api, model))
+        if cls is None:
+            offered = ", ".join(f"{offered_model} ({offered_api})" for offered_api, offered_model in self._classes)
             raise ConfigError(
-                path, f"this module has no model {model} of {api}", value=str(model), remedy=f"use {known}"
+                path, f"this module has no model {model} of {api}", value=str(model), remedy=f"use {offered}"
             )
-        return found
+        return cls
 
     @property
     def apis(self) -> list[API]:
@@ -90,5 +90,5 @@ class Offers:
         ]
 
 
-def _refused(message: str, remedy: str) -> MachineError:
+def _driver_error(message: str, remedy: str) -> MachineError:
     return MachineError(message, kind=ErrorKind.INVALID, remedy=remedy)

@@ -39,7 +39,10 @@ def read_folder(folder: Path) -> tuple[Meta, tuple[ConfigError, ...]]:
     problems = report.problems or ([] if meta is None else check_folder(folder, meta))
     if meta is None or problems:
         raise ConfigErrors(
-            [ConfigError(f"{FILE}: {one.path}".rstrip(": "), one.reason, remedy=one.remedy) for one in problems]
+            [
+                ConfigError(f"{FILE}: {problem.path}".rstrip(": "), problem.reason, remedy=problem.remedy)
+                for problem in problems
+            ]
         )
     return meta, tuple(report.warnings)
 
@@ -47,13 +50,13 @@ def read_folder(folder: Path) -> tuple[Meta, tuple[ConfigError, ...]]:
 def members(folder: Path, exclude: Iterable[str] = ()) -> Iterator[Path]:
     """Yield the files and links of the folder to archive, as sorted paths relative to it."""
     patterns = (*NEVER, *exclude)
-    for here, folders, files in os.walk(folder):
+    for directory, folders, files in os.walk(folder):
         kept = sorted(name for name in folders if not _matches(name, patterns))
-        links = [name for name in kept if (Path(here) / name).is_symlink()]
+        links = [name for name in kept if (Path(directory) / name).is_symlink()]
         folders[:] = [name for name in kept if name not in links]
         for name in sorted([*links, *files]):
             if not _matches(name, patterns):
-                yield (Path(here) / name).relative_to(folder)
+                yield (Path(directory) / name).relative_to(folder)
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -26,7 +26,7 @@ from schema.names import ResourceName
 NODE: Final = "internal/parent"
 NAME_KEY: Final = "modname"  # metadata key of every call: the name of the calling module
 ASK_LIMIT: Final = 300.0  # seconds for the machine to call Ready; reference: 5 min for a start
-AGAIN: Final = 1.0  # seconds between connections to a machine that disconnects immediately
+RECONNECT_INTERVAL: Final = 1.0  # seconds between connections to a machine that disconnects immediately
 FLUSH_LIMIT: Final = 1.5  # seconds for the last log entries; reference value
 
 Dial: TypeAlias = "Callable[[str], AbstractAsyncContextManager[tuple[Any, Callable[[], Awaitable[None]]]]]"
@@ -37,10 +37,10 @@ Dial: TypeAlias = "Callable[[str], AbstractAsyncContextManager[tuple[Any, Callab
 async def dial(address: str) -> AsyncIterator[tuple[Channel, Callable[[], Awaitable[None]]]]:
     """Connect to the machine at a path or host:port."""
     async with Channel(f"unix:{address}" if "/" in address else address) as channel:
-        yield channel, lambda: _gone(channel)
+        yield channel, lambda: _machine_ended(channel)
 
 
-async def _gone(channel: Channel) -> None:
+async def _machine_ended(channel: Channel) -> None:
     """Return when a lost connection cannot be re-established, which means that the machine has ended."""
     while True:
         begin = trio.current_time()
@@ -48,7 +48,7 @@ async def _gone(channel: Channel) -> None:
             await channel.lost()
         except GRPCError:
             return
-        await trio.sleep_until(begin + AGAIN)
+        await trio.sleep_until(begin + RECONNECT_INTERVAL)
 
 
 class Parent:
@@ -57,7 +57,7 @@ class Parent:
     def __init__(self, module: str, sink: MachineSink, gone: Callable[[str], None], dial: Dial = dial) -> None:
         self._module = module
         self._sink = sink
-        self._gone = gone
+        self._on_ended = gone
         self._dial = dial
         self._address = ""
         self._introduced = trio.Event()
@@ -81,7 +81,7 @@ class Parent:
         try:
             await within(ASK_LIMIT, self._introduced.wait)
         except trio.TooSlowError:
-            self._gone(f"no machine has connected to this module within {ASK_LIMIT:g} s")
+            self._on_ended(f"no machine has connected to this module within {ASK_LIMIT:g} s")
             await trio.sleep_forever()
         async with self._dial(self._address) as (channel, gone):
             client = self._client = ApiClient(channel, metadata={NAME_KEY: self._module})
@@ -89,7 +89,7 @@ class Parent:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._sink.send, self.client)
                     await gone()
-                    self._gone("the machine has ended")
+                    self._on_ended("the machine has ended")
                     await trio.sleep_forever()
             finally:
                 with trio.move_on_after(FLUSH_LIMIT, shield=True):
@@ -121,13 +121,13 @@ class AnyResource(ParentResource):
 
     async def call(self, method: str, **arguments: Any) -> Any:
         """Call a unary method: `await map.call("get_position")`."""
-        client, there = self.remote()
-        return await client.call(self.name.api, there, method, **arguments)
+        client, name = self.remote()
+        return await client.call(self.name.api, name, method, **arguments)
 
     def stream(self, method: str, **arguments: Any) -> AsyncGenerator[Any, None]:
         """Call a streaming method; use the result in `contextlib.aclosing`."""
-        client, there = self.remote()
-        return client.stream(self.name.api, there, method, **arguments)
+        client, name = self.remote()
+        return client.stream(self.name.api, name, method, **arguments)
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run a command of the resource."""

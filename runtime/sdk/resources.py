@@ -30,21 +30,21 @@ RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5,
 _versions = itertools.count(1)
 
 
-class Held:
+class AddedResource:
     """A resource that the machine has added."""
 
-    def __init__(self, entry: ResourceEntry, wanted: Wanted, borrowed: frozenset[ResourceName]) -> None:
+    def __init__(self, entry: ResourceEntry, wanted: Wanted, from_machine: frozenset[ResourceName]) -> None:
         self.entry = entry
         self.wanted = wanted
-        self.borrowed = borrowed  # dependencies that run in the machine
-        self.tried = trio.Event()  # set when it is ready, has failed, or was removed
+        self.from_machine = from_machine  # dependencies that run in the machine
+        self.settled = trio.Event()  # set when it is ready, has failed, or was removed
         self.failure: BaseException | None = None
 
     def end(self, failure: BaseException) -> None:
         """Record that it will not become ready."""
-        if not self.tried.is_set():
+        if not self.settled.is_set():
             self.failure = failure
-            self.tried.set()
+            self.settled.set()
 
 
 class Resources:
@@ -67,14 +67,14 @@ class Resources:
         self._hardware = hardware
         self.others: tuple[Node, ...] = ()  # other nodes of the graph
         self._changed = changed
-        self._held: dict[str, Held] = {}
+        self._added: dict[str, AddedResource] = {}
         self._hosts: dict[str, ResourceHost] = {}  # open for calls
         self._log = structlog.get_logger("rdk.module")
 
     @property
     def entries(self) -> list[ResourceEntry]:
         """The entries of all added resources."""
-        return [held.entry for held in self._held.values()]
+        return [added.entry for added in self._added.values()]
 
     async def add(self, entry: ResourceEntry, dependencies: Iterable[ResourceName]) -> None:
         """Add or replace a resource; returns when it is ready.
@@ -85,7 +85,7 @@ class Resources:
         for warning in warnings:
             self._log.warning("problem in the configuration", resource=str(entry.name), problem=str(warning))
         names = set(dependencies) - {entry.name}
-        own = frozenset(str(name) for name in names if str(name) in self._held)
+        own = frozenset(str(name) for name in names if str(name) in self._added)
         wanted = Wanted(
             name=entry.name,
             path="",
@@ -95,29 +95,33 @@ class Resources:
             cls=cls,
             attributes=attributes,
         )
-        held = Held(entry, wanted, frozenset(name for name in names if str(name) not in own))
-        self._replace(str(entry.name), held)
+        added = AddedResource(entry, wanted, frozenset(name for name in names if str(name) not in own))
+        self._replace(str(entry.name), added)
         try:
-            await held.tried.wait()
-            if held.failure is not None:
-                raise held.failure
+            await added.settled.wait()
+            if added.failure is not None:
+                raise added.failure
         except BaseException:
-            if self._held.get(str(entry.name)) is held:
+            if self._added.get(str(entry.name)) is added:
                 self._replace(str(entry.name), None)
             raise
 
     async def remove(self, name: str) -> None:
         """Stop a resource and its dependents here; returns when it has stopped. MachineError if it does not exist."""
-        full = name if name in self._held else next((one for one in self._held if one.endswith(f"/{name}")), None)
+        full = (
+            name
+            if name in self._added
+            else next((full_name for full_name in self._added if full_name.endswith(f"/{name}")), None)
+        )
         if full is None:
             raise MachineError(
                 f"this module has no resource {name!r}",
                 kind=ErrorKind.NOT_FOUND,
-                remedy=did_you_mean(name, self._held) or "it has no resources",
+                remedy=did_you_mean(name, self._added) or "it has no resources",
             )
         self._replace(full, None)
         async for snapshot in self._graph.changes():
-            if full not in snapshot.nodes or full in self._held:
+            if full not in snapshot.nodes or full in self._added:
                 return
 
     def find(self, full: str) -> ResourceHost:
@@ -125,9 +129,9 @@ class Resources:
         host = self._hosts.get(full)
         if host is not None:
             return host
-        if full not in self._held:
+        if full not in self._added:
             raise MachineError(
-                f"this module has no {full}", kind=ErrorKind.NOT_FOUND, remedy=did_you_mean(full, self._held)
+                f"this module has no {full}", kind=ErrorKind.NOT_FOUND, remedy=did_you_mean(full, self._added)
             )
         status = self._graph.snapshot().nodes.get(full)
         reason = f": {status.reason}" if status is not None and status.reason else ""
@@ -136,41 +140,41 @@ class Resources:
 
     def give_up(self, reason: str) -> None:
         """Fail the resources that are not ready yet, because the module stops."""
-        for full, held in self._held.items():
-            held.end(MachineError(f"{full} was not ready yet: {reason}", kind=ErrorKind.UNAVAILABLE))
+        for full, added in self._added.items():
+            added.end(MachineError(f"{full} was not ready yet: {reason}", kind=ErrorKind.UNAVAILABLE))
 
     def apply(self) -> None:
         """Apply the added resources to the graph."""
-        borrowed = {name for held in self._held.values() for name in held.borrowed}
+        from_machine = {name for added in self._added.values() for name in added.from_machine}
         self._graph.apply(
             [
                 *self.others,
-                *(self._borrow(name) for name in sorted(borrowed) if str(name) not in self._held),
-                *(self._node(full, held) for full, held in self._held.items()),
+                *(self._machine_node(name) for name in sorted(from_machine) if str(name) not in self._added),
+                *(self._node(full, added) for full, added in self._added.items()),
             ]
         )
 
-    def _replace(self, full: str, held: Held | None) -> None:
-        before = self._held.pop(full, None)
-        if before is not None:
-            before.end(MachineError(f"{full} was removed or replaced", kind=ErrorKind.CANCELLED))
-        if held is not None:
-            self._held[full] = held
+    def _replace(self, full: str, added: AddedResource | None) -> None:
+        previous = self._added.pop(full, None)
+        if previous is not None:
+            previous.end(MachineError(f"{full} was removed or replaced", kind=ErrorKind.CANCELLED))
+        if added is not None:
+            self._added[full] = added
         self._changed()
         self.apply()
 
-    def _node(self, full: str, held: Held) -> Node:
+    def _node(self, full: str, added: AddedResource) -> Node:
         return Node(
             full,
-            partial(self._live, held),
-            requires=held.wanted.requires,
-            version=held.wanted.version,
+            partial(self._live, added),
+            requires=added.wanted.requires,
+            version=added.wanted.version,
             start_timeout=float("inf"),  # the machine sets the limit, and cancels
             stop_timeout=STOP_LIMIT,
             restart=RESTART,
         )
 
-    def _borrow(self, name: ResourceName) -> Node:
+    def _machine_node(self, name: ResourceName) -> Node:
         host = parent_host(name, self._parent, self._world, self._hardware)
 
         async def run(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]) -> None:
@@ -179,30 +183,34 @@ class Resources:
         return Node(str(name), run, requires={PARENT}, version="of the machine")
 
     async def _live(
-        self, held: Held, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]
+        self, added: AddedResource, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[ResourceHost]
     ) -> None:
-        log = structlog.get_logger(of_resource(held.entry.name))
+        log = structlog.get_logger(of_resource(added.entry.name))
         host = ResourceHost(
-            held.wanted, world=self._world, hardware=self._hardware, log=log, changed=partial(self._door, held)
+            added.wanted,
+            world=self._world,
+            hardware=self._hardware,
+            log=log,
+            changed=partial(self._host_changed, added),
         )
         try:
             await host.run(deps, task_status=task_status)
         except Exception as error:
-            if held.tried.is_set():
+            if added.settled.is_set():
                 log.error("failed; it will be restarted", reason=str(error) or repr(error))
-            held.end(_explained(error, log))
+            added.end(_error_for_machine(error, log))
             raise
 
-    def _door(self, held: Held, host: ResourceHost, is_open: bool) -> None:
+    def _host_changed(self, added: AddedResource, host: ResourceHost, is_open: bool) -> None:
         full = str(host.name)
         if is_open:
             self._hosts[full] = host
-            held.tried.set()
+            added.settled.set()
         elif self._hosts.get(full) is host:
             del self._hosts[full]
 
 
-def _explained(error: Exception, log: structlog.stdlib.BoundLogger) -> Exception:
+def _error_for_machine(error: Exception, log: structlog.stdlib.BoundLogger) -> Exception:
     """Return the error for the machine: a MachineError unchanged, others by class name, with their traceback logged."""
     if isinstance(error, MachineError | ConfigError):
         return error

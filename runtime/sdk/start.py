@@ -73,11 +73,11 @@ def data_folder() -> Path:
     machine-server creates it and sets the environment variable DATA_VARIABLE. Raises ConfigError if that is not set,
     as in a test.
     """
-    named = os.environ.get(DATA_VARIABLE)
-    if not named:
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder:
         raise ConfigError(
             DATA_VARIABLE,
             "no folder for the data of this module is set",
             remedy=f"set {DATA_VARIABLE} to a folder; machine-server does so for the modules it starts",
         )
-    return Path(named)
+    return Path(folder)

@@ -36,22 +36,22 @@ class Calls:
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.by_method: dict[tuple[str, str], Counts] = {}
-        self._known: dict[tuple[object, str, str], Counts] = {}  # cache, by API, name and method of a call
+        self._by_call: dict[tuple[object, str, str], Counts] = {}  # cache, by API, name and method of a call
 
     def observed(self, roster: Roster, inner: Target) -> Target:
-        """`inner`, with every call counted that goes through what is returned."""
+        """Return a target that counts every call and passes it to `inner`."""
         return _Observed(self, roster, inner)
 
     def counts(self, roster: Roster, request: CallInfo) -> Counts:
-        """Of the method that `request` is for."""
+        """Return the counts of the method that `request` calls."""
         key = (request.api, request.name, request.method)
-        found = self._known.get(key)
-        if found is None:
+        counts = self._by_call.get(key)
+        if counts is None:
             owner = _owner(roster, request)
-            found = self.by_method.setdefault((owner, request.method), Counts())
+            counts = self.by_method.setdefault((owner, request.method), Counts())
             if owner != UNKNOWN:
-                self._known[key] = found
-        return found
+                self._by_call[key] = counts
+        return counts
 
     def forget(self, present: Callable[[str], bool]) -> None:
         """Drop the counts of resources that are no longer `present` and have no call in progress."""
@@ -60,8 +60,8 @@ class Calls:
         ]
         for key in gone:
             dropped = self.by_method.pop(key)
-            for alias in [alias for alias, counts in self._known.items() if counts is dropped]:
-                del self._known[alias]
+            for alias in [alias for alias, counts in self._by_call.items() if counts is dropped]:
+                del self._by_call[alias]
 
     def measure(self, values: MutableMapping[str, float]) -> None:
         """Add `rpc.<resource>.<method>.Calls` and the other counts to `values`."""

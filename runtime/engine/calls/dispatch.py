@@ -61,9 +61,8 @@ class Dispatch:
         self.aside = self.large.read
         self.services: dict[str, Service] = {}
         self.requests_limit = requests_limit
-        self._places: dict[
-            str, Places
-        ] = {}  # of resources with calls in progress, by full name; "" is the machine itself
+        # Of resources with calls in progress, by full name; "" is the machine itself.
+        self._places: dict[str, Places] = {}
 
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
         """Return a context manager around a call; entering it raises MachineError if the call is not possible now."""
@@ -84,8 +83,8 @@ class Dispatch:
             raise roster.not_ready(full)
         if full in roster.aliases:
             return roster.find(full)
-        same_api = [one.name.short for one in roster.wanted.values() if one.name.api == request.api]
-        others = [str(one.name.api) for one in roster.wanted.values() if one.name.short == request.name]
+        same_api = [resource.name.short for resource in roster.wanted.values() if resource.name.api == request.api]
+        others = [str(resource.name.api) for resource in roster.wanted.values() if resource.name.short == request.name]
         if others:
             remedy = f"{request.name!r} is a {' and a '.join(others)}"
         else:
@@ -136,12 +135,14 @@ class Dispatch:
             del self._places[resource]
 
     def _exhausted(self, resource: str, reason: str) -> MachineError:
-        held = Counter(
-            one.method.rpartition("/")[2] for one in self.traffic.operations.running() if one.resource == resource
+        count_by_method = Counter(
+            operation.method.rpartition("/")[2]
+            for operation in self.traffic.operations.running()
+            if operation.resource == resource
         )
-        listed = ", ".join(f"{count} {method}" for method, count in held.most_common(5))
+        summary = ", ".join(f"{count} {method}" for method, count in count_by_method.most_common(5))
         return MachineError(
-            f"{resource or 'the machine itself'} has {reason} ({listed})",
+            f"{resource or 'the machine itself'} has {reason} ({summary})",
             kind=ErrorKind.EXHAUSTED,
             remedy="wait for some to end, or cancel them (GetOperations lists them)",
         )
@@ -189,8 +190,8 @@ class _ResourceCall:
         self._dispatch.leave(self._place)
         try:
             self._entry.__exit__(kind, error, traceback)
-        except MachineError as ours:
-            await self._use.__aexit__(type(ours), ours, ours.__traceback__)
+        except MachineError as entry_error:
+            await self._use.__aexit__(type(entry_error), entry_error, entry_error.__traceback__)
             raise
         return await self._use.__aexit__(kind, error, traceback)
 
@@ -213,12 +214,12 @@ class _MachineCall:
         try:
             self._entry = dispatch.enter(request, "", None)
             request.reply_metadata[OPERATION_KEY] = self._entry.operation.id
-            found = dispatch.services[service](request, self._entry.operation)
+            handler = dispatch.services[service](request, self._entry.operation)
         except BaseException:
             dispatch.leave(place)
             raise
         self._entry.__enter__()
-        return found
+        return handler
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

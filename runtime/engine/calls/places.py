@@ -58,11 +58,13 @@ class Places:
 
     def refusal(self, client: Hashable) -> str:
         """Return, for people, why a client gets no place: how many are taken, and by which clients."""
-        most = sorted(self.holders.values(), key=lambda holder: -holder.taken)
-        listed = ", ".join(f"{holder} {holder.taken}" for holder in most[:3])
-        others = sum(holder.taken for holder in most[3:])
-        text = f"{self.taken} of {self.limit} calls in flight, held by {listed}{f', others {others}' if others else ''}"
-        own = self.holders.get(client)
-        if own is None or self.taken >= self.limit:
+        by_count = sorted(self.holders.values(), key=lambda holder: -holder.taken)
+        summary = ", ".join(f"{holder} {holder.taken}" for holder in by_count[:3])
+        others = sum(holder.taken for holder in by_count[3:])
+        text = (
+            f"{self.taken} of {self.limit} calls in flight, held by {summary}{f', others {others}' if others else ''}"
+        )
+        holder = self.holders.get(client)
+        if holder is None or self.taken >= self.limit:
             return text
         return f"{text}; this client holds its share, and the rest is reserved for other clients"

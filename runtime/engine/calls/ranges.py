@@ -22,12 +22,12 @@ class Range(NamedTuple):
 
 
 _POWER: Final = Range(-1.0, 1.0, "power", "-1 (full power backwards) to 1 (full power forwards)")
-_SHARE: Final = Range(0.0, 1.0, "duty cycle", "0 (always off) to 1 (always on)")
+_DUTY_CYCLE: Final = Range(0.0, 1.0, "duty cycle", "0 (always off) to 1 (always on)")
 
 RANGES: Final[Mapping[tuple[str, str], Mapping[str, Range]]] = {
     ("rdk:component:motor", "set_power"): {"power_pct": _POWER},
     ("rdk:component:base", "set_power"): {"linear": _POWER, "angular": _POWER},
-    ("rdk:component:board", "set_pwm"): {"duty_cycle_pct": _SHARE},
+    ("rdk:component:board", "set_pwm"): {"duty_cycle_pct": _DUTY_CYCLE},
 }
 """Ranges of arguments by API and method; for vectors, of each part."""
 

@@ -144,8 +144,8 @@ class Sessions:
         """Return the status of all sessions, oldest first."""
         now = trio.current_time()
         return tuple(
-            SessionStatus(one.id, one.owner, one.peer, self.held(one), max(0.0, one.deadline - now))
-            for one in self._sessions.values()
+            SessionStatus(session.id, session.owner, session.peer, self.held(session), max(0.0, session.deadline - now))
+            for session in self._sessions.values()
         )
 
     async def _watch(self, session: Session) -> None:

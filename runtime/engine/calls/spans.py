@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TRACEPARENT: Final = "traceparent"  # metadata key of a call, W3C Trace Context
 
-_DOING: Final = {State.CONFIGURING: "start", State.REMOVING: "stop"}
+_ACTIVITIES: Final = {State.CONFIGURING: "start", State.REMOVING: "stop"}
 
 
 class Tracer:
@@ -25,21 +25,23 @@ class Tracer:
 
     def __init__(self) -> None:
         self.enabled = False
-        self._collect: Callable[[Span], None] = _nowhere
-        self._doing: dict[str, tuple[str, float]] = {}
+        self._collect: Callable[[Span], None] = _discard
+        self._in_progress: dict[str, tuple[str, float]] = {}
 
     def start(self, collect: Callable[[Span], None], snapshot: Snapshot | None = None) -> None:
         """Create spans from now on, also for the nodes that are starting or stopping in `snapshot`."""
         self._collect = collect
         self.enabled = True
         nodes = snapshot.nodes.values() if snapshot is not None else ()
-        self._doing = {node.name: (_DOING[node.state], node.since) for node in nodes if node.state in _DOING}
+        self._in_progress = {
+            node.name: (_ACTIVITIES[node.state], node.since) for node in nodes if node.state in _ACTIVITIES
+        }
 
     def stop(self) -> None:
         """Stop creating spans, and drop those of calls in progress."""
         self.enabled = False
-        self._collect = _nowhere
-        self._doing.clear()
+        self._collect = _discard
+        self._in_progress.clear()
 
     def take(self, span: Span) -> None:
         """Collect a span that another program sent."""
@@ -50,10 +52,10 @@ class Tracer:
         from telemetry.metrics.spans import Span, parse_traceparent
 
         caller = parse_traceparent(request.metadata.get(TRACEPARENT))
-        trace, parent = caller or (_digits(128), "")
+        trace, parent = caller or (_random_hex(128), "")
         name = f"{request.api}/{request.name}.{request.method}" if request.api else request.rpc.lstrip("/")
         attributes = {"rpc.system": "grpc", "rpc.method": request.rpc, "resource": request.name}
-        return Span(trace, _digits(64), parent, name, time.time_ns(), server=True, attributes=attributes)
+        return Span(trace, _random_hex(64), parent, name, time.time_ns(), server=True, attributes=attributes)
 
     def end_call(self, span: Span, call: Any) -> None:
         """Collect the span of a call that has ended."""
@@ -70,25 +72,25 @@ class Tracer:
         """Record a change of a node's state: each start and each stop becomes a span in a trace of its own."""
         if not self.enabled:
             return
-        doing = self._doing.pop(transition.name, None)
-        if transition.after in _DOING:
-            if doing is not None and transition.before is transition.after:
-                self._doing[transition.name] = doing  # only the reason has changed
+        activity = self._in_progress.pop(transition.name, None)
+        if transition.after in _ACTIVITIES:
+            if activity is not None and transition.before is transition.after:
+                self._in_progress[transition.name] = activity  # only the reason has changed
             else:
-                self._doing[transition.name] = (_DOING[transition.after], transition.time)
-        elif doing is not None:
-            self._ended(transition, *doing)
+                self._in_progress[transition.name] = (_ACTIVITIES[transition.after], transition.time)
+        elif activity is not None:
+            self._ended(transition, *activity)
 
-    def _ended(self, transition: Transition, doing: str, since: float) -> None:
+    def _ended(self, transition: Transition, activity: str, since: float) -> None:
         from telemetry.metrics.spans import Span
 
         wall = time.time_ns() - int(trio.current_time() * 1e9)
         self._collect(
             Span(
-                trace=_digits(128),
-                id=_digits(64),
+                trace=_random_hex(128),
+                id=_random_hex(64),
                 parent="",
-                name=f"{doing} {transition.name}",
+                name=f"{activity} {transition.name}",
                 start=wall + int(since * 1e9),
                 end=wall + int(transition.time * 1e9),
                 error=transition.reason if transition.after is State.UNHEALTHY else "",
@@ -97,9 +99,9 @@ class Tracer:
         )
 
 
-def _digits(bits: int) -> str:
+def _random_hex(bits: int) -> str:
     return f"{random.getrandbits(bits) or 1:0{bits // 4}x}"
 
 
-def _nowhere(span: Span) -> None:
+def _discard(span: Span) -> None:
     pass

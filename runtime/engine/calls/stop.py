@@ -47,7 +47,7 @@ async def stop_resources(
     failures: dict[str, Exception] = {}
     hosts = [host for name in names if (host := roster.hosts.get(name)) is not None]
     actuators = [host for host in hosts if isinstance(host.resource, Actuator)]
-    waiting = {str(host.name) for host in actuators}
+    pending = {str(host.name) for host in actuators}
 
     async def stop(host: ResourceHost) -> None:
         name = str(host.name)
@@ -58,12 +58,12 @@ async def stop_resources(
         except Exception as error:
             if host.is_open:
                 failures[name] = error
-        waiting.discard(name)
+        pending.discard(name)
 
     with trio.move_on_after(STOP_LIMIT, shield=True):
         async with trio.open_nursery() as nursery:
             for host in actuators:
                 nursery.start_soon(stop, host, name=f"stop {host.name}")
-    for name in waiting:
+    for name in pending:
         failures[name] = MachineError(f"did not stop within {STOP_LIMIT:g} s", kind=ErrorKind.TIMEOUT)
     return failures

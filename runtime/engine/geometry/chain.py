@@ -44,11 +44,11 @@ SIX_AXIS: Final = Chain(
 
 CLOSE_MM: Final = 0.05  # tolerance of the inverse, in mm
 CLOSE_RAD: Final = 1e-3  # and in radians
-_LEVER: Final = 200.0  # weight of a radian in the error, in mm
+_MM_PER_RADIAN: Final = 200.0  # weight of a radian in the error, in mm
 _DAMPING: Final = 4.0  # mm; keeps steps finite near singular poses
 _STEPS: Final = 80  # per attempt
 _ATTEMPTS: Final = 12
-_LONGEST: Final = 0.4  # maximum per step and joint: radians (or 40 mm)
+_MAX_STEP: Final = 0.4  # maximum per step and joint: radians (or 40 mm)
 
 
 def forward(chain: Chain, values: Sequence[float]) -> Transform:
@@ -58,25 +58,25 @@ def forward(chain: Chain, values: Sequence[float]) -> Transform:
 
 def _walk(chain: Chain, values: Sequence[float]) -> tuple[Transform, list[tuple[Joint, Vector, Vector]]]:
     """Return the transform of the output, and for each joint its axis and a point on it, in the frame of the base."""
-    at = Transform()
+    transform = Transform()
     axes: list[tuple[Joint, Vector, Vector]] = []
     position = iter(values)
     for part in chain.parts:
         if isinstance(part, Link):
-            at = at.then(part.transform)
+            transform = transform.then(part.transform)
             continue
         value = next(position)
-        axes.append((part, apply(at.rotation, part.axis), at.translation))
+        axes.append((part, apply(transform.rotation, part.axis), transform.translation))
         if part.type is JointType.PRISMATIC:
-            at = at.then(Transform(translation=scale(part.axis, value / length(part.axis))))
+            transform = transform.then(Transform(translation=scale(part.axis, value / length(part.axis))))
         else:
-            at = at.then(Transform(about(part.axis, math.radians(value))))
-    return at, axes
+            transform = transform.then(Transform(about(part.axis, math.radians(value))))
+    return transform, axes
 
 
-def _error(now: Transform, goal: Transform) -> tuple[Vector, Vector]:
-    turn = rotation_vector(multiply(goal.rotation, transpose(now.rotation)))
-    return subtract(goal.translation, now.translation), turn
+def _error(current: Transform, goal: Transform) -> tuple[Vector, Vector]:
+    rotation = rotation_vector(multiply(goal.rotation, transpose(current.rotation)))
+    return subtract(goal.translation, current.translation), rotation
 
 
 def attempts(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[list[float] | None]:
@@ -85,23 +85,23 @@ def attempts(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[
     A step takes a fraction of a millisecond, so a caller can let other tasks run in between. Joint values are the last
     item.
     """
-    dice = random.Random(repr(goal))
+    rng = random.Random(repr(goal))
     guess = list(start)
     for _ in range(_ATTEMPTS):
-        for found in _descend(chain, goal, guess):
-            yield found
-            if found is not None:
+        for solution in _iterate(chain, goal, guess):
+            yield solution
+            if solution is not None:
                 return
-        guess = [dice.uniform(max(joint.low, -180.0), min(joint.high, 180.0)) for joint in chain.joints]
+        guess = [rng.uniform(max(joint.low, -180.0), min(joint.high, 180.0)) for joint in chain.joints]
 
 
-def _descend(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[list[float] | None]:
+def _iterate(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[list[float] | None]:
     """Iterate damped least squares, with joints kept within their limits."""
     values = list(start)
     for _ in range(_STEPS):
-        now, axes = _walk(chain, values)
-        way, turn = _error(now, goal)
-        if length(way) < CLOSE_MM and length(turn) < CLOSE_RAD:
+        current, axes = _walk(chain, values)
+        offset, rotation = _error(current, goal)
+        if length(offset) < CLOSE_MM and length(rotation) < CLOSE_RAD:
             yield values
             return
         rows = []  # one per joint: the change of the error for a unit of the joint
@@ -110,8 +110,8 @@ def _descend(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[
             if joint.type is JointType.PRISMATIC:
                 rows.append([*unit, 0.0, 0.0, 0.0])
             else:
-                rows.append([*cross(unit, subtract(now.translation, point)), *scale(unit, _LEVER)])
-        error = [*way, *scale(turn, _LEVER)]
+                rows.append([*cross(unit, subtract(current.translation, point)), *scale(unit, _MM_PER_RADIAN)])
+        error = [*offset, *scale(rotation, _MM_PER_RADIAN)]
         square = [
             [sum(row[i] * row[j] for row in rows) + (_DAMPING**2 if i == j else 0.0) for j in range(6)]
             for i in range(6)
@@ -120,9 +120,9 @@ def _descend(chain: Chain, goal: Transform, start: Sequence[float]) -> Iterator[
         for index, (row, (joint, _, _)) in enumerate(zip(rows, axes, strict=True)):
             step = sum(a * b for a, b in zip(row, weights, strict=True))
             if joint.type is JointType.PRISMATIC:
-                step = max(-100 * _LONGEST, min(100 * _LONGEST, step))
+                step = max(-100 * _MAX_STEP, min(100 * _MAX_STEP, step))
             else:
-                step = math.degrees(max(-_LONGEST, min(_LONGEST, step)))
+                step = math.degrees(max(-_MAX_STEP, min(_MAX_STEP, step)))
             values[index] = max(joint.low, min(joint.high, values[index] + step))
         yield None
 

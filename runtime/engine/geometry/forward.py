@@ -23,21 +23,21 @@ from schema.geometry import Orientation, Pose
 from schema.orientation import FORMS, Quaternion, to_orientation, to_quaternion
 
 
-def model_of(told: Kinematics) -> KinematicModel:
+def model_of(description: Kinematics) -> KinematicModel:
     """Return the structure of a driver's kinematics; raises MachineError (UNSUPPORTED) for formats other than SVA."""
-    if told.model is not None and (told.model.links or told.model.joints):
-        return told.model
-    if told.format is not KinematicsFormat.SVA:
+    if description.model is not None and (description.model.links or description.model.joints):
+        return description.model
+    if description.format is not KinematicsFormat.SVA:
         raise MachineError(
-            f"kinematics in the format {told.format.name} are not supported",
+            f"kinematics in the format {description.format.name} are not supported",
             kind=ErrorKind.UNSUPPORTED,
             remedy="provide them as SVA, or as a model",
         )
     from runtime.engine.geometry.sva import kinematics, load
 
-    found = kinematics(load(told.kinematics_data, "kinematics_data")).model
-    assert found is not None
-    return found
+    model = kinematics(load(description.kinematics_data, "kinematics_data")).model
+    assert model is not None
+    return model
 
 
 def output(model: KinematicModel, positions: Sequence[float]) -> Pose:
@@ -47,8 +47,8 @@ def output(model: KinematicModel, positions: Sequence[float]) -> Pose:
     joints are not connected.
     """
     values = _values(model, positions)
-    parts: dict[str, KinematicLink | KinematicJoint] = {one.id: one for one in model.links}
-    parts |= {one.id: one for one in model.joints}
+    parts: dict[str, KinematicLink | KinematicJoint] = {link.id: link for link in model.links}
+    parts |= {joint.id: joint for joint in model.joints}
     name = _end(model, parts)
     pose = Pose()
     for _ in parts:
@@ -66,7 +66,7 @@ def output(model: KinematicModel, positions: Sequence[float]) -> Pose:
 def _end(model: KinematicModel, parts: dict[str, KinematicLink | KinematicJoint]) -> str:
     if model.output_frames and model.output_frames[0] in parts:
         return model.output_frames[0]
-    parents = {one.parent for one in parts.values()}
+    parents = {part.parent for part in parts.values()}
     ends = [name for name in parts if name not in parents]
     if len(ends) != 1 and parts:
         raise MachineError(
@@ -93,28 +93,28 @@ def _values(model: KinematicModel, positions: Sequence[float]) -> dict[str, floa
 
 def _joint(joint: KinematicJoint, position: float) -> Pose:
     x, y, z = joint.axis.x, joint.axis.y, joint.axis.z
-    length = math.hypot(x, y, z)
-    if not length:
+    axis_length = math.hypot(x, y, z)
+    if not axis_length:
         raise MachineError(f"the joint {joint.id!r} has no axis", kind=ErrorKind.PRECONDITION)
     if joint.type is JointType.PRISMATIC:
-        return Pose(x * position / length, y * position / length, z * position / length)
+        return Pose(x * position / axis_length, y * position / axis_length, z * position / axis_length)
     _, convert = FORMS["axis_angles"]
     return _turned((0.0, 0.0, 0.0), convert(x, y, z, math.radians(position)))
 
 
 def _link(pose: LinkPose) -> Pose:
-    at = (pose.translation.x, pose.translation.y, pose.translation.z)
+    translation = (pose.translation.x, pose.translation.y, pose.translation.z)
     if (q := pose.quaternion) is not None:
-        return _turned(at, (q.w, q.x, q.y, q.z))
+        return _turned(translation, (q.w, q.x, q.y, q.z))
     if (o := pose.orientation_vector) is not None:
-        return _turned(at, to_quaternion(o if o.o_x or o.o_y or o.o_z else Orientation(theta=o.theta)))
+        return _turned(translation, to_quaternion(o if o.o_x or o.o_y or o.o_z else Orientation(theta=o.theta)))
     if (e := pose.euler_angles) is not None:
-        return _turned(at, FORMS["euler_angles"][1](e.roll, e.pitch, e.yaw))
+        return _turned(translation, FORMS["euler_angles"][1](e.roll, e.pitch, e.yaw))
     if (a := pose.axis_angles) is not None and (a.rx or a.ry or a.rz):
-        return _turned(at, FORMS["axis_angles"][1](a.rx, a.ry, a.rz, a.theta))
-    return Pose(*at)
+        return _turned(translation, FORMS["axis_angles"][1](a.rx, a.ry, a.rz, a.theta))
+    return Pose(*translation)
 
 
-def _turned(at: tuple[float, float, float], turn: Quaternion) -> Pose:
-    found = to_orientation(turn)
-    return Pose(*at, found.o_x, found.o_y, found.o_z, found.theta)
+def _turned(translation: tuple[float, float, float], rotation: Quaternion) -> Pose:
+    orientation = to_orientation(rotation)
+    return Pose(*translation, orientation.o_x, orientation.o_y, orientation.o_z, orientation.theta)

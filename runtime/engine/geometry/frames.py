@@ -74,17 +74,17 @@ class Frames:
 
     def ordered(self) -> list[Part]:
         """Return the parts that are connected to `world`, parents first, without the others."""
-        done: dict[str, bool] = {WORLD: True}
+        connected: dict[str, bool] = {WORLD: True}
 
-        def reaches(name: str, seen: frozenset[str]) -> bool:
-            if name not in done:
+        def reaches(name: str, visited: frozenset[str]) -> bool:
+            if name not in connected:
                 part = self._parts.get(name.removesuffix(ORIGIN_SUFFIX) if name not in self._parts else name)
-                if part is None or name in seen:
+                if part is None or name in visited:
                     return False
-                done[name] = reaches(part.parent, seen | {name})
-                if done[name] and part.name == name:
+                connected[name] = reaches(part.parent, visited | {name})
+                if connected[name] and part.name == name:
                     order.append(part)
-            return done[name]
+            return connected[name]
 
         order: list[Part] = []
         for name in self._parts:
@@ -100,13 +100,13 @@ class Frames:
 
     def moving(self, *names: str) -> list[Part]:
         """Return the parts whose joint positions are needed to transform the named frames; raises like `transform`."""
-        found = {
+        parts_by_name = {
             part.name: part
             for name in names
-            for part, mounted in self._way(name or WORLD)
+            for part, mounted in self._path_to_world(name or WORLD)
             if part.moves and not mounted
         }
-        return list(found.values())
+        return list(parts_by_name.values())
 
     def transform(self, source: PoseInFrame, destination: str, moved: Mapping[str, Pose] | None = None) -> PoseInFrame:
         """Return `source` in the frame `destination`; `moved` has poses of moving parts in their `_origin` frames.
@@ -119,7 +119,7 @@ class Frames:
 
     def _in_world(self, name: str, moved: Mapping[str, Pose]) -> Pose:
         pose = Pose()
-        for part, mounted in self._way(name):
+        for part, mounted in self._path_to_world(name):
             if part.moves and not mounted:
                 if part.name not in moved:
                     raise MachineError(
@@ -131,9 +131,9 @@ class Frames:
             pose = compose(part.pose, pose)
         return pose
 
-    def _way(self, name: str) -> list[tuple[Part, bool]]:
+    def _path_to_world(self, name: str) -> list[tuple[Part, bool]]:
         """Return the parts from a frame up to `world`, each with True if only the place where it is mounted counts."""
-        way: list[tuple[Part, bool]] = []
+        path: list[tuple[Part, bool]] = []
         seen: set[str] = set()
         while name != WORLD:
             if name in seen:
@@ -144,12 +144,14 @@ class Frames:
                 part, mounted = self._parts.get(name.removesuffix(ORIGIN_SUFFIX)), True
             if part is None:
                 raise self._unknown(name)
-            way.append((part, mounted))
+            path.append((part, mounted))
             name = part.parent
-        return way
+        return path
 
     def _unknown(self, name: str) -> MachineError:
-        owner = next((one for one in self._remotes if name.startswith(f"{one}:") or name == f"{one}_{WORLD}"), None)
+        owner = next(
+            (remote for remote in self._remotes if name.startswith(f"{remote}:") or name == f"{remote}_{WORLD}"), None
+        )
         if owner is not None:
             return MachineError(
                 f"frame {name!r} belongs to the remote {owner!r}, whose frames this machine does not have",
@@ -164,16 +166,16 @@ class Frames:
 
 def compose(outer: Pose, inner: Pose) -> Pose:
     """Return the pose `inner`, given relative to `outer`, in the frame of `outer`."""
-    turn = _quaternion(outer)
-    x, y, z = _rotate(turn, (inner.x, inner.y, inner.z))
-    return _pose((outer.x + x, outer.y + y, outer.z + z), _multiply(turn, _quaternion(inner)))
+    rotation = _quaternion(outer)
+    x, y, z = _rotate(rotation, (inner.x, inner.y, inner.z))
+    return _pose((outer.x + x, outer.y + y, outer.z + z), _multiply(rotation, _quaternion(inner)))
 
 
 def invert(pose: Pose) -> Pose:
     """Return the inverse of `pose`."""
     w, x, y, z = _quaternion(pose)
-    back = (w, -x, -y, -z)
-    return _pose(_rotate(back, (-pose.x, -pose.y, -pose.z)), back)
+    inverse = (w, -x, -y, -z)
+    return _pose(_rotate(inverse, (-pose.x, -pose.y, -pose.z)), inverse)
 
 
 def _quaternion(pose: Pose) -> Quaternion:
@@ -182,9 +184,9 @@ def _quaternion(pose: Pose) -> Quaternion:
     return to_quaternion(Orientation(pose.o_x, pose.o_y, pose.o_z, pose.theta))
 
 
-def _pose(place: tuple[float, float, float], turn: Quaternion) -> Pose:
-    found = to_orientation(turn)
-    return Pose(*place, found.o_x, found.o_y, found.o_z, found.theta)
+def _pose(position: tuple[float, float, float], rotation: Quaternion) -> Pose:
+    orientation = to_orientation(rotation)
+    return Pose(*position, orientation.o_x, orientation.o_y, orientation.o_z, orientation.theta)
 
 
 def _multiply(a: Quaternion, b: Quaternion) -> Quaternion:
@@ -196,7 +198,7 @@ def _multiply(a: Quaternion, b: Quaternion) -> Quaternion:
     )
 
 
-def _rotate(turn: Quaternion, vector: tuple[float, float, float]) -> tuple[float, float, float]:
-    w, x, y, z = turn
-    _, rx, ry, rz = _multiply(_multiply(turn, (0.0, *vector)), (w, -x, -y, -z))
+def _rotate(rotation: Quaternion, vector: tuple[float, float, float]) -> tuple[float, float, float]:
+    w, x, y, z = rotation
+    _, rx, ry, rz = _multiply(_multiply(rotation, (0.0, *vector)), (w, -x, -y, -z))
     return rx, ry, rz

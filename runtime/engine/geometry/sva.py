@@ -121,10 +121,10 @@ def load(data: bytes, path: str) -> Chain:
         document = json.loads(data)
         parts = {part["id"]: (part, _part(part)) for part in (*document["links"], *document.get("joints", ()))}
         children = {part["parent"]: name for name, (part, _) in parts.items()}
-        chain, at = [], "world"
-        while at in children:
-            at = children.pop(at)
-            chain.append(parts[at][1])
+        chain, end = [], "world"
+        while end in children:
+            end = children.pop(end)
+            chain.append(parts[end][1])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(path, f"not a kinematics file in SVA JSON ({type(error).__name__}: {error})") from error
     if len(chain) != len(parts):

@@ -60,14 +60,14 @@ def families(status: MachineStatus, traffic: Traffic, pids: Mapping[str, int]) -
             "gauge",
             "machine_resource_state",
             "1 for the state that a resource is in",
-            [((one.name, state), one.state == state) for one in status.resources for state in STATES],
+            [((resource.name, state), resource.state == state) for resource in status.resources for state in STATES],
             ("resource", "state"),
         ),
         Family(
             "counter",
             "machine_resource_restarts",
             "Number of restarts of a resource",
-            [((one.name,), one.restarts) for one in status.resources],
+            [((resource.name,), resource.restarts) for resource in status.resources],
             ("resource",),
         ),
         *_calls(traffic.calls.by_method),
@@ -100,9 +100,9 @@ def _modules(pids: Mapping[str, int]) -> Iterator[Family]:
     measured: dict[str, dict[str, float]] = {name: {} for name in pids}
     for name, pid in pids.items():
         measure_process(measured[name], "", pid)
-    for kind, metric, text, words, factor in _MODULE:
+    for kind, metric, text, keys, factor in _MODULE:
         samples = [
-            ((name,), factor * sum(values[f".{word}"] for word in words)) for name, values in measured.items() if values
+            ((name,), factor * sum(values[f".{key}"] for key in keys)) for name, values in measured.items() if values
         ]
         yield Family(kind, f"machine_{metric}", text, samples, ("module",))
 

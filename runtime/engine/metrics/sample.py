@@ -55,7 +55,7 @@ class Sampler:
         self._states: dict[str, float] = {}
 
     def sample(self) -> dict[str, float]:
-        """Everything, now. Takes well under a millisecond on a machine of usual size, and never raises."""
+        """Measure everything now. Takes well under a millisecond on a machine of usual size, and never raises."""
         values: dict[str, float] = {}
         measure_process(values, SERVER)
         values[f"{SERVER}.OpenFiles"] = count_descriptors()

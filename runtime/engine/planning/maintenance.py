@@ -14,8 +14,8 @@ ANSWER_LIMIT: Final = 5.0  # seconds to wait for readings; reference: no answer 
 RETRY_INTERVAL: Final = 10.0  # seconds between checks of a blocked configuration; reference: each poll, every 10 s
 FACTS_KEY: Final = "machine-facts"
 """Metadata key, specific to this project, for facts that the published GetMachineStatus reply has no field for."""
-MOST_JOBS: Final = 50
-WAITING_ROOM: Final = 3000  # characters of reasons: gRPC clients accept 8 KiB of metadata by default
+MAX_JOBS: Final = 50
+REASONS_LIMIT: Final = 3000  # characters of reasons: gRPC clients accept 8 KiB of metadata by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class NoWindow:
-    """There is no maintenance window, or it cannot work as it is configured."""
+    """No maintenance window is configured, or it cannot work as it is configured."""
 
     reason: str
 
@@ -66,21 +66,21 @@ def decide(answer: Answer, sensor: str = "", key: str = "") -> Decision:
 
 def _waiting(status: MachineStatus) -> dict[str, str]:
     """Return the reasons of resources that are neither ready nor unhealthy, up to WAITING_ROOM characters."""
-    found: dict[str, str] = {}
-    room = WAITING_ROOM
-    for one in status.resources:
-        if one.reason and one.state not in ("ready", "unhealthy"):
-            room -= len(json.dumps([one.name, one.reason]))
-            if room < 0:
+    reasons: dict[str, str] = {}
+    remaining = REASONS_LIMIT
+    for resource in status.resources:
+        if resource.reason and resource.state not in ("ready", "unhealthy"):
+            remaining -= len(json.dumps([resource.name, resource.reason]))
+            if remaining < 0:
                 break
-            found[one.name] = one.reason
-    return found
+            reasons[resource.name] = resource.reason
+    return reasons
 
 
 def _next_runs(status: MachineStatus) -> dict[str, str]:
     """Return the next run of the first MOST_JOBS scheduled jobs; the number is limited because headers are."""
-    waiting = [one for one in status.jobs if one.next_run is not None]
-    return {one.name: one.next_run.isoformat() for one in waiting[:MOST_JOBS] if one.next_run is not None}
+    scheduled = [job for job in status.jobs if job.next_run is not None]
+    return {job.name: job.next_run.isoformat() for job in scheduled[:MAX_JOBS] if job.next_run is not None}
 
 
 def facts_of(status: MachineStatus) -> dict[str, Any]:

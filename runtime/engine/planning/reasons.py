@@ -18,9 +18,9 @@ def reason_of(
 ) -> str:
     """Return why a node is in its state: the fault of its entry if it is `wanted`, or the graph's reason.
 
-    A node that is tried again shows why its last run failed. The result has no class names. If the node waits for one
-    of `modules` (those that are not ready, by node, with the reason) or for an unhealthy one of `nodes`, it includes
-    the reason of that.
+    A node that is being restarted shows why its last run failed. The result has no class names. If the node waits for
+    one of `modules` (those that are not ready, by node, with the reason) or for an unhealthy one of `nodes`, it
+    includes the reason of that.
     """
     entry = wanted.get(node.name)
     if entry is not None and entry.unknown is not None:

@@ -116,8 +116,8 @@ def plan(
                 wanted[str(entry.name)] = modules.want(entry, directory, levels)
         except MachineError as error:
             if isinstance(error, ConfigError):
-                soon = remotes.starting() if remotes is not None and isinstance(error, NotConfigured) else ()
-                wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), error, soon)
+                awaited = remotes.starting() if remotes is not None and isinstance(error, NotConfigured) else ()
+                wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), error, awaited)
             else:
                 wanted[str(entry.name)] = _unknown(entry, error, modules)
         except Exception as error:  # from a driver's code: its Config, requires or uses
@@ -134,7 +134,7 @@ def _broken(document: MachineDocument) -> dict[str, Wanted]:
             found.setdefault(entry.resource, []).append(entry)
     return {
         str(name): _faulty(
-            name, entries[0].path, "", ConfigErrors([one for entry in entries for one in entry.problems])
+            name, entries[0].path, "", ConfigErrors([problem for entry in entries for problem in entry.problems])
         )
         for name, entries in found.items()
     }
@@ -177,10 +177,10 @@ def want(
 ) -> Wanted:
     """Return the resource of `entry` with its dependencies resolved; raises ConfigError for one that is not there."""
     path = f"{entry.path}.attributes"
-    me = str(entry.name)
+    own_name = str(entry.name)
     requires = {
-        *_resolve(directory, entry.depends_on, f"{entry.path}.depends_on", me),
-        *_resolve(directory, required, path, me),
+        *_resolve(directory, entry.depends_on, f"{entry.path}.depends_on", own_name),
+        *_resolve(directory, required, path, own_name),
     }
     uses = set()
     for text in optional:
@@ -197,18 +197,18 @@ def want(
         model=str(entry.model),
         version=entry.version,
         requires=frozenset(requires),
-        uses=frozenset(uses - requires - {me}),
+        uses=frozenset(uses - requires - {own_name}),
         cls=cls,
         attributes=attributes,
     )
 
 
-def _resolve(directory: Directory, names: Sequence[str], path: str, me: str) -> Iterable[str]:
+def _resolve(directory: Directory, names: Sequence[str], path: str, own_name: str) -> Iterable[str]:
     for index, text in enumerate(names):
-        where = f"{path}.{index}" if path.endswith("depends_on") else path
-        full = directory.resolve(text, where)
-        if full == me:
-            raise ConfigError(where, f"{me} depends on itself", value=text, remedy="remove the dependency")
+        text_path = f"{path}.{index}" if path.endswith("depends_on") else path
+        full = directory.resolve(text, text_path)
+        if full == own_name:
+            raise ConfigError(text_path, f"{own_name} depends on itself", value=text, remedy="remove the dependency")
         yield full
 
 
@@ -218,8 +218,8 @@ def _unknown(entry: ResourceEntry, error: MachineError, modules: Offers | None) 
     if modules is None:
         return _faulty(entry.name, entry.path, str(entry.model), unknown)
     fault = blame_modules(unknown, modules.not_ready())
-    found = _faulty(entry.name, entry.path, str(entry.model), fault, modules.starting())
-    return replace(found, unknown=unknown)
+    resource = _faulty(entry.name, entry.path, str(entry.model), fault, modules.starting())
+    return replace(resource, unknown=unknown)
 
 
 def blame_modules(unknown: ConfigError, not_ready: Mapping[str, str]) -> ConfigError:

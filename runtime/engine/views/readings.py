@@ -28,7 +28,7 @@ class Reading:
 
 
 class Shared:
-    """The watched sensors. There is no background task: a watcher that needs a newer reading reads the sensor."""
+    """The watched sensors. No background task runs: a watcher that needs a newer reading reads the sensor."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -54,7 +54,7 @@ class Watched:
         self.watchers = 0
         self._name = name
         self._read = read
-        self._turn = trio.Lock()
+        self._reading_lock = trio.Lock()
         self._newest = Reading(-math.inf)
 
     async def next(self, after: float) -> Reading:
@@ -63,13 +63,13 @@ class Watched:
         Callers that arrive while another one reads wait for that reading. Cancelling the caller that reads cancels its
         call to the sensor; then the next caller reads.
         """
-        async with self._turn:
+        async with self._reading_lock:
             if self._newest.at <= after:
                 await trio.sleep_until(self._newest.at + PERIOD)
-                self._newest = await self._once()
+                self._newest = await self._read_once()
             return self._newest
 
-    async def _once(self) -> Reading:
+    async def _read_once(self) -> Reading:
         at = trio.current_time()
         try:
             values = await self._read(self._name, "get_readings", {})

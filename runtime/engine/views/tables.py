@@ -36,8 +36,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool = 
 
 def _line(cells: Sequence[str], widths: Sequence[int], *, colour: bool) -> str:
     padded = []
-    for index, (cell, wanted) in enumerate(zip(cells, widths, strict=True)):
-        padding = "" if index == len(cells) - 1 else " " * (wanted - width(cell))
+    for index, (cell, column_width) in enumerate(zip(cells, widths, strict=True)):
+        padding = "" if index == len(cells) - 1 else " " * (column_width - width(cell))
         padded.append((paint(cell) if colour else cell) + padding)
     return "  ".join(padded).rstrip()
 

@@ -46,8 +46,8 @@ class AnalogInput:
     async def sample(self, hardware: Hardware) -> None:
         """Convert periodically until cancelled. `read` raises errors of the bus, which do not end the sampling."""
         assert self.period is not None
-        async with hardware.ticks(self.period) as beat:
-            async for _ in beat:
+        async with hardware.ticks(self.period) as ticks:
+            async for _ in ticks:
                 try:
                     self._samples.append(await self._convert())
                     self._failure = None
@@ -64,17 +64,17 @@ async def open_analogs(
     inputs = {}
     for entry in entries:
         if entry.on_i2c:
-            place = str(entry.i2c_bus), entry.i2c_address
-            if place not in chips:
-                bus = await stack.enter_async_context(hardware.i2c(place[0]))
-                stack.enter_context(hardware.reservations.hold(owner, f"{bus.name} address 0x{place[1]:02x}"))
-                chips[place] = Registers(bus, place[1]), trio.Lock()
-            inputs[entry.name] = _on_i2c(entry, *chips[place])
+            address = str(entry.i2c_bus), entry.i2c_address
+            if address not in chips:
+                bus = await stack.enter_async_context(hardware.i2c(address[0]))
+                stack.enter_context(hardware.reservations.hold(owner, f"{bus.name} address 0x{address[1]:02x}"))
+                chips[address] = Registers(bus, address[1]), trio.Lock()
+            inputs[entry.name] = _on_i2c(entry, *chips[address])
         else:
-            place = str(entry.spi_bus), int(entry.chip_select)
-            if place not in devices:
-                devices[place] = await stack.enter_async_context(hardware.spi(*place, mcp3008.SETTINGS))
-            inputs[entry.name] = _on_spi(entry, devices[place])
+            address = str(entry.spi_bus), int(entry.chip_select)
+            if address not in devices:
+                devices[address] = await stack.enter_async_context(hardware.spi(*address, mcp3008.SETTINGS))
+            inputs[entry.name] = _on_spi(entry, devices[address])
     return inputs
 
 

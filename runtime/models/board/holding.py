@@ -26,7 +26,7 @@ class Held(Generic[T]):
     def value(self) -> T:
         """The opened value. MachineError (UNAVAILABLE) as soon as its context is being closed."""
         if not self.open:
-            raise stopping()
+            raise stopping_error()
         return self._value
 
     def cancel(self) -> None:
@@ -67,12 +67,12 @@ async def hold(
             closed.set()
 
     if nursery.cancel_scope.cancel_called:
-        raise stopping()
+        raise stopping_error()
     held: Held[T] = await nursery.start(run)
     return held
 
 
-def stopping() -> MachineError:
+def stopping_error() -> MachineError:
     """Create the error for a call that arrives while the board is stopping."""
     return MachineError(
         "the board is stopping, or its GPIO chip has disappeared", kind=ErrorKind.UNAVAILABLE, remedy="try again later"

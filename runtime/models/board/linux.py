@@ -18,12 +18,12 @@ from hal.ports.digital import InputSettings, Line
 from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick
 from runtime.engine.resource import Attributes, Context, Extra, Started, Unsupported
 from runtime.models.board.analogs import AnalogInput, open_analogs
-from runtime.models.board.pin import Bench, Pin
+from runtime.models.board.pin import BoardContext, Pin
 from runtime.models.board.ticks import TickQueue
 from schema.errors import ErrorKind, MachineError
 from support.gather import unwrap
 
-_OURS: Final = ("gpio", "pwm")  # subsystems of the devices that provide pins
+_PIN_SUBSYSTEMS: Final = ("gpio", "pwm")  # subsystems of the devices that provide pins
 
 
 class LinuxBoard(Board):
@@ -50,7 +50,9 @@ class LinuxBoard(Board):
         config: LinuxBoardConfig = self.attributes
         try:
             async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
-                self._bench = Bench(str(self.name), self.hardware, nursery, self.log, partial(self._failed, nursery))
+                self._context = BoardContext(
+                    str(self.name), self.hardware, nursery, self.log, partial(self._fail, nursery)
+                )
                 self._analogs = await open_analogs(config.analogs, self.hardware, str(self.name), stack)
                 for analog in self._analogs.values():
                     if analog.period is not None:
@@ -64,15 +66,15 @@ class LinuxBoard(Board):
                             remedy="use a separate pin for each",
                         )
                     pin.interrupt = entry.name, InputSettings(entry.bias, entry.active_low, entry.debounce_ms / 1000)
-                    await pin.listen(_nothing)
+                    await pin.listen(_ignore_edge)
                 for name in (*config.safe_high, *config.outputs):
-                    await self._pin(name).take()
+                    await self._pin(name).make_output()
                 nursery.start_soon(self._watch)
                 task_status.started()
         except BaseExceptionGroup as group:
             raise unwrap(group) from None
 
-    def _failed(self, nursery: trio.Nursery, error: HalError) -> None:
+    def _fail(self, nursery: trio.Nursery, error: HalError) -> None:
         async def fail() -> None:
             raise error
 
@@ -90,7 +92,7 @@ class LinuxBoard(Board):
                 )
                 await trio.sleep_forever()
             async for event in events:
-                if event.action == "lost" or event.subsystem in _OURS:
+                if event.action == "lost" or event.subsystem in _PIN_SUBSYSTEMS:
                     # A chip may have returned under another name, and another chip may have its old name.
                     self.definition = self.hardware.board(self.attributes.board)
                     for pin in self._pins.values():
@@ -107,12 +109,14 @@ class LinuxBoard(Board):
 
     def _pin(self, name: str) -> Pin:
         config: LinuxBoardConfig = self.attributes
-        found = self._find(name)
-        assert found.line is not None
-        if found.line not in self._pins:
-            safe = found.line in self._safe_high
-            self._pins[found.line] = Pin(self._bench, found, safe=safe, frequency=config.default_pwm_frequency_hz)
-        return self._pins[found.line]
+        board_pin = self._find(name)
+        assert board_pin.line is not None
+        if board_pin.line not in self._pins:
+            safe = board_pin.line in self._safe_high
+            self._pins[board_pin.line] = Pin(
+                self._context, board_pin, safe=safe, frequency=config.default_pwm_frequency_hz
+            )
+        return self._pins[board_pin.line]
 
     def identify(self, pin: str) -> str:
         """Return the line of `pin`, the same for all names of a pin. MachineError, with similar names, if unknown."""
@@ -219,13 +223,13 @@ class LinuxBoard(Board):
             "dropped_edges": {pin.title: pin.dropped for pin in self._pins.values() if pin.dropped},
         }
 
-    def _unknown(self, what: str, name: str, known: Mapping[str, object]) -> MachineError:
+    def _unknown(self, kind_of_name: str, name: str, configured: Mapping[str, object]) -> MachineError:
         return MachineError(
-            f"{self.name} has no {what} called {name!r}",
+            f"{self.name} has no {kind_of_name} called {name!r}",
             kind=ErrorKind.NOT_FOUND,
-            remedy=f"configure it, or use one of: {', '.join(known) or 'none is configured'}",
+            remedy=f"configure it, or use one of: {', '.join(configured) or 'none is configured'}",
         )
 
 
-def _nothing(high: bool, time: float) -> None:
+def _ignore_edge(high: bool, time: float) -> None:
     """Ignore an edge; edges are counted as long as there is a listener."""

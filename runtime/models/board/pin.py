@@ -15,7 +15,7 @@ from hal.errors import Fault, HalError
 from hal.hardware import Hardware
 from hal.ports.digital import EdgeEvents, InputSettings, Line, OutputSettings
 from hal.ports.pwm import PwmOutput
-from runtime.models.board.holding import Held, hold, stopping
+from runtime.models.board.holding import Held, hold, stopping_error
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ AS_IS: Final = InputSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class BoardContext:
     """State shared by the pins of one board."""
 
     owner: str  # name of the board in reservations
@@ -37,7 +37,7 @@ class Bench:
 class Pin:
     """A pin that has been used. A change of its use closes it first; an output then goes to its safe level."""
 
-    def __init__(self, bench: Bench, pin: BoardPin, *, safe: bool, frequency: int) -> None:
+    def __init__(self, context: BoardContext, pin: BoardPin, *, safe: bool, frequency: int) -> None:
         assert pin.line is not None
         self.title = pin.names[0] if len(pin.names) == 1 else f"{pin.names[0]} ({pin.names[1]})"
         self.line: Line = pin.line
@@ -46,7 +46,7 @@ class Pin:
         self.dropped = 0
         self.listeners: list[Callable[[bool, float], None]] = []
         self.interrupt: tuple[str, InputSettings] | None = None  # configured name and settings
-        self._bench = bench
+        self._context = context
         self._pin = pin
         self._safe = safe
         self._changing = trio.Lock()
@@ -66,13 +66,13 @@ class Pin:
         await trio.lowlevel.checkpoint()
         self._writable()
         if self._use == "pwm":
-            self._wave(float(high), self.frequency)
+            self._write_wave(float(high), self.frequency)
             return
         while self._use != "output":
             await self._change("output")
-        self._do(lambda: self._value().write(high))
+        self._use_line(lambda: self._value().write(high))
 
-    async def take(self) -> None:
+    async def make_output(self) -> None:
         """Make the pin an output at its safe level."""
         await trio.lowlevel.checkpoint()
         self._writable()
@@ -85,14 +85,14 @@ class Pin:
             return self.wave()[0] >= 0.5
         while self._use not in ("input", "output"):
             await self._change("input")
-        return self._do(lambda: bool(self._value().read()))
+        return self._use_line(lambda: bool(self._value().read()))
 
     def check(self) -> None:
         """Check that the line still exists; otherwise fail the board."""
         if self._use == "closed":
             return
         try:
-            self._do(self._value().wave if self._use == "pwm" else self._value().read)
+            self._use_line(self._value().wave if self._use == "pwm" else self._value().read)
         except HalError:
             pass  # other errors are raised to users of the pin
 
@@ -101,9 +101,9 @@ class Pin:
     def wave(self) -> tuple[float, float]:
         """Return duty cycle (0 to 1) and frequency (Hz). The duty cycle of an output is 0 or 1, of any other pin 0."""
         if self._use == "pwm":
-            wave: tuple[float, float] = self._do(self._value().wave)
+            wave: tuple[float, float] = self._use_line(self._value().wave)
             return wave
-        high = self._use == "output" and self._do(lambda: bool(self._value().read()))
+        high = self._use == "output" and self._use_line(lambda: bool(self._value().read()))
         return float(high), self.frequency
 
     async def set_duty(self, duty: float) -> None:
@@ -112,18 +112,18 @@ class Pin:
         self._writable()
         while self._use != "pwm":
             await self._change("pwm")
-        self._wave(duty, self.frequency)
+        self._write_wave(duty, self.frequency)
 
     async def set_frequency(self, frequency: float) -> None:
         """Set the PWM frequency (Hz) now, or for when PWM starts."""
         await trio.lowlevel.checkpoint()
         self._writable()
         if self._use == "pwm":
-            self._wave(self.wave()[0], frequency)
+            self._write_wave(self.wave()[0], frequency)
         self.frequency = frequency
 
-    def _wave(self, duty: float, frequency: float) -> None:
-        self._do(lambda: self._value().set_wave(duty, frequency))
+    def _write_wave(self, duty: float, frequency: float) -> None:
+        self._use_line(lambda: self._value().set_wave(duty, frequency))
 
     # ---- edges
 
@@ -141,7 +141,7 @@ class Pin:
                 if self._use == "closed":
                     await self._open("input")
                 if self._listening is None:
-                    self._listening = await hold(self._bench.nursery, self._value().edges(), self._count)
+                    self._listening = await hold(self._context.nursery, self._value().edges(), self._count)
         self.listeners.append(listener)
 
     def ignore(self, listener: Callable[[bool, float], None]) -> None:
@@ -162,25 +162,25 @@ class Pin:
 
     def _writable(self) -> None:
         if self.interrupt is not None or self.listeners:
-            why = f"digital interrupt {self.interrupt[0]!r}" if self.interrupt else "a stream of its ticks"
+            user = f"digital interrupt {self.interrupt[0]!r}" if self.interrupt else "a stream of its ticks"
             raise MachineError(
-                f"pin {self.title} is an input, used by {why}",
+                f"pin {self.title} is an input, used by {user}",
                 kind=ErrorKind.PRECONDITION,
                 remedy="write to another pin, or end the other use of this one",
             )
 
     def _value(self) -> Any:
         if self._held is None:
-            raise stopping()
+            raise stopping_error()
         return self._held.value
 
-    def _do(self, action: Callable[[], T]) -> T:
+    def _use_line(self, action: Callable[[], T]) -> T:
         """Use the line, and fail the board if the line no longer exists."""
         try:
             return action()
         except HalError as error:
             if error.fault is Fault.GONE:
-                self._bench.failed(error)
+                self._context.failed(error)
             raise
 
     async def _change(self, use: Use) -> None:
@@ -190,7 +190,7 @@ class Pin:
                 await self._open(use)
 
     async def _open(self, use: Use) -> None:
-        self._held = await hold(self._bench.nursery, self._controlled(use))
+        self._held = await hold(self._context.nursery, self._open_reserved(use))
         self._use = use
 
     async def _close(self) -> None:
@@ -201,15 +201,15 @@ class Pin:
         self._listening = self._held = None
 
     @asynccontextmanager
-    async def _controlled(self, use: Use) -> AsyncIterator[Any]:
+    async def _open_reserved(self, use: Use) -> AsyncIterator[Any]:
         """Open the line for `use` and reserve it against use by other boards."""
-        owner = f"{self._bench.owner} {self.title}"
-        with self._bench.hardware.reservations.hold(owner, f"control of {self.line}"):
-            async with self._opening(use) as value:
+        owner = f"{self._context.owner} {self.title}"
+        with self._context.hardware.reservations.hold(owner, f"control of {self.line}"):
+            async with self._open_line(use) as value:
                 yield value
 
-    def _opening(self, use: Use) -> AbstractAsyncContextManager[Any]:
-        hardware = self._bench.hardware
+    def _open_line(self, use: Use) -> AbstractAsyncContextManager[Any]:
+        hardware = self._context.hardware
         if use == "input":
             return hardware.digital_input(self.line, self.interrupt[1] if self.interrupt else AS_IS)
         if use == "output":
@@ -219,16 +219,16 @@ class Pin:
     @asynccontextmanager
     async def _pwm(self) -> AsyncIterator[PwmOutput]:
         """Open the hardware channel of the pin, or software PWM if there is none or it cannot be opened."""
-        hardware, log = self._bench.hardware, self._bench.log
+        hardware, log = self._context.hardware, self._context.log
         async with AsyncExitStack() as stack:
             output: PwmOutput | None = None
-            why = "the pin has no hardware PWM"
+            reason = "the pin has no hardware PWM"
             if self._pin.pwm is not None:
                 try:
                     output = await stack.enter_async_context(hardware.pwm(self._pin.pwm))
                 except HalError as error:
-                    why = str(error)
+                    reason = str(error)
             if output is None:
-                log.info("using software PWM", pin=self.title, reason=why)
+                log.info("using software PWM", pin=self.title, reason=reason)
                 output = await stack.enter_async_context(hardware.pwm(self.line))
             yield output

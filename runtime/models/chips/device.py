@@ -24,8 +24,8 @@ class I2cDevice(Resource, Generic[ChipT]):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._one = trio.Lock()
-        self._whole = False  # the last configuration was completed, not interrupted by an error or cancellation
+        self._lock = trio.Lock()
+        self._configured = False  # the last configuration was completed, not interrupted by an error or cancellation
 
     def chip_of(self, registers: Registers) -> ChipT:
         """Create the driver of the chip with the settings of this model."""
@@ -50,20 +50,20 @@ class I2cDevice(Resource, Generic[ChipT]):
                     task_status.started()
                     await bus.lost()
                 finally:
-                    await self._let_go(chip)
+                    await self._release_outputs(chip)
 
-    async def _let_go(self, chip: ChipT) -> None:
-        failed = "its bus does not answer"
+    async def _release_outputs(self, chip: ChipT) -> None:
+        reason = "its bus does not answer"
         with trio.move_on_after(RELEASE_LIMIT, shield=True) as limit:
             try:
                 await self.release(chip)
             except HalError as error:
-                failed = str(error)
+                reason = str(error)
             else:
                 return
         self.log.error(
             "the outputs of the chip could not be switched off and may still be on",
-            reason=failed,
+            reason=reason,
             waited=limit.cancelled_caught,
         )
 
@@ -75,15 +75,15 @@ class I2cDevice(Resource, Generic[ChipT]):
     @asynccontextmanager
     async def chip(self) -> AsyncIterator[ChipT]:
         """Provide exclusive access to the chip, reconfiguring it first if it has lost power."""
-        async with self._one:
-            if self._whole and not await self._chip.configured():
+        async with self._lock:
+            if self._configured and not await self._chip.configured():
                 self.log.warning("the chip has lost its settings, as after a power failure; configuring it again")
-                self._whole = False
-            if not self._whole:
+                self._configured = False
+            if not self._configured:
                 await self._configure()
             yield self._chip
 
     async def _configure(self) -> None:
-        self._whole = False
+        self._configured = False
         await self._chip.configure()
-        self._whole = True
+        self._configured = True

@@ -24,7 +24,7 @@ class Mcp3008(Sensor):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._lost, self._seen = trio.open_memory_channel[HalError](1)
+        self._send_loss, self._receive_loss = trio.open_memory_channel[HalError](1)
 
     async def run(self, *, task_status: Started) -> None:
         """Run the driver; ready when every channel has been read once. HalError (GONE) if the bus disappears."""
@@ -35,7 +35,7 @@ class Mcp3008(Sensor):
                 self._device: SpiDevice = device
                 await channels.readings(config.read(), self._volts)
                 task_status.started()
-                raise await self._seen.receive()
+                raise await self._receive_loss.receive()
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Value]:
         """Convert each channel once."""
@@ -44,7 +44,7 @@ class Mcp3008(Sensor):
         except HalError as error:
             if error.fault is Fault.GONE:
                 try:
-                    self._lost.send_nowait(error)
+                    self._send_loss.send_nowait(error)
                 except trio.WouldBlock:
                     pass
             raise

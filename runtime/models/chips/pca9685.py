@@ -22,7 +22,7 @@ class Pca9685(I2cDevice[pca9685.Pca9685], Board):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._wanted: dict[int, int] = {}  # pin -> frequency that was set for it
+        self._frequencies: dict[int, int] = {}  # pin -> frequency that was set for it
 
     def chip_of(self, registers: Registers) -> pca9685.Pca9685:
         """Create the driver of the chip."""
@@ -72,32 +72,34 @@ class Pca9685(I2cDevice[pca9685.Pca9685], Board):
     async def set_pwm_frequency(self, pin: str, frequency_hz: int, *, extra: Extra = None) -> None:
         """Set the frequency of all pins (Hz). PRECONDITION if that would change PWM on another pin."""
         channel = self._channel(pin)
-        wanted = frequency_hz or self.attributes.pwm_frequency_hz
+        frequency = frequency_hz or self.attributes.pwm_frequency_hz
         try:
-            pre_scale = pca9685.pre_scale_of(wanted)
+            pre_scale = pca9685.pre_scale_of(frequency)
         except ValueError as error:
             raise MachineError(str(error), kind=ErrorKind.INVALID) from None
         async with self.chip() as chip:
             if pre_scale != chip.pre_scale:
                 for other in range(pca9685.CHANNELS):
                     if other != channel and 0 < await chip.duty(other) < 1:
-                        raise self._shared(channel, wanted, f"because pin {other} has PWM of {chip.frequency:.0f} Hz")
-                await chip.set_frequency(wanted)
-            self._wanted[channel] = wanted
+                        raise self._frequency_conflict(
+                            channel, frequency, f"because pin {other} has PWM of {chip.frequency:.0f} Hz"
+                        )
+                await chip.set_frequency(frequency)
+            self._frequencies[channel] = frequency
 
     async def _set(self, pin: str, duty: float) -> None:
         channel = self._channel(pin)
         async with self.chip() as chip:
-            wanted = self._wanted.get(channel)
-            if wanted is not None and 0 < duty < 1 and pca9685.pre_scale_of(wanted) != chip.pre_scale:
-                raise self._shared(
-                    channel, wanted, f"because it was changed to {chip.frequency:.0f} Hz for another pin"
+            frequency = self._frequencies.get(channel)
+            if frequency is not None and 0 < duty < 1 and pca9685.pre_scale_of(frequency) != chip.pre_scale:
+                raise self._frequency_conflict(
+                    channel, frequency, f"because it was changed to {chip.frequency:.0f} Hz for another pin"
                 )
             await chip.set_duty(channel, duty)
 
-    def _shared(self, channel: int, wanted: int, why: str) -> MachineError:
+    def _frequency_conflict(self, channel: int, frequency: int, reason: str) -> MachineError:
         return MachineError(
-            f"{self.name}: pin {channel} cannot have {wanted} Hz {why}",
+            f"{self.name}: pin {channel} cannot have {frequency} Hz {reason}",
             kind=ErrorKind.PRECONDITION,
             remedy="give all pins of one PCA9685 the same frequency",
         )

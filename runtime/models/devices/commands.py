@@ -16,16 +16,16 @@ from schema.errors import ErrorKind, MachineError
 class Keys:
     """The keys of a command. INVALID if a key is not in `known`."""
 
-    def __init__(self, command: Mapping[str, Any], known: Sequence[str], name: str) -> None:
+    def __init__(self, command: Mapping[str, Any], allowed: Sequence[str], name: str) -> None:
         self._command = command
-        self.remedy = f"use {', '.join(known)}"
+        self.remedy = f"use {', '.join(allowed)}"
         for key in command:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, 1)
+            if key not in allowed:
+                similar = difflib.get_close_matches(key, allowed, 1)
                 raise MachineError(
                     f"{name} has no command {key!r}",
                     kind=ErrorKind.INVALID,
-                    remedy=f"did you mean {near[0]}?" if near else self.remedy,
+                    remedy=f"did you mean {similar[0]}?" if similar else self.remedy,
                 )
 
     def choice(self, key: str, allowed: Sequence[str], default: str) -> Encoding:
@@ -36,15 +36,15 @@ class Keys:
         return cast(Encoding, value)
 
 
-def whole(command: Mapping[str, Any], key: str, least: int, most: int, default: int | None = None) -> int:
+def whole(command: Mapping[str, Any], key: str, minimum: int, maximum: int, default: int | None = None) -> int:
     """Return a whole number, which may also be a float (as on the wire) or text such as 0x81. INVALID otherwise."""
     value = command.get(key, default)
     try:
         number = int(value, 0) if isinstance(value, str) else int(value) if int(value) == value else None
     except (TypeError, ValueError, OverflowError):
         number = None
-    if number is None or isinstance(value, bool) or not least <= number <= most:
-        _refuse(key, value, f"use a whole number from {least} to {most}")
+    if number is None or isinstance(value, bool) or not minimum <= number <= maximum:
+        _refuse(key, value, f"use a whole number from {minimum} to {maximum}")
     return number
 
 

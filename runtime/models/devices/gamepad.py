@@ -43,9 +43,9 @@ class Gamepad(InputController):
             task_status.started()
             while True:
                 lost = await self._until_lost(health)
-                health.bad(str(lost))
+                health.unhealthy(str(lost))
                 self.log.warning("the gamepad is disconnected", reason=str(lost))
-                await self._until_there(lost)
+                await self._until_connected(lost)
         async with self.hardware.controls(config.identity(), grab=config.grab) as pad:
             self._connect(pad)
             task_status.started()
@@ -57,7 +57,7 @@ class Gamepad(InputController):
         try:
             async with self.hardware.controls(config.identity(), grab=config.grab) as pad:
                 self._connect(pad)
-                health.good()
+                health.healthy()
                 await self._follow(pad)
         except HalError as error:
             if error.fault is not Fault.GONE:
@@ -65,16 +65,16 @@ class Gamepad(InputController):
             return error
         raise AssertionError("the stream of a gamepad's reports ended without an error")
 
-    async def _until_there(self, lost: HalError) -> None:
+    async def _until_connected(self, lost: HalError) -> None:
         """Wait until the gamepad is connected. Raises `lost` if hot-plug events are not available."""
         try:
             async with self.hardware.hotplug() as events:
-                while not await self._is_there():
+                while not await self._is_connected():
                     await _appeared(events)
         except HalError as error:
             raise lost from error
 
-    async def _is_there(self) -> bool:
+    async def _is_connected(self) -> bool:
         """Return whether the gamepad is connected, or exists but cannot be opened."""
         try:
             async with self.hardware.controls(self.attributes.identity()):
@@ -127,9 +127,9 @@ class Gamepad(InputController):
 
     def stream_events(self, events: Sequence[Subscription], *, extra: Extra = None) -> AsyncGenerator[Event, None]:
         """Stream new events. The stream continues while the gamepad is disconnected."""
-        known = {*CONTROLS, *self._map.controls}
+        controls = {*CONTROLS, *self._map.controls}
         for subscription in events:
-            if subscription.control not in known and self._map.controls:
+            if subscription.control not in controls and self._map.controls:
                 raise MachineError(
                     f"{self.name} has no control {subscription.control!r}",
                     kind=ErrorKind.INVALID,

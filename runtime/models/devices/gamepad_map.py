@@ -86,15 +86,15 @@ def scaled(value: int, span: AxisRange, *, trigger: bool, dead_zone: float | Non
     `dead_zone` is a share (0 to 1) of the travel from rest to the end; None uses the value of the device.
     """
     rest = span.minimum if trigger else (span.minimum + span.maximum + 1) // 2
-    way = value - rest
-    reach = span.maximum - rest if way > 0 else rest - span.minimum
+    offset = value - rest
+    reach = span.maximum - rest if offset > 0 else rest - span.minimum
     if reach <= 0:
         return 0.0
-    dead = span.flat if dead_zone is None else dead_zone * reach
-    if abs(way) <= dead:
+    dead_zone_size = span.flat if dead_zone is None else dead_zone * reach
+    if abs(offset) <= dead_zone_size:
         return 0.0
-    share = min(1.0, (abs(way) - dead) / (reach - dead)) if reach > dead else 1.0
-    return share if way > 0 else -share
+    fraction = min(1.0, (abs(offset) - dead_zone_size) / (reach - dead_zone_size)) if reach > dead_zone_size else 1.0
+    return fraction if offset > 0 else -fraction
 
 
 class GamepadMap:
@@ -104,7 +104,11 @@ class GamepadMap:
         self._dead_zone = dead_zone
         self._axes = {axis: span for axis, span in axes.items() if axis in AXES}
         hats = {hat for hat, _ in DIRECTIONS.values() if hat in axes}
-        self._pad = {key: way for key in keys if (way := DIRECTIONS.get(key)) is not None and way[0] not in hats}
+        self._directional_pad = {
+            key: direction
+            for key in keys
+            if (direction := DIRECTIONS.get(key)) is not None and direction[0] not in hats
+        }
         self._pressed: set[int] = set()  # pressed buttons of the directional pad
         self._buttons: dict[int, str] = {}
         for code, name in BUTTONS.items():  # gamepad codes take precedence over joystick codes
@@ -115,7 +119,7 @@ class GamepadMap:
                 *(
                     name
                     for axis, name in AXES.items()
-                    if axis in axes or any(axis == to for to, _ in self._pad.values())
+                    if axis in axes or any(axis == pad_axis for pad_axis, _ in self._directional_pad.values())
                 ),
                 *self._buttons.values(),
             ),
@@ -142,11 +146,15 @@ class GamepadMap:
         return events
 
     def _key(self, key: int, value: int) -> ControlEvent | None:
-        if key in self._pad:
+        if key in self._directional_pad:
             (self._pressed.add if value else self._pressed.discard)(key)
-            hat = self._pad[key][0]
-            ways = [way for pressed, (to, way) in self._pad.items() if to == hat and pressed in self._pressed]
-            return ControlEvent("PositionChangeAbs", AXES[hat], float(sum(ways)))
+            hat = self._directional_pad[key][0]
+            directions = [
+                direction
+                for pressed, (axis, direction) in self._directional_pad.items()
+                if axis == hat and pressed in self._pressed
+            ]
+            return ControlEvent("PositionChangeAbs", AXES[hat], float(sum(directions)))
         if key not in self._buttons:
             return None
         event = ("ButtonRelease", "ButtonPress", "ButtonHold")[min(value, _HELD)]
@@ -156,8 +164,8 @@ class GamepadMap:
         if axis not in self._axes:
             return None
         trigger = one_sided(axis, self._axes)
-        share = scaled(value, self._axes[axis], trigger=trigger, dead_zone=self._dead_zone)
-        return ControlEvent("PositionChangeAbs", AXES[axis], share)
+        fraction = scaled(value, self._axes[axis], trigger=trigger, dead_zone=self._dead_zone)
+        return ControlEvent("PositionChangeAbs", AXES[axis], fraction)
 
 
 def neutral(values: Mapping[str, float]) -> list[ControlEvent]:

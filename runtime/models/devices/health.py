@@ -15,12 +15,12 @@ class Health:
         except RuntimeError:
             pass
 
-    def bad(self, reason: str) -> None:
+    def unhealthy(self, reason: str) -> None:
         """Report that the driver runs but does not work."""
         if self._node is not None:
             self._node.unhealthy(reason)
 
-    def good(self) -> None:
+    def healthy(self) -> None:
         """Report that the driver works."""
         if self._node is not None:
             self._node.healthy()

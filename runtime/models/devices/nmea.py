@@ -46,7 +46,7 @@ class Nmea(MovementSensor):
     def _unavailable(self, what: str, remedy: str) -> MachineError:
         return MachineError(f"{self.name}: {what}", kind=ErrorKind.UNAVAILABLE, remedy=remedy)
 
-    def _need(self, name: str, what: str) -> Any:
+    def _require(self, name: str, what: str) -> Any:
         """Return a value. UNAVAILABLE with the reason if there is no recent value."""
         if (value := self._get(name)) is not None:
             return value
@@ -65,11 +65,11 @@ class Nmea(MovementSensor):
 
     def _fix(self) -> int:
         """Return the quality of the fix. UNAVAILABLE without a fix."""
-        quality: int = self._need("quality", "fix")
+        quality: int = self._require("quality", "fix")
         if not quality:
-            seen = sum(self._receiver.in_view(trio.current_time(), self.attributes.max_age_s).values())
+            visible = sum(self._receiver.in_view(trio.current_time(), self.attributes.max_age_s).values())
             raise self._unavailable(
-                f"the receiver has no fix; it sees {seen} satellites",
+                f"the receiver has no fix; it sees {visible} satellites",
                 "give its antenna a clear view of the sky, and wait some minutes after a cold start",
             )
         return quality
@@ -78,7 +78,7 @@ class Nmea(MovementSensor):
         """Return the position of the last fix; the altitude is above mean sea level, NaN if the fix has none."""
         await trio.lowlevel.checkpoint()
         self._fix()
-        latitude, longitude = self._need("position", "position")
+        latitude, longitude = self._require("position", "position")
         altitude = self._get("altitude")
         return GeoPosition(GeoPoint(latitude, longitude), math.nan if altitude is None else altitude)
 
@@ -86,11 +86,11 @@ class Nmea(MovementSensor):
         """Return the velocity over ground (m/s): x to the east, y to the north."""
         await trio.lowlevel.checkpoint()
         self._fix()
-        speed: float = self._need("speed", "speed")
+        speed: float = self._require("speed", "speed")
         course = self._get("course")
         if course is None:
             if speed > AT_REST:
-                self._need("course", "course")
+                self._require("course", "course")
             return Vector3()
         angle = math.radians(course)
         return Vector3(speed * math.sin(angle), speed * math.cos(angle), 0.0)
@@ -104,7 +104,7 @@ class Nmea(MovementSensor):
         if (heading := self._get("heading")) is not None:
             return float(heading)
         self._fix()
-        return float(self._need("course", "heading or course; at rest it has none"))
+        return float(self._require("course", "heading or course; at rest it has none"))
 
     async def get_angular_velocity(self, *, extra: Extra = None) -> Vector3:
         """Raise Unsupported."""
@@ -113,7 +113,7 @@ class Nmea(MovementSensor):
     async def get_accuracy(self, *, extra: Extra = None) -> Accuracy:
         """Return dilutions of precision, fix quality, and standard deviations (`latitude_m`...) if available."""
         await trio.lowlevel.checkpoint()
-        quality: int = self._need("quality", "fix")
+        quality: int = self._require("quality", "fix")
         error = self._get("error")
         names = ("latitude_m", "longitude_m", "altitude_m")
         return Accuracy(
@@ -147,9 +147,9 @@ class Nmea(MovementSensor):
                 continue
         if (position := readings.get("position")) is not None:
             readings["position"] = position.coordinate
-        plain = {"altitude": "altitude", "satellites_used": "satellites_used", "speed": "speed_m_per_s", "utc": "utc"}
-        plain |= {"hdop": "hdop", "vdop": "vdop", "pdop": "pdop"}
-        readings |= {to: value for name, to in plain.items() if (value := self._get(name)) is not None}
+        names = {"altitude": "altitude", "satellites_used": "satellites_used", "speed": "speed_m_per_s", "utc": "utc"}
+        names |= {"hdop": "hdop", "vdop": "vdop", "pdop": "pdop"}
+        readings |= {key: value for name, key in names.items() if (value := self._get(name)) is not None}
         if in_view := receiver.in_view(now, self.attributes.max_age_s):
             readings["satellites_in_view"] = sum(in_view.values())
             readings |= {f"satellites_in_view_{system}": count for system, count in in_view.items()}

@@ -15,7 +15,7 @@ from runtime.models.devices.attributes import opened
 from runtime.models.devices.commands import Keys, decoded, encoded, seconds, whole
 from schema.errors import ErrorKind, MachineError
 
-PATIENCE: Final = 5.0  # default limit of a command in seconds, for writing and reading together
+DEFAULT_TIMEOUT: Final = 5.0  # default limit of a command in seconds, for writing and reading together
 _KEYS: Final = ("write", "read", "read_line", "until", "available", "clear", "timeout_s", "encoding")
 _READS: Final = ("read", "read_line", "until", "available")
 
@@ -33,9 +33,9 @@ class _Received:
     def put(self, data: bytes | bytearray) -> None:
         self.total += len(data)
         self.data += data
-        if (over := len(self.data) - self._size) > 0:
-            del self.data[:over]
-            self.lost += over
+        if (excess := len(self.data) - self._size) > 0:
+            del self.data[:excess]
+            self.lost += excess
         self._arrival.set()
 
     def take(self, count: int) -> bytes:
@@ -60,7 +60,7 @@ class SerialPort(Generic):
         super().__init__(context)
         self._received = _Received(self.attributes.buffer_bytes)
         self._written = 0
-        self._turn = trio.Lock()  # keeps a question and its answer together
+        self._command_lock = trio.Lock()  # keeps a question and its answer together
 
     async def run(self, *, task_status: Started) -> None:
         """Run the driver; ready when the port is open. HalError (GONE) if the device disappears."""
@@ -81,27 +81,27 @@ class SerialPort(Generic):
         """
         keys = Keys(command, _KEYS, str(self.name))
         encoding = keys.choice("encoding", ("utf-8", "latin-1", "base64"), self.attributes.encoding)
-        limit = seconds(command, "timeout_s", PATIENCE)
-        asked = [key for key in _READS if key in command and command[key] is not False]
-        if len(asked) > 1:
+        limit = seconds(command, "timeout_s", DEFAULT_TIMEOUT)
+        reads = [key for key in _READS if key in command and command[key] is not False]
+        if len(reads) > 1:
             raise MachineError(
-                f"{' and '.join(asked)} cannot be combined in one command",
+                f"{' and '.join(reads)} cannot be combined in one command",
                 kind=ErrorKind.INVALID,
                 remedy="use one of them",
             )
-        if not asked and "write" not in command and "clear" not in command:
+        if not reads and "write" not in command and "clear" not in command:
             raise MachineError(
                 f"the command for {self.name} has none of write, read and clear",
                 kind=ErrorKind.INVALID,
                 remedy=keys.remedy,
             )
         outgoing = decoded(command["write"], encoding, "write") if "write" in command else None
-        ending = decoded(command["until"], encoding, "until") if "until" in asked else b"\n"
+        ending = decoded(command["until"], encoding, "until") if "until" in reads else b"\n"
         if not ending:
             raise MachineError("until is empty", kind=ErrorKind.INVALID, remedy="use the text that ends an answer")
-        count = whole(command, "read", 1, self.attributes.buffer_bytes) if "read" in asked else 0
+        count = whole(command, "read", 1, self.attributes.buffer_bytes) if "read" in reads else 0
         answer: dict[str, Any] = {}
-        async with self._turn:
+        async with self._command_lock:
             if command.get("clear"):
                 self._received.data.clear()
             with trio.move_on_after(limit) as scope:
@@ -109,17 +109,17 @@ class SerialPort(Generic):
                     await self._send(outgoing)
                     self._written += len(outgoing)
                     answer["written"] = len(outgoing)
-                for key in asked:
+                for key in reads:
                     name, data = await self._read(key, count, ending)
                     answer[name] = encoded(data, encoding)
         if scope.cancelled_caught:
-            what = (
+            problem = (
                 f"did not answer within {limit:g} s"
                 if "written" in answer or outgoing is None
                 else "does not accept data"
             )
             raise MachineError(
-                f"{self.name}: the device {what}; {len(self._received.data)} received bytes are waiting",
+                f"{self.name}: the device {problem}; {len(self._received.data)} received bytes are waiting",
                 kind=ErrorKind.TIMEOUT,
                 remedy="check the device, the baud rate, and what ends its answers",
             )
@@ -140,11 +140,11 @@ class SerialPort(Generic):
             while len(received.data) < count:
                 await received.arrival()
             return "data", received.take(count)
-        seen = 0  # where to continue the search, so that a long slow answer is not searched repeatedly
-        while (end := received.data.find(ending, max(0, seen - len(ending) + 1))) < 0:
-            seen, lost = len(received.data), received.lost
+        searched = 0  # where to continue the search, so that a long slow answer is not searched repeatedly
+        while (end := received.data.find(ending, max(0, searched - len(ending) + 1))) < 0:
+            searched, lost = len(received.data), received.lost
             await received.arrival()
-            seen = max(0, seen - (received.lost - lost))
+            searched = max(0, searched - (received.lost - lost))
         data = received.take(end + len(ending))
         return ("line", data.rstrip(b"\r\n")) if key == "read_line" else ("data", data)
 

@@ -15,7 +15,7 @@ from runtime.engine.resource import Attributes, Started
 from runtime.models.devices.commands import Keys, decoded, encoded, seconds, whole
 from schema.errors import ErrorKind, MachineError
 
-PATIENCE: Final = 5.0  # default limit of a transfer in seconds
+DEFAULT_TIMEOUT: Final = 5.0  # default limit of a transfer in seconds
 LARGEST: Final = 1024 * 1024  # bytes per transfer
 IN: Final = 0x80  # direction bit of endpoints and request types: from the device (USB 2.0, tables 9-2 and 9-13)
 _COMMANDS: Final = ("control_in", "control_out", "bulk_read", "bulk_write", "info")
@@ -46,43 +46,43 @@ class Usb(Generic):
         """
         keys = Keys(command, (*_COMMANDS, "timeout_s", "encoding"), str(self.name))
         encoding = keys.choice("encoding", ("utf-8", "latin-1", "base64"), self.attributes.encoding)
-        limit = seconds(command, "timeout_s", PATIENCE)
-        asked = [key for key in _COMMANDS if key in command]
-        if len(asked) != 1:
+        limit = seconds(command, "timeout_s", DEFAULT_TIMEOUT)
+        requested = [key for key in _COMMANDS if key in command]
+        if len(requested) != 1:
             raise MachineError(
                 "a command must have exactly one transfer",
                 kind=ErrorKind.INVALID,
                 remedy=f"use one of {', '.join(_COMMANDS)}",
             )
-        (what,) = asked
-        if what == "info":
+        (transfer,) = requested
+        if transfer == "info":
             await trio.lowlevel.checkpoint()
             return self._info()
-        details = command[what]
+        details = command[transfer]
         if not isinstance(details, Mapping):
-            raise MachineError(f"{what} is {details!r}", kind=ErrorKind.INVALID, remedy="use an object")
+            raise MachineError(f"{transfer} is {details!r}", kind=ErrorKind.INVALID, remedy="use an object")
         try:
             with trio.fail_after(limit):
-                return await self._transfer(what, details, encoding)
+                return await self._transfer(transfer, details, encoding)
         except trio.TooSlowError:
             raise MachineError(
-                f"{self.name}: the device has not answered {what} within {limit:g} s",
+                f"{self.name}: the device has not answered {transfer} within {limit:g} s",
                 kind=ErrorKind.TIMEOUT,
                 remedy="check the endpoint, or increase timeout_s",
             ) from None
 
     def _info(self) -> Mapping[str, Any]:
-        one = self._device.identity
+        identity = self._device.identity
         return {
-            "vendor_id": f"{one.vendor:04x}",
-            "product_id": f"{one.product:04x}",
-            "serial_number": one.serial,
-            "port": one.port,
+            "vendor_id": f"{identity.vendor:04x}",
+            "product_id": f"{identity.product:04x}",
+            "serial_number": identity.serial,
+            "port": identity.port,
         }
 
-    async def _transfer(self, what: str, details: Mapping[str, Any], encoding: Encoding) -> Mapping[str, Any]:
-        device, name = self._device, f"{what} of {self.name}"
-        match what:
+    async def _transfer(self, transfer: str, details: Mapping[str, Any], encoding: Encoding) -> Mapping[str, Any]:
+        device, name = self._device, f"{transfer} of {self.name}"
+        match transfer:
             case "control_in":
                 Keys(details, (*_SETUP, "length"), name)
                 length = whole(details, "length", 0, 0xFFFF)

@@ -25,8 +25,8 @@ from schema.errors import ErrorKind, MachineError
 
 SOURCE: Final = "color"
 JPEG: Final = "image/jpeg"
-FIRST: Final = 10.0  # limit in seconds for the first frame: some cameras adjust themselves first
-STALL: Final = 5.0  # seconds without a frame after which the camera has failed, but at least ten frame periods
+FIRST_FRAME_LIMIT: Final = 10.0  # limit in seconds for the first frame: some cameras adjust themselves first
+STALL_LIMIT: Final = 5.0  # seconds without a frame after which the camera has failed, but at least ten frame periods
 
 
 class Webcam(Camera):
@@ -40,11 +40,11 @@ class Webcam(Camera):
         """Run the driver. HalError: GONE if the camera disappears, TIMEOUT if it stops delivering frames."""
         config = self.attributes
         async with self.hardware.video(config.video_path, config.settings()) as self._video:
-            await self._frame(FIRST)
+            await self._frame(FIRST_FRAME_LIMIT)
             self.log.info("the camera delivers frames", camera=self._video.name, mode=str(self._video.mode))
             task_status.started()
             rate = self._video.mode.rate
-            limit = max(STALL, 10 / rate if rate else 0.0)
+            limit = max(STALL_LIMIT, 10 / rate if rate else 0.0)
             while True:
                 await self._frame(limit)
 
@@ -77,14 +77,16 @@ class Webcam(Camera):
     async def get_properties(self) -> CameraProperties:
         """Return the configured camera parameters and the frame rate negotiated with the camera."""
         await trio.lowlevel.checkpoint()
-        lens, bend = self.attributes.intrinsic_parameters, self.attributes.distortion_parameters
+        lens, distortion = self.attributes.intrinsic_parameters, self.attributes.distortion_parameters
         return CameraProperties(
             intrinsic_parameters=None
             if lens is None
             else IntrinsicParameters(lens.width_px, lens.height_px, lens.fx, lens.fy, lens.ppx, lens.ppy),
             distortion_parameters=None
-            if bend is None
-            else DistortionParameters("brown_conrady", (bend.rk1, bend.rk2, bend.rk3, bend.tp1, bend.tp2)),
+            if distortion is None
+            else DistortionParameters(
+                "brown_conrady", (distortion.rk1, distortion.rk2, distortion.rk3, distortion.tp1, distortion.tp2)
+            ),
             mime_types=(JPEG,),
             frame_rate=self._video.mode.rate or None,
         )

@@ -12,9 +12,9 @@ from runtime.engine.services.discovery import Discovery
 
 _RECEIVERS: Final = {"1546"}
 """USB vendors of satellite receivers with a serial port: u-blox (usb.org, vendor list)."""
-_UNKNOWABLE: Final = {"at24"}
+_UNSAFE_MODELS: Final = {"at24"}
 """Models with an attribute that cannot be detected and does harm if it is wrong: the size."""
-_PLACES: Final = {chip: len(tuple(addresses)) for chip, addresses in CHIPS}
+_ADDRESS_COUNTS: Final = {chip: len(tuple(addresses)) for chip, addresses in CHIPS}
 """Number of possible addresses of a chip. A chip with few possible addresses is the more likely match."""
 _BUILTIN: Final = "rdk:builtin:"
 
@@ -29,59 +29,64 @@ class Entry:
 
     def document(self) -> dict[str, Any]:
         """Return the entry as in `components` of the machine's document."""
-        found = self.discovery
-        return {"name": found.name, "api": found.api, "model": found.model, "attributes": dict(found.attributes)}
+        discovery = self.discovery
+        return {
+            "name": discovery.name,
+            "api": discovery.api,
+            "model": discovery.model,
+            "attributes": dict(discovery.attributes),
+        }
 
 
-def entries(found: Inventory, models: Mapping[tuple[str, str], str]) -> tuple[Entry, ...]:
+def entries(inventory: Inventory, models: Mapping[tuple[str, str], str]) -> tuple[Entry, ...]:
     """Return entries for the findings that `models` (`(API, model)`) support, most likely first, with unique names."""
     apis: dict[str, list[str]] = {}
     for api, model in models:
         apis.setdefault(model, []).append(api)
     taken: set[str] = set()
-    return tuple(_named(entry, taken) for entry in _all(found, apis))
+    return tuple(_named(entry, taken) for entry in _all(inventory, apis))
 
 
-def _all(found: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
-    if found.gpio or found.board.name != "generic":
-        yield from _entry(apis, "board", "linux", "local", {}, found.board.title)
-    yield from _i2c(found, apis)
-    for port in found.serial:
+def _all(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
+    if inventory.gpio or inventory.board.name != "generic":
+        yield from _entry(apis, "board", "linux", "local", {}, inventory.board.title)
+    yield from _i2c(inventory, apis)
+    for port in inventory.serial:
         if port.vendor:  # a built-in port may have no device connected
             yield from _serial(port, apis)
-    for device in found.usb:
+    for device in inventory.usb:
         if not device.drivers:
             yield from _entry(apis, "generic", "usb", "usb", _usb(device), f"USB {device.vendor}:{device.product}")
-    for camera in found.cameras:
+    for camera in inventory.cameras:
         yield from _entry(apis, "camera", "webcam", "camera", {"video_path": camera.best}, camera.best)
-    for pad in found.inputs:
+    for pad in inventory.inputs:
         if pad.kind == "gamepad":
             yield from _entry(apis, "input_controller", "gamepad", "gamepad", {"path": pad.best}, pad.best)
 
 
-def _i2c(found: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
-    for adapter in found.i2c:
+def _i2c(inventory: Inventory, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
+    for adapter in inventory.i2c:
         for device in adapter.devices:
             if device.driver:
                 continue
             address = f"0x{device.address:02x}"
-            where = {"i2c_bus": adapter.best, "i2c_address": address}
+            attributes = {"i2c_bus": adapter.best, "i2c_address": address}
             first = True
-            for chip in sorted(device.likely, key=lambda chip: _PLACES.get(chip, 0)):
+            for chip in sorted(device.likely, key=lambda chip: _ADDRESS_COUNTS.get(chip, 0)):
                 model = chip.lower()
-                if model in _UNKNOWABLE:
+                if model in _UNSAFE_MODELS:
                     first = False
                     continue
                 for api in apis.get(f"{_BUILTIN}{model}", ()):
-                    discovery = Discovery(f"{model}-{device.address:02x}", api, f"{_BUILTIN}{model}", where)
+                    discovery = Discovery(f"{model}-{device.address:02x}", api, f"{_BUILTIN}{model}", attributes)
                     yield Entry(discovery, f"{address} on {adapter.path}", not first)
                     first = False
 
 
 def _serial(port: SerialFinding, apis: Mapping[str, list[str]]) -> Iterator[Entry]:
-    where = {"path": port.best}
-    receivers = list(_entry(apis, "movement_sensor", "nmea", "gps", where, port.path))
-    lines = _entry(apis, "sensor", "serial_line", "serial", {**where, "baud": 115200, "parser": "text"}, port.path)
+    attributes = {"path": port.best}
+    receivers = list(_entry(apis, "movement_sensor", "nmea", "gps", attributes, port.path))
+    lines = _entry(apis, "sensor", "serial_line", "serial", {**attributes, "baud": 115200, "parser": "text"}, port.path)
     if port.vendor in _RECEIVERS:
         yield from receivers
         yield from (replace(entry, alternative=bool(receivers)) for entry in lines)

@@ -28,27 +28,27 @@ class HardwareDiscovery(DiscoveryService):
         """Search now. I2C addresses in use by a driver of the kernel or of this machine are not probed."""
         from runtime.models import BUILTIN
 
-        found = await inventory(self.hardware, scan=self._scan(extra or {}))
-        for problem in found.problems:
+        findings = await inventory(self.hardware, scan=self._scan(extra or {}))
+        for problem in findings.problems:
             self.log.warning(
                 "part of the hardware could not be examined", subject=problem.subject, reason=problem.reason
             )
-        return [entry.discovery for entry in entries(found, BUILTIN)]
+        return [entry.discovery for entry in entries(findings, BUILTIN)]
 
     async def do_command(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Execute `inventory` (all findings) or `problems` (a list of subject, reason, remedy and hint)."""
-        wanted = command.get("command")
-        if wanted not in COMMANDS:
+        name = command.get("command")
+        if name not in COMMANDS:
             raise MachineError(
-                f"{self.name} has no command {wanted!r}",
+                f"{self.name} has no command {name!r}",
                 kind=ErrorKind.INVALID,
                 remedy='use {"command": "inventory"} or {"command": "problems"}',
             )
-        found = await inventory(self.hardware, scan=self._scan(command))
-        if wanted == "inventory":
-            answer: dict[str, Any] = msgspec.to_builtins(found)
+        findings = await inventory(self.hardware, scan=self._scan(command))
+        if name == "inventory":
+            answer: dict[str, Any] = msgspec.to_builtins(findings)
             return answer
-        return {"problems": msgspec.to_builtins(problems(found, self.hardware.board()))}
+        return {"problems": msgspec.to_builtins(problems(findings, self.hardware.board()))}
 
-    def _scan(self, asked: Mapping[str, Any]) -> bool:
-        return bool(asked.get("scan", self.attributes.scan))
+    def _scan(self, options: Mapping[str, Any]) -> bool:
+        return bool(options.get("scan", self.attributes.scan))

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runtime.engine.resource import Resource
-from runtime.models.motion import finite
+from runtime.models.motion import check_finite
 from schema.errors import ErrorKind, MachineError
 
 
-class OnBench(Resource):
+class SimulatedResource(Resource):
     """A resource whose device is simulated."""
 
     async def access(self) -> float:
@@ -24,10 +24,10 @@ class OnBench(Resource):
         return dict(command)
 
 
-def one_each(what: str, values: Iterable[float], count: int) -> list[float]:
+def finite_values(what: str, values: Iterable[float], count: int) -> list[float]:
     """Return the values as a list. INVALID if they are not `count` finite numbers."""
     numbers = list(values)
-    finite(what, *numbers)
+    check_finite(what, *numbers)
     if len(numbers) != count:
         raise MachineError(f"{what}: {len(numbers)} values for {count} axes", kind=ErrorKind.INVALID)
     return numbers

@@ -10,12 +10,12 @@ from hal.sim.bench.axes import SimAxes, SimControl
 from hal.sim.bench.device import Device
 from runtime.engine.resource import Extra
 from runtime.engine.services.discovery import Discovery, DiscoveryService
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 
 FAKE: Final = "rdk:builtin:fake"
 
 
-class FakeDiscovery(OnBench, DiscoveryService):
+class FakeDiscovery(SimulatedResource, DiscoveryService):
     """Returns complete entries for the machine's document."""
 
     async def discover_resources(self, *, extra: Extra = None) -> Sequence[Discovery]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runtime.engine.components.generic import Generic
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 
 
-class FakeGeneric(OnBench, Generic):
+class FakeGeneric(SimulatedResource, Generic):
     """Answers every command with the command itself."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runtime.engine.services.generic import GenericService
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 
 
-class FakeGenericService(OnBench, GenericService):
+class FakeGenericService(SimulatedResource, GenericService):
     """Answers every command with the command itself."""

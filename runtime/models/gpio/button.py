@@ -11,7 +11,7 @@ from catalogue.gpio.button import GpioButtonConfig
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.controls.button import Button
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.motion import at_rest
+from runtime.models.motion import run_shielded
 
 
 class GpioButton(Button):
@@ -23,7 +23,7 @@ class GpioButton(Button):
         """Reserve the pin until cancelled."""
         config: GpioButtonConfig = self.attributes
         self._board = board = self.dependency(Board, config.board)
-        self._turn = trio.Lock()
+        self._push_lock = trio.Lock()
         self._pushes = 0
         with self.reserve(board.identify(config.pin)):
             try:
@@ -31,23 +31,23 @@ class GpioButton(Button):
                 task_status.started()
                 await trio.sleep_forever()
             finally:
-                await at_rest(self._let_go)
+                await run_shielded(self._release)
 
     async def _write(self, pushed: bool) -> None:
         await self._board.set_gpio(self.attributes.pin, pushed is not self.attributes.active_low)
 
-    async def _let_go(self) -> None:
+    async def _release(self) -> None:
         await self._write(False)
 
     async def push(self, *, extra: Extra = None) -> None:
         """Push, hold for `press_ms` and release. Cancellation releases at once. Concurrent pushes run in turn."""
-        async with self._turn:
+        async with self._push_lock:
             try:
                 await self._write(True)
                 self._pushes += 1
                 await trio.sleep(self.attributes.press_ms / 1000)
             finally:
-                await at_rest(self._let_go)
+                await run_shielded(self._release)
 
     async def get_status(self) -> Mapping[str, Any]:
         """Return the number of pushes."""

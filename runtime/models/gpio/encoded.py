@@ -13,12 +13,12 @@ from hal.control.pid import Gains
 from hal.control.speed import SpeedControl
 from hal.ports.ticks import Ticks
 from runtime.engine.components.sensing.encoder import Encoder, PositionType
+from runtime.models.control_loop import ControlLoop, Goal
 from runtime.models.gpio.bridge import Bridge
-from runtime.models.pursuit import Goal, Pursuit
 from schema.errors import ErrorKind, MachineError
 
-HUNTING: Final = 30.0  # limit in seconds for coming to rest at a position; with much friction it takes half of that
-RUNAWAY: Final = 1.0  # limit in seconds for turning against full power; reversing a spinning motor takes less
+SETTLE_LIMIT: Final = 30.0  # seconds for coming to rest at a position; with much friction it takes half of that
+RUNAWAY_LIMIT: Final = 1.0  # limit in seconds for turning against full power; reversing a spinning motor takes less
 
 
 class EncodedDrive:
@@ -49,7 +49,7 @@ class EncodedDrive:
         self._stall = stall
         self._period = period
         self._bridge = bridge
-        self._turn = trio.Lock()  # commands are executed in the order of arrival
+        self._command_lock = trio.Lock()  # commands are executed in the order of arrival
         self._zero = 0.0
         self._control = SpeedControl(
             top_speed=top_rpm / 60,
@@ -57,36 +57,36 @@ class EncodedDrive:
             ticks_per_revolution=abs(ticks_per_rotation),
             gains=gains,
         )
-        self._pursuit = Pursuit(ticks=ticks, begin=self._begin, step=self._step, rest=bridge.off, log=log)
+        self._loop = ControlLoop(ticks=ticks, begin=self._begin, step=self._step, rest=bridge.off, log=log)
 
     @property
     def busy(self) -> bool:
         """Whether a command is in progress."""
-        return self._pursuit.goal is not None
+        return self._loop.goal is not None
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._pursuit.run()
+        await self._loop.run()
 
     async def stop(self) -> None:
         """Cancel the current command and switch the power off."""
-        async with self._turn:
-            await self._pursuit.stop()
+        async with self._command_lock:
+            await self._loop.stop()
             await self._bridge.off()
 
-    async def _turned(self) -> float:
+    async def _revolutions(self) -> float:
         position = await self._encoder.get_position(PositionType.TICKS_COUNT)
         return position.value / self._ticks
 
     async def _begin(self) -> None:
-        self._control.begin(await self._turned())
+        self._control.begin(await self._revolutions())
 
-    async def _step(self, goal: Goal, beats: int) -> bool:
-        control, position, dt = self._control, await self._turned(), beats * self._period
-        if goal.place is None:
+    async def _step(self, goal: Goal, periods: int) -> bool:
+        control, position, dt = self._control, await self._revolutions(), periods * self._period
+        if goal.position is None:
             power: float | None = control.to_speed(position, goal.speed, dt)
         else:
-            power = control.to_place(position, goal.place, goal.speed, dt)
+            power = control.to_place(position, goal.position, goal.speed, dt)
         if power is None:
             return True
         if self._stall and control.starved > self._stall:
@@ -95,13 +95,13 @@ class EncodedDrive:
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="free the shaft, or check the wiring of motor and encoder",
             )
-        if control.runaway > RUNAWAY:
+        if control.runaway > RUNAWAY_LIMIT:
             raise MachineError(
                 f"{self._name}: {self._encoder.name} counts in the opposite direction of the power",
                 kind=ErrorKind.PRECONDITION,
                 remedy="swap pins a and b of the encoder, or of the motor",
             )
-        if control.hunting > HUNTING:
+        if control.hunting > SETTLE_LIMIT:
             raise MachineError(
                 f"{self._name} does not come to rest at the target position",
                 kind=ErrorKind.UNAVAILABLE,
@@ -112,8 +112,8 @@ class EncodedDrive:
 
     async def set_power(self, power: float) -> None:
         """Stop the control loop and apply power."""
-        async with self._turn:
-            await self._pursuit.stop()
+        async with self._command_lock:
+            await self._loop.stop()
             await self._bridge.set(power)
 
     def _speed(self, rpm: float) -> float:
@@ -121,30 +121,30 @@ class EncodedDrive:
 
     async def set_rpm(self, rpm: float) -> None:
         """Keep a speed until the next command."""
-        async with self._turn:
-            self._pursuit.pursue(Goal(self._speed(rpm), self._period))
+        async with self._command_lock:
+            self._loop.pursue(Goal(self._speed(rpm), self._period))
 
     async def go_for(self, rpm: float, revolutions: float) -> None:
         """Turn by `revolutions` from the current position, then stop."""
-        async with self._turn:
-            goal = self._pursue(rpm, await self._turned() + revolutions)
-        await self._pursuit.wait(goal)
+        async with self._command_lock:
+            goal = self._pursue(rpm, await self._revolutions() + revolutions)
+        await self._loop.wait(goal)
 
     async def go_to(self, rpm: float, position: float) -> None:
         """Turn to `position`, then stop."""
-        async with self._turn:
+        async with self._command_lock:
             goal = self._pursue(rpm, position + self._zero)
-        await self._pursuit.wait(goal)
+        await self._loop.wait(goal)
 
-    def _pursue(self, rpm: float, place: float) -> Goal:
-        goal = Goal(self._speed(rpm), self._period, self._control.nearest(place))
-        self._pursuit.pursue(goal)
+    def _pursue(self, rpm: float, position: float) -> Goal:
+        goal = Goal(self._speed(rpm), self._period, self._control.nearest(position))
+        self._loop.pursue(goal)
         return goal
 
     async def position(self) -> float:
         """Return the measured revolutions from zero."""
-        return await self._turned() - self._zero
+        return await self._revolutions() - self._zero
 
     async def reset_zero(self, offset: float) -> None:
         """Define the current position as `-offset`. The encoder is not reset."""
-        self._zero = await self._turned() + offset
+        self._zero = await self._revolutions() + offset

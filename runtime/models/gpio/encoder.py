@@ -47,10 +47,10 @@ class TickEncoder(Encoder):
         ticks = self.ticks - self._zero
         if position_type is not PositionType.ANGLE_DEGREES:
             return EncoderPosition(float(ticks), PositionType.TICKS_COUNT)
-        turn = self.attributes.ticks_per_rotation
-        if not turn:
+        ticks_per_turn = self.attributes.ticks_per_rotation
+        if not ticks_per_turn:
             raise Unsupported(f"{self.name} cannot report degrees", remedy="configure ticks_per_rotation")
-        return EncoderPosition(ticks * 360.0 / turn, PositionType.ANGLE_DEGREES)
+        return EncoderPosition(ticks * 360.0 / ticks_per_turn, PositionType.ANGLE_DEGREES)
 
     async def reset_position(self, *, extra: Extra = None) -> None:
         """Define the current position as zero."""
@@ -102,11 +102,11 @@ class SingleEncoder(TickEncoder):
     @contextmanager
     def following(self, direction: Callable[[], int]) -> Iterator[None]:
         """Take the direction (1 or -1) from a motor while the context is open."""
-        before, self._direction = self._direction, direction
+        previous, self._direction = self._direction, direction
         try:
             yield
         finally:
-            self._direction = before
+            self._direction = previous
 
     def count(self, tick: Tick) -> None:
         """Count a rising edge in the direction of the motor."""

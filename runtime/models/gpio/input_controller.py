@@ -50,20 +50,20 @@ class GpioInputController(InputController):
                 contact = config.buttons.get(pin) or config.toggles[pin]
                 state = self._states[pin] = _State(contact, events, await board.get_gpio(pin))
                 self._listeners.publish(Event(_now(), "Connect", contact.control, state.value))
-            async with following(board, pins, self._hear), trio.open_nursery() as nursery:
+            async with following(board, pins, self._on_tick), trio.open_nursery() as nursery:
                 for state in self._states.values():
-                    nursery.start_soon(self._settle, state)
+                    nursery.start_soon(self._debounce, state)
                 task_status.started()
 
-    def _hear(self, tick: Tick) -> None:
+    def _on_tick(self, tick: Tick) -> None:
         state = self._states[tick.pin_name]
         state.raw = tick.high
         if state.contact.debounce_msec > 0:
             state.edge.set()
         else:
-            self._believe(state)
+            self._accept_level(state)
 
-    async def _settle(self, state: _State) -> None:
+    async def _debounce(self, state: _State) -> None:
         """Accept levels that have been stable."""
         while True:
             await state.edge.wait()
@@ -71,9 +71,9 @@ class GpioInputController(InputController):
                 state.edge = trio.Event()
                 with trio.move_on_after(state.contact.debounce_msec / 1000):
                     await state.edge.wait()
-            self._believe(state)
+            self._accept_level(state)
 
-    def _believe(self, state: _State) -> None:
+    def _accept_level(self, state: _State) -> None:
         if state.raw is not state.level:
             state.level = state.raw
             self._listeners.publish(Event(_now(), state.events[int(state.value)], state.contact.control, state.value))
@@ -91,22 +91,22 @@ class GpioInputController(InputController):
     def stream_events(self, events: Sequence[Subscription], *, extra: Extra = None) -> AsyncGenerator[Event, None]:
         """Stream new events. INVALID for an unknown control."""
         for subscription in events:
-            self._check(subscription.control)
+            self._check_control(subscription.control)
         return self._listeners.stream(events)
 
     async def trigger_event(self, event: Event, *, extra: Extra = None) -> None:
         """Send an event to the listeners without changing the contact."""
-        self._check(event.control)
+        self._check_control(event.control)
         await trio.lowlevel.checkpoint()
         self._listeners.publish(Event(event.time or _now(), event.event, event.control, event.value))
 
-    def _check(self, control: str) -> None:
-        known = [state.contact.control for state in self._states.values()]
-        if control not in known:
+    def _check_control(self, control: str) -> None:
+        controls = [state.contact.control for state in self._states.values()]
+        if control not in controls:
             raise MachineError(
                 f"{self.name} has no control {control!r}",
                 kind=ErrorKind.INVALID,
-                remedy=f"use one of {', '.join(known)}",
+                remedy=f"use one of {', '.join(controls)}",
             )
 
 

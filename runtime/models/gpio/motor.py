@@ -16,12 +16,12 @@ from runtime.engine.components.controls.board import Board
 from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
 from runtime.engine.components.sensing.encoder import Encoder
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.drive import Drive, check_rpm, check_way
+from runtime.models.drive import Drive, check_revolutions, check_rpm
 from runtime.models.gpio.bridge import Bridge
 from runtime.models.gpio.encoded import EncodedDrive
 from runtime.models.gpio.encoder import SingleEncoder
 from runtime.models.gpio.timed import TimedDrive
-from runtime.models.motion import at_rest, finite
+from runtime.models.motion import check_finite, run_shielded
 
 RAMP_PERIOD: Final = 0.05  # seconds: the time unit of `ramp_rate`
 DEFAULT_RPM: Final = 100.0  # assumed highest speed of a motor with an encoder; feedback corrects errors
@@ -47,15 +47,15 @@ class GpioMotor(Motor):
             config.pins,
             frequency=config.pwm_freq,
             flip=config.dir_flip,
-            least=config.min_power_pct,
-            most=config.max_power_pct,
+            min_power=config.min_power_pct,
+            max_power=config.max_power_pct,
         )
-        with ExitStack() as held:
-            held.enter_context(self.reserve(*(board.identify(pin) for pin in config.pins.all())))
+        with ExitStack() as stack:
+            stack.enter_context(self.reserve(*(board.identify(pin) for pin in config.pins.all())))
             if config.encoder:
                 encoder = self.dependency(Encoder, config.encoder)
                 if isinstance(encoder, SingleEncoder):
-                    held.enter_context(encoder.following(lambda: self._bridge.towards * self._sense))
+                    stack.enter_context(encoder.following(lambda: self._bridge.direction * self._direction))
                 self._drive = self._encoded(encoder)
             else:
                 self._drive = TimedDrive(str(self.name), bridge=self._bridge, top_rpm=config.max_rpm)
@@ -65,25 +65,25 @@ class GpioMotor(Motor):
                     nursery.start_soon(self._drive.run)
                     task_status.started()
             finally:
-                await at_rest(self._bridge.off)
+                await run_shielded(self._bridge.off)
 
     @property
-    def _sense(self) -> int:
+    def _direction(self) -> int:
         return -1 if self.attributes.dir_flip else 1
 
     def _encoded(self, encoder: Encoder) -> EncodedDrive:
         config: GpioMotorConfig = self.attributes
         top_rpm = config.max_rpm or DEFAULT_RPM
         gains = config.control_parameters
-        given = Gains(gains.p, gains.i, gains.d)
+        configured = Gains(gains.p, gains.i, gains.d)
         return EncodedDrive(
             str(self.name),
             bridge=self._bridge,
             encoder=encoder,
-            ticks_per_rotation=config.ticks_per_rotation * self._sense,
+            ticks_per_rotation=config.ticks_per_rotation * self._direction,
             top_rpm=top_rpm,
             acceleration=config.ramp_rate / RAMP_PERIOD * top_rpm / 60,
-            gains=DEFAULT_GAINS if given == Gains(0, 0, 0) else given,
+            gains=DEFAULT_GAINS if configured == Gains(0, 0, 0) else configured,
             stall=config.stall_s,
             period=config.control_period_ms / 1000,
             ticks=self.hardware.ticks,
@@ -92,7 +92,7 @@ class GpioMotor(Motor):
 
     async def set_power(self, power_pct: float, *, extra: Extra = None) -> None:
         """Apply power at once within the configured limits."""
-        finite("the power", power_pct)
+        check_finite("the power", power_pct)
         await self._drive.set_power(max(-1.0, min(1.0, power_pct)))
 
     async def set_rpm(self, rpm: float, *, extra: Extra = None) -> None:
@@ -103,13 +103,13 @@ class GpioMotor(Motor):
     async def go_for(self, rpm: float, revolutions: float, *, extra: Extra = None) -> None:
         """Turn by a number of revolutions, measured by the encoder or estimated from time."""
         self._check_rpm(rpm)
-        check_way(str(self.name), revolutions)
+        check_revolutions(str(self.name), revolutions)
         await self._drive.go_for(abs(rpm), math.copysign(revolutions, rpm * revolutions))
 
     async def go_to(self, rpm: float, position_revolutions: float, *, extra: Extra = None) -> None:
         """Turn to a position; without an encoder, from the estimated position."""
         self._check_rpm(rpm)
-        finite("the position", position_revolutions)
+        check_finite("the position", position_revolutions)
         await self._drive.go_to(abs(rpm), position_revolutions)
 
     def _check_rpm(self, rpm: float) -> None:
@@ -120,7 +120,7 @@ class GpioMotor(Motor):
 
     async def reset_zero_position(self, offset: float, *, extra: Extra = None) -> None:
         """Define the current position as `-offset`."""
-        finite("the offset", offset)
+        check_finite("the offset", offset)
         await self._drive.reset_zero(offset)
 
     async def get_position(self, *, extra: Extra = None) -> float:

@@ -12,11 +12,11 @@ from runtime.engine.components.controls.board import Board
 from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.gpio.switch import check_position
-from runtime.models.motion import at_rest, or_else
+from runtime.models.motion import halt_on_failure, run_shielded
 from schema.errors import ErrorKind, MachineError
 
 ON: Final = 1
-WORDS: Final = ("off", "on")
+LABELS: Final = ("off", "on")
 
 
 class Relay(Switch):
@@ -32,16 +32,16 @@ class Relay(Switch):
         """Reserve the pin until cancelled. The relay is in the safe position at start and at stop."""
         config: RelayConfig = self.attributes
         self._board = board = self.dependency(Board, config.board)
-        self._turn = trio.Lock()
+        self._change_lock = trio.Lock()
         with self.reserve(board.identify(config.pin)):
             try:
-                await self._safe()
+                await self._go_to_safe_position()
                 task_status.started()
                 await trio.sleep_forever()
             finally:
-                await at_rest(self._safe)
+                await run_shielded(self._go_to_safe_position)
 
-    async def _safe(self) -> None:
+    async def _go_to_safe_position(self) -> None:
         await self._write(self.attributes.safe_position)
 
     async def _write(self, position: int) -> None:
@@ -49,26 +49,26 @@ class Relay(Switch):
         self._position = position
         self._since = trio.current_time()
 
-    def _left(self) -> float:
+    def _remaining_time(self) -> float:
         """Return the seconds for which the position must not change."""
         config: RelayConfig = self.attributes
-        least = config.min_on_s if self._position == ON else config.min_off_s
-        return max(0.0, self._since + least - trio.current_time())
+        minimum = config.min_on_s if self._position == ON else config.min_off_s
+        return max(0.0, self._since + minimum - trio.current_time())
 
     async def set_position(self, position: int, *, extra: Extra = None) -> None:
         """Switch the relay. PRECONDITION within the minimum time of the other position."""
-        check_position(str(self.name), position, len(WORDS))
-        async with self._turn:
+        check_position(str(self.name), position, len(LABELS))
+        async with self._change_lock:
             await trio.lowlevel.checkpoint()
             if position == self._position:
                 return
-            if left := self._left():
+            if remaining := self._remaining_time():
                 raise MachineError(
-                    f"{self.name} must stay {WORDS[self._position]} for another {left:.1f} s",
+                    f"{self.name} must stay {LABELS[self._position]} for another {remaining:.1f} s",
                     kind=ErrorKind.PRECONDITION,
                     remedy="try again after that time",
                 )
-            async with or_else(self._safe):
+            async with halt_on_failure(self._go_to_safe_position):
                 await self._write(position)
 
     async def get_position(self, *, extra: Extra = None) -> int:
@@ -79,12 +79,12 @@ class Relay(Switch):
     async def get_number_of_positions(self, *, extra: Extra = None) -> SwitchPositions:
         """Return the two positions and their labels."""
         await trio.lowlevel.checkpoint()
-        return SwitchPositions(len(WORDS), WORDS)
+        return SwitchPositions(len(LABELS), LABELS)
 
     async def get_status(self) -> Mapping[str, Any]:
         """Return the position, its duration, and the remaining minimum time, in seconds."""
         return {
-            "position": WORDS[self._position],
+            "position": LABELS[self._position],
             "for_s": trio.current_time() - self._since,
-            "stays_s": self._left(),
+            "stays_s": self._remaining_time(),
         }

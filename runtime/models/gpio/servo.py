@@ -12,7 +12,7 @@ from catalogue.gpio.servo import GpioServoConfig
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.motion.servo import Servo
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.motion import OneMotion, at_rest
+from runtime.models.motion import ExclusiveMotion, run_shielded
 from schema.errors import ErrorKind, MachineError
 
 GLIDE_PERIOD: Final = 0.02  # seconds between two angles of a speed-limited move: one pulse of an analog servo
@@ -32,24 +32,24 @@ class GpioServo(Servo):
         """Reserve the pin until cancelled. No pulses at stop, nor at start without a starting position."""
         config: GpioServoConfig = self.attributes
         self._board = board = self.dependency(Board, config.board)
-        self._motion = OneMotion()
+        self._motion = ExclusiveMotion()
         self._pulsing = False
         with self.reserve(board.identify(config.pin)):
             try:
                 await self._release()
                 await board.set_pwm_frequency(config.pin, config.frequency_hz)
                 if config.starting_position_deg is not None:
-                    await self._point(config.starting_position_deg)
+                    await self._set_angle(config.starting_position_deg)
                 task_status.started()
                 await trio.sleep_forever()
             finally:
-                await at_rest(self._release)
+                await run_shielded(self._release)
 
     async def _release(self) -> None:
         await self._board.set_pwm(self.attributes.pin, 0.0)
         self._pulsing = False
 
-    async def _point(self, angle: float) -> None:
+    async def _set_angle(self, angle: float) -> None:
         config: GpioServoConfig = self.attributes
         await self._board.set_pwm(config.pin, config.duty(angle))
         self._angle = angle
@@ -70,19 +70,19 @@ class GpioServo(Servo):
             )
         async with self._motion.begin(self._halt):
             if self._angle is not None and config.speed_deg_per_s:
-                await self._glide(self._angle, angle_deg, config.speed_deg_per_s)
+                await self._move_at_speed(self._angle, angle_deg, config.speed_deg_per_s)
             else:
-                await self._point(angle_deg)
+                await self._set_angle(angle_deg)
 
-    async def _glide(self, start: float, end: float, speed: float) -> None:
-        done = 0.0
-        async with self.hardware.ticks(GLIDE_PERIOD) as beats:
-            async for passed in beats:
-                done += speed * GLIDE_PERIOD * passed
-                if done >= abs(end - start):
+    async def _move_at_speed(self, start: float, end: float, speed: float) -> None:
+        moved = 0.0
+        async with self.hardware.ticks(GLIDE_PERIOD) as ticks:
+            async for periods in ticks:
+                moved += speed * GLIDE_PERIOD * periods
+                if moved >= abs(end - start):
                     break
-                await self._point(start + math.copysign(done, end - start))
-        await self._point(end)
+                await self._set_angle(start + math.copysign(moved, end - start))
+        await self._set_angle(end)
 
     async def get_position(self, *, extra: Extra = None) -> int:
         """Return the rounded angle of the pulses. PRECONDITION before the first move."""
@@ -97,7 +97,7 @@ class GpioServo(Servo):
 
     async def stop(self, *, extra: Extra = None) -> None:
         """Stop a speed-limited move at its current angle, then hold or release the shaft according to `at_stop`."""
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._halt()
 
     async def is_moving(self) -> bool:

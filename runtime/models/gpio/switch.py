@@ -11,7 +11,7 @@ from catalogue.gpio.switch import GpioSwitchConfig
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.motion import at_rest, every, or_else
+from runtime.models.motion import halt_on_failure, run_all, run_shielded
 from schema.errors import ErrorKind, MachineError
 
 
@@ -24,7 +24,7 @@ class GpioSwitch(Switch):
         """Reserve the pins until cancelled. The switch is in the safe position at start and at stop."""
         config: GpioSwitchConfig = self.attributes
         self._board = board = self.dependency(Board, config.board)
-        self._turn = trio.Lock()
+        self._change_lock = trio.Lock()
         self._position = config.safe_position
         with self.reserve(*(board.identify(pin) for pin in config.pins)):
             try:
@@ -32,24 +32,24 @@ class GpioSwitch(Switch):
                 task_status.started()
                 await trio.sleep_forever()
             finally:
-                await at_rest(self._safe)
+                await run_shielded(self._go_to_safe_position)
 
-    async def _safe(self) -> None:
+    async def _go_to_safe_position(self) -> None:
         await self._write(self.attributes.safe_position)
 
     async def _write(self, position: int) -> None:
         levels = self.attributes.levels(position)
-        await every(*(partial(self._pin, pin, on) for pin, on in levels.items() if not on))
-        await every(*(partial(self._pin, pin, on) for pin, on in levels.items() if on))
+        await run_all(*(partial(self._set_pin, pin, on) for pin, on in levels.items() if not on))
+        await run_all(*(partial(self._set_pin, pin, on) for pin, on in levels.items() if on))
         self._position = position
 
-    async def _pin(self, pin: str, on: bool) -> None:
+    async def _set_pin(self, pin: str, on: bool) -> None:
         await self._board.set_gpio(pin, on is not self.attributes.active_low)
 
     async def set_position(self, position: int, *, extra: Extra = None) -> None:
         """Set the position. INVALID if there is no such position."""
         check_position(str(self.name), position, self.attributes.count)
-        async with self._turn, or_else(self._safe):
+        async with self._change_lock, halt_on_failure(self._go_to_safe_position):
             await self._write(position)
 
     async def get_position(self, *, extra: Extra = None) -> int:

@@ -12,19 +12,19 @@ from runtime.engine.components.controls.board import Board, Tick
 from schema.errors import ErrorKind, MachineError
 from support.gather import unwrap
 
-AT_ONCE: Final = 0.02  # seconds in which a board that refuses the pins raises its error
+START_ERROR_LIMIT: Final = 0.02  # seconds in which a board that refuses the pins raises its error
 
 
 @asynccontextmanager
-async def following(board: Board, pins: Sequence[str], take: Callable[[Tick], None]) -> AsyncIterator[None]:
-    """Call `take` for each edge while the context is open. An error of the board is raised from the context."""
+async def following(board: Board, pins: Sequence[str], on_tick: Callable[[Tick], None]) -> AsyncIterator[None]:
+    """Call `on_tick` for each edge while the context is open. An error of the board is raised from the context."""
     ended = trio.Event()
 
     async def follow() -> None:
         try:
             async with aclosing(board.stream_ticks(pins)) as ticks:
                 async for tick in ticks:
-                    take(tick)
+                    on_tick(tick)
             raise MachineError(f"{board.name} ended its stream of ticks", kind=ErrorKind.UNAVAILABLE)
         finally:
             ended.set()
@@ -32,7 +32,7 @@ async def following(board: Board, pins: Sequence[str], take: Callable[[Tick], No
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow)
-            with trio.move_on_after(AT_ONCE):
+            with trio.move_on_after(START_ERROR_LIMIT):
                 await ended.wait()
                 await trio.sleep_forever()  # until the error in `follow` cancels the nursery
             yield

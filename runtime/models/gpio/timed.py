@@ -6,9 +6,9 @@ import math
 
 import trio
 
+from runtime.models.control_loop import Goal
 from runtime.models.gpio.bridge import Bridge
-from runtime.models.motion import at_rest, overtaken
-from runtime.models.pursuit import Goal
+from runtime.models.motion import run_shielded, superseded
 from schema.errors import ErrorKind, MachineError
 
 
@@ -19,9 +19,9 @@ class TimedDrive:
         self.top_rpm = top_rpm
         self._name = name
         self._bridge = bridge
-        self._turn = trio.Lock()  # commands are executed in the order of arrival
+        self._command_lock = trio.Lock()  # commands are executed in the order of arrival
         self._goal: Goal | None = None
-        self._at = 0.0  # position in revolutions at `since`
+        self._position = 0.0  # position in revolutions at `since`
         self._since = trio.current_time()
         self._rpm = 0.0  # speed since `since`
 
@@ -36,37 +36,37 @@ class TimedDrive:
 
     async def stop(self) -> None:
         """Cancel the current command and switch the power off."""
-        async with self._turn:
+        async with self._command_lock:
             self._replace(None)
             await self._off()
 
     def _replace(self, goal: Goal | None) -> None:
         if self._goal is not None:
-            self._goal.end(overtaken())
+            self._goal.end(superseded())
         self._goal = goal
 
     async def _off(self) -> None:
         try:
             await self._bridge.off()
         finally:
-            self._account()
+            self._update_estimate()
 
     async def _set(self, power: float) -> None:
         try:
             await self._bridge.set(power)
         finally:
-            self._account()
+            self._update_estimate()
 
-    def _account(self) -> None:
+    def _update_estimate(self) -> None:
         """Update the position estimate and the current speed."""
         now = trio.current_time()
-        self._at += self._rpm / 60 * (now - self._since)
+        self._position += self._rpm / 60 * (now - self._since)
         self._since = now
         self._rpm = self._bridge.power * self.top_rpm
 
     async def set_power(self, power: float) -> None:
         """Apply power until the next command."""
-        async with self._turn:
+        async with self._command_lock:
             self._replace(None)
             await self._set(power)
 
@@ -86,27 +86,27 @@ class TimedDrive:
     async def go_for(self, rpm: float, revolutions: float) -> None:
         """Turn for the estimated time of a number of revolutions, then stop."""
         power = self._power_for(rpm)
-        async with self._turn:
-            goal, end = await self._set_out(power, revolutions)
+        async with self._command_lock:
+            goal, end = await self._start_move(power, revolutions)
         await self._wait(goal, end)
 
     async def go_to(self, rpm: float, position: float) -> None:
         """Turn from the estimated position to `position`, then stop."""
         power = self._power_for(rpm)
-        async with self._turn:
-            self._account()
-            if position == self._at:
+        async with self._command_lock:
+            self._update_estimate()
+            if position == self._position:
                 self._replace(None)
                 await self._off()
                 return
-            goal, end = await self._set_out(power, position - self._at)
+            goal, end = await self._start_move(power, position - self._position)
         await self._wait(goal, end)
 
-    async def _set_out(self, power: float, way: float) -> tuple[Goal, float]:
-        goal = Goal(power, 0.0, way)
+    async def _start_move(self, power: float, revolutions: float) -> tuple[Goal, float]:
+        goal = Goal(power, 0.0, revolutions)
         self._replace(goal)
         try:
-            await self._set(math.copysign(power, way))
+            await self._set(math.copysign(power, revolutions))
         except BaseException:
             self._goal = None
             raise
@@ -117,7 +117,7 @@ class TimedDrive:
                 kind=ErrorKind.INVALID,
                 remedy="use a higher speed",
             )
-        return goal, self._since + abs(way / self._rpm) * 60
+        return goal, self._since + abs(revolutions / self._rpm) * 60
 
     async def _wait(self, goal: Goal, end: float) -> None:
         try:
@@ -125,12 +125,12 @@ class TimedDrive:
                 await goal.ended.wait()
         finally:
             if self._goal is goal:
-                await at_rest(lambda: self._arrive(goal))
+                await run_shielded(lambda: self._arrive(goal))
         if goal.error is not None:
             raise goal.error
 
     async def _arrive(self, goal: Goal) -> None:
-        async with self._turn:
+        async with self._command_lock:
             if self._goal is goal:
                 self._goal = None
                 await self._off()
@@ -138,11 +138,11 @@ class TimedDrive:
     async def position(self) -> float:
         """Return the estimated revolutions from zero."""
         await trio.lowlevel.checkpoint()
-        self._account()
-        return self._at
+        self._update_estimate()
+        return self._position
 
     async def reset_zero(self, offset: float) -> None:
         """Define the current estimate as `-offset`."""
         await trio.lowlevel.checkpoint()
-        self._account()
-        self._at = -offset
+        self._update_estimate()
+        self._position = -offset

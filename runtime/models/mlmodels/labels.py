@@ -19,23 +19,23 @@ def parse(text: str) -> tuple[str, ...]:
 
 def read(path: str) -> tuple[str, ...]:
     """Return the labels of a file. MachineError (PRECONDITION) if it is unreadable, empty or too large."""
-    place = Path(path).expanduser()
+    file = Path(path).expanduser()
     try:
-        if place.stat().st_size > LARGEST:
-            raise MachineError(f"{place} has more than {LARGEST} bytes", kind=ErrorKind.PRECONDITION)
-        found = parse(place.read_text())
+        if file.stat().st_size > LARGEST:
+            raise MachineError(f"{file} has more than {LARGEST} bytes", kind=ErrorKind.PRECONDITION)
+        labels = parse(file.read_text())
     except OSError as error:
-        raise _unreadable(place, str(error.strerror)) from error
+        raise _unreadable(file, str(error.strerror)) from error
     except UnicodeDecodeError as error:
-        raise _unreadable(place, "it is not UTF-8 text") from error
-    if not found:
-        raise _unreadable(place, "it is empty")
-    return found
+        raise _unreadable(file, "it is not UTF-8 text") from error
+    if not labels:
+        raise _unreadable(file, "it is empty")
+    return labels
 
 
-def _unreadable(place: Path, why: str) -> MachineError:
+def _unreadable(file: Path, reason: str) -> MachineError:
     return MachineError(
-        f"label file {place}: {why}", kind=ErrorKind.PRECONDITION, remedy="use a text file with one label per line"
+        f"label file {file}: {reason}", kind=ErrorKind.PRECONDITION, remedy="use a text file with one label per line"
     )
 
 

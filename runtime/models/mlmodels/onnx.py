@@ -31,11 +31,11 @@ class OnnxModel(MLModel):
         """Load the model, ready when loaded. PRECONDITION for an unusable file or provider."""
         async with self._worker.opened():
             self._session = await self._worker.run(partial(_open, self.attributes))
-            told = self._session.told
+            metadata = self._session.metadata
             self.log.info(
                 "the model is loaded",
-                inputs=[f"{one.name} {one.data_type} {list(one.shape)}" for one in told.input_info],
-                outputs=[f"{one.name} {one.data_type} {list(one.shape)}" for one in told.output_info],
+                inputs=[f"{info.name} {info.data_type} {list(info.shape)}" for info in metadata.input_info],
+                outputs=[f"{info.name} {info.data_type} {list(info.shape)}" for info in metadata.output_info],
             )
             task_status.started()
             await trio.sleep_forever()
@@ -51,7 +51,7 @@ class OnnxModel(MLModel):
         `std_dev` and `bgr` if the model describes how to prepare pictures.
         """
         await trio.lowlevel.checkpoint()
-        return self._session.told
+        return self._session.metadata
 
     async def get_status(self) -> dict[str, Any]:
         """Return the execution providers and the number of inferences."""

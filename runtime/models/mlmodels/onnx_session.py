@@ -21,7 +21,7 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 """ONNX Runtime's names of the element types that the API supports -> numpy's names."""
 
-_CARRIED: Final[Mapping[str, str]] = {"float16": "float32", "bool": "uint8"}
+_WIRE_TYPES: Final[Mapping[str, str]] = {"float16": "float32", "bool": "uint8"}
 """Types that the API does not have -> types that represent them."""
 
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
@@ -33,18 +33,18 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 
 
 class OnnxSession:
-    """A loaded model. `told` is its metadata; `count` is the number of successful inferences."""
+    """A loaded model. `metadata` is its metadata; `count` is the number of successful inferences."""
 
     def __init__(self, path: str, *, label_path: str, threads: int, providers: Sequence[str]) -> None:
         """Load the file. MachineError: PRECONDITION if it is unusable, UNAVAILABLE without ONNX Runtime."""
         ort = _library("onnxruntime")
         self._numpy = _library("numpy")
-        place = Path(path).expanduser()
-        if not place.is_file():
+        file = Path(path).expanduser()
+        if not file.is_file():
             raise MachineError(
-                f"there is no model file {place}", kind=ErrorKind.PRECONDITION, remedy="correct model_path"
+                f"there is no model file {file}", kind=ErrorKind.PRECONDITION, remedy="correct model_path"
             )
-        missing = [one for one in providers if one not in ort.get_available_providers()]
+        missing = [provider for provider in providers if provider not in ort.get_available_providers()]
         if missing:
             raise MachineError(
                 f"the installed ONNX Runtime does not support {' and '.join(missing)}",
@@ -56,24 +56,24 @@ class OnnxSession:
         options.log_severity_level = 3  # log errors only; they are also raised
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads use no processor time
         try:
-            self._session = ort.InferenceSession(str(place), options, providers=list(providers))
+            self._session = ort.InferenceSession(str(file), options, providers=list(providers))
         except Exception as error:  # the exception classes are private
             raise MachineError(
-                f"{place} cannot be loaded: {_first_line(error)}",
+                f"{file} cannot be loaded: {_first_line(error)}",
                 kind=ErrorKind.PRECONDITION,
                 remedy="use a model in an ONNX format that this version of ONNX Runtime supports",
             ) from error
         self.count = 0
         self.providers: tuple[str, ...] = tuple(self._session.get_providers())
-        self._inputs = {one.name: one for one in self._session.get_inputs()}
-        self.told = self._metadata(place, label_path)
+        self._inputs = {tensor_info.name: tensor_info for tensor_info in self._session.get_inputs()}
+        self.metadata = self._metadata(file, label_path)
 
-    def _metadata(self, place: Path, label_path: str) -> Metadata:
+    def _metadata(self, path: Path, label_path: str) -> Metadata:
         model = self._session.get_modelmeta()
         custom = dict(model.custom_metadata_map)
         pictures = _picture_facts(custom)
-        inputs = [_info(one, pictures) for one in self._inputs.values()]
-        outputs = [_info(one, {}) for one in self._session.get_outputs()]
+        inputs = [_info(tensor_info, pictures) for tensor_info in self._inputs.values()]
+        outputs = [_info(tensor_info, {}) for tensor_info in self._session.get_outputs()]
         if outputs and label_path:
             file = File(label_path, "one label per line", LabelType.TENSOR_VALUE)
             first = outputs[0]
@@ -81,45 +81,49 @@ class OnnxSession:
         elif outputs and (names := of_names(custom.get("names", ""))):
             first = outputs[0]
             outputs[0] = TensorInfo(first.name, "", first.data_type, first.shape, (), {"names": list(names)})
-        name = model.graph_name or place.stem
+        name = model.graph_name or path.stem
         return Metadata(name, "onnx", model.description or model.graph_description, inputs, outputs)
 
-    def infer(self, given: FlatTensors) -> FlatTensors:
+    def infer(self, input_tensors: FlatTensors) -> FlatTensors:
         """Run the model once. INVALID for a tensor that is missing, unknown, or of the wrong type or shape."""
-        feed = {name: self._array(name, one) for name, one in given.tensors.items()}
-        if lacking := [name for name in self._inputs if name not in feed]:
-            raise MachineError(f"the model needs the input {' and '.join(lacking)}", kind=ErrorKind.INVALID)
+        feed = {name: self._array(name, flat_tensor) for name, flat_tensor in input_tensors.tensors.items()}
+        if missing := [name for name in self._inputs if name not in feed]:
+            raise MachineError(f"the model needs the input {' and '.join(missing)}", kind=ErrorKind.INVALID)
         try:
-            found = self._session.run(None, feed)
+            outputs = self._session.run(None, feed)
         except Exception as error:  # the exception classes are private
             raise MachineError(f"the inference failed: {_first_line(error)}", kind=ErrorKind.INTERNAL) from error
         self.count += 1
-        names = [one.name for one in self.told.output_info]
-        return FlatTensors({name: _flat(name, one) for name, one in zip(names, found, strict=True)})
+        names = [info.name for info in self.metadata.output_info]
+        return FlatTensors({name: _flat(name, output) for name, output in zip(names, outputs, strict=True)})
 
-    def _array(self, name: str, given: FlatTensor) -> Any:
-        wanted = self._inputs.get(name)
-        if wanted is None:
+    def _array(self, name: str, flat_tensor: FlatTensor) -> Any:
+        model_input = self._inputs.get(name)
+        if model_input is None:
             raise MachineError(
                 f"the model has no input {name!r}", kind=ErrorKind.INVALID, remedy=f"it has {', '.join(self._inputs)}"
             )
-        data_type = _type_of(wanted)
-        carried = _CARRIED.get(data_type, data_type)
-        if data_type_of(given, name) != carried:
+        data_type = _type_of(model_input)
+        wire_type = _WIRE_TYPES.get(data_type, data_type)
+        if data_type_of(flat_tensor, name) != wire_type:
             raise MachineError(
-                f"input {name!r} is {data_type_of(given, name)}", kind=ErrorKind.INVALID, remedy=f"use {carried}"
+                f"input {name!r} is {data_type_of(flat_tensor, name)}",
+                kind=ErrorKind.INVALID,
+                remedy=f"use {wire_type}",
             )
-        shape = _shape(wanted)
-        if len(shape) != len(given.shape) or any(
-            size not in (-1, actual) for size, actual in zip(shape, given.shape, strict=True)
+        shape = _shape(model_input)
+        if len(shape) != len(flat_tensor.shape) or any(
+            size not in (-1, actual) for size, actual in zip(shape, flat_tensor.shape, strict=True)
         ):
             raise MachineError(
-                f"input {name!r} has the shape {list(given.shape)}",
+                f"input {name!r} has the shape {list(flat_tensor.shape)}",
                 kind=ErrorKind.INVALID,
                 remedy=f"use {shape}, where -1 is any size",
             )
-        flat = self._numpy.frombuffer(values(given, name), dtype=carried).reshape(tuple(given.shape))
-        return flat if carried == data_type else flat.astype(data_type)
+        values_array = self._numpy.frombuffer(values(flat_tensor, name), dtype=wire_type).reshape(
+            tuple(flat_tensor.shape)
+        )
+        return values_array if wire_type == data_type else values_array.astype(data_type)
 
 
 def _library(name: str) -> Any:
@@ -134,43 +138,43 @@ def _library(name: str) -> Any:
         ) from error
 
 
-def _info(one: Any, extra: Mapping[str, Any]) -> TensorInfo:
-    return TensorInfo(one.name, "", _type_of(one), _shape(one), (), extra)
+def _info(tensor_info: Any, extra: Mapping[str, Any]) -> TensorInfo:
+    return TensorInfo(tensor_info.name, "", _type_of(tensor_info), _shape(tensor_info), (), extra)
 
 
-def _type_of(one: Any) -> str:
-    found = _TYPES.get(one.type)
-    if found is None:
+def _type_of(tensor_info: Any) -> str:
+    data_type = _TYPES.get(tensor_info.type)
+    if data_type is None:
         raise MachineError(
-            f"the model's {one.name!r} is a {one.type}, which the API does not support",
+            f"the model's {tensor_info.name!r} is a {tensor_info.type}, which the API does not support",
             kind=ErrorKind.PRECONDITION,
             remedy="use a model whose inputs and outputs are numbers",
         )
-    return found
+    return data_type
 
 
-def _shape(one: Any) -> list[int]:
+def _shape(tensor_info: Any) -> list[int]:
     """Return the shape; dimensions of variable size are -1."""
-    return [size if isinstance(size, int) and size >= 0 else -1 for size in one.shape]
+    return [size if isinstance(size, int) and size >= 0 else -1 for size in tensor_info.shape]
 
 
 def _picture_facts(custom: Mapping[str, str]) -> Mapping[str, Any]:
     """Return how to prepare pictures, from the standard keys of a model file."""
     facts: dict[str, Any] = {}
-    if (found := _RANGES.get(custom.get("Image.NominalPixelRange", ""))) is not None:
-        facts["mean"], facts["std_dev"] = [found[0]] * 3, [found[1]] * 3
+    if (scale := _RANGES.get(custom.get("Image.NominalPixelRange", ""))) is not None:
+        facts["mean"], facts["std_dev"] = [scale[0]] * 3, [scale[1]] * 3
     if custom.get("Image.BitmapPixelFormat", "").lower().startswith("bgr"):
         facts["bgr"] = True
     return facts
 
 
-def _flat(name: str, found: Any) -> FlatTensor:
-    data_type = str(getattr(found, "dtype", type(found).__name__))
-    carried = _CARRIED.get(data_type, data_type)
-    if carried != data_type:
-        found = found.astype(carried)
+def _flat(name: str, output: Any) -> FlatTensor:
+    data_type = str(getattr(output, "dtype", type(output).__name__))
+    wire_type = _WIRE_TYPES.get(data_type, data_type)
+    if wire_type != data_type:
+        output = output.astype(wire_type)
     try:
-        return tensor(carried, found.shape, found.tobytes())
+        return tensor(wire_type, output.shape, output.tobytes())
     except KeyError:
         raise MachineError(
             f"the model's {name!r} is {data_type}, which the API does not support", kind=ErrorKind.INTERNAL

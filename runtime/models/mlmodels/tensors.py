@@ -31,48 +31,52 @@ _HALVES: Final = frozenset({"int16", "uint16"})  # encoded in 32 bits
 def tensor(data_type: str, shape: Sequence[int], data: Any) -> FlatTensor:
     """Create a tensor from a buffer in row-major order."""
     field, code = TYPES[data_type]
-    held: Any = bytes(data)
+    content: Any = bytes(data)
     if data_type not in _BYTES:
-        held = array("H" if data_type in _HALVES else code, held)  # the API has no negative 16-bit values
-    return FlatTensor(tuple(shape), **{field: held})
+        content = array("H" if data_type in _HALVES else code, content)  # the API has no negative 16-bit values
+    return FlatTensor(tuple(shape), **{field: content})
 
 
-def data_type_of(given: FlatTensor, name: str) -> str:
+def data_type_of(flat_tensor: FlatTensor, name: str) -> str:
     """Return the data type of a tensor, named `name` in errors. INVALID unless exactly one field is set."""
-    found = [data_type for data_type, (field, _) in TYPES.items() if getattr(given, field) is not None]
-    if len(found) != 1:
-        held = " and ".join(found) or "no"
+    set_types = [data_type for data_type, (field, _) in TYPES.items() if getattr(flat_tensor, field) is not None]
+    if len(set_types) != 1:
+        listed = " and ".join(set_types) or "no"
         raise MachineError(
-            f"tensor {name!r} has {held} values", kind=ErrorKind.INVALID, remedy="set exactly one of its fields"
+            f"tensor {name!r} has {listed} values", kind=ErrorKind.INVALID, remedy="set exactly one of its fields"
         )
-    return found[0]
+    return set_types[0]
 
 
-def values(given: FlatTensor, name: str) -> array[Any]:
+def values(flat_tensor: FlatTensor, name: str) -> array[Any]:
     """Return the values as an array of their type. INVALID if they do not fit the type or the shape."""
-    data_type = data_type_of(given, name)
+    data_type = data_type_of(flat_tensor, name)
     field, code = TYPES[data_type]
-    held = getattr(given, field)
-    found: array[Any]
+    content = getattr(flat_tensor, field)
+    result: array[Any]
     if data_type in _BYTES:
-        found = array(code)
-        found.frombytes(held)
+        result = array(code)
+        result.frombytes(content)
     elif data_type in _HALVES:
-        halves = held if isinstance(held, array) and held.itemsize == 2 else array("H", (v & 0xFFFF for v in held))
-        found = array(code)
-        found.frombytes(halves.tobytes())
-    elif isinstance(held, array) and held.typecode == code:
-        found = held
+        halves = (
+            content
+            if isinstance(content, array) and content.itemsize == 2
+            else array("H", (v & 0xFFFF for v in content))
+        )
+        result = array(code)
+        result.frombytes(halves.tobytes())
+    elif isinstance(content, array) and content.typecode == code:
+        result = content
     else:
         try:
-            found = array(code, held)
+            result = array(code, content)
         except (OverflowError, TypeError) as error:
             raise MachineError(
                 f"tensor {name!r} has values that are not {data_type}: {error}", kind=ErrorKind.INVALID
             ) from error
-    if math.prod(given.shape) != len(found) or any(size < 0 for size in given.shape):
+    if math.prod(flat_tensor.shape) != len(result) or any(size < 0 for size in flat_tensor.shape):
         raise MachineError(
-            f"tensor {name!r} has {len(found)} values, which does not match its shape {list(given.shape)}",
+            f"tensor {name!r} has {len(result)} values, which does not match its shape {list(flat_tensor.shape)}",
             kind=ErrorKind.INVALID,
         )
-    return found
+    return result

@@ -49,7 +49,7 @@ class _Target:
     rename: str  # replaces the first component of names; empty: no change
     directories: bool  # whether names may have several components
     preserve: bool
-    open: _File | None = None
+    current: _File | None = None
     times: list[tuple[Path, int | None, datetime | None]] = field(default_factory=list)  # of directories, set last
 
     @classmethod
@@ -77,43 +77,43 @@ class _Target:
     def take(self, piece: FileData) -> bool:
         """Write one piece; return True if its file is complete."""
         try:
-            if self.open is None:
-                self.open = self._begin(piece)
+            if self.current is None:
+                self.current = self._begin(piece)
             if piece.data:
-                self.open.write(piece.data)
+                self.current.write(piece.data)
             if not piece.eof:
                 return False
-            self.open.complete()
-            self.open = None
+            self.current.complete()
+            self.current = None
             return True
         except OSError as error:
-            where = self.open.path if self.open is not None else self.root / piece.name
-            raise MachineError(f"{where} cannot be written: {error.strerror}", kind=ErrorKind.PRECONDITION) from error
+            path = self.current.path if self.current is not None else self.root / piece.name
+            raise MachineError(f"{path} cannot be written: {error.strerror}", kind=ErrorKind.PRECONDITION) from error
 
     def finish(self) -> None:
         """Set the modes and times of directories after everything is written. INVALID if a file is incomplete."""
-        if self.open is not None:
-            raise MachineError(f"{self.open.path} ended before it was complete", kind=ErrorKind.INVALID)
-        for path, mode, moment in reversed(self.times):
+        if self.current is not None:
+            raise MachineError(f"{self.current.path} ended before it was complete", kind=ErrorKind.INVALID)
+        for path, mode, modified in reversed(self.times):
             if mode is not None:
                 path.chmod(mode & _MODES)
-            if moment is not None:
-                os.utime(path, (moment.timestamp(), moment.timestamp()))
+            if modified is not None:
+                os.utime(path, (modified.timestamp(), modified.timestamp()))
 
     def close(self) -> None:
         """Remove an incomplete file."""
-        if self.open is not None:
-            self.open.close()
+        if self.current is not None:
+            self.current.close()
 
     def _begin(self, piece: FileData) -> _File:
         parts = _parts(piece.name, nested=self.directories)
         if self.rename:
             parts[0] = self.rename
-        mode, moment = (piece.mode, piece.mod_time) if self.preserve else (None, None)
+        mode, modified = (piece.mode, piece.mod_time) if self.preserve else (None, None)
         parent = _descend(self.root, parts[:-1])
         path = self.root.joinpath(*parts)
         if not piece.is_dir:
-            return _File(path, parent, mode, moment)
+            return _File(path, parent, mode, modified)
         try:
             os.mkdir(parts[-1], dir_fd=parent)
         except FileExistsError:
@@ -121,25 +121,25 @@ class _Target:
                 raise
         finally:
             os.close(parent)
-        self.times.append((path, mode, moment))
+        self.times.append((path, mode, modified))
         return _File(path, None, None, None)
 
 
 class _File:
     """One file in transfer, with a temporary name until it is complete. A directory has no descriptor."""
 
-    def __init__(self, path: Path, parent: int | None, mode: int | None, moment: datetime | None) -> None:
+    def __init__(self, path: Path, parent: int | None, mode: int | None, modified: datetime | None) -> None:
         self.path = path
         self._parent = parent
         self._mode = mode
-        self._moment = moment
-        self._part = f".{path.name[:200]}.{secrets.token_hex(4)}.part"
+        self._modified = modified
+        self._temporary_name = f".{path.name[:200]}.{secrets.token_hex(4)}.part"
         self._descriptor = -1
         if parent is not None:
             try:
                 if path.is_dir() and not path.is_symlink():
                     raise IsADirectoryError(0, "a directory of that name exists")
-                self._descriptor = os.open(self._part, _NEW_FILE, 0o666, dir_fd=parent)
+                self._descriptor = os.open(self._temporary_name, _NEW_FILE, 0o666, dir_fd=parent)
             except BaseException:
                 os.close(parent)
                 self._parent = None
@@ -157,17 +157,17 @@ class _File:
             return
         if self._mode is not None:
             os.fchmod(self._descriptor, self._mode & _MODES)
-        if self._moment is not None:
-            os.utime(self._descriptor, (self._moment.timestamp(), self._moment.timestamp()))
-        os.replace(self._part, self.path.name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
-        self._part = ""
+        if self._modified is not None:
+            os.utime(self._descriptor, (self._modified.timestamp(), self._modified.timestamp()))
+        os.replace(self._temporary_name, self.path.name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
+        self._temporary_name = ""
         self.close()
 
     def close(self) -> None:
         if self._parent is None:
             return
-        if self._part:
-            os.unlink(self._part, dir_fd=self._parent)
+        if self._temporary_name:
+            os.unlink(self._temporary_name, dir_fd=self._parent)
         os.close(self._descriptor)
         os.close(self._parent)
         self._parent = None
@@ -187,17 +187,17 @@ def _parts(name: str, *, nested: bool) -> list[str]:
 
 def _descend(root: Path, parts: list[str]) -> int:
     """Open the directory `parts` below `root`, created if missing; never follows symbolic links. Caller closes it."""
-    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:
             try:
-                below = os.open(part, _DIRECTORY, dir_fd=here)
+                child = os.open(part, _DIRECTORY, dir_fd=descriptor)
             except FileNotFoundError:
-                os.mkdir(part, dir_fd=here)
-                below = os.open(part, _DIRECTORY, dir_fd=here)
-            os.close(here)
-            here = below
+                os.mkdir(part, dir_fd=descriptor)
+                child = os.open(part, _DIRECTORY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = child
     except BaseException:
-        os.close(here)
+        os.close(descriptor)
         raise
-    return here
+    return descriptor

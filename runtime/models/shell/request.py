@@ -26,19 +26,19 @@ class ShellRequest:
 
 def read_request(extra: Mapping[str, Any] | None) -> ShellRequest:
     """Parse command, directory, environment, term, cols and rows of `extra`. MachineError (INVALID) if invalid."""
-    given = dict(extra or {})
-    environment = given.get("environment") or {}
+    options = dict(extra or {})
+    environment = options.get("environment") or {}
     if not isinstance(environment, Mapping) or not all(
         isinstance(value, str) and name and "=" not in name and "\0" not in name + value
         for name, value in environment.items()
     ):
         raise MachineError("extra.environment is not a mapping of names to strings", kind=ErrorKind.INVALID)
     return ShellRequest(
-        command=_text(given, "command"),
-        directory=_text(given, "directory"),
+        command=_text(options, "command"),
+        directory=_text(options, "directory"),
         environment=dict(environment),
-        term=_text(given, "term") or DEFAULT_TERM,
-        size=read_size(given) or DEFAULT_SIZE,
+        term=_text(options, "term") or DEFAULT_TERM,
+        size=read_size(options) or DEFAULT_SIZE,
     )
 
 

@@ -42,12 +42,12 @@ async def files_from(
         raise MachineError("the request has no paths", kind=ErrorKind.INVALID)
     worker = Worker("files for a client")
     async with worker.opened():
-        tops = [await worker.run(partial(_top, path, recursive)) for path in paths]
-        kind = CopySource.SINGLE_DIRECTORY if tops[0].is_dir else CopySource.SINGLE_FILE
-        yield CopyMessage(metadata=CopyMetadata(kind if len(tops) == 1 else CopySource.MULTIPLE_FILES))
+        roots = [await worker.run(partial(_root_entry, path, recursive)) for path in paths]
+        kind = CopySource.SINGLE_DIRECTORY if roots[0].is_dir else CopySource.SINGLE_FILE
+        yield CopyMessage(metadata=CopyMetadata(kind if len(roots) == 1 else CopySource.MULTIPLE_FILES))
         skipped: list[Path] = []
-        for top in tops:
-            entries = _walk(top, skipped)
+        for root in roots:
+            entries = _walk(root, skipped)
             while (entry := await worker.run(partial(next, entries, None))) is not None:
                 file = None if entry.is_dir else await worker.run(partial(_open, entry.path))
                 try:
@@ -66,7 +66,7 @@ async def files_from(
             )
 
 
-def _top(path: Path, recursive: bool) -> _Entry:
+def _root_entry(path: Path, recursive: bool) -> _Entry:
     try:
         path = path.resolve(strict=True) if path.name in ("", "..") else path
         status = path.stat()
@@ -85,15 +85,15 @@ def _top(path: Path, recursive: bool) -> _Entry:
     return entry
 
 
-def _walk(top: _Entry, skipped: list[Path]) -> Iterator[_Entry]:
-    """Yield `top` and everything below it, directories before their content. Iteration blocks."""
-    waiting = [top]
-    while waiting:
-        entry = waiting.pop()
+def _walk(root: _Entry, skipped: list[Path]) -> Iterator[_Entry]:
+    """Yield `root` and everything below it, directories before their content. Iteration blocks."""
+    pending = [root]
+    while pending:
+        entry = pending.pop()
         yield entry
         if not entry.is_dir:
             continue
-        below = []
+        children = []
         try:
             names = sorted(os.listdir(entry.path), reverse=True)
         except OSError as error:
@@ -107,10 +107,10 @@ def _walk(top: _Entry, skipped: list[Path]) -> Iterator[_Entry]:
                 continue
             is_file, is_dir = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
             if is_file or (is_dir and not path.is_symlink()):  # links to directories may be circular
-                below.append(_Entry(path, f"{entry.name}/{name}", status))
+                children.append(_Entry(path, f"{entry.name}/{name}", status))
             else:
                 skipped.append(path)
-        waiting.extend(below)
+        pending.extend(children)
 
 
 def _open(path: Path) -> int:

@@ -50,9 +50,9 @@ class BuiltinShell(ShellService):
         extra: Extra = None,
     ) -> AsyncGenerator[bool, None]:
         """Receive files; each appears under its name only when it is complete."""
-        where = self.directory / Path(destination).expanduser()
-        self.log.info("receiving files from a client", destination=str(where))
-        return receive.files_to(where, source_type, files, preserve=preserve)
+        target = self.directory / Path(destination).expanduser()
+        self.log.info("receiving files from a client", destination=str(target))
+        return receive.files_to(target, source_type, files, preserve=preserve)
 
     def copy_files_from_machine(
         self,
@@ -64,6 +64,6 @@ class BuiltinShell(ShellService):
         extra: Extra = None,
     ) -> AsyncGenerator[CopyMessage, None]:
         """Send files. Follows links to files; skips links to directories below a directory, devices and pipes."""
-        found = [self.directory / Path(path).expanduser() for path in paths]
-        self.log.info("sending files to a client", paths=[str(path) for path in found])
-        return send.files_from(found, acks, recursive=allow_recursion, preserve=preserve, log=self.log)
+        sources = [self.directory / Path(path).expanduser() for path in paths]
+        self.log.info("sending files to a client", paths=[str(path) for path in sources])
+        return send.files_from(sources, acks, recursive=allow_recursion, preserve=preserve, log=self.log)

@@ -25,8 +25,8 @@ from support.side_task import side_task
 
 GRACE: Final = 1.0  # seconds between terminating the programs of a shell and killing them
 CHUNK: Final = 32 * 1024  # bytes per message
-REST: Final = 0.5  # seconds of silence after which the output of ended programs is complete, even if a daemon holds it
-LAST_WORDS: Final = 1 << 20  # limit in bytes of this last output: the largest pipe that a user may have, see pipe(7)
+SILENCE_LIMIT: Final = 0.5  # seconds of silence that complete the output of ended programs, even if a daemon holds it
+TRAILING_OUTPUT_LIMIT: Final = 1 << 20  # bytes of output after the end: the largest pipe of a user, see pipe(7)
 END_OF_FILE: Final = b"\x04"  # Ctrl-D, which a terminal's line discipline interprets as the end of input
 
 # The terminal that a session leader opens becomes its controlling terminal, see tty(4) and credentials(7).
@@ -50,7 +50,7 @@ async def on_terminal(
                 master = -1
                 decoder = codecs.getincrementaldecoder("utf-8")("replace")
                 async with (
-                    side_task(partial(_type, stream, data_in)) as typing,
+                    side_task(partial(_feed_terminal, stream, data_in)) as typing,
                     aclosing(_output(group, [stream], typing.until)) as output,
                 ):
                     async for _, data in output:
@@ -77,18 +77,18 @@ async def on_pipes(
         assert process.stderr is not None
         decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in range(2)]
         async with (
-            side_task(partial(_feed, process.stdin, data_in)) as feeding,
+            side_task(partial(_feed_pipe, process.stdin, data_in)) as feeding,
             aclosing(_output(group, [process.stdout, process.stderr], feeding.until)) as output,
         ):
             async for index, data in output:
                 if text := decoders[index].decode(data):
                     yield ShellOutput(data_err=text) if index else ShellOutput(data_out=text)
             status = await feeding.until(group.wait)
-        rest = [decoder.decode(b"", final=True) for decoder in decoders]
-    yield ShellOutput(data_out=rest[0], data_err=rest[1], eof=True)
+        trailing = [decoder.decode(b"", final=True) for decoder in decoders]
+    yield ShellOutput(data_out=trailing[0], data_err=trailing[1], eof=True)
     if status:
-        how = f"was terminated by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
-        raise MachineError(f"the command {how}", kind=ErrorKind.PRECONDITION)
+        outcome = f"was terminated by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+        raise MachineError(f"the command {outcome}", kind=ErrorKind.PRECONDITION)
 
 
 @asynccontextmanager
@@ -124,17 +124,17 @@ async def _output(
     waits = [trio.CancelScope() for _ in streams]  # limit the wait for data, not for the consumer
 
     async def read(index: int, stream: trio.abc.ReceiveStream, out: trio.MemorySendChannel[tuple[int, bytes]]) -> None:
-        left = LAST_WORDS
+        remaining = TRAILING_OUTPUT_LIMIT
         with out:
-            while left > 0:
+            while remaining > 0:
                 data = b""
-                waits[index] = trio.CancelScope(deadline=trio.current_time() + REST if ended else math.inf)
+                waits[index] = trio.CancelScope(deadline=trio.current_time() + SILENCE_LIMIT if ended else math.inf)
                 with waits[index], suppress(trio.BrokenResourceError):  # EIO: no program has the terminal open
                     data = bytes(await stream.receive_some(CHUNK))
                 if not data:
                     return
                 await out.send((index, data))
-                left -= len(data) if ended else 0
+                remaining -= len(data) if ended else 0
 
     async def collect() -> None:
         nonlocal ended
@@ -146,7 +146,7 @@ async def _output(
             group.signal(signal.SIGHUP)  # remaining background programs end with it
             ended = True
             for wait in waits:
-                wait.deadline = trio.current_time() + REST
+                wait.deadline = trio.current_time() + SILENCE_LIMIT
 
     async with side_task(collect):
         while True:
@@ -156,25 +156,25 @@ async def _output(
                 return
 
 
-async def _type(stream: trio.lowlevel.FdStream, data_in: AsyncIterator[Any]) -> None:
+async def _feed_terminal(stream: trio.lowlevel.FdStream, data_in: AsyncIterator[Any]) -> None:
     async for item in data_in:
         if isinstance(item, Mapping):
             size = read_size(item) if item.get("message") == WINDOW_CHANGE else None
             if size is not None:
                 _resize(stream.fileno(), size)
-        elif not await _sent(stream, item.encode()):
+        elif not await _send(stream, item.encode()):
             return
-    await _sent(stream, END_OF_FILE)
+    await _send(stream, END_OF_FILE)
 
 
-async def _feed(stream: trio.abc.SendStream, data_in: AsyncIterator[Any]) -> None:
+async def _feed_pipe(stream: trio.abc.SendStream, data_in: AsyncIterator[Any]) -> None:
     async with stream:
         async for item in data_in:
-            if not isinstance(item, Mapping) and not await _sent(stream, item.encode()):
+            if not isinstance(item, Mapping) and not await _send(stream, item.encode()):
                 return
 
 
-async def _sent(stream: trio.abc.SendStream, data: bytes) -> bool:
+async def _send(stream: trio.abc.SendStream, data: bytes) -> bool:
     try:
         await stream.send_all(data)
     except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -11,13 +11,13 @@ import trio
 from catalogue.vision.color_detector import ColorDetectorConfig
 from runtime.engine.resource import Attributes
 from runtime.engine.services.vision import Detection
-from runtime.models.vision.colors import found_in
-from runtime.models.vision.found import Box, detection
+from runtime.models.vision.colors import regions_of_hues
 from runtime.models.vision.pictures import decode
-from runtime.models.vision.service import Abilities, Seeing
+from runtime.models.vision.results import Box, detection
+from runtime.models.vision.service import Abilities, VisionService
 
 
-class ColorDetector(Seeing):
+class ColorDetector(VisionService):
     """Each region is a detection with confidence 1, largest first."""
 
     Config: ClassVar[type[Attributes]] = ColorDetectorConfig
@@ -40,9 +40,9 @@ class ColorDetector(Seeing):
 def _detect(config: ColorDetectorConfig, image: bytes, mime_type: str) -> list[Detection]:
     picture = decode(image, mime_type)
     width, height = picture.size
-    found = []
-    for one in found_in(picture, config.hues(), config.segment_size_px):
-        box = Box(one.x_min / width, one.y_min / height, one.x_max / width, one.y_max / height, 1.0, 0)
-        if (known := detection(box, config.label or config.detect_color, width, height)) is not None:
-            found.append(known)
-    return found
+    detections = []
+    for region in regions_of_hues(picture, config.hues(), config.segment_size_px):
+        box = Box(region.x_min / width, region.y_min / height, region.x_max / width, region.y_max / height, 1.0, 0)
+        if (detected := detection(box, config.label or config.detect_color, width, height)) is not None:
+            detections.append(detected)
+    return detections

@@ -30,39 +30,39 @@ class Region:
         self.x_max, self.y_max = max(self.x_max, other.x_max), max(self.y_max, other.y_max)
 
 
-def regions(mask: Picture, least: int) -> list[Region]:
-    """Return the white regions of at least `least` pixels, largest first."""
+def regions(mask: Picture, min_pixels: int) -> list[Region]:
+    """Return the white regions of at least `min_pixels` pixels, largest first."""
     width, height = mask.size
     data = mask.tobytes()
-    found: list[Region] = []
-    parents: list[int] = []  # union-find forest over `found`
+    labelled: list[Region] = []
+    parents: list[int] = []  # union-find forest over `labelled`
     above: list[tuple[int, int, int]] = []  # runs of the previous row: begin, end, region
     for y in range(height):
         current = []
-        first = 0
+        next_above = 0
         for begin, end in _runs(data[y * width : (y + 1) * width]):
-            mine = -1
-            while first < len(above) and above[first][1] <= begin:
-                first += 1
-            at = first
-            while at < len(above) and above[at][0] < end:
-                other = _root(parents, above[at][2])
-                if mine < 0:
-                    mine = other
-                elif mine != other:
-                    found[mine].take(found[other])
-                    parents[other] = mine
-                at += 1
+            own = -1
+            while next_above < len(above) and above[next_above][1] <= begin:
+                next_above += 1
+            index = next_above
+            while index < len(above) and above[index][0] < end:
+                other = _root(parents, above[index][2])
+                if own < 0:
+                    own = other
+                elif own != other:
+                    labelled[own].take(labelled[other])
+                    parents[other] = own
+                index += 1
             run = Region(end - begin, begin, y, end, y + 1)
-            if mine < 0:
-                mine = len(found)
-                found.append(run)
-                parents.append(mine)
+            if own < 0:
+                own = len(labelled)
+                labelled.append(run)
+                parents.append(own)
             else:
-                found[mine].take(run)
-            current.append((begin, end, mine))
+                labelled[own].take(run)
+            current.append((begin, end, own))
         above = current
-    kept = (region for index, region in enumerate(found) if parents[index] == index and region.pixels >= least)
+    kept = (region for index, region in enumerate(labelled) if parents[index] == index and region.pixels >= min_pixels)
     return sorted(kept, key=lambda region: (-region.pixels, region.y_min, region.x_min))
 
 
@@ -84,6 +84,6 @@ def _root(parents: list[int], index: int) -> int:
     return index
 
 
-def found_in(picture: Picture, wanted: HueRange, least: int) -> Sequence[Region]:
-    """Return the regions of at least `least` pixels in a range of hues, largest first."""
-    return regions(wanted.mask(picture), least)
+def regions_of_hues(picture: Picture, hues: HueRange, min_pixels: int) -> Sequence[Region]:
+    """Return the regions of at least `min_pixels` pixels in a range of hues, largest first."""
+    return regions(hues.mask(picture), min_pixels)

@@ -15,19 +15,19 @@ from runtime.engine.resource import Attributes
 from runtime.engine.services.mlmodel import FlatTensor, FlatTensors, Metadata, MLModel, TensorInfo
 from runtime.engine.services.vision import Classification, Detection
 from runtime.models.mlmodels.labels import label, read
-from runtime.models.vision.found import Sieve, detection, without_doubles
 from runtime.models.vision.model_input import InputShape, Placement, Scale, fill, place, shape_of
 from runtime.models.vision.model_output import Reading, Roles, boxes, probabilities, roles_of
 from runtime.models.vision.pictures import decode
-from runtime.models.vision.service import Abilities, Seeing
+from runtime.models.vision.results import ConfidenceFilter, detection, without_duplicates
+from runtime.models.vision.service import Abilities, VisionService
 from schema.errors import ErrorKind, MachineError
 
 IMAGE: Final = "image"  # the role of the input for the picture
-YOLO_LEAST: Final = 0.25  # default lowest confidence for boxes of single-tensor detectors
+YOLO_MIN_CONFIDENCE: Final = 0.25  # default lowest confidence for boxes of single-tensor detectors
 YOLO_SCALE: Final = Scale(deviation=(255.0, 255.0, 255.0))  # these models are trained with 0 to 1
 
 
-class ModelVision(Seeing):
+class ModelVision(VisionService):
     """Derives input and output formats from the metadata of the model; errors name missing information."""
 
     Config: ClassVar[type[Attributes]] = ModelVisionConfig
@@ -38,36 +38,36 @@ class ModelVision(Seeing):
     _scale: Scale
     _roles: Roles
     _labels: Sequence[str]
-    _sieve: Sieve
+    _filter: ConfidenceFilter
     _bgr: bool
 
     async def prepare(self) -> None:
         """Read the metadata of the model. PRECONDITION if its input or outputs are not supported."""
         config = self.attributes
         self._model = self.dependency(MLModel, config.mlmodel_name)
-        told = await self._model.metadata()
-        info = _input(told, config)
-        self._shape = _sized(shape_of(info), config.input_size_px)
-        self._labels = await self.work(partial(_labels, told, config.label_path))
-        outputs = told.output_info or [TensorInfo(name) for name in config.remap_output_names]
+        metadata = await self._model.metadata()
+        info = _image_input(metadata, config)
+        self._shape = _with_size(shape_of(info), config.input_size_px)
+        self._labels = await self.work(partial(_labels, metadata, config.label_path))
+        outputs = metadata.output_info or [TensorInfo(name) for name in config.remap_output_names]
         self._roles = roles_of(outputs, config.remap_output_names, len(self._labels), config.output_layout)
         yolo = self._roles.layout not in ("", BOXES)
         self._scale = _scale(info, config, YOLO_SCALE if yolo else Scale())
         self._bgr = bool(info.extra.get("bgr")) if config.input_image_bgr is None else config.input_image_bgr
-        least = config.default_minimum_confidence
-        self._sieve = Sieve(
-            (YOLO_LEAST if yolo else 0.0) if least is None else least,
+        minimum = config.default_minimum_confidence
+        self._filter = ConfidenceFilter(
+            (YOLO_MIN_CONFIDENCE if yolo else 0.0) if minimum is None else minimum,
             {name.lower(): limit for name, limit in config.label_confidences.items()},
         )
         self.abilities = Abilities(detects=self._roles.detects, classifies=self._roles.classifies)
         self.log.info("the inputs and outputs of the model are recognized", **await self.get_status())
 
     async def _infer(self, image: bytes, mime_type: str) -> tuple[Mapping[str, FlatTensor], Placement, tuple[int, int]]:
-        given, placement, size = await self.work(partial(self._show, image, mime_type))
-        answer = await self._model.infer(FlatTensors({self._shape.name: given}))
-        return answer.tensors, placement, size
+        tensor, placement, size = await self.work(partial(self._input_tensor, image, mime_type))
+        outputs = await self._model.infer(FlatTensors({self._shape.name: tensor}))
+        return outputs.tensors, placement, size
 
-    def _show(self, image: bytes, mime_type: str) -> tuple[FlatTensor, Placement, tuple[int, int]]:
+    def _input_tensor(self, image: bytes, mime_type: str) -> tuple[FlatTensor, Placement, tuple[int, int]]:
         picture = decode(image, mime_type)
         placed, placement = place(picture, self._shape, letterbox=self.attributes.letterbox)
         return fill(placed, self._shape, self._scale, bgr=self._bgr), placement, picture.size
@@ -75,18 +75,22 @@ class ModelVision(Seeing):
     async def detect(self, image: bytes, mime_type: str) -> Sequence[Detection]:
         """Return the detections, most confident first."""
         tensors, placement, size = await self._infer(image, mime_type)
-        return await self.work(partial(self._read, tensors, placement, size))
+        return await self.work(partial(self._detections, tensors, placement, size))
 
-    def _read(
+    def _detections(
         self, tensors: Mapping[str, FlatTensor], placement: Placement, size: tuple[int, int]
     ) -> Sequence[Detection]:
         config, roles = self.attributes, self._roles
-        shown = (self._shape.width or size[0], self._shape.height or size[1])
-        found = boxes(tensors, roles, Reading(self._sieve.lowest, config.xmin_ymin_xmax_ymax_order, shown))
+        input_size = (self._shape.width or size[0], self._shape.height or size[1])
+        candidates = boxes(tensors, roles, Reading(self._filter.lowest, config.xmin_ymin_xmax_ymax_order, input_size))
         if roles.layout in ("yolov5", "yolov8"):
-            found = without_doubles(found, config.overlap_threshold)
-        known = (detection(placement.back(box), label(self._labels, box.category), *size) for box in found)
-        return [one for one in known if one is not None and self._sieve.passes(one.class_name, one.confidence)]
+            candidates = without_duplicates(candidates, config.overlap_threshold)
+        detections = (detection(placement.back(box), label(self._labels, box.category), *size) for box in candidates)
+        return [
+            result
+            for result in detections
+            if result is not None and self._filter.passes(result.class_name, result.confidence)
+        ]
 
     async def classify(self, image: bytes, mime_type: str) -> Sequence[Classification]:
         """Return every label with sufficient confidence."""
@@ -94,9 +98,16 @@ class ModelVision(Seeing):
         name = self._roles.tensors["probability"]
         if name not in tensors:
             raise MachineError(f"the model returned no tensor {name!r}", kind=ErrorKind.INTERNAL)
-        shares = enumerate(probabilities(tensors[name], name))
-        labelled = (Classification(label(self._labels, index), float(share)) for index, share in shares)
-        return [one for one in labelled if self._sieve.passes(one.class_name, one.confidence)]
+        probability_by_class = enumerate(probabilities(tensors[name], name))
+        labelled = (
+            Classification(label(self._labels, index), float(probability))
+            for index, probability in probability_by_class
+        )
+        return [
+            classification
+            for classification in labelled
+            if self._filter.passes(classification.class_name, classification.confidence)
+        ]
 
     async def get_status(self) -> Mapping[str, Any]:
         """Return the input and outputs derived from the metadata."""
@@ -111,54 +122,58 @@ class ModelVision(Seeing):
         }
 
 
-def _input(told: Metadata, config: ModelVisionConfig) -> TensorInfo:
+def _image_input(metadata: Metadata, config: ModelVisionConfig) -> TensorInfo:
     """Return the input for the picture. PRECONDITION if that is ambiguous.
 
     A model without input metadata receives the unchanged picture as bytes.
     """
-    if not told.input_info:
+    if not metadata.input_info:
         return TensorInfo(next(iter(config.remap_input_names), IMAGE), "", "uint8")
-    names = {info.name: config.remap_input_names.get(info.name, info.name).lower() for info in told.input_info}
-    named = [info for info in told.input_info if names[info.name] == IMAGE]
-    found = named or list(told.input_info)
-    if len(found) != 1:
+    names = {info.name: config.remap_input_names.get(info.name, info.name).lower() for info in metadata.input_info}
+    named = [info for info in metadata.input_info if names[info.name] == IMAGE]
+    candidates = named or list(metadata.input_info)
+    if len(candidates) != 1:
         raise MachineError(
             f"the model has the inputs {', '.join(names) or '(none)'}; it is not clear which of them is the image",
             kind=ErrorKind.PRECONDITION,
             remedy='map its name to "image" in remap_input_names',
         )
-    return found[0]
+    return candidates[0]
 
 
-def _sized(shape: InputShape, size: Sequence[int]) -> InputShape:
+def _with_size(shape: InputShape, size: Sequence[int]) -> InputShape:
     if not size:
         return shape
     return replace(shape, width=shape.width or size[0], height=shape.height or size[1])
 
 
-def _scale(info: TensorInfo, config: ModelVisionConfig, usual: Scale) -> Scale:
+def _scale(info: TensorInfo, config: ModelVisionConfig, default: Scale) -> Scale:
     """Return the configured scale, that of the metadata, or the usual one of the layout."""
-    mean = config.input_image_mean_value or _three(info.extra.get("mean"))
-    deviation = config.input_image_std_dev or _three(info.extra.get("std_dev"))
+    mean = config.input_image_mean_value or _three_numbers(info.extra.get("mean"))
+    deviation = config.input_image_std_dev or _three_numbers(info.extra.get("std_dev"))
     deviation = deviation if 0 not in deviation else ()
     if not mean and not deviation:
-        return usual
-    first, second = mean or usual.mean, deviation or Scale().deviation
+        return default
+    first, second = mean or default.mean, deviation or Scale().deviation
     return Scale((first[0], first[1], first[2]), (second[0], second[1], second[2]))
 
 
-def _three(given: Any) -> tuple[float, ...]:
+def _three_numbers(value: Any) -> tuple[float, ...]:
     """Return three numbers of metadata; empty if the value has another form."""
-    if not isinstance(given, Sequence) or len(given) != 3 or not all(isinstance(one, (int, float)) for one in given):
+    if (
+        not isinstance(value, Sequence)
+        or len(value) != 3
+        or not all(isinstance(number, (int, float)) for number in value)
+    ):
         return ()
-    return tuple(float(one) for one in given)
+    return tuple(float(number) for number in value)
 
 
-def _labels(told: Metadata, path: str) -> Sequence[str]:
+def _labels(metadata: Metadata, path: str) -> Sequence[str]:
     """Return the labels of the configured file, else of the metadata of the outputs, else none."""
     if path:
         return read(path)
-    for info in told.output_info:
+    for info in metadata.output_info:
         names = info.extra.get("names")
         if isinstance(names, Sequence) and not isinstance(names, str):
             return tuple(str(name) for name in names)

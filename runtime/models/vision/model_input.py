@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
 from runtime.models.mlmodels.tensors import tensor
-from runtime.models.vision.found import Box
+from runtime.models.vision.results import Box
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
@@ -67,27 +67,29 @@ class Placement:
 def shape_of(info: TensorInfo) -> InputShape:
     """Parse the metadata of an input. PRECONDITION if it does not accept a picture."""
     if info.data_type and info.data_type != "uint8" and info.data_type not in _FLOATS:
-        raise _unfit(info, f"its type is {info.data_type}", "use a model that takes uint8 or float32")
+        raise _unsuitable(info, f"its type is {info.data_type}", "use a model that takes uint8 or float32")
     data_type = "float32" if info.data_type in _FLOATS else "uint8"
     sizes = list(info.shape)
     if not sizes:
         return InputShape(info.name, data_type)
     batched = len(sizes) == 4
     if batched and sizes.pop(0) > 1:
-        raise _unfit(info, f"it takes {info.shape[0]} images at once", "use a model with a batch of one")
+        raise _unsuitable(info, f"it takes {info.shape[0]} images at once", "use a model with a batch of one")
     if len(sizes) != 3:
-        raise _unfit(info, f"its shape is {list(info.shape)}", "use [1, height, width, 3] or [1, 3, height, width]")
+        raise _unsuitable(
+            info, f"its shape is {list(info.shape)}", "use [1, height, width, 3] or [1, 3, height, width]"
+        )
     planar = sizes[2] not in _CHANNELS and sizes[0] in _CHANNELS
     if not planar and sizes[2] > 0 and sizes[2] not in _CHANNELS:
-        raise _unfit(info, f"it takes {sizes[2]} channels", "use a model for images with 1 or 3 channels")
+        raise _unsuitable(info, f"it takes {sizes[2]} channels", "use a model for images with 1 or 3 channels")
     channels, height, width = sizes if planar else (sizes[2], sizes[0], sizes[1])
     channels = channels if channels > 0 else 3
     return InputShape(info.name, data_type, max(width, 0), max(height, 0), channels, planar, batched)
 
 
-def _unfit(info: TensorInfo, why: str, remedy: str) -> MachineError:
+def _unsuitable(info: TensorInfo, reason: str, remedy: str) -> MachineError:
     return MachineError(
-        f"the model's input {info.name!r} does not accept images: {why}", kind=ErrorKind.PRECONDITION, remedy=remedy
+        f"the model's input {info.name!r} does not accept images: {reason}", kind=ErrorKind.PRECONDITION, remedy=remedy
     )
 
 
@@ -127,14 +129,14 @@ def fill(picture: Picture, shape: InputShape, scale: Scale, *, bgr: bool = False
 def _bytes(planes: Sequence[Picture], *, planar: bool) -> bytes:
     if planar:
         return b"".join(plane.tobytes() for plane in planes)
-    found = bytearray(len(planes) * planes[0].width * planes[0].height)
+    interleaved = bytearray(len(planes) * planes[0].width * planes[0].height)
     for index, plane in enumerate(planes):
-        found[index :: len(planes)] = plane.tobytes()
-    return bytes(found)
+        interleaved[index :: len(planes)] = plane.tobytes()
+    return bytes(interleaved)
 
 
 def _floats(planes: Sequence[Picture], scale: Scale, *, planar: bool) -> array[Any]:
-    found = array("f")
+    data = array("f")
     parts = []
     for plane, mean, deviation in zip(planes, scale.mean, scale.deviation, strict=False):
         factor, offset = 1 / deviation, -mean / deviation
@@ -143,9 +145,9 @@ def _floats(planes: Sequence[Picture], scale: Scale, *, planar: bool) -> array[A
         parts.append(part)
     if planar:
         for part in parts:
-            found.extend(part)
-        return found
-    found.frombytes(bytes(4 * len(parts) * len(parts[0])))
+            data.extend(part)
+        return data
+    data.frombytes(bytes(4 * len(parts) * len(parts[0])))
     for index, part in enumerate(parts):
-        found[index :: len(parts)] = part
-    return found
+        data[index :: len(parts)] = part
+    return data

@@ -16,10 +16,10 @@ from typing import Any, Final
 from catalogue.vision.model_output import BOXES
 from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
 from runtime.models.mlmodels.tensors import values
-from runtime.models.vision.found import Box
+from runtime.models.vision.results import Box
 from schema.errors import ErrorKind, MachineError
 
-CROWD: Final = 300  # largest number of boxes per image; the most confident are kept
+MAX_BOXES: Final = 300  # largest number of boxes per image; the most confident are kept
 _PIXELS: Final = 2.0  # larger coordinates are pixels, not fractions
 
 ROLES: Final[Mapping[str, str]] = {
@@ -62,22 +62,22 @@ def roles_of(outputs: Sequence[TensorInfo], renamed: Mapping[str, str], labels: 
 
     PRECONDITION if they cannot be determined.
     """
-    found: dict[str, str] = {}
+    tensor_names: dict[str, str] = {}
     for info in outputs:
         role = ROLES.get(renamed.get(info.name, info.name).lower())
         if role is not None:
-            found.setdefault(role, info.name)
-    if "location" in found and "score" in found and layout in ("", BOXES):
-        return Roles(BOXES, found)
-    if "probability" in found and not layout:
-        return Roles("", found)
+            tensor_names.setdefault(role, info.name)
+    if "location" in tensor_names and "score" in tensor_names and layout in ("", BOXES):
+        return Roles(BOXES, tensor_names)
+    if "probability" in tensor_names and not layout:
+        return Roles("", tensor_names)
     if len(outputs) == 1 and layout != BOXES:
-        only = outputs[0]
-        layout = layout or _guess(only.shape, labels)
-        return Roles(layout, {"yolo": only.name}) if layout else Roles("", {"probability": only.name})
-    names = ", ".join(f"{info.name} {list(info.shape)}" for info in outputs)
+        output = outputs[0]
+        layout = layout or _guess(output.shape, labels)
+        return Roles(layout, {"yolo": output.name}) if layout else Roles("", {"probability": output.name})
+    described = ", ".join(f"{info.name} {list(info.shape)}" for info in outputs)
     raise MachineError(
-        f"the meaning of the model's outputs cannot be determined: {names or '(no outputs)'}",
+        f"the meaning of the model's outputs cannot be determined: {described or '(no outputs)'}",
         kind=ErrorKind.PRECONDITION,
         remedy="map them to location, category and score, or to probability, with remap_output_names",
     )
@@ -97,66 +97,73 @@ def _guess(shape: Sequence[int], labels: int) -> str:
     return "yolov5" if 5 < second < first else "yolov8"
 
 
-def probabilities(given: FlatTensor, name: str) -> Sequence[float]:
+def probabilities(tensor: FlatTensor, name: str) -> Sequence[float]:
     """Return a probability (0 to 1) per class. Bytes are divided by 255; values outside 0 to 1 pass through softmax."""
-    found = values(given, name)
-    if given.uint8_tensor is not None:
-        return [value / 255 for value in found]
-    if all(0 <= value <= 1 for value in found):
-        return found
-    highest = max(found)
-    powers = [math.exp(value - highest) for value in found]
-    total = sum(powers)
-    return [power / total for power in powers]
+    scores = values(tensor, name)
+    if tensor.uint8_tensor is not None:
+        return [value / 255 for value in scores]
+    if all(0 <= value <= 1 for value in scores):
+        return scores
+    highest = max(scores)
+    exponentials = [math.exp(value - highest) for value in scores]
+    total = sum(exponentials)
+    return [exponential / total for exponential in exponentials]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Parameters for reading a detector's tensors."""
 
-    least: float  # lowest confidence of a box
+    min_score: float  # lowest confidence of a box
     order: Sequence[int] = (0, 1, 2, 3)  # positions of x_min, y_min, x_max and y_max in a box
     size: tuple[int, int] = (1, 1)  # width and height of the input in pixels
 
 
 def boxes(tensors: Mapping[str, FlatTensor], roles: Roles, reading: Reading) -> list[Box]:
     """Return at most CROWD boxes, most confident first, including overlapping ones."""
-    found = {role: _of(tensors, name) for role, name in roles.tensors.items() if role != "probability"}
-    return nlargest(CROWD, _LAYOUTS[roles.layout](found, reading), key=lambda box: box.score)
+    tensors_by_role = {role: _tensor(tensors, name) for role, name in roles.tensors.items() if role != "probability"}
+    return nlargest(MAX_BOXES, _LAYOUTS[roles.layout](tensors_by_role, reading), key=lambda box: box.score)
 
 
 _Named = Mapping[str, tuple[FlatTensor, str]]
 
 
-def _of(tensors: Mapping[str, FlatTensor], name: str) -> tuple[FlatTensor, str]:
-    found = tensors.get(name)
-    if found is None:
+def _tensor(tensors: Mapping[str, FlatTensor], name: str) -> tuple[FlatTensor, str]:
+    tensor = tensors.get(name)
+    if tensor is None:
         raise MachineError(f"the model returned no tensor {name!r}", kind=ErrorKind.INTERNAL)
-    return found, name
+    return tensor, name
 
 
-def _separate(found: _Named, reading: Reading) -> Iterator[Box]:
-    places, scores = values(*found["location"]), values(*found["score"])
-    count = len(places) // 4
+def _separate(tensors: _Named, reading: Reading) -> Iterator[Box]:
+    coordinates, scores = values(*tensors["location"]), values(*tensors["score"])
+    count = len(coordinates) // 4
     classes = len(scores) // count if count else 0
-    if count and (len(places) != 4 * count or classes < 1):
+    if count and (len(coordinates) != 4 * count or classes < 1):
         raise MachineError(
-            f"{len(places)} box coordinates and {len(scores)} scores do not match",
+            f"{len(coordinates)} box coordinates and {len(scores)} scores do not match",
             kind=ErrorKind.PRECONDITION,
             remedy="check remap_output_names",
         )
-    categories = values(*found["category"]) if "category" in found else None
-    pixels = any(abs(value) > _PIXELS for value in places)
+    categories = values(*tensors["category"]) if "category" in tensors else None
+    pixels = any(abs(value) > _PIXELS for value in coordinates)
     width, height = reading.size if pixels else (1, 1)
-    at = reading.order
+    order = reading.order
     for index in range(count):
         category, score = _best(scores[index * classes : (index + 1) * classes])
-        if score < reading.least:
+        if score < reading.min_score:
             continue
         if categories is not None and index < len(categories):
             category = int(categories[index])
-        box = places[4 * index : 4 * index + 4]
-        yield Box(box[at[0]] / width, box[at[1]] / height, box[at[2]] / width, box[at[3]] / height, score, category)
+        box = coordinates[4 * index : 4 * index + 4]
+        yield Box(
+            box[order[0]] / width,
+            box[order[1]] / height,
+            box[order[2]] / width,
+            box[order[3]] / height,
+            score,
+            category,
+        )
 
 
 def _best(scores: Sequence[float]) -> tuple[int, float]:
@@ -164,14 +171,14 @@ def _best(scores: Sequence[float]) -> tuple[int, float]:
     return highest, float(scores[highest])
 
 
-def _columns(found: _Named, axis: int, least: int) -> list[array[Any]]:
+def _columns(tensors: _Named, axis: int, min_columns: int) -> list[array[Any]]:
     """Return one array per attribute of the boxes; `axis` (of the last two) is the axis of the attributes."""
-    given, name = found["yolo"]
-    data = values(given, name)
-    shape = list(given.shape)[-2:]
-    if len(shape) != 2 or shape[axis] < least:
+    tensor, name = tensors["yolo"]
+    data = values(tensor, name)
+    shape = list(tensor.shape)[-2:]
+    if len(shape) != 2 or shape[axis] < min_columns:
         raise MachineError(
-            f"the tensor {name!r} of shape {list(given.shape)} does not contain boxes",
+            f"the tensor {name!r} of shape {list(tensor.shape)} does not contain boxes",
             kind=ErrorKind.PRECONDITION,
             remedy="check output_layout",
         )
@@ -194,28 +201,28 @@ def _centred(columns: Sequence[Sequence[float]], index: int, score: float, categ
     )
 
 
-def _yolov8(found: _Named, reading: Reading) -> Iterator[Box]:
-    columns = _columns(found, 0, 5)
+def _yolov8(tensors: _Named, reading: Reading) -> Iterator[Box]:
+    columns = _columns(tensors, 0, 5)
     classes = columns[4:]
     for index, score in enumerate(_highest(classes)):
-        if score >= reading.least:
+        if score >= reading.min_score:
             category, _ = _best([column[index] for column in classes])
             yield _centred(columns, index, score, category, reading)
 
 
-def _yolov5(found: _Named, reading: Reading) -> Iterator[Box]:
-    columns = _columns(found, 1, 6)
+def _yolov5(tensors: _Named, reading: Reading) -> Iterator[Box]:
+    columns = _columns(tensors, 1, 6)
     classes = columns[5:]
-    for index, (presence, score) in enumerate(zip(columns[4], _highest(classes), strict=True)):
-        if presence * score >= reading.least:
+    for index, (objectness, score) in enumerate(zip(columns[4], _highest(classes), strict=True)):
+        if objectness * score >= reading.min_score:
             category, _ = _best([column[index] for column in classes])
-            yield _centred(columns, index, presence * score, category, reading)
+            yield _centred(columns, index, objectness * score, category, reading)
 
 
-def _yolov10(found: _Named, reading: Reading) -> Iterator[Box]:
+def _yolov10(tensors: _Named, reading: Reading) -> Iterator[Box]:
     across, down = reading.size
-    for x_min, y_min, x_max, y_max, score, category in zip(*_columns(found, 1, 6)[:6], strict=True):
-        if score >= reading.least:
+    for x_min, y_min, x_max, y_max, score, category in zip(*_columns(tensors, 1, 6)[:6], strict=True):
+        if score >= reading.min_score:
             yield Box(x_min / across, y_min / down, x_max / across, y_max / down, score, int(category))
 
 

@@ -30,9 +30,9 @@ def decode(data: bytes, mime_type: str = "") -> Picture:
     if data.startswith(b"RGBA"):
         return _decode_raw(data)
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as found:
-            _check_size(*found.size)
-            return found.convert("RGB")
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            _check_size(*image.size)
+            return image.convert("RGB")
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         kind = f" ({mime_type})" if mime_type else ""
         raise MachineError(

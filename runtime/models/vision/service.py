@@ -20,8 +20,8 @@ from runtime.engine.services.vision import (
     Vision,
     VisionProperties,
 )
-from runtime.models.vision.found import likeliest
 from runtime.models.vision.pictures import DEPTH
+from runtime.models.vision.results import most_likely
 from schema.decoding.report import did_you_mean
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
@@ -37,7 +37,7 @@ class Abilities:
     classifies: bool = False
 
 
-class Seeing(Vision):
+class VisionService(Vision):
     """Base class of vision services. Derived classes set `abilities` and process one encoded image at a time."""
 
     Config: ClassVar[type[Attributes]] = SeeingConfig
@@ -70,20 +70,20 @@ class Seeing(Vision):
         return await self._worker.run(function)
 
     def _camera(self, name: str) -> Door:
-        wanted: str = name or self.attributes.camera_name
+        camera_name: str = name or self.attributes.camera_name
         cameras = {full.short: door for full, door in self.others(Camera.API).items()}
-        if not wanted:
+        if not camera_name:
             raise MachineError(
                 f"{self.name}: no camera is selected",
                 kind=ErrorKind.INVALID,
                 remedy="name a camera, or configure camera_name",
             )
-        camera = cameras.get(wanted.removeprefix(f"{Camera.API}/"))
+        camera = cameras.get(camera_name.removeprefix(f"{Camera.API}/"))
         if camera is None:
             raise MachineError(
-                f"{self.name}: no camera {wanted!r} is ready",
+                f"{self.name}: no camera {camera_name!r} is ready",
                 kind=ErrorKind.NOT_FOUND,
-                remedy=did_you_mean(wanted, cameras) or "check its state with `machine status`",
+                remedy=did_you_mean(camera_name, cameras) or "check its state with `machine status`",
             )
         return camera
 
@@ -97,11 +97,11 @@ class Seeing(Vision):
                 return image
         raise MachineError(f"{camera.name} returned no color image", kind=ErrorKind.UNAVAILABLE)
 
-    def _can_detect(self) -> None:
+    def _require_detection(self) -> None:
         if not self.abilities.detects:
             raise Unsupported(f"{self.name} does not detect objects in images", remedy="request classifications")
 
-    def _can_classify(self) -> None:
+    def _require_classification(self) -> None:
         if not self.abilities.classifies:
             raise Unsupported(f"{self.name} does not classify images", remedy="request detections")
 
@@ -109,12 +109,12 @@ class Seeing(Vision):
         self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", *, extra: Extra = None
     ) -> Sequence[Detection]:
         """Return the detections in an image, most confident first. Unsupported if the service only classifies."""
-        self._can_detect()
+        self._require_detection()
         return await self.detect(image, mime_type)
 
     async def get_detections_from_camera(self, camera_name: str = "", *, extra: Extra = None) -> Sequence[Detection]:
         """Return the detections in an image of a camera, most confident first."""
-        self._can_detect()
+        self._require_detection()
         image = await self._image(camera_name)
         return await self.detect(image.image, image.mime_type)
 
@@ -122,16 +122,16 @@ class Seeing(Vision):
         self, image: bytes, width: int = 0, height: int = 0, mime_type: str = "", n: int = 0, *, extra: Extra = None
     ) -> Sequence[Classification]:
         """Return the `n` most likely labels of an image (0: all), best first. Unsupported if it only detects."""
-        self._can_classify()
-        return likeliest(await self.classify(image, mime_type), n)
+        self._require_classification()
+        return most_likely(await self.classify(image, mime_type), n)
 
     async def get_classifications_from_camera(
         self, camera_name: str = "", n: int = 0, *, extra: Extra = None
     ) -> Sequence[Classification]:
         """Return the `n` most likely labels of an image of a camera (0: all), best first."""
-        self._can_classify()
+        self._require_classification()
         image = await self._image(camera_name)
-        return likeliest(await self.classify(image.image, image.mime_type), n)
+        return most_likely(await self.classify(image.image, image.mime_type), n)
 
     async def get_object_point_clouds(
         self, camera_name: str = "", mime_type: str = "", *, extra: Extra = None
@@ -170,5 +170,5 @@ class Seeing(Vision):
         if return_detections and self.abilities.detects:
             detections = await self.detect(image.image, image.mime_type)
         if return_classifications and self.abilities.classifies:
-            labels = likeliest(await self.classify(image.image, image.mime_type), 0)
+            labels = most_likely(await self.classify(image.image, image.mime_type), 0)
         return CaptureAll(image if return_image else None, detections, labels)

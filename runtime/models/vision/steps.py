@@ -17,9 +17,9 @@ def moved_lens(lens: IntrinsicParameters, steps: Sequence[Step]) -> IntrinsicPar
     """Return the parameters of a lens for the picture after the steps; None if the size of the picture is unknown."""
     if not lens.width_px or not lens.height_px:
         return None
-    for one in steps:
+    for step in steps:
         try:
-            to = one.moved((lens.width_px, lens.height_px))
+            to = step.moved((lens.width_px, lens.height_px))
         except ValueError:
             return None
         x, y = to.at(lens.center_x_px, lens.center_y_px)
@@ -33,11 +33,11 @@ def moved_lens(lens: IntrinsicParameters, steps: Sequence[Step]) -> IntrinsicPar
     return lens
 
 
-def moved_annotations(known: Annotations, one: Step, size: Size) -> Annotations:
+def moved_annotations(annotations: Annotations, step: Step, size: Size) -> Annotations:
     """Transform the annotations of a picture of that size; boxes that are cut off completely are dropped."""
-    to = one.moved(size)
-    boxes = (_moved_box(box, to, size) for box in known.bboxes)
-    return replace(known, bboxes=tuple(box for box in boxes if box is not None))
+    to = step.moved(size)
+    boxes = (_moved_box(box, to, size) for box in annotations.bboxes)
+    return replace(annotations, bboxes=tuple(box for box in boxes if box is not None))
 
 
 def _moved_box(box: BoundingBox, to: Moved, size: Size) -> BoundingBox | None:

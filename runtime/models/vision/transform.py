@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 from catalogue.vision.transform import TransformConfig
 
-NOTHING: Final = Annotations()
+NO_ANNOTATIONS: Final = Annotations()
 
 
 class TransformCamera(Camera):
@@ -60,55 +60,64 @@ class TransformCamera(Camera):
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
         """Return the transformed images of the source, with its source names and time."""
-        taken = await self._source.get_images(filter_source_names, extra=extra)
-        pictures = [image for image in taken.images if image.mime_type != DEPTH]
-        if taken.images and not pictures:
+        source_images = await self._source.get_images(filter_source_names, extra=extra)
+        pictures = [image for image in source_images.images if image.mime_type != DEPTH]
+        if source_images.images and not pictures:
             raise Unsupported(f"{self._source.name} returned only depth maps, which cannot be transformed")
-        return Images([await self._transform(image) for image in pictures], taken.response_metadata)
+        return Images([await self._transform(image) for image in pictures], source_images.response_metadata)
 
     async def _transform(self, image: Image) -> Image:
         if not self._steps:
             return image
         picture = await self._worker.run(partial(decode, image.image, image.mime_type))
-        known = image.annotations or NOTHING
-        for one in self._steps:
-            if isinstance(one, Detections):
-                picture, known = await self._detect(one, picture, known)
-            elif isinstance(one, Classifications):
-                picture, known = await self._classify(one, picture, known)
+        annotations = image.annotations or NO_ANNOTATIONS
+        for step in self._steps:
+            if isinstance(step, Detections):
+                picture, annotations = await self._detect(step, picture, annotations)
+            elif isinstance(step, Classifications):
+                picture, annotations = await self._classify(step, picture, annotations)
             else:
-                picture, known = await self._worker.run(partial(self._apply, one, picture, known))
+                picture, annotations = await self._worker.run(partial(self._apply, step, picture, annotations))
         data, mime_type = await self._worker.run(partial(encode, picture, PNG if image.mime_type == PNG else JPEG))
-        return Image(data, mime_type, image.source_name, None if known == NOTHING else known)
+        return Image(data, mime_type, image.source_name, None if annotations == NO_ANNOTATIONS else annotations)
 
-    def _apply(self, one: Step, picture: Picture, known: Annotations) -> tuple[Picture, Annotations]:
+    def _apply(self, step: Step, picture: Picture, annotations: Annotations) -> tuple[Picture, Annotations]:
         try:
-            return one.apply(picture), moved_annotations(known, one, picture.size)
+            return step.apply(picture), moved_annotations(annotations, step, picture.size)
         except ValueError as error:
             raise MachineError(
                 f"{self.name}: {error}", kind=ErrorKind.PRECONDITION, remedy="correct the pipeline"
             ) from error
 
-    async def _detect(self, one: Detections, picture: Picture, known: Annotations) -> tuple[Picture, Annotations]:
-        data, mime_type = await self._worker.run(partial(encode, picture, JPEG))
-        service = self.dependency(Vision, one.detector_name)
-        told = await service.get_detections(data, picture.width, picture.height, mime_type)
-        found = [each for each in told if _counts(one, each.class_name, each.confidence)]
-        found = [_in_pixels(each, picture.size) for each in found]
-        boxes = [_bounding_box(each, picture.size) for each in found]
-        drawn = await self._worker.run(partial(draw_detections, picture, found))
-        return drawn, replace(known, bboxes=(*known.bboxes, *boxes))
-
-    async def _classify(
-        self, one: Classifications, picture: Picture, known: Annotations
+    async def _detect(
+        self, step: Detections, picture: Picture, annotations: Annotations
     ) -> tuple[Picture, Annotations]:
         data, mime_type = await self._worker.run(partial(encode, picture, JPEG))
-        service = self.dependency(Vision, one.classifier_name)
-        told = await service.get_classifications(data, picture.width, picture.height, mime_type, 0)
-        found = [each for each in told if _counts(one, each.class_name, each.confidence)][: one.max_classifications]
-        labels = [Classification(label=each.class_name, confidence=each.confidence) for each in found]
-        drawn = await self._worker.run(partial(draw_classifications, picture, found))
-        return drawn, replace(known, classifications=(*known.classifications, *labels))
+        service = self.dependency(Vision, step.detector_name)
+        results = await service.get_detections(data, picture.width, picture.height, mime_type)
+        detections = [detection for detection in results if _passes(step, detection.class_name, detection.confidence)]
+        detections = [_in_pixels(detection, picture.size) for detection in detections]
+        boxes = [_bounding_box(detection, picture.size) for detection in detections]
+        drawn = await self._worker.run(partial(draw_detections, picture, detections))
+        return drawn, replace(annotations, bboxes=(*annotations.bboxes, *boxes))
+
+    async def _classify(
+        self, step: Classifications, picture: Picture, annotations: Annotations
+    ) -> tuple[Picture, Annotations]:
+        data, mime_type = await self._worker.run(partial(encode, picture, JPEG))
+        service = self.dependency(Vision, step.classifier_name)
+        results = await service.get_classifications(data, picture.width, picture.height, mime_type, 0)
+        classifications = [
+            classification
+            for classification in results
+            if _passes(step, classification.class_name, classification.confidence)
+        ][: step.max_classifications]
+        labels = [
+            Classification(label=classification.class_name, confidence=classification.confidence)
+            for classification in classifications
+        ]
+        drawn = await self._worker.run(partial(draw_classifications, picture, classifications))
+        return drawn, replace(annotations, classifications=(*annotations.classifications, *labels))
 
     async def get_point_cloud(self, mime_type: str = "", *, extra: Extra = None) -> PointCloud:
         """Raise Unsupported: the pipeline processes only pictures."""
@@ -116,49 +125,72 @@ class TransformCamera(Camera):
 
     async def get_properties(self) -> CameraProperties:
         """Return the properties of the source, with the lens transformed like the images, and configured values."""
-        told = await self._source.get_properties()
+        properties = await self._source.get_properties()
         config = self.attributes
-        given = config.intrinsic_parameters or config.camera_parameters
-        lens = told.intrinsic_parameters and moved_lens(told.intrinsic_parameters, self._steps)
-        if given is not None:
-            lens = IntrinsicParameters(given.width_px, given.height_px, given.fx, given.fy, given.ppx, given.ppy)
-        turned = any(isinstance(one, Rotate) for one in self._steps)
-        bend = None if turned else told.distortion_parameters  # the tangential part would have to be rotated too
-        if (own := config.distortion_parameters) is not None:
-            bend = DistortionParameters("brown_conrady", (own.rk1, own.rk2, own.rk3, own.tp1, own.tp2))
-        mime_types = told.mime_types
+        lens_config = config.intrinsic_parameters or config.camera_parameters
+        lens = properties.intrinsic_parameters and moved_lens(properties.intrinsic_parameters, self._steps)
+        if lens_config is not None:
+            lens = IntrinsicParameters(
+                lens_config.width_px,
+                lens_config.height_px,
+                lens_config.fx,
+                lens_config.fy,
+                lens_config.ppx,
+                lens_config.ppy,
+            )
+        rotates = any(isinstance(step, Rotate) for step in self._steps)
+        # After a rotation, the tangential part of the distortion would have to be rotated too.
+        distortion = None if rotates else properties.distortion_parameters
+        if (distortion_config := config.distortion_parameters) is not None:
+            distortion = DistortionParameters(
+                "brown_conrady",
+                (
+                    distortion_config.rk1,
+                    distortion_config.rk2,
+                    distortion_config.rk3,
+                    distortion_config.tp1,
+                    distortion_config.tp2,
+                ),
+            )
+        mime_types = properties.mime_types
         if self._steps:
-            mime_types = tuple(dict.fromkeys(PNG if one == PNG else JPEG for one in mime_types if one != DEPTH))
+            mime_types = tuple(
+                dict.fromkeys(PNG if mime_type == PNG else JPEG for mime_type in mime_types if mime_type != DEPTH)
+            )
         return replace(
-            told, supports_pcd=False, intrinsic_parameters=lens, distortion_parameters=bend, mime_types=mime_types
+            properties,
+            supports_pcd=False,
+            intrinsic_parameters=lens,
+            distortion_parameters=distortion,
+            mime_types=mime_types,
         )
 
 
-def _counts(one: Detections | Classifications, label: str, confidence: float) -> bool:
-    return confidence >= one.confidence_threshold and (not one.valid_labels or label in one.valid_labels)
+def _passes(step: Detections | Classifications, label: str, confidence: float) -> bool:
+    return confidence >= step.confidence_threshold and (not step.valid_labels or label in step.valid_labels)
 
 
-def _in_pixels(found: Detection, size: tuple[int, int]) -> Detection:
+def _in_pixels(detection: Detection, size: tuple[int, int]) -> Detection:
     """Return the detection with a box in pixels, converted from fractions if necessary."""
-    if found.x_min is not None or found.x_min_normalized is None:
-        return found
+    if detection.x_min is not None or detection.x_min_normalized is None:
+        return detection
     width, height = size
     return replace(
-        found,
-        x_min=round(found.x_min_normalized * width),
-        y_min=round((found.y_min_normalized or 0) * height),
-        x_max=round((found.x_max_normalized or 0) * width),
-        y_max=round((found.y_max_normalized or 0) * height),
+        detection,
+        x_min=round(detection.x_min_normalized * width),
+        y_min=round((detection.y_min_normalized or 0) * height),
+        x_max=round((detection.x_max_normalized or 0) * width),
+        y_max=round((detection.y_max_normalized or 0) * height),
     )
 
 
-def _bounding_box(found: Detection, size: tuple[int, int]) -> BoundingBox:
+def _bounding_box(detection: Detection, size: tuple[int, int]) -> BoundingBox:
     width, height = size
     return BoundingBox(
-        label=found.class_name,
-        x_min_normalized=(found.x_min or 0) / width,
-        y_min_normalized=(found.y_min or 0) / height,
-        x_max_normalized=(found.x_max or 0) / width,
-        y_max_normalized=(found.y_max or 0) / height,
-        confidence=found.confidence,
+        label=detection.class_name,
+        x_min_normalized=(detection.x_min or 0) / width,
+        y_min_normalized=(detection.y_min or 0) / height,
+        x_max_normalized=(detection.x_max or 0) / width,
+        y_max_normalized=(detection.y_max or 0) / height,
+        confidence=detection.confidence,
     )

@@ -46,25 +46,27 @@ class WheeledOdometry(MovementSensor):
         self._chassis = await _chassis(base)
         self._place, self._velocity = Place(), (0.0, 0.0)
         self._failure: MachineError | None = None
-        before = await self._wheels()
+        previous = await self._wheels()
         period = config.time_interval_msec / 1000
-        async with self.hardware.ticks(period) as beats:
+        async with self.hardware.ticks(period) as ticks:
             task_status.started()
-            passed = 0
-            async for beat in beats:
-                passed += beat
+            elapsed_periods = 0
+            async for periods in ticks:
+                elapsed_periods += periods
                 try:
-                    now = await self._wheels()
+                    current = await self._wheels()
                 except MachineError as error:
-                    self._failed(error)
+                    self._record_failure(error)
                     continue
-                forward, angle = self._chassis.motion(Sides(now.left - before.left, now.right - before.right))
+                forward, angle = self._chassis.motion(
+                    Sides(current.left - previous.left, current.right - previous.right)
+                )
                 self._place = driven(self._place, forward, angle)
-                self._velocity = forward / (passed * period), angle / (passed * period)
+                self._velocity = forward / (elapsed_periods * period), angle / (elapsed_periods * period)
                 self._failure = None
-                before, passed = now, 0
+                previous, elapsed_periods = current, 0
 
-    def _failed(self, error: MachineError) -> None:
+    def _record_failure(self, error: MachineError) -> None:
         """Store an error, which calls raise until the motors answer again. Travel in the meantime is not lost."""
         if self._failure is None:
             self.log.warning("a motor did not report its position", error=str(error))
@@ -72,15 +74,17 @@ class WheeledOdometry(MovementSensor):
 
     async def _wheels(self) -> Sides:
         """Return the mean revolutions of each side."""
-        found: dict[Motor, float] = {}
+        positions: dict[Motor, float] = {}
 
-        async def ask(motor: Motor) -> None:
-            found[motor] = await motor.get_position()
+        async def read(motor: Motor) -> None:
+            positions[motor] = await motor.get_position()
 
-        await gather(*(lambda motor=motor: ask(motor) for motor in (*self._left, *self._right)))
-        return Sides(_mean([found[motor] for motor in self._left]), _mean([found[motor] for motor in self._right]))
+        await gather(*(lambda motor=motor: read(motor) for motor in (*self._left, *self._right)))
+        return Sides(
+            _mean([positions[motor] for motor in self._left]), _mean([positions[motor] for motor in self._right])
+        )
 
-    async def _now(self) -> Place:
+    async def _current_place(self) -> Place:
         await trio.lowlevel.checkpoint()
         if self._failure is not None:
             raise self._failure
@@ -92,29 +96,29 @@ class WheeledOdometry(MovementSensor):
 
     async def get_position(self, *, extra: Extra = None) -> GeoPosition:
         """Return latitude and longitude; with `extra` `{"return_relative_pos_m": true}` meters ahead and right."""
-        place = await self._now()
+        place = await self._current_place()
         if (extra or {}).get("return_relative_pos_m"):
             return GeoPosition(GeoPoint(place.y / 1000, place.x / 1000))
         return GeoPosition(on_globe(self._origin, self.attributes.origin_heading_deg, place))
 
     async def get_linear_velocity(self, *, extra: Extra = None) -> Vector3:
         """Return the velocity along the axes of the base (m/s) in the last interval; y is forward."""
-        await self._now()
+        await self._current_place()
         return Vector3(0.0, self._velocity[0] / 1000, 0.0)
 
     async def get_angular_velocity(self, *, extra: Extra = None) -> Vector3:
         """Return the rotation (degrees/s) in the last interval; turning left is positive about z."""
-        await self._now()
+        await self._current_place()
         return Vector3(0.0, 0.0, self._velocity[1])
 
     async def get_compass_heading(self, *, extra: Extra = None) -> float:
         """Return degrees clockwise from north, relative to `origin_heading_deg`."""
-        heading = (self.attributes.origin_heading_deg - (await self._now()).heading) % 360.0
+        heading = (self.attributes.origin_heading_deg - (await self._current_place()).heading) % 360.0
         return float(heading) % 360.0
 
     async def get_orientation(self, *, extra: Extra = None) -> Orientation:
         """Return an upright orientation; theta is the turn to the left since the origin, -180 to 180 degrees."""
-        heading = (await self._now()).heading
+        heading = (await self._current_place()).heading
         return Orientation(0.0, 0.0, 1.0, (heading + 180.0) % 360.0 - 180.0)
 
     async def get_linear_acceleration(self, *, extra: Extra = None) -> Vector3:
@@ -159,14 +163,14 @@ async def _chassis(base: Base) -> Chassis:
     """Return the dimensions of a base; the slip factor is available only from a `WheeledBase`."""
     if isinstance(base, WheeledBase):
         return base.chassis
-    known = await base.get_properties()
-    if not known.width_meters or not known.wheel_circumference_meters:
+    properties = await base.get_properties()
+    if not properties.width_meters or not properties.wheel_circumference_meters:
         raise MachineError(
             f"{base.name} does not report its width and its wheel circumference",
             kind=ErrorKind.PRECONDITION,
             remedy="configure them",
         )
-    return Chassis(known.width_meters * 1000, known.wheel_circumference_meters * 1000)
+    return Chassis(properties.width_meters * 1000, properties.wheel_circumference_meters * 1000)
 
 
 def _mean(values: Sequence[float]) -> float:

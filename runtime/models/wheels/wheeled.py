@@ -15,7 +15,7 @@ from runtime.engine.components.motion.base import Base, BaseProperties
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.models.drive import MIN_RPM
-from runtime.models.motion import OneMotion, at_rest, every, finite
+from runtime.models.motion import ExclusiveMotion, check_finite, run_all, run_shielded
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Vector3
 from support.gather import gather
@@ -37,7 +37,7 @@ class WheeledBase(Base):
     async def run(self, *, task_status: Started) -> None:
         """Use the motors until cancelled, then stop them."""
         config: WheeledConfig = self.attributes
-        self.take(
+        self.use_motors(
             [self.dependency(Motor, name) for name in config.left],
             [self.dependency(Motor, name) for name in config.right],
         )
@@ -45,12 +45,12 @@ class WheeledBase(Base):
             task_status.started()
             await trio.sleep_forever()
         finally:
-            await at_rest(self.halt)
+            await run_shielded(self.halt)
 
-    def take(self, left: Sequence[Motor], right: Sequence[Motor]) -> None:
+    def use_motors(self, left: Sequence[Motor], right: Sequence[Motor]) -> None:
         """Set the motors of the base."""
         self.left, self.right = left, right
-        self._motion = OneMotion()
+        self._motion = ExclusiveMotion()
 
     @property
     def chassis(self) -> Chassis:
@@ -64,58 +64,58 @@ class WheeledBase(Base):
 
     async def halt(self) -> None:
         """Stop every wheel; an error of one does not affect the others."""
-        await every(*(motor.stop for motor in (*self.left, *self.right)))
+        await run_all(*(motor.stop for motor in (*self.left, *self.right)))
 
     async def move_straight(self, distance_mm: int, mm_per_sec: float, *, extra: Extra = None) -> None:
         """Drive exactly this distance."""
-        self._check(distance_mm, mm_per_sec)
+        self._check_move(distance_mm, mm_per_sec)
         await self.begin()
-        way = self.chassis.straight(math.copysign(distance_mm, distance_mm * mm_per_sec))
-        await self._go_for(way, self.chassis.straight(abs(mm_per_sec)))
+        revolutions = self.chassis.straight(math.copysign(distance_mm, distance_mm * mm_per_sec))
+        await self._go_for(revolutions, self.chassis.straight(abs(mm_per_sec)))
 
     async def spin(self, angle_deg: float, degs_per_sec: float, *, extra: Extra = None) -> None:
         """Turn on the spot by exactly this angle."""
-        self._check(angle_deg, degs_per_sec)
+        self._check_move(angle_deg, degs_per_sec)
         await self.begin()
-        way = self.chassis.turn(math.copysign(angle_deg, angle_deg * degs_per_sec))
-        await self._go_for(way, self.chassis.turn(abs(degs_per_sec)))
+        revolutions = self.chassis.turn(math.copysign(angle_deg, angle_deg * degs_per_sec))
+        await self._go_for(revolutions, self.chassis.turn(abs(degs_per_sec)))
 
-    async def _go_for(self, way: Sides, speed: Sides) -> None:
-        """Turn the wheels by `way` revolutions, at the magnitude of `speed` revolutions per second."""
+    async def _go_for(self, revolutions: Sides, speed: Sides) -> None:
+        """Turn the wheels by `revolutions` revolutions, at the magnitude of `speed` revolutions per second."""
         async with self._motion.begin(self.halt):
             await gather(
-                *(partial(motor.go_for, abs(speed.left) * 60, way.left) for motor in self.left),
-                *(partial(motor.go_for, abs(speed.right) * 60, way.right) for motor in self.right),
+                *(partial(motor.go_for, abs(speed.left) * 60, revolutions.left) for motor in self.left),
+                *(partial(motor.go_for, abs(speed.right) * 60, revolutions.right) for motor in self.right),
             )
 
-    def _check(self, way: float, speed: float) -> None:
-        finite("the distance or angle", way)
-        finite("the speed", speed)
-        if not way or not speed:
+    def _check_move(self, distance: float, speed: float) -> None:
+        check_finite("the distance or angle", distance)
+        check_finite("the speed", speed)
+        if not distance or not speed:
             raise MachineError(
-                f"{self.name} cannot move by {way:g} at a speed of {speed:g}",
+                f"{self.name} cannot move by {distance:g} at a speed of {speed:g}",
                 kind=ErrorKind.INVALID,
                 remedy="call stop instead",
             )
 
     async def set_power(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
         """Set the power: left wheels `linear.y - angular.z`, right wheels the sum, both scaled down to at most 1."""
-        finite("the power", linear.y, angular.z)
+        check_finite("the power", linear.y, angular.z)
         await self.begin()
-        await self._each("set_power", mix(linear.y, angular.z), NO_POWER)
+        await self._set_each("set_power", mix(linear.y, angular.z), NO_POWER)
 
     async def set_velocity(self, linear: Vector3, angular: Vector3, *, extra: Extra = None) -> None:
         """Set the wheel speeds for a velocity. Wheels slower than 0.1 rpm are stopped."""
-        finite("the velocity", linear.y, angular.z)
+        check_finite("the velocity", linear.y, angular.z)
         await self.begin()
         wheels = self.chassis.arc(linear.y, angular.z)
-        await self._each("set_rpm", Sides(wheels.left * 60, wheels.right * 60), MIN_RPM)
+        await self._set_each("set_rpm", Sides(wheels.left * 60, wheels.right * 60), MIN_RPM)
 
-    async def _each(self, method: str, values: Sides, least: float) -> None:
+    async def _set_each(self, method: str, values: Sides, minimum: float) -> None:
         async with self._motion.begin(self.halt):
             await gather(
                 *(
-                    motor.stop if abs(value) < least else partial(getattr(motor, method), value)
+                    motor.stop if abs(value) < minimum else partial(getattr(motor, method), value)
                     for motors, value in zip((self.left, self.right), values, strict=True)
                     for motor in motors
                 )

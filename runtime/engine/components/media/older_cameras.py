@@ -33,19 +33,19 @@ def is_missing(error: MachineError) -> bool:
 async def _get_image(client: ApiClient, name: str, arguments: Mapping[str, Any]) -> Images:
     """Return one image without a source name, as JPEG if the driver supports it."""
     if arguments.get("filter_source_names"):
-        text = f"{name} returns a single image, which has no source name"
-        raise MachineError(text, kind=ErrorKind.INVALID, remedy="omit filter_source_names")
-    found: PointCloud = await client.call_at(
+        message = f"{name} returns a single image, which has no source name"
+        raise MachineError(message, kind=ErrorKind.INVALID, remedy="omit filter_source_names")
+    reply: PointCloud = await client.call_at(
         _GET_IMAGE, Camera, name, "get_point_cloud", mime_type="image/jpeg", extra=arguments.get("extra")
     )
-    return Images([Image(found.point_cloud, found.mime_type)])
+    return Images([Image(reply.point_cloud, reply.mime_type)])
 
 
-def _with_types(found: Images) -> Images:
-    if all(image.mime_type for image in found.images):
-        return found
-    images = [image if image.mime_type else replace(image, mime_type=mime_type(image.image)) for image in found.images]
-    return replace(found, images=images)
+def _with_types(reply: Images) -> Images:
+    if all(image.mime_type for image in reply.images):
+        return reply
+    images = [image if image.mime_type else replace(image, mime_type=mime_type(image.image)) for image in reply.images]
+    return replace(reply, images=images)
 
 
 OLDER: Final[Mapping[tuple[type, str], Callable[[ApiClient, str, Mapping[str, Any]], Any]]] = {

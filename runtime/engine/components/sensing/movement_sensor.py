@@ -87,20 +87,20 @@ class MovementSensor(Sensor):
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
         """Return all measurements that `get_properties` lists, by their published names, measured one by one."""
-        has = await self.get_properties(extra=extra)
+        supported = await self.get_properties(extra=extra)
         readings: dict[str, Any] = {}
-        if has.position_supported:
+        if supported.position_supported:
             position = await self.get_position(extra=extra)
             readings["position"] = position.coordinate
             readings["altitude"] = position.altitude_m
-        if has.linear_velocity_supported:
+        if supported.linear_velocity_supported:
             readings["linear_velocity"] = await self.get_linear_velocity(extra=extra)
-        if has.angular_velocity_supported:
+        if supported.angular_velocity_supported:
             readings["angular_velocity"] = await self.get_angular_velocity(extra=extra)
-        if has.linear_acceleration_supported:
+        if supported.linear_acceleration_supported:
             readings["linear_acceleration"] = await self.get_linear_acceleration(extra=extra)
-        if has.compass_heading_supported:
+        if supported.compass_heading_supported:
             readings["compass"] = await self.get_compass_heading(extra=extra)
-        if has.orientation_supported:
+        if supported.orientation_supported:
             readings["orientation"] = await self.get_orientation(extra=extra)
         return readings

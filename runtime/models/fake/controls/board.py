@@ -14,14 +14,14 @@ from hal.sim.bench.board import COUNTS, VOLTS, SimAnalog, SimBoard
 from hal.sim.gpio.pins import EdgeCounter, first_edge
 from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import OnBench
-from runtime.models.motion import finite
+from runtime.models.fake.bench import SimulatedResource
+from runtime.models.motion import check_finite
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
 
 
-class FakeBoard(OnBench, Board):
+class FakeBoard(SimulatedResource, Board):
     """Outputs drive inputs through wires and are visible in the simulated world. They go low when the board stops."""
 
     Config: ClassVar[type[Attributes]] = FakeBoardConfig
@@ -77,7 +77,7 @@ class FakeBoard(OnBench, Board):
 
     async def set_pwm(self, pin: str, duty_cycle_pct: float, *, extra: Extra = None) -> None:
         """Start PWM on a pin."""
-        finite("the duty cycle", duty_cycle_pct)
+        check_finite("the duty cycle", duty_cycle_pct)
         if not 0 <= duty_cycle_pct <= 1:
             raise MachineError(
                 f"{duty_cycle_pct:g} is not a valid duty cycle",
@@ -102,7 +102,7 @@ class FakeBoard(OnBench, Board):
 
     async def read_analog_reader(self, analog_reader_name: str, *, extra: Extra = None) -> AnalogReading:
         """Return a reading of 0 to 1023 counts."""
-        channel = self._named(self._analogs, "analog", analog_reader_name)
+        channel = self._find(self._analogs, "analog", analog_reader_name)
         await self.access()
         return AnalogReading(channel.read(), 0.0, VOLTS, VOLTS / (COUNTS - 1))
 
@@ -143,13 +143,13 @@ class FakeBoard(OnBench, Board):
             self._board.asleep_until = now
 
     def _interrupt(self, name: str) -> tuple[str, EdgeCounter]:
-        return self._named(self._interrupts, "digital interrupt", name)
+        return self._find(self._interrupts, "digital interrupt", name)
 
-    def _named(self, table: Mapping[str, T], what: str, name: str) -> T:
-        if name not in table:
+    def _find(self, devices: Mapping[str, T], kind_of_name: str, name: str) -> T:
+        if name not in devices:
             raise MachineError(
-                f"{self.name} has no {what} called {name!r}",
+                f"{self.name} has no {kind_of_name} called {name!r}",
                 kind=ErrorKind.NOT_FOUND,
-                remedy=f"configure it, or use one of: {', '.join(table) or 'none is configured'}",
+                remedy=f"configure it, or use one of: {', '.join(devices) or 'none is configured'}",
             )
-        return table[name]
+        return devices[name]

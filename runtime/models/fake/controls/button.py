@@ -10,10 +10,10 @@ import trio
 from hal.sim.bench.axes import SimControl
 from runtime.engine.components.controls.button import Button
 from runtime.engine.resource import Extra, Started
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 
 
-class FakeButton(OnBench, Button):
+class FakeButton(SimulatedResource, Button):
     """Counts its pushes. The count is in its status and in the camera image."""
 
     async def run(self, *, task_status: Started) -> None:

@@ -12,14 +12,14 @@ import trio
 from catalogue.fake.input_controller import FakeInputControllerConfig
 from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
 from runtime.engine.resource import Attributes, Context, Extra
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 EVENT_BUFFER: Final = 64  # events buffered for a slow listener; further ones are dropped
 CHANGES: Final = ("ButtonPress", "ButtonRelease")
 
 
-def wanted(event: Event, subscriptions: Sequence[Subscription]) -> bool:
+def is_subscribed(event: Event, subscriptions: Sequence[Subscription]) -> bool:
     """Return whether a listener subscribed to the event; subscriptions of a control apply in order."""
     chosen: set[str] = set()
     for subscription in subscriptions:
@@ -29,20 +29,20 @@ def wanted(event: Event, subscriptions: Sequence[Subscription]) -> bool:
     return bool(chosen & {event.event, "AllEvents"} or (event.event in CHANGES and "ButtonChange" in chosen))
 
 
-class FakeInputController(OnBench, InputController):
+class FakeInputController(SimulatedResource, InputController):
     """Each listener receives its own repeated events. Without listeners, no events occur."""
 
     Config: ClassVar[type[Attributes]] = FakeInputControllerConfig
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._dice = random.Random(f"{context.world.seed}:{context.name}")
+        self._rng = random.Random(f"{context.world.seed}:{context.name}")
         self._last: dict[str, Event] = {}
         self._listeners: set[trio.MemorySendChannel[Event]] = set()
 
     def _repeated(self, control: str) -> Event:
         fixed = self.attributes.event_value
-        value = self._dice.random() if fixed is None else fixed
+        value = self._rng.random() if fixed is None else fixed
         return Event(_now(), "PositionChangeAbs" if control.startswith("Absolute") else "ButtonHold", control, value)
 
     async def get_controls(self, *, extra: Extra = None) -> Sequence[str]:
@@ -61,25 +61,25 @@ class FakeInputController(OnBench, InputController):
     ) -> AsyncGenerator[Event, None]:
         """Stream triggered events, and one event of each control per period."""
         for subscription in events:
-            self._check(subscription.control)
-        begin = await self.access()
+            self._check_control(subscription.control)
+        start = await self.access()
         period = self.attributes.callback_delay_sec or self.attributes.update_rate_ms / 1000
         send, receive = trio.open_memory_channel[Event](EVENT_BUFFER)
         self._listeners.add(send)
         try:
-            beats = 1
+            periods = 1
             while True:
                 event = None
-                with trio.move_on_after(max(0.0, begin + beats * period - self.world.now())):
+                with trio.move_on_after(max(0.0, start + periods * period - self.world.now())):
                     event = await receive.receive()
                 if event is not None:
-                    if wanted(event, events):
+                    if is_subscribed(event, events):
                         yield event
                     continue
-                beats += 1
+                periods += 1
                 for control in self.attributes.controls:
                     repeated = self._repeated(control)
-                    if wanted(repeated, events):
+                    if is_subscribed(repeated, events):
                         self._last[control] = repeated
                         yield repeated
         finally:
@@ -87,7 +87,7 @@ class FakeInputController(OnBench, InputController):
 
     async def trigger_event(self, event: Event, *, extra: Extra = None) -> None:
         """Send an event to every listener; listeners that are too slow miss it."""
-        self._check(event.control)
+        self._check_control(event.control)
         await self.access()
         event = event if event.time is not None else Event(_now(), event.event, event.control, event.value)
         self._last[event.control] = event
@@ -97,7 +97,7 @@ class FakeInputController(OnBench, InputController):
             except trio.WouldBlock:
                 self.log.warning("a listener is too slow and misses an event", control=event.control)
 
-    def _check(self, control: str) -> None:
+    def _check_control(self, control: str) -> None:
         if control not in self.attributes.controls:
             raise MachineError(
                 f"{self.name} has no control {control!r}",

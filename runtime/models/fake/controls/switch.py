@@ -10,11 +10,11 @@ from catalogue.fake.switch import FakeSwitchConfig
 from hal.sim.bench.axes import SimControl
 from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 
-class FakeSwitch(OnBench, Switch):
+class FakeSwitch(SimulatedResource, Switch):
     """Keeps the position that is set."""
 
     Config: ClassVar[type[Attributes]] = FakeSwitchConfig

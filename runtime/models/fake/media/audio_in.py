@@ -13,7 +13,7 @@ from catalogue.fake.audio_in import FakeAudioInConfig
 from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
 from runtime.engine.resource import Attributes, Extra
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 CODEC: Final = "pcm16"
@@ -21,7 +21,7 @@ CHUNK: Final = 0.1  # seconds of audio in each response
 LOUDNESS: Final = 0.25  # share of full scale
 
 
-class FakeAudioIn(OnBench, AudioIn):
+class FakeAudioIn(SimulatedResource, AudioIn):
     """Streams one channel of 16-bit little-endian samples in real time."""
 
     Config: ClassVar[type[Attributes]] = FakeAudioInConfig
@@ -42,18 +42,18 @@ class FakeAudioIn(OnBench, AudioIn):
             raise MachineError(
                 f"a duration of {duration_seconds:g} s is negative", kind=ErrorKind.INVALID, remedy="use 0 or more"
             )
-        begin, epoch = await self.access(), time.time_ns()
+        start_time, epoch = await self.access(), time.time_ns()
         rate: int = self.attributes.sample_rate_hz
         info = AudioInfo(CODEC, rate, 1)
         total = math.inf if duration_seconds == 0 else round(duration_seconds * rate)
-        done, sequence = 0, 0
-        while done < total:
-            count = int(min(round(CHUNK * rate), total - done))
-            await self.world.sleep_until(begin + (done + count) / rate)
-            start, end = (epoch + n * 1_000_000_000 // rate for n in (done, done + count))
-            chunk = AudioChunk(self._samples(done, count, rate), info, start, end, sequence)
+        sent, sequence = 0, 0
+        while sent < total:
+            count = int(min(round(CHUNK * rate), total - sent))
+            await self.world.sleep_until(start_time + (sent + count) / rate)
+            start, end = (epoch + n * 1_000_000_000 // rate for n in (sent, sent + count))
+            chunk = AudioChunk(self._samples(sent, count, rate), info, start, end, sequence)
             yield AudioResponse(chunk, request_id)
-            done, sequence = done + count, sequence + 1
+            sent, sequence = sent + count, sequence + 1
 
     def _samples(self, first: int, count: int, rate: int) -> bytes:
         step = 2 * math.pi * self.attributes.tone_hz / rate

@@ -8,7 +8,7 @@ from typing import Any, Final
 from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.components.media.audio_out import AudioOut
 from runtime.engine.resource import Context, Extra
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 SAMPLE_BYTES: Final = {"pcm16": 2, "pcm32": 4, "pcm32_float": 4}
@@ -16,7 +16,7 @@ RATE: Final = 16000  # Hz
 CHANNELS: Final = 1
 
 
-class FakeAudioOut(OnBench, AudioOut):
+class FakeAudioOut(SimulatedResource, AudioOut):
     """The status reports how much it has played. Only uncompressed codecs; default: 16 bits, 16 kHz, one channel."""
 
     def __init__(self, context: Context) -> None:
@@ -38,18 +38,18 @@ class FakeAudioOut(OnBench, AudioOut):
     async def play(self, audio_data: bytes, audio_info: AudioInfo | None = None, *, extra: Extra = None) -> None:
         """Play audio; return when it has been played."""
         rate = self._bytes_per_second(audio_info)
-        await self._sound(audio_data, rate, await self.access())
+        await self._play_chunk(audio_data, rate, await self.access())
 
     async def play_stream(
         self, audio_chunks: AsyncIterator[bytes], audio_info: AudioInfo | None = None, *, extra: Extra = None
     ) -> None:
         """Play chunks one after the other."""
         rate = self._bytes_per_second(audio_info)
-        free = await self.access()
+        end = await self.access()
         async for chunk in audio_chunks:
-            free = await self._sound(chunk, rate, max(free, self.world.now()))
+            end = await self._play_chunk(chunk, rate, max(end, self.world.now()))
 
-    async def _sound(self, data: bytes, rate: int, begin: float) -> float:
+    async def _play_chunk(self, data: bytes, rate: int, begin: float) -> float:
         end = begin + len(data) / rate
         await self.world.sleep_until(end)
         self._played_bytes += len(data)

@@ -21,7 +21,7 @@ from runtime.engine.components.media.camera import (
     ResponseMetadata,
 )
 from runtime.engine.resource import Attributes, Extra
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 SOURCE: Final = "color"
@@ -31,12 +31,12 @@ GRID: Final = 64  # points along the longer side of a point cloud
 JPEG_QUALITY: Final = 85
 
 
-class FakeCamera(OnBench, Camera):
+class FakeCamera(SimulatedResource, Camera):
     """Looks straight down from one meter; the ground is a plane."""
 
     Config: ClassVar[type[Attributes]] = FakeCameraConfig
 
-    _first: bytes | None = None
+    _first_image: bytes | None = None
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
         """Return an image of the current state; of the first state if `animated` is false."""
@@ -49,11 +49,11 @@ class FakeCamera(OnBench, Camera):
                 kind=ErrorKind.INVALID,
                 remedy=f"use {SOURCE}, or no name for all sources",
             )
-        data = self._first
+        data = self._first_image
         if data is None or config.animated:
             buffer = io.BytesIO()
             render(self.world, *config.size).save(buffer, config.format, quality=JPEG_QUALITY)
-            data = self._first = buffer.getvalue()
+            data = self._first_image = buffer.getvalue()
         return Images([Image(data, f"image/{config.format}", SOURCE)], stamp)
 
     def _intrinsics(self) -> IntrinsicParameters:

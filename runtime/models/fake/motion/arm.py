@@ -16,8 +16,8 @@ from runtime.engine.geometry.chain import SIX_AXIS, attempts, forward
 from runtime.engine.geometry.spatial import Transform
 from runtime.engine.geometry.sva import Chain, kinematics, load
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
-from runtime.models.fake.bench import OnBench, one_each
-from runtime.models.motion import OneMotion, finite
+from runtime.models.fake.bench import SimulatedResource, finite_values
+from runtime.models.motion import ExclusiveMotion, check_finite
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
 
@@ -25,7 +25,7 @@ SPEED: Final = 90.0  # highest speed of every joint, degrees (or mm) per second
 HOME: Final = (0.0, 30.0, 60.0, 0.0, 60.0, 0.0)  # degrees: a bent pose, from which it can move in every direction
 
 
-class FakeArm(OnBench, Arm):
+class FakeArm(SimulatedResource, Arm):
     """All joints arrive at the same time. Poses are solved by iterative inverse kinematics within the joint limits."""
 
     Config: ClassVar[type[Attributes]] = FakeArmConfig
@@ -33,7 +33,7 @@ class FakeArm(OnBench, Arm):
     async def run(self, *, task_status: Started) -> None:
         """Add the arm to the simulated world until cancelled. ConfigError for an unreadable kinematics file."""
         self._chain = self._load()
-        self._motion = OneMotion()
+        self._motion = ExclusiveMotion()
         count = len(self._chain.joints)
         start = HOME if self._chain is SIX_AXIS else [min(j.high, max(j.low, 0.0)) for j in self._chain.joints]
         self._axes = SimAxes(self.name.short, "arm", list(start)[:count])
@@ -68,7 +68,7 @@ class FakeArm(OnBench, Arm):
         self._axes.halt(self.world.now())
 
     def _checked(self, positions: Sequence[float]) -> list[float]:
-        values = one_each("joint positions", positions, len(self._chain.joints))
+        values = finite_values("joint positions", positions, len(self._chain.joints))
         for value, joint in zip(values, self._chain.joints, strict=True):
             if not joint.low <= value <= joint.high:
                 raise MachineError(
@@ -84,12 +84,12 @@ class FakeArm(OnBench, Arm):
 
     async def move_to_position(self, to: Pose, *, extra: Extra = None) -> None:
         """Move to a pose. INVALID if no joint positions within the limits reach it."""
-        finite("the pose", to.x, to.y, to.z, to.o_x, to.o_y, to.o_z, to.theta)
+        check_finite("the pose", to.x, to.y, to.z, to.o_x, to.o_y, to.o_z, to.theta)
         start = self._axes.values(await self.access())
         goal = Transform.of(to)
-        for found in attempts(self._chain, goal, start):
-            if found is not None:
-                await self.move_to_joint_positions(found)
+        for joint_positions in attempts(self._chain, goal, start):
+            if joint_positions is not None:
+                await self.move_to_joint_positions(joint_positions)
                 return
             await trio.lowlevel.checkpoint()
         raise MachineError(
@@ -107,9 +107,9 @@ class FakeArm(OnBench, Arm):
         values = self._checked(positions)
         await self.access()
         async with self._motion.begin(self._halt):
-            await self._glide(values, [SPEED] * len(values))
+            await self._move_joints(values, [SPEED] * len(values))
 
-    async def _glide(self, values: Sequence[float], speeds: Sequence[float]) -> None:
+    async def _move_joints(self, values: Sequence[float], speeds: Sequence[float]) -> None:
         await self.world.sleep_until(self._axes.send_together(values, speeds, self.world.now()))
 
     async def move_through_joint_positions(
@@ -124,35 +124,35 @@ class FakeArm(OnBench, Arm):
             raise Unsupported(f"{self.name} does not support limits of acceleration", remedy="limit the joints' speeds")
         common = min(SPEED, options.max_vel_degs_per_sec or SPEED)
         count = len(self._chain.joints)
-        speeds = one_each("joint speeds", options.max_vel_degs_per_sec_joints or [common] * count, count)
+        speeds = finite_values("joint speeds", options.max_vel_degs_per_sec_joints or [common] * count, count)
         if min(speeds) <= 0:
             raise MachineError(f"{self.name}: a joint speed of {min(speeds):g} is not above 0", kind=ErrorKind.INVALID)
         await self.access()
         async with self._motion.begin(self._halt):
             for waypoint in waypoints:
-                await self._glide(waypoint, [min(SPEED, speed) for speed in speeds])
+                await self._move_joints(waypoint, [min(SPEED, speed) for speed in speeds])
 
     async def move_through_joint_positions_streamed(
         self, batches: AsyncIterator[Sequence[TrajectoryPoint]], *, extra: Extra = None
     ) -> AsyncGenerator[BatchAck, None]:
         """Reach each point at its time, on straight lines in joint space; the arm rests between batches."""
         await self.access()
-        begin = self.world.now()
+        start = self.world.now()
         async for batch in batches:
             async with self._motion.begin(self._halt):
                 for point in batch:
-                    await self._reach(self._checked(point.positions), begin + point.time.total_seconds())
+                    await self._reach(self._checked(point.positions), start + point.time.total_seconds())
             yield BatchAck()
 
     async def _reach(self, values: Sequence[float], when: float) -> None:
         now = self.world.now()
-        left = when - now
-        ways = [abs(value - at) for value, at in zip(values, self._axes.values(now), strict=True)]
-        if left <= 0:
-            if max(ways, default=0.0) < 1e-6:  # the first point, at time zero, is the current position
+        remaining = when - now
+        distances = [abs(value - current) for value, current in zip(values, self._axes.values(now), strict=True)]
+        if remaining <= 0:
+            if max(distances, default=0.0) < 1e-6:  # the first point, at time zero, is the current position
                 return
             raise MachineError(f"{self.name}: a trajectory point arrived after its time", kind=ErrorKind.PRECONDITION)
-        self._axes.send(values, [max(way / left, 1e-9) for way in ways], now)
+        self._axes.send(values, [max(distance / remaining, 1e-9) for distance in distances], now)
         await self.world.sleep_until(when)
 
     async def get_kinematics(
@@ -189,7 +189,7 @@ class FakeArm(OnBench, Arm):
     async def stop(self, *, extra: Extra = None) -> None:
         """Stop every joint at its current position."""
         await self.access()
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._halt()
 
     async def is_moving(self) -> bool:

@@ -14,16 +14,16 @@ from hal.sim.bench.base import SimBase
 from hal.sim.bench.motor import SimMotor
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.resource import Attributes, Context, Started
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from runtime.models.fake.motion.motor import FakeMotor
-from runtime.models.motion import at_rest
+from runtime.models.motion import run_shielded
 from runtime.models.wheels.wheeled import WheeledBase
 from schema.names import ResourceName
 
 OWN_WHEEL_RPM: Final = 120.0  # top speed of wheels without a configured motor
 
 
-class FakeBase(OnBench, WheeledBase):
+class FakeBase(SimulatedResource, WheeledBase):
     """Its position is visible in `get_status`, to cameras, and to movement sensors that name it."""
 
     Config: ClassVar[type[Attributes]] = FakeBaseConfig
@@ -36,22 +36,22 @@ class FakeBase(OnBench, WheeledBase):
         async with trio.open_nursery() as nursery:
             if not config.left:
                 left, right = [await self._own_wheel(nursery, "left")], [await self._own_wheel(nursery, "right")]
-            self.take(left, right)
+            self.use_motors(left, right)
             try:
-                with ExitStack() as bench:
-                    self._device = self._stand()
+                with ExitStack() as stack:
+                    self._device = self._create_base()
                     if self._device is not None:
-                        bench.enter_context(self.world.holding(self._device))
+                        stack.enter_context(self.world.holding(self._device))
                     task_status.started()
                     await trio.sleep_forever()
             finally:
-                await at_rest(self.halt)
+                await run_shielded(self.halt)
 
     async def begin(self) -> None:
         """Execute injected faults."""
         await self.access()
 
-    def _stand(self) -> SimBase | None:
+    def _create_base(self) -> SimBase | None:
         """Create the simulated base, or None unless all motors are simulated."""
         config: FakeBaseConfig = self.attributes
         left, right = (

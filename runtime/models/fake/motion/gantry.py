@@ -13,14 +13,14 @@ from runtime.engine.components.motion.gantry import Gantry
 from runtime.engine.components.motion.kinematics import Kinematics
 from runtime.engine.geometry.sva import sliding
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import OnBench, one_each
-from runtime.models.motion import OneMotion
+from runtime.models.fake.bench import SimulatedResource, finite_values
+from runtime.models.motion import ExclusiveMotion
 from schema.errors import ErrorKind, MachineError
 
 SPEED: Final = 100.0  # mm per second, unless the call specifies speeds
 
 
-class FakeGantry(OnBench, Gantry):
+class FakeGantry(SimulatedResource, Gantry):
     """Each axis moves independently from 0 to its length."""
 
     Config: ClassVar[type[Attributes]] = FakeGantryConfig
@@ -28,7 +28,7 @@ class FakeGantry(OnBench, Gantry):
     async def run(self, *, task_status: Started) -> None:
         """Add the gantry to the simulated world until cancelled."""
         self._lengths: list[float] = self.attributes.lengths
-        self._motion = OneMotion()
+        self._motion = ExclusiveMotion()
         self._axes = SimAxes(self.name.short, "gantry", [0.0] * len(self._lengths))
         with self.world.holding(self._axes):
             task_status.started()
@@ -46,8 +46,8 @@ class FakeGantry(OnBench, Gantry):
     ) -> None:
         """Move to a position, by default at 100 mm/s. INVALID for positions outside the axes."""
         count = len(self._lengths)
-        positions = one_each("positions", positions_mm, count)
-        speeds = one_each("speeds", speeds_mm_per_sec, count) if speeds_mm_per_sec else [SPEED] * count
+        positions = finite_values("positions", positions_mm, count)
+        speeds = finite_values("speeds", speeds_mm_per_sec, count) if speeds_mm_per_sec else [SPEED] * count
         for position, length in zip(positions, self._lengths, strict=True):
             if not 0 <= position <= length:
                 raise MachineError(
@@ -85,7 +85,7 @@ class FakeGantry(OnBench, Gantry):
     async def stop(self, *, extra: Extra = None) -> None:
         """Stop every axis."""
         await self.access()
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._halt()
 
     async def is_moving(self) -> bool:

@@ -13,8 +13,8 @@ from runtime.engine.components.motion.gripper import Grabbed, Gripper, Holding
 from runtime.engine.components.motion.kinematics import Kinematics
 from runtime.engine.geometry.sva import sliding
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import OnBench, one_each
-from runtime.models.motion import OneMotion
+from runtime.models.fake.bench import SimulatedResource, finite_values
+from runtime.models.motion import ExclusiveMotion
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
 
@@ -22,14 +22,14 @@ SPEED: Final = 100.0  # mm per second
 JAW: Final = ("jaw",)
 
 
-class FakeGripper(OnBench, Gripper):
+class FakeGripper(SimulatedResource, Gripper):
     """The only joint is the opening in mm, 0 when closed. It holds an object when it closes on `object_mm`."""
 
     Config: ClassVar[type[Attributes]] = FakeGripperConfig
 
     async def run(self, *, task_status: Started) -> None:
         """Add the gripper to the simulated world until cancelled."""
-        self._motion = OneMotion()
+        self._motion = ExclusiveMotion()
         self._jaw = SimAxes(self.name.short, "gripper", [self.attributes.opening_mm])
         with self.world.holding(self._jaw):
             task_status.started()
@@ -59,7 +59,7 @@ class FakeGripper(OnBench, Gripper):
     async def stop(self, *, extra: Extra = None) -> None:
         """Stop the jaw at its current position."""
         await self.access()
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._halt()
 
     async def is_moving(self) -> bool:
@@ -76,7 +76,7 @@ class FakeGripper(OnBench, Gripper):
 
     async def go_to_inputs(self, values: Sequence[float], *, extra: Extra = None) -> None:
         """Move to an opening in mm. INVALID if it is out of reach."""
-        (opening,) = one_each("the opening", values, 1)
+        (opening,) = finite_values("the opening", values, 1)
         if not self.attributes.object_mm <= opening <= self.attributes.opening_mm:
             raise MachineError(
                 f"{self.name}: an opening of {opening:g} mm is out of reach",

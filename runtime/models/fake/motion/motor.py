@@ -15,15 +15,15 @@ from runtime.engine.components.controls.board import Board
 from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
 from runtime.engine.components.sensing.encoder import Encoder, PositionType
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import OnBench
-from runtime.models.motion import OneMotion, finite
+from runtime.models.fake.bench import SimulatedResource
+from runtime.models.motion import ExclusiveMotion, check_finite
 from schema.errors import ErrorKind, MachineError
 
 DEFAULT_MAX_RPM: Final = 100.0
 MIN_RPM: Final = 0.1  # slower speeds are rejected as mistakes
 
 
-class FakeMotor(OnBench, Motor):
+class FakeMotor(SimulatedResource, Motor):
     """Approaches the speed of its power with a time constant of 50 ms; without power it comes to rest."""
 
     Config: ClassVar[type[Attributes]] = FakeMotorConfig
@@ -32,12 +32,12 @@ class FakeMotor(OnBench, Motor):
         """Add the motor to the simulated world until cancelled, then switch its power off."""
         config: FakeMotorConfig = self.attributes
         self._max_rpm = config.max_rpm or DEFAULT_MAX_RPM
-        self._motion = OneMotion()
+        self._motion = ExclusiveMotion()
         self._zero = self._encoder_zero = 0.0
         self._board = self.dependency(Board, config.board) if config.board else None
         self._encoder = self.dependency(Encoder, config.encoder) if config.encoder else None
-        sense = -1 if config.dir_flip or config.direction_flip else 1
-        self._device = SimMotor(self.name.short, self._max_rpm, self.world.now(), mount=sense)
+        direction = -1 if config.dir_flip or config.direction_flip else 1
+        self._device = SimMotor(self.name.short, self._max_rpm, self.world.now(), mount=direction)
         if self._board is not None and config.pins is not None:
             if self.world.find(SimBoard, self._board.name.short) is not None:
                 self._device.pins = self._bridge(self._board, config.pins)
@@ -97,7 +97,7 @@ class FakeMotor(OnBench, Motor):
         return math.copysign(magnitude, power) if power else 0.0
 
     def _power_for(self, rpm: float) -> float:
-        finite("the speed", rpm)
+        check_finite("the speed", rpm)
         if abs(rpm) < MIN_RPM:
             raise MachineError(
                 f"{self.name}: a speed of {rpm:g} rpm is nearly 0", kind=ErrorKind.INVALID, remedy="call stop instead"
@@ -108,59 +108,59 @@ class FakeMotor(OnBench, Motor):
 
     async def set_power(self, power_pct: float, *, extra: Extra = None) -> None:
         """Apply power within the configured limits."""
-        finite("the power", power_pct)
+        check_finite("the power", power_pct)
         await self.access()
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._power(self._limited(max(-1.0, min(1.0, power_pct))))
 
     async def set_rpm(self, rpm: float, *, extra: Extra = None) -> None:
         """Apply the power for a speed. A speed above the maximum is limited with a warning."""
         power = self._power_for(rpm)
         await self.access()
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._power(power)
 
     async def go_for(self, rpm: float, revolutions: float, *, extra: Extra = None) -> None:
         """Turn by exactly this number of revolutions. INVALID for 0."""
-        finite("the number of revolutions", revolutions)
+        check_finite("the number of revolutions", revolutions)
         power = abs(self._power_for(rpm))
         if revolutions == 0:
             raise MachineError(
                 f"{self.name} cannot turn by 0 revolutions", kind=ErrorKind.INVALID, remedy="call stop instead"
             )
         now = await self.access()
-        await self._travel(self._device.travel(now) + math.copysign(revolutions, rpm * revolutions), power)
+        await self._turn_to(self._device.travel(now) + math.copysign(revolutions, rpm * revolutions), power)
 
     async def go_to(self, rpm: float, position_revolutions: float, *, extra: Extra = None) -> None:
         """Turn to exactly this position."""
-        finite("the position", position_revolutions)
+        check_finite("the position", position_revolutions)
         power = abs(self._power_for(rpm))
         await self.access()
-        await self._travel(position_revolutions + self._zero, power)
+        await self._turn_to(position_revolutions + self._zero, power)
 
-    async def _travel(self, target: float, power: float) -> None:
-        shaft, sense = self._device.shaft, self._device.mount
-        goal = target * sense
+    async def _turn_to(self, target: float, power: float) -> None:
+        shaft, direction = self._device.shaft, self._device.mount
+        goal = target * direction
         async with self._motion.begin(lambda: self._power(0.0)):
             while True:
                 heading = shaft.heading(goal, self.world.now())
-                await self._power(heading * sense * power)
-                rest = shaft.stop_at(goal, self.world.now())
-                if rest is not None:
+                await self._power(heading * direction * power)
+                rest_time = shaft.stop_at(goal, self.world.now())
+                if rest_time is not None:
                     break
-            await self.world.sleep_until(rest)
+            await self.world.sleep_until(rest_time)
             # The shaft is already at rest; now update the pins.
             await self._power(0.0)
 
     async def reset_zero_position(self, offset: float, *, extra: Extra = None) -> None:
         """Define the current position as `-offset`."""
-        finite("the offset", offset)
+        check_finite("the offset", offset)
         now = await self.access()
         self._zero = self._device.travel(now) + offset
         if self._encoder is not None:
-            self._encoder_zero = await self._raw(self._encoder) + offset
+            self._encoder_zero = await self._encoder_revolutions(self._encoder) + offset
 
-    async def _raw(self, encoder: Encoder) -> float:
+    async def _encoder_revolutions(self, encoder: Encoder) -> float:
         ticks = (await encoder.get_position(PositionType.TICKS_COUNT)).value
         return self._device.mount * ticks / float(self.attributes.ticks_per_rotation)
 
@@ -168,7 +168,7 @@ class FakeMotor(OnBench, Motor):
         """Return the revolutions from zero, as counted by the encoder if configured."""
         now = await self.access()
         if self._encoder is not None:
-            return await self._raw(self._encoder) - self._encoder_zero
+            return await self._encoder_revolutions(self._encoder) - self._encoder_zero
         return self._device.travel(now) - self._zero
 
     async def get_properties(self, *, extra: Extra = None) -> MotorProperties:
@@ -185,7 +185,7 @@ class FakeMotor(OnBench, Motor):
     async def stop(self, *, extra: Extra = None) -> None:
         """Switch the power off; the motor comes to rest within a fraction of a second."""
         await self.access()
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._power(0.0)
 
     async def is_moving(self) -> bool:

@@ -10,14 +10,14 @@ from catalogue.fake.servo import FakeServoConfig
 from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.servo import Servo
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import OnBench
-from runtime.models.motion import OneMotion
+from runtime.models.fake.bench import SimulatedResource
+from runtime.models.motion import ExclusiveMotion
 from schema.errors import ErrorKind, MachineError
 
 SPEED: Final = 600.0  # degrees per second: 0.1 s for 60 degrees, typical of small servos
 
 
-class FakeServo(OnBench, Servo):
+class FakeServo(SimulatedResource, Servo):
     """Moves to an angle at constant speed and holds it."""
 
     Config: ClassVar[type[Attributes]] = FakeServoConfig
@@ -26,7 +26,7 @@ class FakeServo(OnBench, Servo):
         """Add the servo to the simulated world until cancelled."""
         config: FakeServoConfig = self.attributes
         start = config.starting_position_deg
-        self._motion = OneMotion()
+        self._motion = ExclusiveMotion()
         self._axis = SimAxes(self.name.short, "servo", [config.min_angle_deg if start is None else start])
         with self.world.holding(self._axis):
             task_status.started()
@@ -55,7 +55,7 @@ class FakeServo(OnBench, Servo):
     async def stop(self, *, extra: Extra = None) -> None:
         """Hold the current angle."""
         await self.access()
-        await self._motion.overtake()
+        await self._motion.supersede()
         await self._halt()
 
     async def is_moving(self) -> bool:

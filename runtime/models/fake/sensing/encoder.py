@@ -11,10 +11,10 @@ from hal.sim.bench.encoder import SimEncoder
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 
 
-class FakeEncoder(OnBench, Encoder):
+class FakeEncoder(SimulatedResource, Encoder):
     """Counts the ticks of the motor that names it or, without such a motor, the edges of its pins."""
 
     Config: ClassVar[type[Attributes]] = FakeEncoderConfig
@@ -38,12 +38,12 @@ class FakeEncoder(OnBench, Encoder):
         ticks = self._device.ticks(now)
         if position_type is not PositionType.ANGLE_DEGREES:
             return EncoderPosition(float(ticks), PositionType.TICKS_COUNT)
-        turn = self._device.ticks_per_rotation
-        if turn is None:
+        ticks_per_turn = self._device.ticks_per_rotation
+        if ticks_per_turn is None:
             raise Unsupported(
                 f"{self.name} has no number of ticks per revolution", remedy="configure it as the encoder of a motor"
             )
-        return EncoderPosition(ticks * 360.0 / turn, PositionType.ANGLE_DEGREES)
+        return EncoderPosition(ticks * 360.0 / ticks_per_turn, PositionType.ANGLE_DEGREES)
 
     async def reset_position(self, *, extra: Extra = None) -> None:
         """Reset the count to 0."""

@@ -9,7 +9,7 @@ from catalogue.fake.movement_sensor import FakeMovementSensorConfig
 from hal.sim.bench.base import SimBase
 from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Extra
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from schema.geometry import GeoPoint, Orientation, Vector3
 
 # The values that clients expect of a fake movement sensor.
@@ -21,7 +21,7 @@ COMPASS: Final = 25.0  # degrees
 METRES_PER_DEGREE: Final = 111_320.0  # of latitude
 
 
-class FakeMovementSensor(OnBench, MovementSensor):
+class FakeMovementSensor(SimulatedResource, MovementSensor):
     """Supports all measurements. A base starts at 40.7 N, 73.98 W, facing north."""
 
     Config: ClassVar[type[Attributes]] = FakeMovementSensorConfig

@@ -9,14 +9,14 @@ from typing import Final
 from hal.sim.bench.base import SimBase
 from runtime.engine.components.sensing.pose_tracker import PoseTracker
 from runtime.engine.resource import Extra
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 from schema.geometry import Pose, PoseInFrame
 
 RADIUS: Final = 500.0  # mm
 PERIOD: Final = 10.0  # seconds
 
 
-class FakePoseTracker(OnBench, PoseTracker):
+class FakePoseTracker(SimulatedResource, PoseTracker):
     """Tracks the simulated bases by name, and `body`, which circles the origin every ten seconds."""
 
     async def get_poses(self, body_names: Sequence[str] = (), *, extra: Extra = None) -> Mapping[str, PoseInFrame]:

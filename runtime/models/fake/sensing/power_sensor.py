@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from runtime.engine.components.sensing.power_sensor import Current, PowerSensor, Voltage
 from runtime.engine.resource import Extra
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 
 
-class FakePowerSensor(OnBench, PowerSensor):
+class FakePowerSensor(SimulatedResource, PowerSensor):
     """Direct current. Voltage falls and current rises with the load of the simulated devices."""
 
     async def get_voltage(self, *, extra: Extra = None) -> Voltage:

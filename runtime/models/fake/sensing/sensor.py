@@ -8,12 +8,12 @@ from typing import ClassVar, Final
 from catalogue.fake.sensor import FakeSensorConfig
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Extra, Value
-from runtime.models.fake.bench import OnBench
+from runtime.models.fake.bench import SimulatedResource
 
 READINGS: Final[Mapping[str, Value]] = {"a": 1, "b": 2, "c": 3}
 
 
-class FakeSensor(OnBench, Sensor):
+class FakeSensor(SimulatedResource, Sensor):
     """Returns the configured readings; simulated quantities have some seeded noise."""
 
     Config: ClassVar[type[Attributes]] = FakeSensorConfig
@@ -22,8 +22,8 @@ class FakeSensor(OnBench, Sensor):
         """Return the constant readings and the simulated quantities."""
         await self.access()
         config: FakeSensorConfig = self.attributes
-        fixed = config.readings
-        if fixed is None:
-            fixed = {} if config.quantities else dict(READINGS)
-        felt = self.world.quantities() if config.quantities else {}
-        return {**fixed, **{name: felt[name] for name in config.quantities}}
+        constants = config.readings
+        if constants is None:
+            constants = {} if config.quantities else dict(READINGS)
+        quantities = self.world.quantities() if config.quantities else {}
+        return {**constants, **{name: quantities[name] for name in config.quantities}}

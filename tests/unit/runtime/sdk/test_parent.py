@@ -11,7 +11,7 @@ import trio
 from rpc.call import ServerCore
 from rpc.network.listeners import open_listeners, open_unix_listener
 from rpc.server.port import serve
-from runtime.sdk.parent import AGAIN, dial
+from runtime.sdk.parent import RECONNECT_INTERVAL, dial
 
 
 class Machine:
@@ -60,6 +60,6 @@ async def test_a_machine_that_has_ended_is_noticed_and_one_that_comes_back_in_ti
                     await trio.sleep(0.01)
             assert not noticed.is_set()
             scope.cancel()
-            with trio.fail_after(30 + AGAIN):
+            with trio.fail_after(30 + RECONNECT_INTERVAL):
                 await noticed.wait()
         nursery.cancel_scope.cancel()

@@ -14,7 +14,7 @@ from catalogue.devices.webcam import WebcamConfig
 from hal.errors import Fault, HalError
 from hal.ports.video import VideoSettings
 from runtime.engine.resource import Unsupported
-from runtime.models.devices.webcam import STALL
+from runtime.models.devices.webcam import STALL_LIMIT
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.builtin.support import Bench
 
@@ -68,7 +68,7 @@ async def test_a_camera_that_hangs_is_a_failure(bench: Bench, autojump_clock: ob
     start = trio.current_time()
     error = await failing(bench, {"video_path": "it"}, lambda: setattr(device, "stalled", True))
     assert error.fault is Fault.TIMEOUT
-    assert STALL <= trio.current_time() - start < STALL + 1
+    assert STALL_LIMIT <= trio.current_time() - start < STALL_LIMIT + 1
     device.stalled = False
 
 

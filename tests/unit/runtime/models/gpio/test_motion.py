@@ -10,20 +10,20 @@ import trio
 from trio.testing import MockClock
 
 from hal.sim.ticks import ticks
-from runtime.models.motion import HALT_TIME, OneMotion, at_rest, every
-from runtime.models.pursuit import Goal, Pursuit
+from runtime.models.control_loop import ControlLoop, Goal
+from runtime.models.motion import HALT_TIME, ExclusiveMotion, run_all, run_shielded
 from schema.errors import ErrorKind, MachineError
 
 
 async def test_the_newest_of_several_waiting_commands_wins(autojump_clock: MockClock) -> None:
     for _ in range(20):
-        motion = OneMotion()
+        motion = ExclusiveMotion()
         begun: list[str] = []
 
         async def slow_halt() -> None:
             await trio.sleep(0.5)
 
-        async def move(name: str, motion: OneMotion = motion, begun: list[str] = begun) -> None:
+        async def move(name: str, motion: ExclusiveMotion = motion, begun: list[str] = begun) -> None:
             try:
                 async with motion.begin(slow_halt):
                     begun.append(name)
@@ -42,7 +42,7 @@ async def test_coming_to_rest_is_shielded_and_bounded(autojump_clock: MockClock)
     begin = trio.current_time()
     with trio.CancelScope() as scope:
         scope.cancel()
-        await at_rest(trio.sleep_forever)
+        await run_shielded(trio.sleep_forever)
     assert trio.current_time() - begin == HALT_TIME
 
 
@@ -56,7 +56,7 @@ async def test_every_call_is_made_whatever_becomes_of_the_others(autojump_clock:
         done.append(number)
 
     with pytest.raises(MachineError, match="failure 1") as caught:
-        await every(*(lambda number=number: call(number) for number in range(5)))
+        await run_all(*(lambda number=number: call(number) for number in range(5)))
     assert done == [0, 2, 4]
     assert caught.value.__notes__ == ["failure 3"]
 
@@ -69,7 +69,7 @@ class Body:
         self.begins = self.rests = 0
         self.fails = False
         self.rest_takes = 0.0
-        self.pursuit = Pursuit(
+        self.pursuit = ControlLoop(
             ticks=ticks, begin=self.begin, step=self.step, rest=self.rest, log=structlog.get_logger()
         )
 
@@ -81,7 +81,7 @@ class Body:
         if self.fails:
             raise MachineError("broken")
         self.steps.append(goal.speed)
-        return goal.place is not None and len(self.steps) >= goal.place
+        return goal.position is not None and len(self.steps) >= goal.position
 
     async def rest(self) -> None:
         self.rests += 1
@@ -96,7 +96,7 @@ async def body(nursery: trio.Nursery) -> Body:
 
 
 async def test_a_goal_is_reached_then_it_rests(body: Any, autojump_clock: MockClock) -> None:
-    goal = Goal(1.0, 0.01, place=5)
+    goal = Goal(1.0, 0.01, position=5)
     body.pursuit.pursue(goal)
     await body.pursuit.wait(goal)
     assert (len(body.steps), body.begins, body.rests) == (5, 1, 1)
@@ -109,7 +109,7 @@ async def test_a_newer_goal_needs_no_rest_between(body: Any, autojump_clock: Moc
     old = Goal(1.0, 0.01)
     body.pursuit.pursue(old)
     await trio.sleep(0.055)
-    new = Goal(2.0, 0.02, place=8)  # with another period
+    new = Goal(2.0, 0.02, position=8)  # with another period
     body.pursuit.pursue(new)
     with pytest.raises(MachineError, match="has replaced"):
         await body.pursuit.wait(old)
@@ -120,10 +120,10 @@ async def test_a_newer_goal_needs_no_rest_between(body: Any, autojump_clock: Moc
 
 async def test_a_goal_given_while_it_comes_to_rest_is_pursued(body: Any, autojump_clock: MockClock) -> None:
     body.rest_takes = 0.5
-    first = Goal(1.0, 0.01, place=1)
+    first = Goal(1.0, 0.01, position=1)
     body.pursuit.pursue(first)
     await trio.sleep(0.1)
-    second = Goal(2.0, 0.01, place=3)
+    second = Goal(2.0, 0.01, position=3)
     body.pursuit.pursue(second)
     await body.pursuit.wait(second)
     assert body.steps == [1.0, 2.0, 2.0]
@@ -152,7 +152,7 @@ async def test_a_failure_ends_the_goal_and_the_loop_lives(body: Any, autojump_cl
         await body.pursuit.wait(goal)
     assert body.rests == 1
     body.fails = False
-    again = Goal(1.0, 0.01, place=2)
+    again = Goal(1.0, 0.01, position=2)
     body.pursuit.pursue(again)
     await body.pursuit.wait(again)
 

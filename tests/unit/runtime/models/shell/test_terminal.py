@@ -17,7 +17,7 @@ from runtime.engine.planning.reconfigure import plan
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.models.shell.request import DEFAULT_SIZE, ShellRequest, read_request, read_size
-from runtime.models.shell.terminal import LAST_WORDS, REST, on_pipes
+from runtime.models.shell.terminal import SILENCE_LIMIT, TRAILING_OUTPUT_LIMIT, on_pipes
 from runtime.server.memory import open_machine
 from schema.document.machine import decode
 from schema.errors import ErrorKind, MachineError
@@ -205,7 +205,7 @@ async def test_the_last_words_wait_for_their_reader() -> None:
     async with aclosing(on_pipes(argv, ShellRequest(directory="/"), {"PATH": os.defpath}, Typed().receive)) as replies:
         async for one in replies:
             if count == 0:
-                await trio.sleep(REST + 0.3)
+                await trio.sleep(SILENCE_LIMIT + 0.3)
             count += len(one.data_out)
     assert count == size
 
@@ -213,7 +213,7 @@ async def test_the_last_words_wait_for_their_reader() -> None:
 async def test_a_daemon_that_never_stops_talking_ends_with_the_call(tmp_path: Path) -> None:
     async with shell(tmp_path) as client:
         said = out(await run(client, {"command": "setsid yes & sleep 0.2"}, Typed().end()))
-    assert len(said) > LAST_WORDS
+    assert len(said) > TRAILING_OUTPUT_LIMIT
 
 
 async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:

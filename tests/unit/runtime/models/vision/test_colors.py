@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from catalogue.vision.colors import HueRange, hue_of
-from runtime.models.vision.colors import Region, found_in, regions
+from runtime.models.vision.colors import Region, regions, regions_of_hues
 from tests.unit.runtime.models.vision.drawn import BLUE, GREEN, RED, picture
 
 ANY = {"saturation": 0.2, "value": 0.3}
@@ -49,7 +49,7 @@ def test_regions_are_those_of_a_flood_fill(rows: list[list[bool]]) -> None:
 
 def test_regions_that_meet_below_are_one() -> None:
     drawn = picture((30, 20), {(2, 2, 5, 18): RED, (20, 2, 23, 18): RED, (2, 16, 23, 18): RED})
-    (found,) = found_in(drawn, HueRange(0.0, 0.02, **ANY), 10)
+    (found,) = regions_of_hues(drawn, HueRange(0.0, 0.02, **ANY), 10)
     assert key(found) == (3 * 16 + 3 * 16 + 15 * 2, 2, 2, 23, 18)
 
 
@@ -58,20 +58,20 @@ def test_hues_within_reach_are_found_and_others_not(middle: float) -> None:
     for away, inside in ((0.0, True), (0.045, True), (-0.045, True), (0.06, False), (-0.06, False)):
         color = tuple(round(255 * part) for part in colorsys.hsv_to_rgb((middle + away) % 1.0, 1.0, 1.0))
         drawn = picture((20, 20), {(5, 5, 15, 15): (color[0], color[1], color[2])})
-        assert bool(found_in(drawn, HueRange(middle, 0.05, **ANY), 50)) is inside, away
+        assert bool(regions_of_hues(drawn, HueRange(middle, 0.05, **ANY), 50)) is inside, away
 
 
 def test_pale_and_dark_pixels_do_not_count() -> None:
     drawn = picture((60, 20), {(0, 0, 20, 20): (255, 220, 220), (20, 0, 40, 20): (60, 0, 0), (40, 0, 60, 20): RED})
-    (found,) = found_in(drawn, HueRange(0.0, 0.05, **ANY), 10)
+    (found,) = regions_of_hues(drawn, HueRange(0.0, 0.05, **ANY), 10)
     assert (found.x_min, found.x_max) == (40, 60)
-    (found,) = found_in(drawn, HueRange(0.0, 0.05, saturation=0.1, value=0.2), 10)
+    (found,) = regions_of_hues(drawn, HueRange(0.0, 0.05, saturation=0.1, value=0.2), 10)
     assert (found.x_min, found.x_max) == (0, 60)
 
 
 def test_a_reach_of_half_the_circle_is_every_color_but_no_grey() -> None:
     drawn = picture((60, 20), {(0, 0, 10, 20): RED, (20, 0, 30, 20): GREEN, (40, 0, 50, 20): BLUE})
-    assert len(found_in(drawn, HueRange(0.1, 0.5, **ANY), 10)) == 3
+    assert len(regions_of_hues(drawn, HueRange(0.1, 0.5, **ANY), 10)) == 3
 
 
 def test_colors_are_read_and_greys_refused() -> None:

@@ -13,7 +13,7 @@ from catalogue.vision.model_output import LAYOUTS
 from catalogue.vision.steps import STEPS
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
-from runtime.models.vision.model_output import CROWD
+from runtime.models.vision.model_output import MAX_BOXES
 from schema.attributes import decode
 from schema.document import machine
 from schema.names import API, Model
@@ -45,4 +45,4 @@ def test_every_step_and_layout_is_explained() -> None:
     text = (HOWTO / "detect-objects.md").read_text()
     for name in (*STEPS, *(layout for layout in LAYOUTS if layout != "boxes")):
         assert f"`{name}`" in text
-    assert f"more than {CROWD} detections" in text
+    assert f"more than {MAX_BOXES} detections" in text

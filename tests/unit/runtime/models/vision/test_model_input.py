@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from runtime.engine.services.mlmodel import TensorInfo
 from runtime.models.mlmodels.tensors import values
-from runtime.models.vision.found import Box
 from runtime.models.vision.model_input import GREY, InputShape, Scale, fill, place, shape_of
+from runtime.models.vision.results import Box
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.vision.drawn import BLUE, RED, picture
 

@@ -8,7 +8,7 @@ import pytest
 
 from catalogue.vision.model_output import LAYOUTS
 from runtime.engine.services.mlmodel import FlatTensor, TensorInfo
-from runtime.models.vision.model_output import CROWD, Reading, Roles, boxes, probabilities, roles_of
+from runtime.models.vision.model_output import MAX_BOXES, Reading, Roles, boxes, probabilities, roles_of
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.models.vision.drawn import floats
 
@@ -127,11 +127,11 @@ def test_yolov10_has_corners_score_and_class() -> None:
 
 
 def test_of_a_crowd_the_most_confident_count() -> None:
-    count = CROWD + 50
+    count = MAX_BOXES + 50
     scores = [index / 1000 for index in range(count)]
     tensors = {"l": floats([1, count, 4], *[0.1, 0.1, 0.2, 0.2] * count), "c": floats([1, count], *[0] * count)}
     found = boxes({**tensors, "s": floats([1, count], *scores)}, SEPARATE, Reading(0.0))
-    assert [round(one.score, 3) for one in found] == [round(score, 3) for score in scores[: -CROWD - 1 : -1]]
+    assert [round(one.score, 3) for one in found] == [round(score, 3) for score in scores[: -MAX_BOXES - 1 : -1]]
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "boxes"])

@@ -62,7 +62,7 @@ async def test_names_that_callers_invent_are_counted_together(autojump_clock: Mo
                 await client.call(MOTOR, f"invented-{number}", "is_moving")
         assert counts(memory, UNKNOWN, "is_moving").errors == 50
         assert len(memory.machine.traffic.calls.by_method) == 1
-        assert len(memory.machine.traffic.calls._known) == 0
+        assert len(memory.machine.traffic.calls._by_call) == 0
 
 
 async def test_counts_of_a_resource_go_with_it(autojump_clock: MockClock) -> None:

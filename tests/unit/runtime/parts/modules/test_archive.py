@@ -172,10 +172,10 @@ def test_stopped_it_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MOST_BYTES", 1000)
+    monkeypatch.setattr(archive, "MAX_BYTES", 1000)
     with pytest.raises(MachineError, match="exceeds the maximum"):
         prepared(tmp_path, meta(), member("run.sh", RUN), member("big", b"x" * 1001))
-    monkeypatch.setattr(archive, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(archive, "MAX_MEMBERS", 2)
     with pytest.raises(MachineError, match="exceeds the maximum"):
         prepared(tmp_path, meta(), member("run.sh", RUN), member("third", b""))
 

@@ -15,7 +15,7 @@ from command.machine.facts import machine_of, more_of, standing
 from command.machine.show import asked
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.planning.maintenance import ANSWER_LIMIT, FACTS_KEY, RETRY_INTERVAL, WAITING_ROOM
+from runtime.engine.planning.maintenance import ANSWER_LIMIT, FACTS_KEY, REASONS_LIMIT, RETRY_INTERVAL
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Attributes, Extra, Started
 from runtime.parts.web.health import is_here, restart_status
@@ -266,7 +266,7 @@ async def test_as_many_reasons_are_told_as_there_is_room_for(autojump_clock: Moc
     async with machine({"components": [*orphans, entry("sensor", "door", "doo")]}) as memory:
         await wait_all_tasks_blocked()
         _, metadata = await memory.client().call_with_metadata(ROBOT, "", "get_machine_status")
-        assert WAITING_ROOM / 2 < len(metadata[FACTS_KEY]) < WAITING_ROOM + 500
+        assert REASONS_LIMIT / 2 < len(metadata[FACTS_KEY]) < REASONS_LIMIT + 500
         assert 5 < len(more_of(metadata)["waiting"]) < 100
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.engine.services.vision import Classification
-from runtime.models.vision.found import Box, Sieve, detection, likeliest, overlap, without_doubles
+from runtime.models.vision.results import Box, ConfidenceFilter, detection, most_likely, overlap, without_duplicates
 
 sides = st.floats(-0.5, 1.5)
 boxes = st.builds(
@@ -35,7 +35,7 @@ def test_overlap_by_hand() -> None:
 
 @given(st.lists(boxes, max_size=20), st.floats(0, 1))
 def test_what_is_left_out_has_a_better_one_of_its_class_over_it(found: list[Box], limit: float) -> None:
-    kept = without_doubles(found, limit)
+    kept = without_duplicates(found, limit)
     assert [one.score for one in kept] == sorted((one.score for one in kept), reverse=True)
     for one in found:
         over = [other for other in kept if other.category == one.category and overlap(one, other) > limit]
@@ -56,17 +56,17 @@ def test_a_box_is_cut_at_the_edges() -> None:
 
 
 def test_the_sieve() -> None:
-    assert Sieve(0.5).passes("any", 0.5)
-    assert not Sieve(0.5).passes("any", 0.49)
-    named = Sieve(0.9, {"dog": 0.3, "cat": 0.6})
+    assert ConfidenceFilter(0.5).passes("any", 0.5)
+    assert not ConfidenceFilter(0.5).passes("any", 0.49)
+    named = ConfidenceFilter(0.9, {"dog": 0.3, "cat": 0.6})
     assert named.passes("Dog", 0.3)
     assert not named.passes("cat", 0.59)
     assert not named.passes("bird", 1.0)
-    assert (named.lowest, Sieve(0.2).lowest) == (0.3, 0.2)
+    assert (named.lowest, ConfidenceFilter(0.2).lowest) == (0.3, 0.2)
 
 
 def test_the_likeliest_come_first() -> None:
     given_labels = [Classification("a", 0.1), Classification("b", 0.8), Classification("c", 0.1)]
-    assert [one.class_name for one in likeliest(given_labels, 0)] == ["b", "a", "c"]
-    assert [one.class_name for one in likeliest(given_labels, 2)] == ["b", "a"]
-    assert [one.class_name for one in likeliest(given_labels, 9)] == ["b", "a", "c"]
+    assert [one.class_name for one in most_likely(given_labels, 0)] == ["b", "a", "c"]
+    assert [one.class_name for one in most_likely(given_labels, 2)] == ["b", "a"]
+    assert [one.class_name for one in most_likely(given_labels, 9)] == ["b", "a", "c"]

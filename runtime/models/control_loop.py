@@ -10,20 +10,20 @@ import structlog
 import trio
 
 from hal.ports.ticks import Ticks
-from runtime.models.motion import at_rest, overtaken
+from runtime.models.motion import run_shielded, superseded
 from schema.errors import MachineError
 
 
 @dataclass(eq=False)
 class Goal:
-    """A signed speed to keep (`place` is None), or a position at which to stop, with the speed (above 0) of the way.
+    """A signed speed to keep (`position` is None), or a position at which to stop, with the speed (above 0) of the way.
 
     `period` is the period of the control loop in seconds.
     """
 
     speed: float
     period: float
-    place: float | None = None
+    position: float | None = None
     ended: trio.Event = field(default_factory=trio.Event)
     error: MachineError | None = None
 
@@ -34,7 +34,7 @@ class Goal:
             self.ended.set()
 
 
-class Pursuit:
+class ControlLoop:
     """One control loop; start `run` in the driver's nursery.
 
     `begin()` is awaited when the loop starts, `step(goal, beats)` once per period (`beats` is above 1 if some were
@@ -59,7 +59,7 @@ class Pursuit:
         self._log = log
         self._goal: Goal | None = None
         self._current: Goal | None = None  # the goal of the current period
-        self._wanted = trio.Event()
+        self._goal_set = trio.Event()
         self._rested = trio.Event()  # of the current or last loop
         self._rested.set()
         self._scope = trio.CancelScope()
@@ -72,7 +72,7 @@ class Pursuit:
     def pursue(self, goal: Goal) -> None:
         """Pursue `goal` from the next period on, replacing the current goal."""
         self._replace(goal)
-        self._wanted.set()
+        self._goal_set.set()
 
     async def wait(self, goal: Goal, halt: Callable[[], Awaitable[None]] | None = None) -> None:
         """Wait until a pursued goal has ended; raise its error. Cancellation stops the motion.
@@ -83,7 +83,7 @@ class Pursuit:
             await goal.ended.wait()
         finally:
             if self._goal is goal:
-                await at_rest(halt or self.stop)
+                await run_shielded(halt or self.stop)
         if goal.error is not None:
             raise goal.error
 
@@ -96,60 +96,60 @@ class Pursuit:
 
     def _replace(self, goal: Goal | None) -> None:
         if self._goal is not None:
-            self._goal.end(overtaken())
+            self._goal.end(superseded())
         self._goal = goal
 
     async def run(self) -> None:
         """Pursue goals until cancelled."""
         try:
             while True:
-                await self._wanted.wait()
-                self._wanted = trio.Event()
+                await self._goal_set.wait()
+                self._goal_set = trio.Event()
                 if self._goal is None:
                     continue
                 self._rested = trio.Event()
                 try:
-                    await self._chase()
+                    await self._run_until_idle()
                 finally:
                     self._rested.set()
         finally:
             self._replace(None)
 
-    async def _chase(self) -> None:
+    async def _run_until_idle(self) -> None:
         """Run the loop until there is no goal, then rest."""
-        ended: Goal | None = None
+        ended_goal: Goal | None = None
         error: MachineError | None = None
         self._scope = trio.CancelScope()
         try:
             with self._scope:
                 self._current = self._goal
                 await self._begin()
-                while ended is None and (goal := self._goal) is not None:
-                    ended = await self._beats(goal.period)
+                while ended_goal is None and (goal := self._goal) is not None:
+                    ended_goal = await self._run_periods(goal.period)
         except MachineError as caught:
-            ended, error = self._current, caught
+            ended_goal, error = self._current, caught
         finally:
             error = await self._come_to_rest() or error
         if error is not None:
             self._log.error("stopped because of an error", error=str(error))
-        if ended is not None and ended is self._goal:
+        if ended_goal is not None and ended_goal is self._goal:
             self._goal = None
-            ended.end(error)
+            ended_goal.end(error)
 
-    async def _beats(self, period: float) -> Goal | None:
+    async def _run_periods(self, period: float) -> Goal | None:
         """Run periods of one length; return a reached goal, or None if there is no goal or its period differs."""
-        async with self._ticks(period) as beats:
-            async for passed in beats:
+        async with self._ticks(period) as ticks:
+            async for periods in ticks:
                 goal = self._current = self._goal
                 if goal is None or goal.period != period:
                     return None
-                if await self._step(goal, passed):
+                if await self._step(goal, periods):
                     return goal
         return None
 
     async def _come_to_rest(self) -> MachineError | None:
         try:
-            await at_rest(self._rest)
+            await run_shielded(self._rest)
         except MachineError as error:
             return error
         return None

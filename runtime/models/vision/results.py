@@ -34,10 +34,10 @@ def overlap(a: Box, b: Box) -> float:
     return width * height / (a.area + b.area - width * height)
 
 
-def without_doubles(boxes: Iterable[Box], limit: float) -> list[Box]:
+def without_duplicates(boxes: Iterable[Box], limit: float) -> list[Box]:
     """Return boxes by confidence, without those that overlap a better one of their class by more than `limit`."""
     kept: list[Box] = []
-    for box in sorted(boxes, key=lambda one: -one.score):
+    for box in sorted(boxes, key=lambda candidate: -candidate.score):
         if all(box.category != other.category or overlap(box, other) <= limit for other in kept):
             kept.append(box)
     return kept
@@ -64,28 +64,28 @@ def detection(box: Box, label: str, width: int, height: int) -> Detection | None
 
 
 @dataclass(frozen=True, slots=True)
-class Sieve:
+class ConfidenceFilter:
     """A filter of labels by confidence.
 
     With `by_label` (keys in lower case), only its labels pass, each from its own lowest confidence.
     """
 
-    least: float = 0.0
+    minimum: float = 0.0
     by_label: Mapping[str, float] | None = None
 
     def passes(self, label: str, confidence: float) -> bool:
         """Return whether a label with this confidence passes."""
         if self.by_label:
             return confidence >= self.by_label.get(label.lower(), float("inf"))
-        return confidence >= self.least
+        return confidence >= self.minimum
 
     @property
     def lowest(self) -> float:
         """The lowest confidence with which any label passes."""
-        return min(self.by_label.values()) if self.by_label else self.least
+        return min(self.by_label.values()) if self.by_label else self.minimum
 
 
-def likeliest(found: Iterable[Classification], n: int) -> Sequence[Classification]:
+def most_likely(classifications: Iterable[Classification], n: int) -> Sequence[Classification]:
     """Return the `n` most confident, best first; 0 means all."""
-    ranked = sorted(found, key=lambda one: -one.confidence)
+    ranked = sorted(classifications, key=lambda classification: -classification.confidence)
     return ranked[:n] if n > 0 else ranked
