@@ -16,7 +16,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from hal.hardware import Hardware
 from hal.sim import World
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.resource import Actuator, Context, Others, Resource, no_others
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
@@ -67,7 +67,7 @@ class ResourceHost:
 
     def __init__(
         self,
-        wanted: Wanted,
+        planned: PlannedResource,
         *,
         world: World,
         hardware: Hardware,
@@ -75,14 +75,14 @@ class ResourceHost:
         changed: Callable[[ResourceHost, bool], None] = lambda host, is_open: None,
         others: Others = no_others,
     ) -> None:
-        assert isinstance(wanted.name, ResourceName)
-        self.name: ResourceName = wanted.name
-        self.model = wanted.model
+        assert isinstance(planned.name, ResourceName)
+        self.name: ResourceName = planned.name
+        self.model = planned.model
         self.calls: set[trio.CancelScope] = set()
         self.calls_ended = trio.Event()
         self.is_open = False
         self.resource: Resource = _NO_DRIVER  # set by run
-        self._wanted = wanted
+        self._planned = planned
         self._world = world
         self._hardware = hardware
         self._log = log
@@ -146,18 +146,18 @@ class ResourceHost:
                 raise driver_run.failure
 
     def _construct(self, deps: Mapping[str, Any]) -> Resource:
-        wanted = self._wanted
-        assert wanted.cls is not None
+        planned = self._planned
+        assert planned.cls is not None
         context = Context(
             name=self.name,
-            attributes=wanted.attributes,
+            attributes=planned.attributes,
             dependencies={host.name: host.resource for host in deps.values() if isinstance(host, ResourceHost)},
             world=self._world,
             hardware=self._hardware,
             log=self._log,
             others=self._others,
         )
-        return wanted.cls(context)
+        return planned.cls(context)
 
     def _open(self, *, is_open: bool) -> None:
         self.is_open = is_open

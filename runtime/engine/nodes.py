@@ -15,7 +15,7 @@ from hal.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Node, Restart
 from runtime.engine.host import ResourceHost
-from runtime.engine.planning.reconfigure import Plan, Wanted
+from runtime.engine.planning.reconfigure import Plan, PlannedResource
 from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.engine.roster import Roster
 
@@ -40,7 +40,8 @@ def resource_nodes(roster: Roster, bench: Bench, plan: Plan, revision: str) -> l
     """Return one node for each resource that the plan of the configuration `revision` wants."""
     limit = start_limit()
     return [
-        _node(partial(_run_host, roster, bench), name, wanted, revision, limit) for name, wanted in plan.wanted.items()
+        _node(partial(_run_host, roster, bench), name, planned, revision, limit)
+        for name, planned in plan.resources.items()
     ]
 
 
@@ -53,32 +54,32 @@ def start_limit() -> float:
     return seconds if 0 < seconds < float("inf") else START_LIMIT
 
 
-def _node(run_host: Callable[..., Any], name: str, wanted: Wanted, revision: str, limit: float) -> Node:
+def _node(run_host: Callable[..., Any], name: str, planned: PlannedResource, revision: str, limit: float) -> Node:
     return Node(
         name,
-        refused(wanted.fault) if wanted.fault is not None else partial(run_host, wanted),
-        requires=wanted.requires,
-        uses=wanted.uses,
-        version=wanted.version,
+        refused(planned.fault) if planned.fault is not None else partial(run_host, planned),
+        requires=planned.requires,
+        uses=planned.uses,
+        version=planned.version,
         revision=revision,
         start_timeout=limit,
         stop_timeout=STOP_LIMIT,
-        restart=NO_RESTART if wanted.fault is not None else RESTART,
+        restart=NO_RESTART if planned.fault is not None else RESTART,
     )
 
 
 async def _run_host(
     roster: Roster,
     bench: Bench,
-    wanted: Wanted,
+    planned: PlannedResource,
     deps: Mapping[str, Any],
     /,
     *,
     task_status: trio.TaskStatus[ResourceHost],
 ) -> None:
-    log = structlog.get_logger(f"{LOGGER}.{wanted.name}")
+    log = structlog.get_logger(f"{LOGGER}.{planned.name}")
     host = ResourceHost(
-        wanted,
+        planned,
         world=bench.world,
         hardware=bench.hardware,
         log=log,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from nursery_graph import Graph, NodeStatus, State
 from runtime.engine.host import ResourceHost
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from schema.decoding.report import did_you_mean
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, ResourceName
@@ -16,10 +16,10 @@ Explain = Callable[[NodeStatus, Mapping[str, NodeStatus]], str]
 
 
 class Roster:
-    """`wanted` and `hosts` are by full name; `aliases` are the short names of resources of remotes."""
+    """`planned` and `hosts` are by full name; `aliases` are the short names of resources of remotes."""
 
     def __init__(self, graph: Graph, explain: Explain) -> None:
-        self.wanted: Mapping[str, Wanted] = {}
+        self.planned: Mapping[str, PlannedResource] = {}
         self.aliases: Mapping[str, tuple[str, ...]] = {}
         self.hosts: dict[str, ResourceHost] = {}  # open for calls
         self._graph = graph
@@ -33,9 +33,9 @@ class Roster:
         """
         if (host := self.hosts.get(name)) is not None:
             return host
-        if name in self.wanted:
+        if name in self.planned:
             raise self.not_ready(name)
-        matches = [full for full, wanted in self.wanted.items() if wanted.name.short == name]
+        matches = [full for full, resource in self.planned.items() if resource.name.short == name]
         matches = matches or [*self.aliases.get(name, ())]
         matches = matches or [
             target for full, targets in self.aliases.items() if full.partition("/")[2] == name for target in targets
@@ -44,7 +44,7 @@ class Roster:
             raise MachineError(f"{name!r} is ambiguous", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(matches)}")
         if matches:
             return self.find(matches[0])
-        candidates = self.wanted if "/" in name else {wanted.name.short for wanted in self.wanted.values()}
+        candidates = self.planned if "/" in name else {resource.name.short for resource in self.planned.values()}
         raise MachineError(
             f"no resource {name!r} is configured", kind=ErrorKind.NOT_FOUND, remedy=did_you_mean(name, candidates)
         )

@@ -19,7 +19,7 @@ from typing import Final
 from runtime.engine.home import home
 from runtime.programs import archive
 from runtime.programs.archive import MARKER, folder_of
-from runtime.programs.wanted import MODULE, Key
+from runtime.programs.configured import MODULE, Key
 from uplink.download import PARTS, part_of
 
 FOLDER: Final = "packages"

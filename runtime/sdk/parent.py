@@ -15,7 +15,7 @@ from rpc.client.channel import Channel
 from rpc.silence import within
 from runtime.engine.apis import base_of
 from runtime.engine.host import ResourceHost
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.proxy import Proxied, proxy_of
 from runtime.engine.resource import Attributes, Resource
 from runtime.sdk.api import own_bases
@@ -149,6 +149,8 @@ def parent_host(name: ResourceName, parent: Parent, world: Any, hardware: Any) -
     """Return the host of the machine's resource `name`, with the base class of its API if there is one."""
     base: Any = own_bases.get(name.api) or base_of(name.api)
     cls: type[Resource] = AnyResource if base is None else proxy_of(base, ParentResource)
-    wanted = Wanted(name=name, path="", model="", version=0, cls=cls, attributes=ParentAttributes(parent=parent))
+    planned = PlannedResource(
+        name=name, path="", model="", version=0, cls=cls, attributes=ParentAttributes(parent=parent)
+    )
     log = structlog.get_logger(f"rdk.{name}")
-    return ParentHost(wanted, world=world, hardware=hardware, log=log)
+    return ParentHost(planned, world=world, hardware=hardware, log=log)

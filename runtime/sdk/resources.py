@@ -14,7 +14,7 @@ from hal.hardware import Hardware
 from hal.sim import World
 from nursery_graph import Graph, Node, Restart, State
 from runtime.engine.host import ResourceHost
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.sdk.entries import read_attributes
 from runtime.sdk.offers import Offers
 from runtime.sdk.parent import NODE as PARENT
@@ -33,9 +33,9 @@ _versions = itertools.count(1)
 class AddedResource:
     """A resource that the machine has added."""
 
-    def __init__(self, entry: ResourceEntry, wanted: Wanted, from_machine: frozenset[ResourceName]) -> None:
+    def __init__(self, entry: ResourceEntry, planned: PlannedResource, from_machine: frozenset[ResourceName]) -> None:
         self.entry = entry
-        self.wanted = wanted
+        self.planned = planned
         self.from_machine = from_machine  # dependencies that run in the machine
         self.settled = trio.Event()  # set when it is ready, has failed, or was removed
         self.failure: BaseException | None = None
@@ -86,7 +86,7 @@ class Resources:
             self._log.warning("problem in the configuration", resource=str(entry.name), problem=str(warning))
         names = set(dependencies) - {entry.name}
         own = frozenset(str(name) for name in names if str(name) in self._added)
-        wanted = Wanted(
+        planned = PlannedResource(
             name=entry.name,
             path="",
             model=str(entry.model),
@@ -95,7 +95,7 @@ class Resources:
             cls=cls,
             attributes=attributes,
         )
-        added = AddedResource(entry, wanted, frozenset(name for name in names if str(name) not in own))
+        added = AddedResource(entry, planned, frozenset(name for name in names if str(name) not in own))
         self._replace(str(entry.name), added)
         try:
             await added.settled.wait()
@@ -167,8 +167,8 @@ class Resources:
         return Node(
             full,
             partial(self._live, added),
-            requires=added.wanted.requires,
-            version=added.wanted.version,
+            requires=added.planned.requires,
+            version=added.planned.version,
             start_timeout=float("inf"),  # the machine sets the limit, and cancels
             stop_timeout=STOP_LIMIT,
             restart=RESTART,
@@ -187,7 +187,7 @@ class Resources:
     ) -> None:
         log = structlog.get_logger(of_resource(added.entry.name))
         host = ResourceHost(
-            added.wanted,
+            added.planned,
             world=self._world,
             hardware=self._hardware,
             log=log,

@@ -230,13 +230,13 @@ class Configuration:
             document,
             machine.registry,
             modules=machine.parts.modules,
-            others=remotes.wanted() if remotes is not None else (),
+            others=remotes.planned_resources() if remotes is not None else (),
             remotes=remotes,
             trusted=not machine.options.untrusted_env,
             levels=self._logs.rules,
         )
-        machine.traffic.sessions.forget(machine.roster.wanted.keys() - wanted.wanted.keys())
-        machine.roster.wanted, machine.roster.aliases = wanted.wanted, wanted.aliases
+        machine.traffic.sessions.forget(machine.roster.planned.keys() - wanted.resources.keys())
+        machine.roster.planned, machine.roster.aliases = wanted.resources, wanted.aliases
         self._resources = resource_nodes(machine.roster, machine.bench, wanted, machine.configured.status.revision)
         machine.graph.apply([*self._internal(document), *owned, *self._resources])
         self._settling.set()
@@ -295,7 +295,7 @@ class Configuration:
             machine.configured.applying = False
             if self._began is not None:
                 duration, self._began = round(trio.current_time() - self._began, 3), None
-                counts = {"ready": len(machine.roster.hosts), "configured": len(machine.roster.wanted)}
+                counts = {"ready": len(machine.roster.hosts), "configured": len(machine.roster.planned)}
                 tell(
                     "reconfigure", "complete", revision=machine.configured.status.revision, duration=duration, **counts
                 )
@@ -303,7 +303,10 @@ class Configuration:
                 machine.lifecycle.state = MachineState.RUNNING
                 machine.lifecycle.running.set()
                 machine.log.info(
-                    "running", version=version(), ready=len(machine.roster.hosts), configured=len(machine.roster.wanted)
+                    "running",
+                    version=version(),
+                    ready=len(machine.roster.hosts),
+                    configured=len(machine.roster.planned),
                 )
 
     def _log_changes(self, old: MachineDocument, new: MachineDocument) -> None:

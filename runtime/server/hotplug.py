@@ -58,7 +58,7 @@ class Hotplug:
         failed = [
             name
             for name, status in graph.snapshot().nodes.items()
-            if status.retry_at is not None and name in self._roster.wanted
+            if status.retry_at is not None and name in self._roster.planned
         ]
         for name in failed:
             graph.retry(name)

@@ -83,7 +83,7 @@ class Machine:
         if link is not None and link.node == node.name and node.state in (State.UNCONFIGURED, State.CONFIGURING):
             return self.configured.masker.text(link.waiting)
         not_ready = modules.not_ready() if modules is not None and node.state is not State.READY else {}
-        return self.configured.masker.text(reason_of(node, self.roster.wanted, nodes, not_ready))
+        return self.configured.masker.text(reason_of(node, self.roster.planned, nodes, not_ready))
 
     def pids(self) -> Mapping[str, int]:
         """Return the processes of the modules that run, by name."""

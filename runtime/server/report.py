@@ -14,7 +14,7 @@ from nursery_graph import Graph, NodeStatus, State
 from runtime.engine.calls.traffic import Traffic
 from runtime.engine.lifecycle import Lifecycle
 from runtime.engine.planning.node_names import INTERNAL
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.roster import Explain, Roster
 from runtime.engine.version import version
 from runtime.engine.views.status import JobStatus, MachineStatus, ModuleStatus, NodeView, ResourceStatus
@@ -49,7 +49,7 @@ class Report:
         """Return everything at once, consistent: nothing is awaited while it is gathered."""
         nodes = self.graph.snapshot().nodes
         dependents = _dependents(nodes.values())
-        wanted, configured = self.roster.wanted, self.configured
+        wanted, configured = self.roster.planned, self.configured
         resources = [self._resource(name, entry, nodes, dependents.get(name, ())) for name, entry in wanted.items()]
         resources += [
             self._resource(name, None, nodes, dependents.get(name, ()))
@@ -115,7 +115,7 @@ class Report:
         )
 
     def _resource(
-        self, name: str, wanted: Wanted | None, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]
+        self, name: str, wanted: PlannedResource | None, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]
     ) -> ResourceStatus:
         node = nodes.get(name)
         api, _, _ = name.partition("/")

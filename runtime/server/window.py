@@ -41,7 +41,7 @@ class Window:
 
     async def _readings(self, sensor: str, document: MachineDocument) -> Answer:
         in_force = self._configured.document
-        wanted = self._roster.wanted.get(sensor)
+        wanted = self._roster.planned.get(sensor)
         if wanted is None:
             remote = _remote_of(sensor)
             if any(remote == one.name for one in (*in_force.remotes, *document.remotes)):

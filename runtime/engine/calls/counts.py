@@ -110,4 +110,4 @@ def _owner(roster: Roster, request: CallInfo) -> str:
     if request.api is None:
         return request.rpc.rpartition("/")[0].rpartition(".")[2]
     full = f"{request.api}/{request.name}"
-    return full if full in roster.wanted or full in roster.hosts else UNKNOWN
+    return full if full in roster.planned or full in roster.hosts else UNKNOWN

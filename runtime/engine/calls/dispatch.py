@@ -79,12 +79,12 @@ class Dispatch:
         host = roster.hosts.get(full)
         if host is not None:
             return host
-        if full in roster.wanted:
+        if full in roster.planned:
             raise roster.not_ready(full)
         if full in roster.aliases:
             return roster.find(full)
-        same_api = [resource.name.short for resource in roster.wanted.values() if resource.name.api == request.api]
-        others = [str(resource.name.api) for resource in roster.wanted.values() if resource.name.short == request.name]
+        same_api = [resource.name.short for resource in roster.planned.values() if resource.name.api == request.api]
+        others = [str(resource.name.api) for resource in roster.planned.values() if resource.name.short == request.name]
         if others:
             remedy = f"{request.name!r} is a {' and a '.join(others)}"
         else:

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nursery_graph import NodeStatus, State
-from runtime.engine.planning.reconfigure import Wanted, blame_modules
+from runtime.engine.planning.reconfigure import PlannedResource, blame_modules
 from schema.errors import MachineError
 
 
 def reason_of(
     node: NodeStatus,
-    wanted: Mapping[str, Wanted] = MappingProxyType({}),
+    planned: Mapping[str, PlannedResource] = MappingProxyType({}),
     nodes: Mapping[str, NodeStatus] = MappingProxyType({}),
     modules: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return why a node is in its state: the fault of its entry if it is `wanted`, or the graph's reason.
+    """Return why a node is in its state: the fault of its entry if it is `planned`, or the graph's reason.
 
     A node that is being restarted shows why its last run failed. The result has no class names. If the node waits for
     one of `modules` (those that are not ready, by node, with the reason) or for an unhealthy one of `nodes`, it
     includes the reason of that.
     """
-    entry = wanted.get(node.name)
+    entry = planned.get(node.name)
     if entry is not None and entry.unknown is not None:
         return str(blame_modules(entry.unknown, modules))
     if entry is not None and entry.fault is not None:
@@ -32,7 +32,7 @@ def reason_of(
             return f"waiting for {name}: {modules[name]}"
         awaited = nodes.get(name)
         if awaited is not None and awaited.state is State.UNHEALTHY:
-            return f"waiting for {name}: {reason_of(awaited, wanted)}"
+            return f"waiting for {name}: {reason_of(awaited, planned)}"
     if node.state is State.CONFIGURING and node.failure and not node.reason:
         return f"retrying; last error: {plain(node.failure)}"
     return plain(node.reason)

@@ -27,7 +27,7 @@ class Offers(Protocol):
         """Say whether a module offers the model of `entry`."""
         ...
 
-    def want(self, entry: ResourceEntry, directory: Directory, levels: Rules) -> Wanted:
+    def plan_resource(self, entry: ResourceEntry, directory: Directory, levels: Rules) -> PlannedResource:
         """Return the resource that a module offers for `entry`; raises ConfigError."""
         ...
 
@@ -40,7 +40,7 @@ class Offers(Protocol):
         ...
 
 
-class Elsewhere(Protocol):
+class RemoteResources(Protocol):
     """The resources of other machines; implemented by Remotes."""
 
     def absent(self, text: str) -> str:
@@ -61,7 +61,7 @@ class Classes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlannedResource:
     """A resource in the document; `fault` is set if it cannot be built."""
 
     name: ResourceName
@@ -80,7 +80,7 @@ class Wanted:
 class Plan:
     """All resources of a document by full name, and warnings to report once."""
 
-    wanted: Mapping[str, Wanted]
+    resources: Mapping[str, PlannedResource]
     warnings: tuple[ConfigError, ...] = ()
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # see `aliases_of`
 
@@ -90,8 +90,8 @@ def plan(
     classes: Classes,
     *,
     modules: Offers | None = None,
-    others: Iterable[Wanted] = (),
-    remotes: Elsewhere | None = None,
+    others: Iterable[PlannedResource] = (),
+    remotes: RemoteResources | None = None,
     trusted: bool = True,
     levels: Rules | None = None,
 ) -> Plan:
@@ -104,45 +104,45 @@ def plan(
     """
     entries = document.resources
     levels = levels or Rules()
-    wanted = {**{str(one.name): one for one in others}, **_broken(document)}
-    names = [*(entry.name for entry in entries), *(one.name for one in wanted.values())]
+    planned = {**{str(resource.name): resource for resource in others}, **_broken(document)}
+    names = [*(entry.name for entry in entries), *(resource.name for resource in planned.values())]
     directory = Directory(names, remotes.absent if remotes is not None else None)
     warnings: list[ConfigError] = []
     for entry in entries:
         try:
             if modules is None or not modules.offers(entry) or _is_built_in(classes, entry):
-                wanted[str(entry.name)] = _want(entry, classes, directory, warnings, trusted)
+                planned[str(entry.name)] = _plan_entry(entry, classes, directory, warnings, trusted)
             else:
-                wanted[str(entry.name)] = modules.want(entry, directory, levels)
+                planned[str(entry.name)] = modules.plan_resource(entry, directory, levels)
         except MachineError as error:
             if isinstance(error, ConfigError):
                 awaited = remotes.starting() if remotes is not None and isinstance(error, NotConfigured) else ()
-                wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), error, awaited)
+                planned[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), error, awaited)
             else:
-                wanted[str(entry.name)] = _unknown(entry, error, modules)
+                planned[str(entry.name)] = _unknown(entry, error, modules)
         except Exception as error:  # from a driver's code: its Config, requires or uses
             fault = MachineError(f"{entry.model} cannot read its configuration: {error!r}")
-            wanted[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
-    return Plan(wanted, tuple(warnings), aliases_of(names))
+            planned[str(entry.name)] = _faulty(entry.name, entry.path, str(entry.model), fault)
+    return Plan(planned, tuple(warnings), aliases_of(names))
 
 
-def _broken(document: MachineDocument) -> dict[str, Wanted]:
+def _broken(document: MachineDocument) -> dict[str, PlannedResource]:
     """Return the resources of broken entries that have a readable name; entries with the same name are merged."""
-    found: dict[ResourceName, list[BrokenEntry]] = {}
+    entries_by_name: dict[ResourceName, list[BrokenEntry]] = {}
     for entry in document.broken:
         if entry.resource is not None:
-            found.setdefault(entry.resource, []).append(entry)
+            entries_by_name.setdefault(entry.resource, []).append(entry)
     return {
         str(name): _faulty(
             name, entries[0].path, "", ConfigErrors([problem for entry in entries for problem in entry.problems])
         )
-        for name, entries in found.items()
+        for name, entries in entries_by_name.items()
     }
 
 
-def _want(
+def _plan_entry(
     entry: ResourceEntry, classes: Classes, directory: Directory, warnings: list[ConfigError], trusted: bool
-) -> Wanted:
+) -> PlannedResource:
     cls = classes.find(entry.name.api, entry.model)
     if entry.name.api != cls.API:
         raise ConfigError(entry.path, f"{entry.model} implements {cls.API}, not {entry.name.api}")
@@ -154,9 +154,9 @@ def _want(
             remedy="start machine-server without -untrusted-env, or remove the resource",
         )
     path = f"{entry.path}.attributes"
-    attributes, found = decode(cls.Config, entry.attributes, path=path)
-    warnings.extend(found)
-    return want(entry, directory, cls, attributes, tuple(attributes.requires()), attributes.uses())
+    attributes, entry_warnings = decode(cls.Config, entry.attributes, path=path)
+    warnings.extend(entry_warnings)
+    return plan_resource(entry, directory, cls, attributes, tuple(attributes.requires()), attributes.uses())
 
 
 def _is_built_in(classes: Classes, entry: ResourceEntry) -> bool:
@@ -167,14 +167,14 @@ def _is_built_in(classes: Classes, entry: ResourceEntry) -> bool:
     return True
 
 
-def want(
+def plan_resource(
     entry: ResourceEntry,
     directory: Directory,
     cls: type[Resource],
     attributes: Attributes,
     required: Sequence[str],
     optional: Iterable[str],
-) -> Wanted:
+) -> PlannedResource:
     """Return the resource of `entry` with its dependencies resolved; raises ConfigError for one that is not there."""
     path = f"{entry.path}.attributes"
     own_name = str(entry.name)
@@ -191,7 +191,7 @@ def want(
             uses.add(directory.resolve(text, path))
         except ConfigError:
             continue  # optional and not present; a document that adds it is planned again
-    return Wanted(
+    return PlannedResource(
         name=entry.name,
         path=entry.path,
         model=str(entry.model),
@@ -212,7 +212,7 @@ def _resolve(directory: Directory, names: Sequence[str], path: str, own_name: st
         yield full
 
 
-def _unknown(entry: ResourceEntry, error: MachineError, modules: Offers | None) -> Wanted:
+def _unknown(entry: ResourceEntry, error: MachineError, modules: Offers | None) -> PlannedResource:
     """Return the resource of an entry with an unknown model. While modules start, it waits for them."""
     unknown = ConfigError(entry.path, error.message, value=str(entry.model), remedy=error.remedy)
     if modules is None:
@@ -235,7 +235,11 @@ def blame_modules(unknown: ConfigError, not_ready: Mapping[str, str]) -> ConfigE
     return ConfigError(unknown.path, unknown.message, value=unknown.value, remedy=remedy)
 
 
-def _faulty(name: ResourceName, path: str, model: str, fault: MachineError, waits_for: Iterable[str] = ()) -> Wanted:
+def _faulty(
+    name: ResourceName, path: str, model: str, fault: MachineError, waits_for: Iterable[str] = ()
+) -> PlannedResource:
     """Return a resource that cannot be built; it does not count as failed until the nodes in `waits_for` are ready."""
     version = ("fault", model, str(fault))
-    return Wanted(name=name, path=path, model=model, version=version, requires=frozenset(waits_for), fault=fault)
+    return PlannedResource(
+        name=name, path=path, model=model, version=version, requires=frozenset(waits_for), fault=fault
+    )

@@ -37,17 +37,17 @@ def name_here(there: ResourceName, remote: str, prefix: str) -> ResourceName:
     return ResourceName(there.api, f"{prefix}{there.name}", (remote, *there.remotes))
 
 
-def wanted(report: Report, before: Collection[ResourceName], this_machine: str) -> set[ResourceName]:
+def usable_names(report: Report, before: Collection[ResourceName], this_machine: str) -> set[ResourceName]:
     """Return the resources of a remote to use, by their names on the remote.
 
     These are the ready ones and, of those in `before`, the ones that are configured but not ready (while the remote
     starts, all). Resources of this machine that come back through a remote are excluded.
     """
     kept = before if report.starting else [name for name in before if name in report.troubles]
-    return {name for name in (*report.ready, *kept) if is_wanted(name, report.machines, this_machine)}
+    return {name for name in (*report.ready, *kept) if is_usable(name, report.machines, this_machine)}
 
 
-def is_wanted(name: ResourceName, machines: Mapping[str, str], this_machine: str) -> bool:
+def is_usable(name: ResourceName, machines: Mapping[str, str], this_machine: str) -> bool:
     """Return whether a resource of a remote may be used at all."""
     if name.api.namespace == INTERNAL_NAMESPACE or len(name.remotes) >= MAX_DEPTH:
         return False

@@ -57,7 +57,7 @@ class Captures:
             self._tell(MachineError(NO_CLOUD), "not uploaded")
         if config is not None and config.capture_disabled:
             return steering
-        names = {wanted.name for wanted in self._context.roster.wanted.values()} | {
+        names = {wanted.name for wanted in self._context.roster.planned.values()} | {
             one.name for one in document.resources
         }
         found, problems = overridden(found, self._overrides, names)

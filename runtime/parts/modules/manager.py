@@ -15,12 +15,12 @@ from nursery_graph import Node, Restart
 from runtime.engine.nodes import start_limit as nodes_start_limit
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL, package_node
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.parts.modules.life import START_LIMIT, START_LIMIT_VARIABLE, ModuleLife, Setting
 from runtime.parts.modules.link import PREFIX, ModuleLink
 from runtime.parts.modules.process import LocalProcesses, Processes
-from runtime.parts.modules.resource import want_of
+from runtime.parts.modules.resource import plan_module_resource
 from runtime.parts.modules.tidy import Tidy
 from runtime.programs.command import data_folder, log_level, machine_facts, speaks_tcp
 from schema.directory import Directory
@@ -78,11 +78,11 @@ class Modules:
         """Say whether a module offers the model of `entry`, whether it runs now or not."""
         return self._offer(entry) is not None
 
-    def want(self, entry: ResourceEntry, directory: Directory, levels: Rules) -> Wanted:
+    def plan_resource(self, entry: ResourceEntry, directory: Directory, levels: Rules) -> PlannedResource:
         """Return the resource that a module offers for `entry`; raises ConfigError."""
         link = self._offer(entry)
         assert link is not None
-        return want_of(link, entry, directory, levels)
+        return plan_module_resource(link, entry, directory, levels)
 
     def _offer(self, entry: ResourceEntry) -> ModuleLink | None:
         for link in self.links.values():

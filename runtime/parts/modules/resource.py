@@ -12,7 +12,7 @@ import trio
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from runtime.engine.apis import base_of
-from runtime.engine.planning.reconfigure import Wanted, want
+from runtime.engine.planning.reconfigure import PlannedResource, plan_resource
 from runtime.engine.proxy import Proxied, proxy_of
 from runtime.engine.resource import Attributes, Resource, Started, Unsupported
 from runtime.parts.modules.client import REMOVE_LIMIT
@@ -87,7 +87,9 @@ def foreign_class(api: API) -> type[Resource]:
     return type(f"Foreign{api.subtype.title()}", (ForeignResource,), {"API": api})
 
 
-def want_of(link: ModuleLink, entry: ResourceEntry, directory: Directory, levels: Rules) -> Wanted:
+def plan_module_resource(
+    link: ModuleLink, entry: ResourceEntry, directory: Directory, levels: Rules
+) -> PlannedResource:
     """Return the resource that a module offers for `entry`; raises ConfigError."""
     base: Any = base_of(entry.api)
     if base is not None:
@@ -110,5 +112,5 @@ def want_of(link: ModuleLink, entry: ResourceEntry, directory: Directory, levels
         raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name!r} {verb}: {needs.error}")
     level = WORDS[levels.level(f"{of_module(link.module.name)}.{entry.name}")]
     attributes = ModuleAttributes(link=link, entry=entry, level=level)
-    wanted = want(entry, directory, cls, attributes, needs.required, needs.optional)
-    return replace(wanted, requires=wanted.requires | {link.node}, version=(entry.version, link.node, level))
+    planned = plan_resource(entry, directory, cls, attributes, needs.required, needs.optional)
+    return replace(planned, requires=planned.requires | {link.node}, version=(entry.version, link.node, level))

@@ -18,8 +18,8 @@ from runtime.engine.planning.refused import NO_RESTART
 from runtime.engine.views.status import DownloadStatus
 from runtime.programs import archive, install, store
 from runtime.programs.command import data_folder, environment_of, machine_facts
+from runtime.programs.configured import ConfiguredPackage, Key, configured_packages
 from runtime.programs.store import Installed
-from runtime.programs.wanted import Key, Wanted, wanted_of
 from schema.document.machine import MachineDocument
 from schema.document.modules import Module
 from schema.document.packages import PackageSource
@@ -50,7 +50,7 @@ class Packages:
         self._changed = context.changed
         self._root = store.root_of(context.environment)
         self._installed = store.records(self._root)
-        self._wanted: dict[Key, Wanted] = {}
+        self._wanted: dict[Key, ConfiguredPackage] = {}
         self._troubles: dict[Key, str] = {}
         self._busy: set[tuple[Key, str]] = set()
         self._worker = Worker("packages")
@@ -83,8 +83,8 @@ class Packages:
     def find(self, document: MachineDocument) -> Mapping[Key, str]:
         """Return the folders of the installed packages of a document, for its placeholders."""
         found: dict[Key, str] = {}
-        for key, wanted in wanted_of(document).items():
-            record = self.in_force(*key, wanted.named)
+        for key, wanted in configured_packages(document).items():
+            record = self.in_force(*key, wanted.package_id)
             if record is not None:
                 found[key] = str(store.folder(self._root, key, record.sha256))
         return found
@@ -93,7 +93,7 @@ class Packages:
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return a node for each package of `document`, and one that removes packages that are no longer needed."""
-        self._wanted = wanted_of(document)
+        self._wanted = configured_packages(document)
         broken = any(entry.section in ("modules", "packages") for entry in document.broken)
         if not broken:  # else an entry that has become invalid would cause a deletion
             for key in self._installed.keys() - self._wanted.keys():
@@ -117,7 +117,7 @@ class Packages:
 
     async def _live(
         self,
-        wanted: Wanted,
+        wanted: ConfiguredPackage,
         facts: Mapping[str, str],
         data: Any,
         deps: Mapping[str, Any],
@@ -127,7 +127,7 @@ class Packages:
     ) -> None:
         key, source = wanted.key, wanted.source or PackageSource()
         async with self._worker.opened():
-            current = self.in_force(*key, wanted.named)
+            current = self.in_force(*key, wanted.package_id)
             if current is None or current.sha256 != source.sha256:
                 try:
                     record = await self._obtain(wanted, source, facts, data)
@@ -141,21 +141,25 @@ class Packages:
         task_status.started()
         await trio.sleep_forever()
 
-    def _failed(self, wanted: Wanted, reason: str, current: Installed | None) -> None:
+    def _failed(self, wanted: ConfiguredPackage, reason: str, current: Installed | None) -> None:
         """Record and log a failed installation, once for each reason."""
         if self._troubles.get(wanted.key) == reason:
             return
         self._troubles[wanted.key] = reason
         stays = {"in_force": current.version} if current is not None else {}
-        _log.error("a package cannot be had", package=wanted.named, name=wanted.name, reason=reason, **stays)
+        _log.error("a package cannot be had", package=wanted.package_id, name=wanted.name, reason=reason, **stays)
         self._changed()
 
-    async def _obtain(self, wanted: Wanted, source: PackageSource, facts: Mapping[str, str], data: Any) -> Installed:
+    async def _obtain(
+        self, wanted: ConfiguredPackage, source: PackageSource, facts: Mapping[str, str], data: Any
+    ) -> Installed:
         if source.error:
-            raise MachineError(f"the cloud cannot provide {wanted.named}: {source.error}", kind=ErrorKind.PRECONDITION)
+            raise MachineError(
+                f"the cloud cannot provide {wanted.package_id}: {source.error}", kind=ErrorKind.PRECONDITION
+            )
         if not source.sha256 or not source.url:
             raise MachineError(
-                f"{wanted.path}: where {wanted.named} comes from is not known",
+                f"{wanted.path}: where {wanted.package_id} comes from is not known",
                 kind=ErrorKind.PRECONDITION,
                 remedy="modules of the registry and packages need a machine that is joined to a cloud",
             )
@@ -174,7 +178,7 @@ class Packages:
                     wanted.module, program, "", data / wanted.name, inherited=self._environment, facts=facts
                 )
                 await install.first_run(wanted.module, program, environment)
-            record = Installed(wanted.named, source.version, source.sha256)
+            record = Installed(wanted.package_id, source.version, source.sha256)
             await self._worker.run(lambda: store.note(self._root, key, record))
         except OSError as error:
             raise MachineError(
@@ -187,20 +191,22 @@ class Packages:
         finally:
             left.set()
             self._busy.discard(busy)
-        _log.info("a package is there", package=wanted.named, version=source.version, folder=str(folder))
+        _log.info("a package is there", package=wanted.package_id, version=source.version, folder=str(folder))
         return record
 
-    async def _download(self, wanted: Wanted, source: PackageSource) -> None:
+    async def _download(self, wanted: ConfiguredPackage, source: PackageSource) -> None:
         url, headers, tls = await self._where(source)
         told = trio.current_time()
 
         def progress(there: int) -> None:
             nonlocal told
-            self.downloads[source.sha256] = DownloadStatus(wanted.named, source.version, there, source.size)
+            self.downloads[source.sha256] = DownloadStatus(wanted.package_id, source.version, there, source.size)
             if trio.current_time() - told >= TOLD:
                 told = trio.current_time()
                 share = f"{100 * there // source.size} %" if source.size else f"{there} bytes"
-                _log.info("a package is being downloaded", package=wanted.named, version=source.version, so_far=share)
+                _log.info(
+                    "a package is being downloaded", package=wanted.package_id, version=source.version, so_far=share
+                )
 
         progress(0)
         try:

@@ -88,7 +88,7 @@ class RemoteLink:
         found: dict[ResourceName, str] = {}
         served: list[ResourceName] = []
         unserved: set[str] = set()
-        for there in sorted(remote_names.wanted(report, self._there, self._this_machine)):
+        for there in sorted(remote_names.usable_names(report, self._there, self._this_machine)):
             await trio.lowlevel.checkpoint()  # a base class may be imported
             if base_of(there.api) is None:
                 unserved.add(str(there.api))

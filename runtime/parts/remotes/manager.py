@@ -14,7 +14,7 @@ import trio
 from nursery_graph import Node, Restart
 from runtime.engine.apis import base_of
 from runtime.engine.part import PartContext
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.engine.planning.remote_names import behind
 from runtime.engine.proxy import proxy_of
@@ -86,12 +86,12 @@ class Remotes:
 
     # ---- for the plan
 
-    def wanted(self) -> Iterator[Wanted]:
+    def planned_resources(self) -> Iterator[PlannedResource]:
         """Yield every resource of the remotes, as last reported."""
         for link in self.links.values():
             for name, there in link.resources.items():
                 base: Any = base_of(name.api)
-                yield Wanted(
+                yield PlannedResource(
                     name=name,
                     path=link.path,
                     model=MODEL,

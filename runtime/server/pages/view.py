@@ -106,7 +106,7 @@ class MachineSource:
 
     def _full(self, name: str) -> ResourceName:
         """The name of a configured resource, given in full or simply; raises MachineError."""
-        if name in self._machine.roster.wanted:
+        if name in self._machine.roster.planned:
             return ResourceName.parse(name)
         return self._machine.roster.find(name).name
 

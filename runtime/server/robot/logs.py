@@ -16,7 +16,7 @@ from telemetry.logs.loggers import REVEALED
 from telemetry.logs.names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
 
 if TYPE_CHECKING:
-    from runtime.engine.planning.reconfigure import Wanted
+    from runtime.engine.planning.reconfigure import PlannedResource
     from runtime.parts.modules.manager import Modules
 
 LATE: Final = timedelta(seconds=1)  # older entries keep their own time in a field besides the time of arrival
@@ -38,12 +38,12 @@ def forward(
     *,
     sender: str = "",
     modules: Modules | None = None,
-    wanted: Mapping[str, Wanted] = MappingProxyType({}),
+    planned: Mapping[str, PlannedResource] = MappingProxyType({}),
 ) -> None:
     """Log each entry; a level that is not known counts as info.
 
     `sender` is the module that sends them, as it says itself. Without it, the module is that which offers the resource
-    or has the name that the logger is called by: one of `modules`, or of the resources that are `wanted`.
+    or has the name that the logger is called by: one of `modules`, or of the resources that are `planned`.
     """
     now = datetime.now(UTC)
     for entry in entries:
@@ -56,7 +56,7 @@ def forward(
             fields["log_ts"] = entry.time.isoformat()
         if entry.stack and entry.stack != _NO_STACK:
             fields["stack"] = entry.stack
-        _log(entry, logger_of(entry.logger_name, sender, lambda part: _module_of(modules, wanted, part)), fields)
+        _log(entry, logger_of(entry.logger_name, sender, lambda part: _module_of(modules, planned, part)), fields)
 
 
 def logger_of(name: str, sender: str = "", module_of: Callable[[str], str] = lambda part: "") -> str:
@@ -80,12 +80,12 @@ def logger_of(name: str, sender: str = "", module_of: Callable[[str], str] = lam
     return f"{ROOT}.client.{dotted}" if forged else dotted or ROOT
 
 
-def _module_of(modules: Modules | None, wanted: Mapping[str, Wanted], name: str) -> str:
+def _module_of(modules: Modules | None, planned: Mapping[str, PlannedResource], name: str) -> str:
     if modules is None:
         return ""
     if name in modules.links:
         return name
-    resource = wanted.get(name)
+    resource = planned.get(name)
     link = getattr(resource.attributes, "link", None) if resource is not None else None
     return link.module.name if link is not None else ""
 

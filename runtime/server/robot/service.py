@@ -205,7 +205,7 @@ class RobotService(FrameRpcs):
             logs,
             sender=str(self._call.metadata.get("modname", "")),
             modules=self._machine.parts.modules,
-            wanted=self._machine.roster.wanted,
+            planned=self._machine.roster.planned,
         )
 
     async def send_traces(self, resource_spans: Sequence[Mapping[str, Any]]) -> None:

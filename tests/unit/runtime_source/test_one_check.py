@@ -118,7 +118,7 @@ def test_the_machine_builds_nothing_that_the_check_calls_wrong(document: dict[st
     decoded = decode(json.dumps(document).encode())
     if decoded.document is None:
         return
-    wanted = plan(decoded.document, Registry(BUILTIN, offers=lambda: ())).wanted.values()
+    wanted = plan(decoded.document, Registry(BUILTIN, offers=lambda: ())).resources.values()
     checked = check_document(decoded, builtin())
     entries = [one for one in checked.problems if one.path.startswith(("components", "services"))]
     # The plan does not know cycles, which are a state of the graph.

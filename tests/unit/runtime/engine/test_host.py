@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from hal.sim import World
 from hal.sim.hardware import SimHardware
 from runtime.engine.host import CALLS_LIMIT, FAILING_LIMIT, REST_LIMIT, ResourceHost
-from runtime.engine.planning.reconfigure import Wanted
+from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.resource import Actuator, Component, Context, Extra, Started
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, ResourceName
@@ -79,9 +79,9 @@ def behaved() -> Iterator[None]:
 
 
 def host_of() -> ResourceHost:
-    wanted = Wanted(ResourceName.parse("rdk:component:motor/m"), "components.0", "a:b:c", 0, cls=Probe)
+    planned = PlannedResource(ResourceName.parse("rdk:component:motor/m"), "components.0", "a:b:c", 0, cls=Probe)
     return ResourceHost(
-        wanted,
+        planned,
         world=World(),
         hardware=SimHardware(World()),
         log=structlog.get_logger("test"),

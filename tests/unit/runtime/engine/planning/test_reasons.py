@@ -73,7 +73,7 @@ async def test_a_resource_tells_shortly_why_modules_are_not_ready(autojump_clock
             "internal/module/worse": f"worse {said}",
         }
         memory.write({**document, "components": [sensor("one"), sensor("two")]})
-        await until(lambda: f"{SENSOR}/two" in memory.machine.roster.wanted)
+        await until(lambda: f"{SENSOR}/two" in memory.machine.roster.planned)
         assert "these modules" in reason(memory, "two")
         assert len(reason(memory, "two")) < 400
 

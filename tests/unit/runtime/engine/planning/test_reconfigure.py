@@ -8,7 +8,7 @@ import pytest
 
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.planning.reconfigure import Plan, Wanted, plan
+from runtime.engine.planning.reconfigure import Plan, PlannedResource, plan
 from runtime.engine.registry import Registry, UnknownModel
 from runtime.engine.resource import Attributes
 from runtime.models import BUILTIN
@@ -64,7 +64,7 @@ def test_dependencies_come_from_three_places_and_become_full_names() -> None:
         {"name": "s", "api": SENSOR},
         {"name": "b"},
         {"name": "o"},
-    ).wanted[f"{MOTOR}/m"]
+    ).resources[f"{MOTOR}/m"]
     assert result.fault is None
     assert result.requires == {f"{SENSOR}/s", f"{MOTOR}/b"}
     assert result.uses == {f"{MOTOR}/o"}
@@ -86,7 +86,7 @@ def test_dependencies_come_from_three_places_and_become_full_names() -> None:
 )
 def test_what_is_wrong_with_an_entry_is_its_own_fault(entry: dict[str, Any], words: list[str]) -> None:
     result = planned({"name": "m", **entry}, {"name": "other"}, {"name": "twin"}, {"name": "twin", "api": SENSOR})
-    (faulty,) = [one for one in result.wanted.values() if one.fault is not None]
+    (faulty,) = [one for one in result.resources.values() if one.fault is not None]
     assert faulty.name.name == "m"
     for word in words:
         assert word in str(faulty.fault)
@@ -94,15 +94,15 @@ def test_what_is_wrong_with_an_entry_is_its_own_fault(entry: dict[str, Any], wor
 
 def test_a_double_name_is_one_node_that_names_both_places() -> None:
     result = planned({"name": "m"}, {"name": "m"}, {"name": "n", "depends_on": ["m"]})
-    assert set(result.wanted) == {f"{MOTOR}/m", f"{MOTOR}/n"}
-    fault = str(result.wanted[f"{MOTOR}/m"].fault)
+    assert set(result.resources) == {f"{MOTOR}/m", f"{MOTOR}/n"}
+    fault = str(result.resources[f"{MOTOR}/m"].fault)
     assert "components.0" in fault
     assert "components.1" in fault
-    assert result.wanted[f"{MOTOR}/n"].requires == {f"{MOTOR}/m"}  # it waits and has no fault of its own
+    assert result.resources[f"{MOTOR}/n"].requires == {f"{MOTOR}/m"}  # it waits and has no fault of its own
 
 
 def test_an_absent_optional_resource_is_no_fault() -> None:
-    result = planned({"name": "m", "attributes": {"optional": "later"}}).wanted[f"{MOTOR}/m"]
+    result = planned({"name": "m", "attributes": {"optional": "later"}}).resources[f"{MOTOR}/m"]
     assert result.fault is None
     assert result.uses == frozenset()
 
@@ -113,7 +113,7 @@ class Starting:
     def offers(self, entry: ResourceEntry) -> bool:
         return False
 
-    def want(self, entry: ResourceEntry, directory: Directory, levels: Rules) -> Wanted:
+    def plan_resource(self, entry: ResourceEntry, directory: Directory, levels: Rules) -> PlannedResource:
         raise NotImplementedError
 
     def not_ready(self) -> dict[str, str]:
@@ -127,15 +127,15 @@ def test_modules_are_blamed_for_an_unknown_model_only_if_there_are_any() -> None
     entry = {"name": "m", "api": MOTOR, "model": "acme:motors:big"}
     document = decode(json.dumps({"components": [entry]}).encode()).document
     assert document is not None
-    with_modules = plan(document, registry(), modules=Starting()).wanted[f"{MOTOR}/m"]
-    without = plan(document, registry()).wanted[f"{MOTOR}/m"]
+    with_modules = plan(document, registry(), modules=Starting()).resources[f"{MOTOR}/m"]
+    without = plan(document, registry()).resources[f"{MOTOR}/m"]
     assert "mod (starting)" in str(with_modules.fault)
     assert "modules" not in str(without.fault)
 
 
 def test_the_version_changes_with_what_matters_only() -> None:
     def version(**entry: Any) -> object:
-        return planned({"name": "other"}, {"name": "m", **entry}).wanted[f"{MOTOR}/m"].version
+        return planned({"name": "other"}, {"name": "m", **entry}).resources[f"{MOTOR}/m"].version
 
     assert version() == version(frame={"parent": "world"}) == version(log_configuration={"level": "debug"})
     assert version() != version(attributes={"board": "other"})
@@ -214,8 +214,10 @@ def test_using_a_whole_api_means_all_of_its_resources_but_oneself() -> None:
         {"name": "s", "api": SENSOR},
         {"name": "broken", "depends_on": ["broken"]},
     )
-    assert result.wanted[f"{MOTOR}/m"].uses == {f"{MOTOR}/n", f"{MOTOR}/broken"}
-    assert planned({"name": "m", "attributes": {"optional": "rdk:component:arm/*"}}).wanted[f"{MOTOR}/m"].uses == set()
+    assert result.resources[f"{MOTOR}/m"].uses == {f"{MOTOR}/n", f"{MOTOR}/broken"}
+    assert (
+        planned({"name": "m", "attributes": {"optional": "rdk:component:arm/*"}}).resources[f"{MOTOR}/m"].uses == set()
+    )
 
 
 def test_an_untrusted_environment_refuses_models_that_run_programs() -> None:
@@ -225,10 +227,10 @@ def test_an_untrusted_environment_refuses_models_that_run_programs() -> None:
     ]
     document = decode(json.dumps({"components": entries}).encode()).document
     assert document is not None
-    refused = plan(document, Registry(BUILTIN), trusted=False).wanted
+    refused = plan(document, Registry(BUILTIN), trusted=False).resources
     assert "-untrusted-env" in str(refused[f"{SENSOR}/uptime"].fault)
     assert refused[f"{SENSOR}/pc"].fault is None
-    assert plan(document, Registry(BUILTIN)).wanted[f"{SENSOR}/uptime"].fault is None
+    assert plan(document, Registry(BUILTIN)).resources[f"{SENSOR}/uptime"].fault is None
 
 
 class Away:
@@ -245,18 +247,18 @@ def test_a_missing_name_waits_for_remotes_that_may_have_it() -> None:
     entries = [{"name": "m", "api": MOTOR, "model": "test", "depends_on": ["pi:left"]}]
     document = decode(json.dumps({"components": entries}).encode()).document
     assert document is not None
-    wanted = plan(document, registry(), remotes=Away()).wanted[f"{MOTOR}/m"]
+    wanted = plan(document, registry(), remotes=Away()).resources[f"{MOTOR}/m"]
     assert wanted.requires == {"internal/remote/pi"}
     assert "the remote pi is not connected" in str(wanted.fault)
-    assert plan(document, registry()).wanted[f"{MOTOR}/m"].requires == frozenset()
+    assert plan(document, registry()).resources[f"{MOTOR}/m"].requires == frozenset()
 
 
 def test_a_resource_of_a_remote_may_be_needed_by_any_of_its_names() -> None:
-    left = Wanted(ResourceName.parse(f"{MOTOR}/pi:left"), "remotes.0", "remote", 1)
+    left = PlannedResource(ResourceName.parse(f"{MOTOR}/pi:left"), "remotes.0", "remote", 1)
     for text in ("left", "pi:left", f"{MOTOR}/left", f"{MOTOR}/pi:left"):
         entries = [{"name": "m", "api": MOTOR, "model": "test", "depends_on": [text]}]
         document = decode(json.dumps({"components": entries}).encode()).document
         assert document is not None
         result = plan(document, registry(), others=[left])
-        assert result.wanted[f"{MOTOR}/m"].requires == {f"{MOTOR}/pi:left"}
+        assert result.resources[f"{MOTOR}/m"].requires == {f"{MOTOR}/pi:left"}
         assert result.aliases == {f"{MOTOR}/left": (f"{MOTOR}/pi:left",)}

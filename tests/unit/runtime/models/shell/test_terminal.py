@@ -225,15 +225,15 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 def test_refused_in_an_untrusted_environment() -> None:
     document = decode(b'{"services": [{"api": "rdk:service:shell"}]}').document
     assert document is not None
-    wanted = plan(document, Registry(BUILTIN), trusted=False).wanted["rdk:service:shell/builtin"]
+    wanted = plan(document, Registry(BUILTIN), trusted=False).resources["rdk:service:shell/builtin"]
     assert "-untrusted-env refuses" in str(wanted.fault)
-    assert plan(document, Registry(BUILTIN)).wanted["rdk:service:shell/builtin"].fault is None
+    assert plan(document, Registry(BUILTIN)).resources["rdk:service:shell/builtin"].fault is None
 
 
 def test_a_program_is_named_from_the_root() -> None:
     document = decode(b'{"services": [{"api": "rdk:service:shell", "attributes": {"program": "zsh"}}]}').document
     assert document is not None
-    fault = plan(document, Registry(BUILTIN)).wanted["rdk:service:shell/builtin"].fault
+    fault = plan(document, Registry(BUILTIN)).resources["rdk:service:shell/builtin"].fault
     assert "program is 'zsh': write a path from the root" in str(fault)
 
 

@@ -73,7 +73,7 @@ async def test_counts_of_a_resource_go_with_it(autojump_clock: MockClock) -> Non
             await client.call(MOTOR, name, "is_moving")
         assert f"rpc.{LEFT}.is_moving.Calls" in sample()
         memory.write(document("right"))
-        while LEFT in memory.graph.snapshot().nodes or LEFT in memory.machine.roster.wanted:
+        while LEFT in memory.graph.snapshot().nodes or LEFT in memory.machine.roster.planned:
             await memory.graph.settled()
             await trio.sleep(0.1)
         sample()

@@ -23,7 +23,7 @@ DOCUMENT = {"modules": [entry()], "components": [sensor("one")]}
 
 async def shown(memory: MemoryMachine, text: str) -> None:
     """Wait until the resource's reason has `text`; the error of a call and the module's own row must have it, too."""
-    await until(lambda: f"{SENSOR}/one" in memory.machine.roster.wanted and text in reason(memory, "one"))
+    await until(lambda: f"{SENSOR}/one" in memory.machine.roster.planned and text in reason(memory, "one"))
     with pytest.raises(MachineError) as raised:
         await memory.client().call(SENSOR, "one", "get_readings")
     assert text in str(raised.value)

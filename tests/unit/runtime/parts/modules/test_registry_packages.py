@@ -21,8 +21,8 @@ from runtime.engine.views.status import DownloadStatus
 from runtime.parts.cloud.live import snapshot
 from runtime.parts.packages.part import Packages
 from runtime.programs import store
+from runtime.programs.configured import configured_packages
 from runtime.programs.store import Installed
-from runtime.programs.wanted import wanted_of
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.document.machine import decode
 from schema.errors import MachineError
@@ -114,7 +114,7 @@ async def machine(home: Path) -> AsyncIterator[MemoryMachine]:
 
 
 def attribute(memory: MemoryMachine) -> str:
-    wanted = memory.machine.roster.wanted.get("rdk:component:sensor/s")
+    wanted = memory.machine.roster.planned.get("rdk:component:sensor/s")
     return getattr(wanted, "version", "")  # a digest of the attributes
 
 
@@ -223,11 +223,11 @@ def test_what_a_document_wants() -> None:
         ).encode()
     ).document
     assert found is not None
-    wanted = wanted_of(found)
+    wanted = configured_packages(found)
     assert {key: one.path for key, one in wanted.items()} == {
         ("ml_model", "net"): "packages.0", ("module", "arm"): "modules.0",
     }  # fmt: skip
-    assert wanted["module", "arm"].named == "acme:arm"
+    assert wanted["module", "arm"].package_id == "acme:arm"
 
 
 def test_a_package_that_is_not_there_yet_is_told_apart_from_one_that_is_not_wanted() -> None:

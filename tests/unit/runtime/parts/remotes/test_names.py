@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.components.sensing.sensor import Sensor
-from runtime.engine.planning.remote_names import MAX_DEPTH, Report, behind, is_wanted, name_here, wanted
+from runtime.engine.planning.remote_names import MAX_DEPTH, Report, behind, is_usable, name_here, usable_names
 from schema.directory import Directory, aliases_of
 from schema.errors import ConfigError, MachineError
 from schema.names import ResourceName
@@ -49,7 +49,7 @@ def test_names_here(there: str, prefix: str, here: str) -> None:
     ],
 )
 def test_what_is_never_taken_over(full: str, expected: bool) -> None:
-    assert is_wanted(name(full), {}, ME) is expected
+    assert is_usable(name(full), {}, ME) is expected
 
 
 @pytest.mark.parametrize(
@@ -58,21 +58,21 @@ def test_what_is_never_taken_over(full: str, expected: bool) -> None:
 )
 def test_what_is_this_machines_own_is_not_taken_over_through_others(chain: str, expected: bool) -> None:
     machines = {"": "remote", "a": ME, "a:b": "third", "c": "third", "c:a": ME}
-    assert is_wanted(name(f"{MOTOR}/{chain}"), machines, ME) is expected
+    assert is_usable(name(f"{MOTOR}/{chain}"), machines, ME) is expected
 
 
 def test_a_machine_that_is_its_own_remote_has_nothing_from_it() -> None:
     report = Report(frozenset({name(f"{MOTOR}/left")}), machines={"": ME})
-    assert wanted(report, (), ME) == set()
+    assert usable_names(report, (), ME) == set()
 
 
 def test_what_is_kept_while_it_is_not_ready() -> None:
     ready, ill, gone, new = (name(f"{MOTOR}/{text}") for text in ("ready", "ill", "gone", "new"))
     before = {ready, ill, gone}
     report = Report(frozenset({ready}), {ill: "unhealthy: unplugged", new: "configuring"})
-    assert wanted(report, before, ME) == {ready, ill}
+    assert usable_names(report, before, ME) == {ready, ill}
     starting = Report(frozenset({ready}), {ill: "unconfigured"}, starting=True)
-    assert wanted(starting, before, ME) == {ready, ill, gone}
+    assert usable_names(starting, before, ME) == {ready, ill, gone}
 
 
 def test_who_is_behind_a_chain() -> None:

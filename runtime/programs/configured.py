@@ -16,12 +16,12 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ConfiguredPackage:
     """A package of a document."""
 
     kind: str
     name: str
-    named: str  # its name in the entry: acme:smooth, organization/net
+    package_id: str  # its name in the entry: acme:smooth, organization/net
     path: str  # of its entry: modules.0
     source: PackageSource | None
     module: Module | None = None  # the entry, for a registry module
@@ -35,18 +35,18 @@ class Wanted:
     def version(self) -> tuple[object, ...]:
         """A value that changes when the package must be installed again."""
         source = self.source or PackageSource()
-        return self.named, source.sha256, source.url, source.error
+        return self.package_id, source.sha256, source.url, source.error
 
 
-def wanted_of(document: MachineDocument) -> dict[Key, Wanted]:
+def configured_packages(document: MachineDocument) -> dict[Key, ConfiguredPackage]:
     """Return the packages of a document: those in `packages`, and the registry modules."""
     entries = [
-        Wanted(one.type, one.name, one.package, path, one.source)
-        for one, path in zip(document.packages, document.places("packages"), strict=True)
+        ConfiguredPackage(entry.type, entry.name, entry.package, path, entry.source)
+        for entry, path in zip(document.packages, document.places("packages"), strict=True)
     ]
     entries += [
-        Wanted(MODULE, one.name, one.module_id, path, one.source, one)
-        for one, path in zip(document.modules, document.places("modules"), strict=True)
-        if one.type == "registry"
+        ConfiguredPackage(MODULE, entry.name, entry.module_id, path, entry.source, entry)
+        for entry, path in zip(document.modules, document.places("modules"), strict=True)
+        if entry.type == "registry"
     ]
-    return {one.key: one for one in entries}
+    return {entry.key: entry for entry in entries}
