@@ -38,6 +38,7 @@ _EXTENDED: Final = frozenset(
 _PIECE: Final = 1024 * 1024
 _DIGITS: Final = 16  # hexadecimal digits of the digest in the folder's name: 64 bits
 _UNFINISHED: Final = ".unpacking"
+_REMOVED: Final = ".removed"  # not part of the name of another module: module names have no dots
 MARKER: Final = ".first_run_succeeded"  # suffix of a file next to the folder; part of the protocol
 
 
@@ -237,8 +238,18 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def rename_folder(folder: Path, target: Path) -> None:
-    """Rename a folder if it exists; an existing `target` is removed first."""
-    if folder.is_dir() and not folder.is_symlink():
-        remove_tree(target)
-        folder.rename(target)
+def rename_for_removal(folder: Path) -> None:
+    """Rename a folder, if it exists, to a free name, which `remove_renamed` recognizes."""
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    number, target = 1, folder.with_name(f"{folder.name}{_REMOVED}")
+    while os.path.lexists(target):
+        number += 1
+        target = folder.with_name(f"{folder.name}{_REMOVED}-{number}")
+    folder.rename(target)
+
+
+def remove_renamed(folder: Path) -> None:
+    """Remove what `rename_for_removal` has renamed, including the remains of interrupted removals."""
+    for renamed in folder.parent.glob(f"{folder.name}{_REMOVED}*"):
+        remove_tree(renamed)

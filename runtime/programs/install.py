@@ -66,11 +66,12 @@ def _of_registry(module: Module, path: str, environment: Mapping[str, str]) -> P
 
 async def remove(module: str, data: Path, environment: Mapping[str, str]) -> None:
     """Remove the data folder and the unpacked archives of a module that is no longer configured."""
-    removed = data / f"{module}.removed"  # renamed first, in case the module is configured again meanwhile
+    folder = data / module
     await trio.lowlevel.checkpoint()
-    archive.rename_folder(data / module, removed)
+    # Renamed here, not in the worker: until the worker runs, the module may be configured again and use the folder.
+    archive.rename_for_removal(folder)
     async with _worker(f"removing {module}") as (worker, _):
-        await worker.run(partial(archive.remove_tree, removed))
+        await worker.run(partial(archive.remove_renamed, folder))
         await worker.run(partial(archive.remove_others, packages_folder(environment), module, None))
 
 
