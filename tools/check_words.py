@@ -16,7 +16,10 @@ MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
 ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
 
-FINISHED = ("hal/", "nursery_graph/", "support/", "telemetry/", "uplink/")
+FINISHED = (
+    "hal/", "nursery_graph/", "runtime/engine/", "runtime/models/", "runtime/programs/", "runtime/sdk/", "support/",
+    "telemetry/", "uplink/",
+)  # fmt: skip
 """Folders without dialect."""
 
 _NAMES = "found|one|known|wanted|told|given|made"
