@@ -37,7 +37,7 @@ class Goal:
 class ControlLoop:
     """One control loop; start `run` in the driver's nursery.
 
-    `begin()` is awaited when the loop starts, `step(goal, beats)` once per period (`beats` is above 1 if some were
+    `begin()` is awaited when the loop starts, `step(goal, periods)` once per period (`periods` is above 1 if some were
     missed) until it returns True (reached), and `rest()` when the loop ends for any reason. A newer goal replaces the
     older one between two periods, without `rest()`, and the older one ends with CANCELLED. A MachineError of `begin` or
     `step` ends the goal with that error; other exceptions end `run`.

@@ -119,7 +119,7 @@ def _check(meta: Meta, report: Report) -> None:
     if not _ID.match(meta.module_id):
         remedy = "write namespace:name, of letters, digits, '-' and '_'"
         report.problem("module_id", f"{meta.module_id!r} is not a valid id", value=meta.module_id, remedy=remedy)
-    seen: set[tuple[str, str]] = set()
+    listed: set[tuple[str, str]] = set()
     for index, model in enumerate(meta.models):
         path = join("models", index)
         try:
@@ -134,9 +134,9 @@ def _check(meta: Meta, report: Report) -> None:
         if _ID.match(meta.module_id) and module_model.namespace != meta.module_id.partition(":")[0]:
             reason = f"{module_model} is not in the namespace of {meta.module_id}"
             report.problem(join(path, "model"), reason, value=model.model, remedy="use the module's own namespace")
-        if (model.api, model.model) in seen:
+        if (model.api, model.model) in listed:
             report.problem(path, f"{module_model} of {api} is listed twice", remedy="remove one")
-        seen.add((model.api, model.model))
+        listed.add((model.api, model.model))
     for key in ("entrypoint", "first_run"):
         path = getattr(meta, key)
         if path and not is_inside(path):

@@ -54,10 +54,10 @@ async def _machine_ended(channel: Channel) -> None:
 class Parent:
     """The machine, once it has introduced itself. `gone` is called with a reason when it has ended."""
 
-    def __init__(self, module: str, sink: MachineSink, gone: Callable[[str], None], dial: Dial = dial) -> None:
+    def __init__(self, module: str, sink: MachineSink, on_ended: Callable[[str], None], dial: Dial = dial) -> None:
         self._module = module
         self._sink = sink
-        self._on_ended = gone
+        self._on_ended = on_ended
         self._dial = dial
         self._address = ""
         self._introduced = trio.Event()
@@ -83,12 +83,12 @@ class Parent:
         except trio.TooSlowError:
             self._on_ended(f"no machine has connected to this module within {ASK_LIMIT:g} s")
             await trio.sleep_forever()
-        async with self._dial(self._address) as (channel, gone):
+        async with self._dial(self._address) as (channel, wait_until_ended):
             client = self._client = ApiClient(channel, metadata={NAME_KEY: self._module})
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._sink.send, self.client)
-                    await gone()
+                    await wait_until_ended()
                     self._on_ended("the machine has ended")
                     await trio.sleep_forever()
             finally:

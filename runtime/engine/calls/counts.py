@@ -55,10 +55,10 @@ class Calls:
 
     def forget(self, present: Callable[[str], bool]) -> None:
         """Drop the counts of resources that are no longer `present` and have no call in progress."""
-        gone = [
+        absent = [
             key for key, counts in self.by_method.items() if "/" in key[0] and not counts.active and not present(key[0])
         ]
-        for key in gone:
+        for key in absent:
             dropped = self.by_method.pop(key)
             for alias in [alias for alias, counts in self._by_call.items() if counts is dropped]:
                 del self._by_call[alias]

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from rpc.api.server.target import CallInfo
 from rpc.limits import Limits
-from runtime.engine.calls.aside import Aside
+from runtime.engine.calls.large_messages import LargeMessages
 from runtime.engine.calls.operations import OPERATION_KEY, Entry, Operation
 from runtime.engine.calls.places import Places
 from runtime.engine.calls.ranges import check_ranges
@@ -57,7 +57,7 @@ class Dispatch:
     def __init__(self, roster: Roster, traffic: Traffic, *, requests_limit: int = REQUESTS_LIMIT) -> None:
         self.roster = roster
         self.traffic = traffic
-        self.large = Aside()
+        self.large = LargeMessages()
         self.aside = self.large.read
         self.services: dict[str, Service] = {}
         self.requests_limit = requests_limit

@@ -13,7 +13,7 @@ LARGE: Final = 64 * 1024  # bytes of a request; decoding this many takes some mi
 T = TypeVar("T")
 
 
-class Aside:
+class LargeMessages:
     """Runs functions one at a time in a thread, which exists only while there are any.
 
     Results of drivers are not encoded there, because a driver may change an object after returning it.

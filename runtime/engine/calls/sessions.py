@@ -133,7 +133,7 @@ class Sessions:
         for resource in resources:
             self._holders.pop(resource, None)
 
-    def held(self, session: Session) -> tuple[str, ...]:
+    def commanded_by(self, session: Session) -> tuple[str, ...]:
         """Return the resources that the session commands, sorted by name."""
         return tuple(sorted(resource for resource, holder in self._holders.items() if holder is session))
 
@@ -144,7 +144,9 @@ class Sessions:
         """Return the status of all sessions, oldest first."""
         now = trio.current_time()
         return tuple(
-            SessionStatus(session.id, session.owner, session.peer, self.held(session), max(0.0, session.deadline - now))
+            SessionStatus(
+                session.id, session.owner, session.peer, self.commanded_by(session), max(0.0, session.deadline - now)
+            )
             for session in self._sessions.values()
         )
 
@@ -152,7 +154,7 @@ class Sessions:
         await silence(lambda: session.heard, lambda: session.window)
         session.ended = True
         # Reached only when the deadline passes: a shutdown cancels this task, and stops everything anyway.
-        resources = self.held(session)
+        resources = self.commanded_by(session)
         del self._sessions[session.id]
         self.forget(resources)
         if resources:

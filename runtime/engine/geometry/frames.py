@@ -134,11 +134,11 @@ class Frames:
     def _path_to_world(self, name: str) -> list[tuple[Part, bool]]:
         """Return the parts from a frame up to `world`, each with True if only the place where it is mounted counts."""
         path: list[tuple[Part, bool]] = []
-        seen: set[str] = set()
+        visited: set[str] = set()
         while name != WORLD:
-            if name in seen:
+            if name in visited:
                 raise MachineError(f"the parents of frame {name!r} form a cycle", kind=ErrorKind.PRECONDITION)
-            seen.add(name)
+            visited.add(name)
             part, mounted = self._parts.get(name), False
             if part is None and name.endswith(ORIGIN_SUFFIX):
                 part, mounted = self._parts.get(name.removesuffix(ORIGIN_SUFFIX)), True

@@ -32,18 +32,18 @@ class Report:
     machines: Mapping[str, str] = field(default_factory=dict)  # machine of each chain of its remotes; "" is itself
 
 
-def name_here(there: ResourceName, remote: str, prefix: str) -> ResourceName:
-    """Return the name on this machine of the resource that `remote` calls `there`."""
-    return ResourceName(there.api, f"{prefix}{there.name}", (remote, *there.remotes))
+def name_here(remote_name: ResourceName, remote: str, prefix: str) -> ResourceName:
+    """Return the name on this machine of the resource that `remote` calls `remote_name`."""
+    return ResourceName(remote_name.api, f"{prefix}{remote_name.name}", (remote, *remote_name.remotes))
 
 
-def usable_names(report: Report, before: Collection[ResourceName], this_machine: str) -> set[ResourceName]:
+def usable_names(report: Report, previous: Collection[ResourceName], this_machine: str) -> set[ResourceName]:
     """Return the resources of a remote to use, by their names on the remote.
 
-    These are the ready ones and, of those in `before`, the ones that are configured but not ready (while the remote
+    These are the ready ones and, of those in `previous`, the ones that are configured but not ready (while the remote
     starts, all). Resources of this machine that come back through a remote are excluded.
     """
-    kept = before if report.starting else [name for name in before if name in report.troubles]
+    kept = previous if report.starting else [name for name in previous if name in report.troubles]
     return {name for name in (*report.ready, *kept) if is_usable(name, report.machines, this_machine)}
 
 

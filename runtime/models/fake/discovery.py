@@ -10,7 +10,7 @@ from hal.sim.bench.axes import SimAxes, SimControl
 from hal.sim.bench.device import Device
 from runtime.engine.resource import Extra
 from runtime.engine.services.discovery import Discovery, DiscoveryService
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 
 FAKE: Final = "rdk:builtin:fake"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runtime.engine.services.generic import GenericService
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 
 
 class FakeGenericService(SimulatedResource, GenericService):

@@ -114,9 +114,9 @@ class GpioMotor(Motor):
 
     def _check_rpm(self, rpm: float) -> None:
         check_rpm(str(self.name), rpm)
-        top = self._drive.top_rpm
-        if abs(rpm) > top > 0:
-            self.log.warning("speed limited", asked_rpm=rpm, max_rpm=top)
+        top_rpm = self._drive.top_rpm
+        if abs(rpm) > top_rpm > 0:
+            self.log.warning("speed limited", asked_rpm=rpm, max_rpm=top_rpm)
 
     async def reset_zero_position(self, offset: float, *, extra: Extra = None) -> None:
         """Define the current position as `-offset`."""

@@ -14,7 +14,7 @@ from hal.sim.bench.board import COUNTS, VOLTS, SimAnalog, SimBoard
 from hal.sim.gpio.pins import EdgeCounter, first_edge
 from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import check_finite
 from schema.errors import ErrorKind, MachineError
 

@@ -10,7 +10,7 @@ import trio
 from hal.sim.bench.axes import SimControl
 from runtime.engine.components.controls.button import Button
 from runtime.engine.resource import Extra, Started
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 
 
 class FakeButton(SimulatedResource, Button):

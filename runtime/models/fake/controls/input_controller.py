@@ -12,7 +12,7 @@ import trio
 from catalogue.fake.input_controller import FakeInputControllerConfig
 from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
 from runtime.engine.resource import Attributes, Context, Extra
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 EVENT_BUFFER: Final = 64  # events buffered for a slow listener; further ones are dropped

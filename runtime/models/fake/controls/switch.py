@@ -10,7 +10,7 @@ from catalogue.fake.switch import FakeSwitchConfig
 from hal.sim.bench.axes import SimControl
 from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 

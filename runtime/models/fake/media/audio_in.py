@@ -13,7 +13,7 @@ from catalogue.fake.audio_in import FakeAudioInConfig
 from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
 from runtime.engine.resource import Attributes, Extra
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 CODEC: Final = "pcm16"

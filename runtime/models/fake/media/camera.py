@@ -21,7 +21,7 @@ from runtime.engine.components.media.camera import (
     ResponseMetadata,
 )
 from runtime.engine.resource import Attributes, Extra
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from schema.errors import ErrorKind, MachineError
 
 SOURCE: Final = "color"

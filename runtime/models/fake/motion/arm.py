@@ -16,7 +16,7 @@ from runtime.engine.geometry.chain import SIX_AXIS, attempts, forward
 from runtime.engine.geometry.spatial import Transform
 from runtime.engine.geometry.sva import Chain, kinematics, load
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
-from runtime.models.fake.bench import SimulatedResource, finite_values
+from runtime.models.fake.simulated import SimulatedResource, finite_values
 from runtime.models.motion import ExclusiveMotion, check_finite
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Geometry, Pose, RectangularPrism, Vector3

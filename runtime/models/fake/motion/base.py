@@ -14,8 +14,8 @@ from hal.sim.bench.base import SimBase
 from hal.sim.bench.motor import SimMotor
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.resource import Attributes, Context, Started
-from runtime.models.fake.bench import SimulatedResource
 from runtime.models.fake.motion.motor import FakeMotor
+from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import run_shielded
 from runtime.models.wheels.wheeled import WheeledBase
 from schema.names import ResourceName

@@ -13,7 +13,7 @@ from runtime.engine.components.motion.gantry import Gantry
 from runtime.engine.components.motion.kinematics import Kinematics
 from runtime.engine.geometry.sva import sliding
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import SimulatedResource, finite_values
+from runtime.models.fake.simulated import SimulatedResource, finite_values
 from runtime.models.motion import ExclusiveMotion
 from schema.errors import ErrorKind, MachineError
 

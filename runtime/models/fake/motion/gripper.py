@@ -13,7 +13,7 @@ from runtime.engine.components.motion.gripper import Grabbed, Gripper, Holding
 from runtime.engine.components.motion.kinematics import Kinematics
 from runtime.engine.geometry.sva import sliding
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import SimulatedResource, finite_values
+from runtime.models.fake.simulated import SimulatedResource, finite_values
 from runtime.models.motion import ExclusiveMotion
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
@@ -43,9 +43,9 @@ class FakeGripper(SimulatedResource, Gripper):
         async with self._motion.begin(self._halt):
             await self.world.sleep_until(self._jaw.send([opening], [SPEED], self.world.now()))
 
-    def _holds(self, t: float) -> bool:
-        held: float = self.attributes.object_mm
-        return held > 0 and abs(self._jaw.values(t)[0] - held) < 0.01
+    def _holds(self, time: float) -> bool:
+        object_mm: float = self.attributes.object_mm
+        return object_mm > 0 and abs(self._jaw.values(time)[0] - object_mm) < 0.01
 
     async def open(self, *, extra: Extra = None) -> None:
         """Open fully."""

@@ -15,7 +15,7 @@ from runtime.engine.components.controls.board import Board
 from runtime.engine.components.motion.motor import Motor, MotorProperties, Powered
 from runtime.engine.components.sensing.encoder import Encoder, PositionType
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import ExclusiveMotion, check_finite
 from schema.errors import ErrorKind, MachineError
 

@@ -10,7 +10,7 @@ from catalogue.fake.servo import FakeServoConfig
 from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.servo import Servo
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from runtime.models.motion import ExclusiveMotion
 from schema.errors import ErrorKind, MachineError
 

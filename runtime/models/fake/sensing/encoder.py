@@ -11,7 +11,7 @@ from hal.sim.bench.encoder import SimEncoder
 from runtime.engine.components.controls.board import Board
 from runtime.engine.components.sensing.encoder import Encoder, EncoderPosition, EncoderProperties, PositionType
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 
 
 class FakeEncoder(SimulatedResource, Encoder):

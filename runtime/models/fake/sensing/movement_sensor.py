@@ -9,7 +9,7 @@ from catalogue.fake.movement_sensor import FakeMovementSensorConfig
 from hal.sim.bench.base import SimBase
 from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Extra
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from schema.geometry import GeoPoint, Orientation, Vector3
 
 # The values that clients expect of a fake movement sensor.

@@ -9,7 +9,7 @@ from typing import Final
 from hal.sim.bench.base import SimBase
 from runtime.engine.components.sensing.pose_tracker import PoseTracker
 from runtime.engine.resource import Extra
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 from schema.geometry import Pose, PoseInFrame
 
 RADIUS: Final = 500.0  # mm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runtime.engine.components.sensing.power_sensor import Current, PowerSensor, Voltage
 from runtime.engine.resource import Extra
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 
 
 class FakePowerSensor(SimulatedResource, PowerSensor):

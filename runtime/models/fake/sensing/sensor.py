@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from catalogue.fake.sensor import FakeSensorConfig
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Extra, Value
-from runtime.models.fake.bench import SimulatedResource
+from runtime.models.fake.simulated import SimulatedResource
 
 READINGS: Final[Mapping[str, Value]] = {"a": 1, "b": 2, "c": 3}
 

@@ -12,7 +12,7 @@ import trio
 
 from rpc.api import gateway
 from rpc.api.convert import values
-from runtime.engine.calls.aside import LARGE
+from runtime.engine.calls.large_messages import LARGE
 from runtime.engine.components.generic import Generic
 from runtime.engine.registry import Registry
 from runtime.server.memory import open_machine
