@@ -41,7 +41,9 @@ class Roster:
             target for full, targets in self.aliases.items() if full.partition("/")[2] == name for target in targets
         ]
         if len(matches) > 1:
-            raise MachineError(f"{name!r} is ambiguous", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(matches)}")
+            raise MachineError(
+                f"{name!r} may be {' or '.join(matches)}", kind=ErrorKind.INVALID, remedy="use the full name"
+            )
         if matches:
             return self.find(matches[0])
         candidates = self.planned if "/" in name else {resource.name.short for resource in self.planned.values()}

@@ -84,7 +84,7 @@ def test_a_pose_from_frame_to_frame() -> None:
         ("arm", ErrorKind.UNSUPPORTED, "arm_origin"),
         ("lost", ErrorKind.NOT_FOUND, "nowhere"),
         ("nobody", ErrorKind.NOT_FOUND, "known frames"),
-        ("a", ErrorKind.PRECONDITION, "circle"),
+        ("a", ErrorKind.PRECONDITION, "cycle"),
     ],
 )
 def test_frames_that_cannot_be_followed_are_refused(name: str, kind: ErrorKind, words: str) -> None:

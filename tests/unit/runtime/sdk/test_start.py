@@ -47,7 +47,7 @@ def test_arguments(arguments: list[str], environment: dict[str, str], start: Sta
     [
         ([], "needs an address to listen on"),
         (["/m", "--log-level=loud"], "'loud' is not a level"),
-        (["--x"], "no address"),
+        (["--x"], "needs an address"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], words: str) -> None:

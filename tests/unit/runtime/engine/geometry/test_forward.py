@@ -107,7 +107,7 @@ def test_the_output_frame_is_the_named_one_or_the_only_end() -> None:
         link("tool", "base", LinkPose(Vector3(0, 5, 0))),
     ]
     assert place(output(KinematicModel("m", links, [], ["tool"]), [])) == pytest.approx((10, 5, 0))
-    with pytest.raises(MachineError, match="the ends left, tool") as caught:
+    with pytest.raises(MachineError, match="2 ends instead of one: left, tool") as caught:
         output(KinematicModel("m", links), [])
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert output(KinematicModel("nothing"), []) == Pose()

@@ -83,11 +83,11 @@ def test_frames_of_remotes_are_refused_with_their_name(name: str) -> None:
     with pytest.raises(MachineError, match="belongs to the remote") as caught:
         FRAMES.moving(name)
     assert caught.value.kind is ErrorKind.UNSUPPORTED
-    assert caught.value.remedy in ("ask lab itself", "ask far itself")
+    assert caught.value.remedy in ("request the transform from lab itself", "request the transform from far itself")
 
 
 def test_a_component_without_a_frame_is_told_to_get_one() -> None:
-    with pytest.raises(MachineError, match="give sensor a frame") as caught:
+    with pytest.raises(MachineError, match="configure a frame for sensor") as caught:
         FRAMES.moving("sensor")
     assert caught.value.kind is ErrorKind.NOT_FOUND
     with pytest.raises(MachineError) as other:
@@ -120,7 +120,7 @@ def test_parts_of_a_document() -> None:
     assert [known.frame_of(name) for name in ("a", "c", "eye", "s", "")] == ["a", "eye", "eye", "s", ""]
     with pytest.raises(MachineError, match="remote 'lab'"):
         known.moving("lab:x")
-    with pytest.raises(MachineError, match="give s a frame"):
+    with pytest.raises(MachineError, match="configure a frame for s"):
         known.moving("s")
 
 

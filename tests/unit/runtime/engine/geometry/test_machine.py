@@ -112,7 +112,7 @@ async def test_a_point_cloud_is_seen_from_elsewhere(autojump_clock: MockClock) -
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [
-        ("sensor", ErrorKind.NOT_FOUND, "give sensor a frame"),
+        ("sensor", ErrorKind.NOT_FOUND, "configure a frame for sensor"),
         ("nobody", ErrorKind.NOT_FOUND, "known frames: world, arm"),
     ],
 )

@@ -163,7 +163,7 @@ async def test_waves_go_on_after_their_frequency_was_changed(autojump_clock: Moc
         ("set_gpio", {"pin": "16", "high": True}, ErrorKind.NOT_FOUND, 'its pins are "0" to "15"'),
         ("pwm", {"pin": "GPIO4"}, ErrorKind.NOT_FOUND, "has no pin 'GPIO4'"),
         ("set_pwm", {"pin": "1", "duty_cycle_pct": 1.5}, ErrorKind.INVALID, "0 .always off. to 1 .always on."),
-        ("set_pwm", {"pin": "1", "duty_cycle_pct": float("nan")}, ErrorKind.INVALID, "nan is not a valid duty cycle"),
+        ("set_pwm", {"pin": "1", "duty_cycle_pct": float("nan")}, ErrorKind.INVALID, "duty cycle of nan"),
         ("set_pwm_frequency", {"pin": "1", "frequency_hz": 5000}, ErrorKind.INVALID, "24 to 1526 Hz, not 5000 Hz"),
     ],
 )

@@ -68,7 +68,7 @@ async def test_a_timeout_leaves_what_has_arrived(bench: Bench, autojump_clock: o
     port, device = await port_on(bench)
     await device.far.send_all(b"half")
     start = trio.current_time()
-    with pytest.raises(MachineError, match="did not answer within 2 s; 4 bytes are waiting") as caught:
+    with pytest.raises(MachineError, match="did not answer within 2 s; 4 received bytes are waiting") as caught:
         await port.do_command({"read_line": True, "timeout_s": 2})
     assert caught.value.kind is ErrorKind.TIMEOUT
     assert trio.current_time() - start == 2

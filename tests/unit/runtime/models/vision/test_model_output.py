@@ -58,7 +58,7 @@ def test_what_cannot_be_told_is_said_with_names_and_shapes(layout: str) -> None:
         roles_of(infos(a=[1, 4], b=[1]), {}, 0, layout)
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert "remap_output_names" in caught.value.remedy
-    with pytest.raises(MachineError, match="there are none"):
+    with pytest.raises(MachineError, match=r"\(no outputs\)"):
         roles_of([], {}, 0, layout)
 
 

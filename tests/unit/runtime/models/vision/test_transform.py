@@ -190,7 +190,7 @@ async def test_properties_are_those_of_the_source_moved(bench: Bench) -> None:
     assert told.intrinsic_parameters == IntrinsicParameters(100, 60, 150.0, 160.0, 40.0, 20.0)
     assert told.distortion_parameters.parameters == (0.1, 0.2, 0.3, 0.4, 0.5)
     assert (told.supports_pcd, told.mime_types, told.frame_rate) == (False, ("image/png",), 12.5)
-    with pytest.raises(Unsupported, match="ask rdk:component:camera/cam"):
+    with pytest.raises(Unsupported, match="request it from rdk:component:camera/cam"):
         await camera.get_point_cloud()
 
 
