@@ -84,13 +84,13 @@ class Run:
 
 def rooms(tests: Path = HERE) -> list[str]:
     """Return the folders with tests, relative to `tests`: two levels deep, or one where a folder itself has tests."""
-    found = []
+    names = []
     for step in sorted(path for path in tests.iterdir() if path.is_dir() and path.name not in APART):
         if any(step.glob("test_*.py")):
-            found.append(step.name)
+            names.append(step.name)
         else:
-            found += sorted(f"{step.name}/{room.name}" for room in step.iterdir() if any(room.rglob("test_*.py")))
-    return found
+            names += sorted(f"{step.name}/{room.name}" for room in step.iterdir() if any(room.rglob("test_*.py")))
+    return names
 
 
 def runs(found: Sequence[str]) -> list[Run]:
@@ -157,7 +157,7 @@ async def carry_out(run: Run, arguments: Sequence[str], turns: trio.Semaphore) -
     """Run pytest when it is this run's turn. Kill it after its limit and on cancellation."""
     async with turns:
         begin = time.monotonic()
-        words = [sys.executable, "-m", "pytest", "-ra", *(f"tests/{one}" for one in run.folders)]
+        words = [sys.executable, "-m", "pytest", "-ra", *(f"tests/{folder}" for folder in run.folders)]
         run.status = TIMED_OUT
         with run.log.open("wb") as log, trio.move_on_after(run.limit):
             done = await trio.run_process(

@@ -52,11 +52,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _roomy() -> bool:
     try:
-        found = os.statvfs(MEMORY)
+        memory = os.statvfs(MEMORY)
     except OSError:
         return False
-    usable = os.access(MEMORY, os.W_OK) and not found.f_flag & os.ST_NOEXEC
-    return usable and found.f_bavail * found.f_frsize >= ENOUGH
+    usable = os.access(MEMORY, os.W_OK) and not memory.f_flag & os.ST_NOEXEC
+    return usable and memory.f_bavail * memory.f_frsize >= ENOUGH
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

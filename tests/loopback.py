@@ -20,8 +20,8 @@ async def listening(handler: Handler, *, port: int = 0) -> AsyncIterator[int]:
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, handler, listeners)
-        found: int = listeners[0].socket.getsockname()[1]
-        yield found
+        number: int = listeners[0].socket.getsockname()[1]
+        yield number
         nursery.cancel_scope.cancel()
 
 

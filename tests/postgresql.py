@@ -24,9 +24,9 @@ _numbers = count(1)
 
 def programs() -> Path | None:
     """Return the folder of initdb and postgres, from Debian's location or PATH; None without PostgreSQL."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
-    if found:
-        return found[-1].parent
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[4]))
+    if installed:
+        return installed[-1].parent
     other = shutil.which("initdb")
     return Path(other).parent if other is not None else None
 
@@ -69,7 +69,8 @@ class Cluster:
     def start(self) -> None:
         """Start the server and return when it accepts connections. It ends with the process that started it."""
         options = [
-            f"-c{one}" for one in (f"unix_socket_directories={self.folder}", "listen_addresses=", *self._settings)
+            f"-c{setting}"
+            for setting in (f"unix_socket_directories={self.folder}", "listen_addresses=", *self._settings)
         ]
         data = str(self.folder / "data")
         with self._log.open("ab") as log:
@@ -122,13 +123,13 @@ def cluster(*settings: str) -> Iterator[Cluster]:
         pytest.skip("PostgreSQL is not installed here")
     pytest.importorskip("psycopg")
     folder = Path(tempfile.mkdtemp(prefix="machine-pg-"))
-    made = Cluster(folder, binaries, settings)
+    server = Cluster(folder, binaries, settings)
     try:
-        made.create()
-        made.start()
-        yield made
+        server.create()
+        server.start()
+        yield server
     finally:
-        made.stop()
+        server.stop()
         shutil.rmtree(folder)
 
 

@@ -53,12 +53,12 @@ class S3Server:
         policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
         self._reset("inf")
         self._ask("iam", Action="CreateUser", UserName=name)
-        made = self._ask("iam", Action="CreateAccessKey", UserName=name)
+        response = self._ask("iam", Action="CreateAccessKey", UserName=name)
         self._ask(
             "iam", Action="PutUserPolicy", UserName=name, PolicyName="only", PolicyDocument=json.dumps(policy)
         )  # fmt: skip
         self._reset("0")
-        key, secret = (re.search(f"<{word}>(.*?)</", made) for word in ("AccessKeyId", "SecretAccessKey"))
+        key, secret = (re.search(f"<{word}>(.*?)</", response) for word in ("AccessKeyId", "SecretAccessKey"))
         assert key is not None
         assert secret is not None
         return key[1], secret[1]
@@ -124,8 +124,8 @@ def _port(process: subprocess.Popen[bytes], log: int) -> int:
     begin = time.monotonic()
     while True:
         said = os.pread(log, 65536, 0).decode()
-        if (found := _PORT.search(said)) is not None:
-            return int(found[1])
+        if (match := _PORT.search(said)) is not None:
+            return int(match[1])
         assert process.poll() is None, said
         assert time.monotonic() - begin < LIMIT, said
         time.sleep(0.05)  # the server sends no event when it is ready

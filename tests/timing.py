@@ -31,9 +31,9 @@ def summary(reports: Iterable[Path], rooms: Sequence[str]) -> str:
         room: sum(taken for test, taken in seconds.items() if test.startswith((f"tests/{room}/", f"tests/{room}::")))
         for room in rooms
     }
-    longest = sorted(totals.items(), key=lambda one: -one[1])
+    longest = sorted(totals.items(), key=lambda room: -room[1])
     lines = [f"\nthe {SLOWEST} slowest tests:", *_table((test, taken) for test, taken in seconds.most_common(SLOWEST))]
-    return "\n".join([*lines, "\nseconds by room:", *_table(one for one in longest if round(one[1]))])
+    return "\n".join([*lines, "\nseconds by room:", *_table((room, taken) for room, taken in longest if round(taken))])
 
 
 def _table(rows: Iterable[tuple[str, float]]) -> list[str]:

@@ -108,16 +108,16 @@ async def _process(profile: Path) -> AsyncIterator[str]:
     )
     assert process.stderr is not None
     try:
-        said, found = b"", None
+        said, match = b"", None
         with trio.move_on_after(LIMIT):
             async for part in process.stderr:
                 said += part
-                if found := _LISTENING.search(said):
+                if match := _LISTENING.search(said):
                     break
-        assert found, f"{PROGRAM} did not start:\n{said.decode(errors='replace')}"
+        assert match, f"{PROGRAM} did not start:\n{said.decode(errors='replace')}"
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_drain, process.stderr)
-            yield found[1].decode()
+            yield match[1].decode()
             nursery.cancel_scope.cancel()
     finally:
         with trio.CancelScope(shield=True):

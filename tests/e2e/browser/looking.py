@@ -115,21 +115,21 @@ _LINKS: Final = "[...document.links].filter((one) => !one.hasAttribute('download
 
 async def faults(page: Page) -> list[str]:
     """Return the accessibility faults of the open page, for low vision, screen readers, keyboards and phones."""
-    found = [f"unnamed: {one}" for one in await page.unnamed()]
-    found += await page.evaluate(_STRUCTURE)
-    found += await page.evaluate(_FOCUS)
+    problems = [f"unnamed: {element}" for element in await page.unnamed()]
+    problems += await page.evaluate(_STRUCTURE)
+    problems += await page.evaluate(_FOCUS)
     for scheme in ("light", "dark"):
         await _emulate(page, scheme)
-        found += [f"contrast, {scheme}: {one}" for one in await page.evaluate(_CONTRAST)]
+        problems += [f"contrast, {scheme}: {text}" for text in await page.evaluate(_CONTRAST)]
     if moving := await page.evaluate("document.getAnimations().length"):
-        found.append(f"{moving} animations although motion is not wanted")
+        problems.append(f"{moving} animations although motion is not wanted")
     await _emulate(page, "light")
     await page.size(PHONE, 740, phone=True)
     if wider := await page.overflow():
-        found.append(f"on a phone, the page is {wider} pixels too wide: {await _wide(page)}")
-    found += [f"on a phone: {one}" for one in await page.evaluate(_TARGETS)]
+        problems.append(f"on a phone, the page is {wider} pixels too wide: {await _wide(page)}")
+    problems += [f"on a phone: {target}" for target in await page.evaluate(_TARGETS)]
     await page.size(DESK, 900)
-    return found
+    return problems
 
 
 async def _emulate(page: Page, scheme: str) -> None:
@@ -154,25 +154,25 @@ async def walk(
     Patterns in `skip` are ignored.
     """
     home, ahead = urlsplit(start).netloc, [start]
-    found: dict[str, list[str]] = {}
+    problems: dict[str, list[str]] = {}
     while ahead:
         url = ahead.pop(0)
         kind = pattern(url)
-        if kind is None or kind in found or kind in skip:
+        if kind is None or kind in problems or kind in skip:
             continue
         await page.goto(url)
         await page.until("document.readyState === 'complete'")
-        found[kind] = await faults(page)
+        problems[kind] = await faults(page)
         links: list[str] = await page.evaluate(_LINKS)
-        ahead += [urljoin(url, one).partition("#")[0] for one in links if urlsplit(one).netloc == home]
-    return found
+        ahead += [urljoin(url, link).partition("#")[0] for link in links if urlsplit(link).netloc == home]
+    return problems
 
 
 def without_ids(url: str) -> str:
     """Return the path of a page without identifiers, with the names of its query parameters."""
     parts = urlsplit(url)
     path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=/deliveries/)[^/]+|(?<=/modules/)[^/]+", "*", parts.path)
-    names = sorted({one.partition("=")[0] for one in parts.query.split("&") if one})
+    names = sorted({parameter.partition("=")[0] for parameter in parts.query.split("&") if parameter})
     if "view=readings" in parts.query:
         names.append("readings")
     return path + (f"?{','.join(names)}" if names else "")

@@ -99,7 +99,7 @@ class Page:
             details = parameters["exceptionDetails"]
             text = details.get("exception", {}).get("description") or details["text"]
         elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "assert"):
-            text = " ".join(str(one.get("value", one.get("description", ""))) for one in parameters["args"])
+            text = " ".join(str(value.get("value", value.get("description", ""))) for value in parameters["args"])
         elif method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
             text = f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}"
         if text and not any(pattern.search(text) for pattern in self._expected):
@@ -182,8 +182,10 @@ class Page:
 
     async def until_text(self, words: str, selector: str = "body", *, limit: float = LIMIT) -> str:
         """Wait until the element that matches `selector` shows `words`, and return its whole text."""
-        found = f"document.querySelector({json.dumps(selector)})"
-        shown = await self.until(f"{found}.innerText.includes({json.dumps(words)}) && [{found}.innerText]", limit=limit)
+        element = f"document.querySelector({json.dumps(selector)})"
+        shown = await self.until(
+            f"{element}.innerText.includes({json.dumps(words)}) && [{element}.innerText]", limit=limit
+        )
         return str(shown[0])
 
     async def until_gone(self, selector: str, *, limit: float = LIMIT) -> None:
@@ -205,8 +207,8 @@ class Page:
 
     async def texts(self, selector: str) -> Sequence[str]:
         """Return the visible text of each matching element."""
-        found = f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)"
-        texts: list[str] = await self.evaluate(found)
+        elements = f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)"
+        texts: list[str] = await self.evaluate(elements)
         return texts
 
     async def value(self, selector: str) -> str:
@@ -246,11 +248,11 @@ class Page:
 
     async def click(self, selector: str) -> None:
         """Click the middle of the element that matches `selector`, once it is visible and nothing covers it."""
-        found = f"document.querySelector({json.dumps(selector)})"
+        element = f"document.querySelector({json.dumps(selector)})"
         for _ in range(5):  # elements move while the page is drawn: a click may miss
             x, y = await self.until(_PLACE % json.dumps(selector))
             await self.evaluate(
-                f"window.hit = 0, {found}.addEventListener('click', () => {{ hit = 1; }}, {{once: true}})"
+                f"window.hit = 0, {element}.addEventListener('click', () => {{ hit = 1; }}, {{once: true}})"
             )
             for kind in ("mousePressed", "mouseReleased"):
                 await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
@@ -267,7 +269,7 @@ class Page:
         """Press a key, such as `Enter`, `Control+ ` or `Shift+Tab`."""
         *held, key = keys.split("+")
         code, number, text = KEYS.get(key, (f"Key{key.upper()}", ord(key.upper()[0]), key))
-        mask = sum(MODIFIERS[one] for one in held)
+        mask = sum(MODIFIERS[modifier] for modifier in held)
         common = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": mask}
         with_text = {"text": text} if text and not mask & ~MODIFIERS["Shift"] else {}
         kind = "keyDown" if with_text else "rawKeyDown"
@@ -294,16 +296,16 @@ class Page:
 
     async def focus(self, selector: str) -> None:
         """Focus an element."""
-        found = f"document.querySelector({json.dumps(selector)})"
+        element = f"document.querySelector({json.dumps(selector)})"
         await self.until(
-            f"(({found})?.focus(), document.activeElement !== document.body && document.activeElement === {found})"
+            f"(({element})?.focus(), document.activeElement !== document.body && document.activeElement === {element})"
         )
 
     async def select(self, selector: str, value: str) -> None:
         """Select an option of a list by its value."""
-        found = f"document.querySelector({json.dumps(selector)})"
-        await self.until(f"{found} && [...{found}.options].some((one) => one.value === {json.dumps(value)})")
+        element = f"document.querySelector({json.dumps(selector)})"
+        await self.until(f"{element} && [...{element}.options].some((one) => one.value === {json.dumps(value)})")
         await self.evaluate(
-            f"{found}.value = {json.dumps(value)}, {found}.dispatchEvent(new Event('input', {{bubbles: true}})),"
-            f" {found}.dispatchEvent(new Event('change', {{bubbles: true}}))"
+            f"{element}.value = {json.dumps(value)}, {element}.dispatchEvent(new Event('input', {{bubbles: true}})),"
+            f" {element}.dispatchEvent(new Event('change', {{bubbles: true}}))"
         )

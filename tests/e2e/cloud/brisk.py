@@ -20,9 +20,9 @@ LIMITS: Final[tuple[tuple[str, str, Any], ...]] = (
 
 def main() -> None:
     for module, name, value in LIMITS:
-        found = importlib.import_module(module)
-        assert type(getattr(found, name)) is type(value), f"{module}.{name}"
-        setattr(found, name, value)
+        imported = importlib.import_module(module)
+        assert type(getattr(imported, name)) is type(value), f"{module}.{name}"
+        setattr(imported, name, value)
     importlib.import_module("cloud.server.cli").main()
 
 

@@ -40,9 +40,9 @@ def nginx() -> str | None:
 
 def listener() -> socket.socket:
     """Return the socket on which nginx will listen; connections wait there until it does."""
-    found = socket.create_server(("127.0.0.1", 0))
-    found.set_inheritable(True)
-    return found
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.set_inheritable(True)
+    return listening
 
 
 @asynccontextmanager

@@ -41,7 +41,7 @@ async def _copy(source: trio.SocketStream, target: trio.SocketStream, scope: tri
 @asynccontextmanager
 async def relay(target: str) -> AsyncIterator[Relay]:
     """Yield a relay that forwards connections until the block ends."""
-    made = Relay(target)
-    async with listening(made._pass_on) as port:
-        made.address = f"127.0.0.1:{port}"
-        yield made
+    forwarder = Relay(target)
+    async with listening(forwarder._pass_on) as port:
+        forwarder.address = f"127.0.0.1:{port}"
+        yield forwarder

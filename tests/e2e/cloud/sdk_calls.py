@@ -28,12 +28,12 @@ def calls(file: Path) -> list[Call]:
 
 def answered(noted: Iterable[Call]) -> set[str]:
     """Return the calls that ended with OK, or that sent a response before their stream ended."""
-    return {one.path for one in noted if one.status == 0 or one.sent > 0}
+    return {call.path for call in noted if call.status == 0 or call.sent > 0}
 
 
 def refused(noted: Iterable[Call], status: int) -> set[str]:
     """Return the calls that ended with `status`."""
-    return {one.path for one in noted if one.status == status}
+    return {call.path for call in noted if call.status == status}
 
 
 def is_served(service: str, call: str) -> bool:

@@ -47,7 +47,7 @@ async def names_by_secret(address: str, secret: str) -> list[str]:
     async with asyncio.timeout(LIMIT):
         machine = await RobotClient.at_address(address, RobotClient.Options(dial_options=shown))
         try:
-            return [one.name for one in machine.resource_names]
+            return [resource.name for resource in machine.resource_names]
         finally:
             await machine.close()
 
@@ -61,8 +61,8 @@ async def main(folder: Path) -> None:
         async with joined.machine() as machine:
 
             async def known() -> bool:
-                found = (await client.call(APP, "", "get_robot_part", id=part["id"]))["part"]
-                return bool(found["fqdn"] == machine.address)
+                current = (await client.call(APP, "", "get_robot_part", id=part["id"]))["part"]
+                return bool(current["fqdn"] == machine.address)
 
             await until(known, "the cloud knows where the machine listens")
             call = readings(running.address, running.key, robot, secure=False)

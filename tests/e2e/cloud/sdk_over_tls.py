@@ -23,10 +23,10 @@ async def main(cloud: str, machine: str, key_id: str, key: str) -> None:
         client = app.app_client
         (organization,) = await client.list_organizations()
         (location,) = await client.list_locations(organization.id)
-        (found,) = await client.list_robots(location.id)
-        print(found.name, flush=True)
+        (listed,) = await client.list_robots(location.id)
+        print(listed.name, flush=True)
         if not machine:
-            robot = await app.connect_to_machine(id=found.id)
+            robot = await app.connect_to_machine(id=listed.id)
             print(*(name.name for name in robot.resource_names))
             await robot.close()
             return

@@ -20,8 +20,8 @@ class Recorded(CloudRouter):
     """A CloudRouter that records the results of its calls."""
 
     def get(self, path: str, /) -> Handler | None:
-        found = super().get(path)
-        return found and found._replace(func=partial(_noted, found.func))
+        handler = super().get(path)
+        return handler and handler._replace(func=partial(_noted, handler.func))
 
 
 async def _noted(answer: Any, call: ServerCall) -> None:

@@ -40,9 +40,9 @@ def motor(name: str, speed: float) -> dict[str, Any]:
 
 
 async def organization(app: AppClient, seen: Seen, at: Place) -> None:
-    (one,) = await app.list_organizations()
-    seen("list_organizations", (one.id, one.name), (at.organization, "Home"))
-    seen("get_organization", (await app.get_organization(at.organization)).created_on, one.created_on)
+    (only,) = await app.list_organizations()
+    seen("list_organizations", (only.id, only.name), (at.organization, "Home"))
+    seen("get_organization", (await app.get_organization(at.organization)).created_on, only.created_on)
     await seen.refused(app.get_organization(NOBODY), Status.NOT_FOUND)
     free = await app.get_organization_namespace_availability("acme")
     request = pb.UpdateOrganizationNamespaceRequest(organization_id=at.organization, new_public_namespace="acme")
@@ -66,30 +66,34 @@ async def people(app: AppClient, seen: Seen, at: Place) -> None:
     assert (list(anna.emails), list(none)) == ([ANNA], [])
     user = await app.get_user_id_by_email(ANNA)
     seen("get_user_id_by_email", user, anna.user_id)
-    seen("list_organizations_by_user", [one.org_name for one in await app.list_organizations_by_user(user)], ["House"])
-    stub, given = app._app_client, {"metadata": app._metadata}
-    found = await stub.SearchOrganizations(pb.SearchOrganizationsRequest(org_name="hous"), **given)
-    assert [one.org_id for one in found.organizations] == [here]
+    seen(
+        "list_organizations_by_user",
+        [listed.org_name for listed in await app.list_organizations_by_user(user)],
+        ["House"],
+    )
+    stub, headers = app._app_client, {"metadata": app._metadata}
+    search = await stub.SearchOrganizations(pb.SearchOrganizationsRequest(org_name="hous"), **headers)
+    assert [match.org_id for match in search.organizations] == [here]
     ben = "ben@example.com"
     role = {"authorization_type": "role", "organization_id": here}
     guard = pb.Authorization(
         **role, authorization_id="organization_operator", resource_type="organization", resource_id=here
     )
-    made = await app.create_organization_invite(here, ben, [guard], send_email_invite=False)
+    invite = await app.create_organization_invite(here, ben, [guard], send_email_invite=False)
     seen(
         "create_organization_invite",
-        (made.email, [one.authorization_id for one in made.authorizations]),
+        (invite.email, [grant.authorization_id for grant in invite.authorizations]),
         (ben, ["organization_operator"]),
     )
     owner = pb.Authorization(
         **role, authorization_id="location_owner", resource_type="location", resource_id=at.location
     )
     changed = await app.update_organization_invite_authorizations(here, ben, [owner], [guard])
-    told = [one.authorization_id for one in changed.authorizations]
-    seen("update_organization_invite_authorizations", told, ["location_owner"])
+    roles = [grant.authorization_id for grant in changed.authorizations]
+    seen("update_organization_invite_authorizations", roles, ["location_owner"])
     seen("resend_organization_invite", (await app.resend_organization_invite(here, ben)).email, ben)
     _, invited = await app.list_organization_members(here)
-    seen("list_organization_members", [one.email for one in invited], [ben])
+    seen("list_organization_members", [invitation.email for invitation in invited], [ben])
     await app.delete_organization_invite(here, ben)
     await app.delete_organization_member(here, user)
     left, waiting = await app.list_organization_members(here)
@@ -99,7 +103,7 @@ async def people(app: AppClient, seen: Seen, at: Place) -> None:
 
 async def sharing(app: AppClient, seen: Seen, at: Place, location: str) -> None:
     async def access() -> list[str]:
-        return sorted(one.name for one in await app.get_organizations_with_access_to_location(location))
+        return sorted(reader.name for reader in await app.get_organizations_with_access_to_location(location))
 
     seen("get_organizations_with_access_to_location", await access(), ["House"])
     await app.share_location(at.second, location)
@@ -107,14 +111,14 @@ async def sharing(app: AppClient, seen: Seen, at: Place, location: str) -> None:
     await app.unshare_location(at.second, location)
     seen("unshare_location", await access(), ["House"])
     before = await app.location_auth(location)
-    made = await app.create_location_secret(location)
-    (new,) = {one.id for one in made.secrets} - {one.id for one in before.secrets}
+    created = await app.create_location_secret(location)
+    (new,) = {secret.id for secret in created.secrets} - {secret.id for secret in before.secrets}
     both = await app.location_auth(location)
-    seen("create_location_secret", (made.location_id, len(made.secrets)), (location, len(before.secrets) + 1))
-    seen("location_auth", {one.id for one in both.secrets}, {one.id for one in made.secrets})
+    seen("create_location_secret", (created.location_id, len(created.secrets)), (location, len(before.secrets) + 1))
+    seen("location_auth", {secret.id for secret in both.secrets}, {secret.id for secret in created.secrets})
     await app.delete_location_secret(new, location)
-    left = {one.id for one in (await app.location_auth(location)).secrets}
-    seen("delete_location_secret", left, {one.id for one in before.secrets})
+    left = {secret.id for secret in (await app.location_auth(location)).secrets}
+    seen("delete_location_secret", left, {secret.id for secret in before.secrets})
 
 
 async def locations(app: AppClient, seen: Seen, at: Place) -> None:
@@ -125,14 +129,16 @@ async def locations(app: AppClient, seen: Seen, at: Place) -> None:
     got = await app.get_location(hall.id)
     owner = got.primary_org_identity
     seen("get_location", (got.name, got.robot_count, owner.id, owner.name), ("Yard", 0, at.organization, "House"))
-    seen("list_locations", sorted(one.name for one in await app.list_locations(at.organization)), ["Home", "Yard"])
+    seen(
+        "list_locations", sorted(listed.name for listed in await app.list_locations(at.organization)), ["Home", "Yard"]
+    )
     await sharing(app, seen, at, hall.id)
     await app.update_location_metadata(hall.id, {"roof": True})
-    found = await app.get_location_metadata(hall.id)
-    seen("update_location_metadata", found, {"roof": True})
+    metadata = await app.get_location_metadata(hall.id)
+    seen("update_location_metadata", metadata, {"roof": True})
     seen("get_location_metadata", await app.get_location_metadata(at.location), {})
     await app.delete_location(hall.id)
-    seen("delete_location", [one.name for one in await app.list_locations(at.organization)], ["Home"])
+    seen("delete_location", [listed.name for listed in await app.list_locations(at.organization)], ["Home"])
     await seen.refused(app.get_location(hall.id), Status.NOT_FOUND)
 
 
@@ -140,13 +146,13 @@ async def machines(app: AppClient, seen: Seen, at: Place) -> tuple[str, str]:
     """Test machines and parts; return the machine that remains, and its main part."""
     inner = await app.create_location(at.organization, "Inner", at.location)
     robot = await app.new_robot("rover", inner.id)
-    seen("new_robot", [one.id for one in await app.list_robots(inner.id)], [robot])
+    seen("new_robot", [listed.id for listed in await app.list_robots(inner.id)], [robot])
     changed = await app.update_robot(robot, "tractor", at.location)
     seen("update_robot", (changed.id, changed.name, changed.location), (robot, "tractor", at.location))
-    seen("list_robots", [one.name for one in await app.list_robots(at.location)], ["tractor"])
+    seen("list_robots", [listed.name for listed in await app.list_robots(at.location)], ["tractor"])
     second = await app.new_robot("digger", inner.id)
     both = await app.list_robots_for_locations([inner.id, at.location])
-    seen("list_robots_for_locations", [one.name for one in both], ["digger", "tractor"])
+    seen("list_robots_for_locations", [listed.name for listed in both], ["digger", "tractor"])
     got = await app.get_robot(robot)
     waiting = pb.OnlineState.ONLINE_STATE_AWAITING_SETUP
     seen("get_robot", (got.name, got.online_state, got.HasField("last_access")), ("tractor", waiting, False))
@@ -154,9 +160,11 @@ async def machines(app: AppClient, seen: Seen, at: Place) -> tuple[str, str]:
     (favorite,) = await app.list_favorite_machines()
     seen("add_favorite_machine", (favorite.machine.name, favorite.organization_id), ("digger", at.organization))
     await app.add_favorite_machine(robot)
-    seen("list_favorite_machines", {one.machine.id for one in await app.list_favorite_machines()}, {robot, second})
+    seen(
+        "list_favorite_machines", {listed.machine.id for listed in await app.list_favorite_machines()}, {robot, second}
+    )
     await app.remove_favorite_machine(robot)
-    seen("remove_favorite_machine", [one.machine.id for one in await app.list_favorite_machines()], [second])
+    seen("remove_favorite_machine", [listed.machine.id for listed in await app.list_favorite_machines()], [second])
     await app.delete_robot(second)
     seen("delete_robot", await app.list_robots(inner.id), [])
     await seen.refused(app.get_robot(second), Status.NOT_FOUND)
@@ -173,7 +181,7 @@ async def parts(app: AppClient, seen: Seen, at: Place, robot: str) -> str:
     assert (main.main_part, main.robot_config, main.location_id) == (True, {}, at.location)
     arm = await app.new_robot_part(robot, "arm")
     await app.mark_part_as_main(arm)
-    names = [(one.name, one.main_part) for one in await app.get_robot_parts(robot)]
+    names = [(listed.name, listed.main_part) for listed in await app.get_robot_parts(robot)]
     seen("mark_part_as_main", names, [("arm", True), (main.name, False)])
     await app.mark_part_as_main(main.id)
     seen("new_robot_part", (await app.get_robot_part(arm)).robot, robot)
@@ -181,15 +189,15 @@ async def parts(app: AppClient, seen: Seen, at: Place, robot: str) -> str:
     seen("update_robot_part_metadata", await app.get_robot_part_metadata(arm), {"reach": 0.5})
     seen("get_robot_part_metadata", await app.get_robot_part_metadata(main.id), {})
     await app.delete_robot_part(arm)
-    seen("delete_robot_part", [one.id for one in await app.get_robot_parts(robot)], [main.id])
+    seen("delete_robot_part", [listed.id for listed in await app.get_robot_parts(robot)], [main.id])
     with_two = await app.create_robot_part_secret(main.id)
     assert with_two.secrets is not None
-    seen("create_robot_part_secret", len({one.secret for one in with_two.secrets}), 2)
+    seen("create_robot_part_secret", len({secret.secret for secret in with_two.secrets}), 2)
     await app.delete_robot_part_secret(main.id, with_two.secrets[0].id)
     (left,) = (await app.get_robot_part(main.id)).secrets or []
     seen("delete_robot_part_secret", left.id, with_two.secrets[1].id)
-    (found,) = await app.get_robot_parts(robot)
-    seen("get_robot_parts", (found.id, found.name, found.secret), (main.id, main.name, left.secret))
+    (part,) = await app.get_robot_parts(robot)
+    seen("get_robot_parts", (part.id, part.name, part.secret), (main.id, main.name, left.secret))
     stub = RobotServiceStub(app._channel)
     asked = robot_pb2.NeedsRestartRequest(id=main.id)
     assert (await stub.NeedsRestart(asked, metadata=app._metadata)).must_restart is False
@@ -212,17 +220,17 @@ async def configuration(app: AppClient, seen: Seen, at: Place, part: str) -> Non
         got = await app.get_robot_part(part, dest=str(written))
     seen("get_robot_part", (got.robot_config, json.loads(written.read_text())), (second, second))
     done = await app.set_config_property(part, {"components.wheel.attributes.max_rpm": 30})
-    assert [(one.success, one.error) for one in done] == [(True, "")]
+    assert [(result.success, result.error) for result in done] == [(True, "")]
     wrong = await app.set_config_property(part, {"components.wheel.attributes.max_rpm": 40, "components.none.x": 1})
-    assert [one.success for one in wrong] == [False, False]
+    assert [result.success for result in wrong] == [False, False]
     third = {"components": [motor("wheel", 30)]}
     seen("set_config_property", (await app.get_robot_part(part)).robot_config, third)
     history = await app.get_robot_part_history(part)
-    seen("get_robot_part_history", [one.old and one.old.robot_config for one in history], [second, first, {}])
+    seen("get_robot_part_history", [entry.old and entry.old.robot_config for entry in history], [second, first, {}])
     (newest,) = await app.get_robot_part_history(part, page_limit=1)
     assert newest.when == history[0].when
     older = await app.get_robot_part_history(part, end=history[1].when and history[1].when.replace(tzinfo=UTC))
-    assert history[0].when not in [one.when for one in older]
+    assert history[0].when not in [entry.when for entry in older]
     assert await app.get_robot_part_history(part, start=datetime.now(UTC) + timedelta(hours=1)) == []
     tokens = await _pages_of_history(app, part)
     assert tokens == [2, 1]
@@ -238,7 +246,7 @@ async def _pages_of_history(app: AppClient, part: str) -> list[int]:
     while True:
         request = pb.GetRobotPartHistoryRequest(id=part, page_limit=2, page_token=token)
         page = await app._app_client.GetRobotPartHistory(request, metadata=app._metadata)
-        assert all(one.edited_by.type == pb.AUTHENTICATION_TYPE_API_KEY for one in page.history)
+        assert all(entry.edited_by.type == pb.AUTHENTICATION_TYPE_API_KEY for entry in page.history)
         sizes.append(len(page.history))
         token = page.next_page_token
         if not token:
@@ -259,15 +267,17 @@ async def logs(app: AppClient, seen: Seen, at: Place, part: str) -> None:
     await send(*[entry(number, "warn" if number % 50 == 0 else "info") for number in range(250)])
     written = at.folder / "log.txt"
     with left_open():
-        found = await app.get_robot_part_logs(part, num_log_entries=250, dest=str(written))
-    seen("get_robot_part_logs", [one.message for one in found], [f"m{number}" for number in range(249, -1, -1)])
-    assert [line.split()[-1] for line in written.read_text().splitlines()] == [one.message for one in found]
+        received = await app.get_robot_part_logs(part, num_log_entries=250, dest=str(written))
+    seen(
+        "get_robot_part_logs", [logged.message for logged in received], [f"m{number}" for number in range(249, -1, -1)]
+    )
+    assert [line.split()[-1] for line in written.read_text().splitlines()] == [logged.message for logged in received]
     assert len(await app.get_robot_part_logs(part, filter="m24", num_log_entries=100)) == 11
     warned = await app.get_robot_part_logs(part, log_levels=["warn"])
-    assert [one.message for one in warned] == ["m200", "m150", "m100", "m50", "m0"]
+    assert [logged.message for logged in warned] == ["m200", "m150", "m100", "m50", "m0"]
     times = {"start": START + timedelta(milliseconds=10), "end": START + timedelta(milliseconds=13)}
     between = await app.get_robot_part_logs(part, order=pb.LOG_ORDER_ASCENDING, **times)
-    assert [one.message for one in between] == ["m10", "m11", "m12"]
+    assert [logged.message for logged in between] == ["m10", "m11", "m12"]
 
     async def talk() -> None:  # a follower receives only entries that are logged after it starts
         for number in range(1000, 10_000):
@@ -278,72 +288,72 @@ async def logs(app: AppClient, seen: Seen, at: Place, part: str) -> None:
     stream = await app.tail_robot_part_logs(part, errors_only=True, filter="still")
     batch = await anext(aiter(stream))
     talking.cancel()
-    seen("tail_robot_part_logs", {(one.level, one.message) for one in batch}, {("error", "louder still")})
+    seen("tail_robot_part_logs", {(logged.level, logged.message) for logged in batch}, {("error", "louder still")})
 
 
 async def fragments(app: AppClient, seen: Seen, at: Place, robot: str, part: str) -> None:
     speed = {"$variable": {"name": "speed"}}
     first = {"components": [{**motor("wheel", 0), "attributes": {"max_rpm": speed}}]}
-    made = await app.create_fragment(at.organization, "drive", first)
-    seen("create_fragment", (made.fragment, made.visibility), (first, Fragment.Visibility.PRIVATE))
+    created = await app.create_fragment(at.organization, "drive", first)
+    seen("create_fragment", (created.fragment, created.visibility), (first, Fragment.Visibility.PRIVATE))
     second = {"components": [*first["components"], motor("spare", 5)]}
-    changed = await app.update_fragment(made.id, "drives", second, last_known_update=made.last_updated)
+    changed = await app.update_fragment(created.id, "drives", second, last_known_update=created.last_updated)
     seen("update_fragment", (changed.name, changed.fragment), ("drives", second))
-    late = app.update_fragment(made.id, "drives", first, last_known_update=made.last_updated)
+    late = app.update_fragment(created.id, "drives", first, last_known_update=created.last_updated)
     await seen.refused(late, Status.FAILED_PRECONDITION)
     (listed,) = await app.list_fragments(at.organization, show_public=False)
-    seen("list_fragments", (listed.id, listed.name, listed.robot_part_count), (made.id, "drives", 0))
+    seen("list_fragments", (listed.id, listed.name, listed.robot_part_count), (created.id, "drives", 0))
     assert await app.list_fragments(at.organization, visibilities=[Fragment.Visibility.PUBLIC]) == []
-    older = await app.get_fragment(made.id, version="1")
-    seen("get_fragment", (older.fragment, (await app.get_fragment(made.id)).fragment), (first, second))
-    newest, *_ = await app.get_fragment_history(made.id)
-    seen("get_fragment_history", (newest.fragment, newest.old.fragment), (made.id, first))
-    await _tags_and_uses(app, at, robot, part, made.id)
-    await seen.refused(app.delete_fragment(made.id), Status.FAILED_PRECONDITION)  # the machine uses it
+    older = await app.get_fragment(created.id, version="1")
+    seen("get_fragment", (older.fragment, (await app.get_fragment(created.id)).fragment), (first, second))
+    newest, *_ = await app.get_fragment_history(created.id)
+    seen("get_fragment_history", (newest.fragment, newest.old.fragment), (created.id, first))
+    await _tags_and_uses(app, at, robot, part, created.id)
+    await seen.refused(app.delete_fragment(created.id), Status.FAILED_PRECONDITION)  # the machine uses it
     await app.update_robot_part(part, "", robot_config_json="{}")
-    await app.delete_fragment(made.id)
+    await app.delete_fragment(created.id)
     seen("delete_fragment", await app.list_fragments(at.organization), [])
 
 
 async def _tags_and_uses(app: AppClient, at: Place, robot: str, part: str, fragment: str) -> None:
     """Test calls that the SDK has no methods for, by its stub."""
-    stub, given = app._app_client, {"metadata": app._metadata}
+    stub, headers = app._app_client, {"metadata": app._metadata}
     tagged = await stub.SetFragmentTag(
-        pb.SetFragmentTagRequest(fragment_id=fragment, tag="stable", revision="2"), **given
+        pb.SetFragmentTagRequest(fragment_id=fragment, tag="stable", revision="2"), **headers
     )
-    assert [(one.tag, one.revision) for one in tagged.tags] == [("stable", "2")]
+    assert [(tag.tag, tag.revision) for tag in tagged.tags] == [("stable", "2")]
     use = {"id": fragment, "version": "stable", "prefix": "left", "variables": {"speed": 7}}
     await app.update_robot_part(part, "", {"fragments": [use]})
-    told = await stub.GetFragmentUsage(pb.GetFragmentUsageRequest(fragment_id=fragment), **given)
-    assert [(one.version, one.machines) for one in told.version_usages] == [("2", 1)]
-    nested = await stub.ListNestedFragments(pb.ListNestedFragmentsRequest(fragment_id=fragment), **given)
-    assert [one.id for one in nested.fragments] == [fragment]
-    used = await stub.ListMachineFragments(pb.ListMachineFragmentsRequest(machine_id=robot), **given)
+    usage = await stub.GetFragmentUsage(pb.GetFragmentUsageRequest(fragment_id=fragment), **headers)
+    assert [(use.version, use.machines) for use in usage.version_usages] == [("2", 1)]
+    nested = await stub.ListNestedFragments(pb.ListNestedFragmentsRequest(fragment_id=fragment), **headers)
+    assert [used.id for used in nested.fragments] == [fragment]
+    used = await stub.ListMachineFragments(pb.ListMachineFragmentsRequest(machine_id=robot), **headers)
     resolved = used.resolved_fragments[0].resolved_config if used.resolved_fragments else None
     assert "left-wheel" in str(resolved), used
     robots = RobotServiceStub(app._channel)
-    config = (await robots.Config(robot_pb2.ConfigRequest(id=part), **given)).config
-    speeds = [(one.name, one.attributes["max_rpm"]) for one in config.components]
+    config = (await robots.Config(robot_pb2.ConfigRequest(id=part), **headers)).config
+    speeds = [(component.name, component.attributes["max_rpm"]) for component in config.components]
     assert speeds == [("left-wheel", 7.0), ("left-spare", 5.0)]
     forgotten = await stub.SetFragmentTag(
-        pb.SetFragmentTagRequest(fragment_id=fragment, tag="old", revision="1"), **given
+        pb.SetFragmentTagRequest(fragment_id=fragment, tag="old", revision="1"), **headers
     )
-    assert [one.tag for one in forgotten.tags] == ["old", "stable"]
-    left = await stub.DeleteFragmentTag(pb.DeleteFragmentTagRequest(fragment_id=fragment, tag="old"), **given)
-    assert [one.tag for one in left.tags] == ["stable"]
+    assert [tag.tag for tag in forgotten.tags] == ["old", "stable"]
+    left = await stub.DeleteFragmentTag(pb.DeleteFragmentTagRequest(fragment_id=fragment, tag="old"), **headers)
+    assert [tag.tag for tag in left.tags] == ["stable"]
 
 
 async def overview(app: AppClient, at: Place, robot: str, part: str) -> None:
     """Test further calls that the SDK has no methods for."""
-    stub, given = app._app_client, {"metadata": app._metadata}
-    every = await stub.ListRobotsForOrg(pb.ListRobotsForOrgRequest(org_id=at.organization), **given)
-    assert [one.name for one in every.robots] == ["tractor"]
+    stub, headers = app._app_client, {"metadata": app._metadata}
+    every = await stub.ListRobotsForOrg(pb.ListRobotsForOrgRequest(org_id=at.organization), **headers)
+    assert [machine.name for machine in every.robots] == ["tractor"]
     name = (await app.get_robot_part(part)).name
     asked = pb.GetRobotPartByNameAndLocationRequest(name=name, location_id=at.location)
-    assert (await stub.GetRobotPartByNameAndLocation(asked, **given)).part.id == part
-    fleet = await stub.ListMachineSummaries(pb.ListMachineSummariesRequest(organization_id=at.organization), **given)
-    ((where, machines_there),) = [(one.location_id, one.machine_summaries) for one in fleet.location_summaries]
-    assert (where, [one.machine_id for one in machines_there]) == (at.location, [robot])
+    assert (await stub.GetRobotPartByNameAndLocation(asked, **headers)).part.id == part
+    fleet = await stub.ListMachineSummaries(pb.ListMachineSummariesRequest(organization_id=at.organization), **headers)
+    ((where, machines_there),) = [(place.location_id, place.machine_summaries) for place in fleet.location_summaries]
+    assert (where, [machine.machine_id for machine in machines_there]) == (at.location, [robot])
     (summary,) = machines_there[0].part_summaries
     assert (summary.part_id, summary.is_main_part) == (part, True)
     assert summary.online_state == pb.ONLINE_STATE_ONLINE  # it has requested its configuration and logged

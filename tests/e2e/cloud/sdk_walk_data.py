@@ -30,13 +30,13 @@ def times(number: float) -> tuple[datetime, datetime]:
 
 
 def picture(color: str) -> bytes:
-    made = io.BytesIO()
-    Image.new("RGB", (16, 8), color).save(made, "PNG")
-    return made.getvalue()
+    encoded = io.BytesIO()
+    Image.new("RGB", (16, 8), color).save(encoded, "PNG")
+    return encoded.getvalue()
 
 
 def ids(found: Any) -> list[str]:
-    return [one.metadata.binary_data_id for one in found]
+    return [file.metadata.binary_data_id for file in found]
 
 
 async def readings(data: DataClient, seen: Seen, at: Place, part: str) -> None:
@@ -52,11 +52,11 @@ async def readings(data: DataClient, seen: Seen, at: Place, part: str) -> None:
     moments = (latest[0].replace(tzinfo=UTC), latest[1].replace(tzinfo=UTC) > at_second(6))
     seen("get_latest_tabular_data", (*moments, latest[2]), (at_second(6), True, uploaded[6]))
     points = await data.export_tabular_data(*source)
-    seen("tabular_data_capture_upload", [one.payload for one in points], uploaded)
+    seen("tabular_data_capture_upload", [point.payload for point in points], uploaded)
     some = await data.export_tabular_data(*source, start_time=at_second(1), end_time=at_second(3))
-    told = (some[0].robot_name, some[0].tags, some[0].resource_api, some[0].part_id, some[0].location_id)
-    seen("export_tabular_data", told, ("tractor", ["lab"], SENSOR, part, at.location))
-    assert [one.payload for one in some] == uploaded[1:3]
+    facts = (some[0].robot_name, some[0].tags, some[0].resource_api, some[0].part_id, some[0].location_id)
+    seen("export_tabular_data", facts, ("tractor", ["lab"], SENSOR, part, at.location))
+    assert [point.payload for point in some] == uploaded[1:3]
     await _pages(data, seen, uploaded, str(at.folder / "readings.txt"))
     query = "SELECT MAX(data->>'$.readings.t') AS top, COUNT(*) AS n FROM readings"
     seen("tabular_data_by_sql", await data.tabular_data_by_sql(at.organization, query), [{"top": 26.0, "n": 7}])
@@ -72,23 +72,23 @@ async def readings(data: DataClient, seen: Seen, at: Place, part: str) -> None:
 
 async def _pages(data: DataClient, seen: Seen, uploaded: list[dict[str, Any]], file: str) -> None:
     with pytest.warns(DeprecationWarning, match="create_filter"):
-        wanted = data.create_filter(component_name="thermometer", component_type=SENSOR, tags=["lab"])
-    assert (wanted.component_name, list(wanted.tags_filter.tags)) == ("thermometer", ["lab"])
-    found, sizes, last = [], [], ""
+        criteria = data.create_filter(component_name="thermometer", component_type=SENSOR, tags=["lab"])
+    assert (criteria.component_name, list(criteria.tags_filter.tags)) == ("thermometer", ["lab"])
+    rows, sizes, last = [], [], ""
     while True:
         with left_open():
-            page, count, last = await data.tabular_data_by_filter(wanted, limit=3, last=last, dest=file)
+            page, count, last = await data.tabular_data_by_filter(criteria, limit=3, last=last, dest=file)
         assert count == 7
         sizes.append(len(page))
         if not page:
             break
-        found += page
-    seen("tabular_data_by_filter", ([one.data for one in found], sizes), (uploaded, [3, 3, 1, 0]))
-    assert found[0].metadata.component_type == "sensor"
-    _, count, _ = await data.tabular_data_by_filter(wanted, count_only=True)
+        rows += page
+    seen("tabular_data_by_filter", ([row.data for row in rows], sizes), (uploaded, [3, 3, 1, 0]))
+    assert rows[0].metadata.component_type == "sensor"
+    _, count, _ = await data.tabular_data_by_filter(criteria, count_only=True)
     _, none, _ = await data.tabular_data_by_filter(create_filter(tags=["other"]), count_only=True)
     seen("create_filter", (count, none), (7, 0))
-    turned, _, _ = await data.tabular_data_by_filter(wanted, sort_order=Order.ORDER_DESCENDING, limit=1)
+    turned, _, _ = await data.tabular_data_by_filter(criteria, sort_order=Order.ORDER_DESCENDING, limit=1)
     assert turned[0].data == uploaded[6]
 
 
@@ -107,11 +107,14 @@ async def files(data: DataClient, seen: Seen, at: Place, part: str) -> list[str]
     third = await data.file_upload_from_path(str(path), part, tags=["text"])
     fourth = await data.file_upload(part, b"", file_name="empty", file_extension=".bin")
     every = [first, second, third, fourth]
-    found, count, _ = await data.binary_data_by_filter(Filter(component_type="camera"))
-    seen("binary_data_capture_upload", (found[0].binary, ids(found)[0]), (picture("red"), first))
-    seen("streaming_data_capture_upload", (found[1].binary, count), (picture("blue"), 2))
-    assert found[0].metadata.capture_metadata.mime_type == "image/png"
-    assert (found[0].metadata.capture_metadata.robot_name, list(found[0].metadata.dataset_ids)) == ("tractor", [sets])
+    cameras, count, _ = await data.binary_data_by_filter(Filter(component_type="camera"))
+    seen("binary_data_capture_upload", (cameras[0].binary, ids(cameras)[0]), (picture("red"), first))
+    seen("streaming_data_capture_upload", (cameras[1].binary, count), (picture("blue"), 2))
+    assert cameras[0].metadata.capture_metadata.mime_type == "image/png"
+    assert (cameras[0].metadata.capture_metadata.robot_name, list(cameras[0].metadata.dataset_ids)) == (
+        "tractor",
+        [sets],
+    )
     (text,) = await data.binary_data_by_ids([third])
     seen("file_upload_from_path", (text.binary, text.metadata.file_name), (b"notes", "notes"))
     (empty,) = await data.binary_data_by_ids([fourth], include_binary_data=False)
@@ -124,7 +127,7 @@ async def files(data: DataClient, seen: Seen, at: Place, part: str) -> list[str]
         page, _, last = await data.binary_data_by_filter(
             limit=3, last=last, include_binary_data=False, sort_order=Order.ORDER_ASCENDING
         )
-        assert all(one.binary == b"" for one in page)
+        assert all(file.binary == b"" for file in page)
         if not page:
             break
         pages.append(ids(page))
@@ -182,28 +185,28 @@ def _tags(*tags: str) -> TagsFilter:
 
 async def datasets(data: DataClient, seen: Seen, at: Place, every: list[str]) -> None:
     owner = at.organization
-    one, two = await data.create_dataset("one", owner), await data.create_dataset("two", owner)
-    seen("create_dataset", [d.id for d in await data.list_datasets_by_organization_id(owner)], [one, two])
+    first, second = await data.create_dataset("one", owner), await data.create_dataset("two", owner)
+    seen("create_dataset", [d.id for d in await data.list_datasets_by_organization_id(owner)], [first, second])
     await seen.refused(data.create_dataset("one", owner), Status.ALREADY_EXISTS)
-    await data.add_binary_data_to_dataset_by_ids(every[:2], one)
-    inside, _, _ = await data.binary_data_by_filter(Filter(dataset_id=one), include_binary_data=False)
+    await data.add_binary_data_to_dataset_by_ids(every[:2], first)
+    inside, _, _ = await data.binary_data_by_filter(Filter(dataset_id=first), include_binary_data=False)
     seen("add_binary_data_to_dataset_by_ids", ids(inside), every[:2])
-    merged = await data.merge_datasets("all", owner, [one, two])
+    merged = await data.merge_datasets("all", owner, [first, second])
     both, _, _ = await data.binary_data_by_filter(Filter(dataset_id=merged), include_binary_data=False)
     seen("merge_datasets", ids(both), every[:2])
     await data.remove_binary_data_from_dataset_by_ids(every[:1], merged)
     left, _, _ = await data.binary_data_by_filter(Filter(dataset_id=merged), include_binary_data=False)
     seen("remove_binary_data_from_dataset_by_ids", ids(left), every[1:2])
-    await data.rename_dataset(two, "zwei")
-    (renamed,) = await data.list_dataset_by_ids([two])
+    await data.rename_dataset(second, "zwei")
+    (renamed,) = await data.list_dataset_by_ids([second])
     seen("rename_dataset", (renamed.name, renamed.organization_id), ("zwei", owner))
     names = [d.name for d in await data.list_datasets_by_organization_id(owner)]
     seen("list_datasets_by_organization_id", names, ["all", "one", "zwei"])
-    await data.delete_dataset(two)
+    await data.delete_dataset(second)
     seen("delete_dataset", [d.name for d in await data.list_datasets_by_organization_id(owner)], ["all", "one"])
-    await seen.refused(data.list_dataset_by_ids([two]), Status.NOT_FOUND)
-    seen("list_dataset_by_ids", [d.id for d in await data.list_dataset_by_ids([merged, one])], [merged, one])
-    for dataset in (merged, one):
+    await seen.refused(data.list_dataset_by_ids([second]), Status.NOT_FOUND)
+    seen("list_dataset_by_ids", [d.id for d in await data.list_dataset_by_ids([merged, first])], [merged, first])
+    for dataset in (merged, first):
         await data.delete_dataset(dataset)
 
 

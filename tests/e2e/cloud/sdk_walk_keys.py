@@ -26,17 +26,17 @@ PRIVATE: Final = pb.VISIBILITY_PRIVATE
 
 
 async def roles_of(app: AppClient, at: Place, key: str) -> list[tuple[str, str]]:
-    told = await app.list_authorizations(at.organization)
-    return sorted((one.authorization_id, one.resource_id) for one in told if one.identity_id == key)
+    authorizations = await app.list_authorizations(at.organization)
+    return sorted((grant.authorization_id, grant.resource_id) for grant in authorizations if grant.identity_id == key)
 
 
 async def keys(app: AppClient, seen: Seen, at: Place, address: str, robot: str) -> None:
     operator = APIKeyAuthorization("operator", "organization", at.organization)
     key, subject = await app.create_key(at.organization, [operator], "guard")
     guard = await signed_in(address, subject, key)
-    seen("create_key", [one.id for one in await guard.app_client.list_organizations()], [at.organization])
+    seen("create_key", [listed.id for listed in await guard.app_client.list_organizations()], [at.organization])
     await seen.refused(guard.app_client.list_keys(at.organization), Status.PERMISSION_DENIED)
-    listed = {one.api_key.name: one for one in await app.list_keys(at.organization)}
+    listed = {entry.api_key.name: entry for entry in await app.list_keys(at.organization)}
     (role,) = listed["guard"].authorizations
     seen("list_keys", sorted(listed), ["guard", "owner"])
     assert (role.authorization_id, role.resource_id) == ("organization_operator", at.organization)
@@ -53,7 +53,7 @@ async def keys(app: AppClient, seen: Seen, at: Place, address: str, robot: str) 
     changed = sorted([both[0], ("location_owner", at.location)])
     seen("change_role", await roles_of(app, at, subject), changed)
     some = await app.list_authorizations(at.organization, [at.location])
-    seen("list_authorizations", [one.identity_id for one in some], [subject])
+    seen("list_authorizations", [grant.identity_id for grant in some], [subject])
     assert await guard.app_client.new_robot("temporary", at.location)
     await app.remove_role(at.organization, subject, "owner", "location", at.location)
     seen("remove_role", await roles_of(app, at, subject), both[:1])
@@ -82,26 +82,26 @@ async def keys(app: AppClient, seen: Seen, at: Place, address: str, robot: str) 
     await app.delete_key(copied)
     await seen.refused(again.app_client.list_organizations(), Status.UNAUTHENTICATED)
     again.close()
-    seen("delete_key", [one.api_key.name for one in await app.list_keys(at.organization)], ["owner"])
-    for one in await app.list_robots(at.location):
-        if one.name == "temporary":
-            await app.delete_robot(one.id)
+    seen("delete_key", [entry.api_key.name for entry in await app.list_keys(at.organization)], ["owner"])
+    for candidate in await app.list_robots(at.location):
+        if candidate.name == "temporary":
+            await app.delete_robot(candidate.id)
 
 
 def archive() -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz") as file:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as file:
         file.addfile(tarfile.TarInfo("run.sh"))
-    return made.getvalue()
+    return content.getvalue()
 
 
 async def registry(app: AppClient, seen: Seen, at: Place) -> None:
     owner = at.organization
     await app.create_registry_item(owner, "cats", MODEL)
     await app.update_registry_item("acme:cats", MODEL, "knows cats", PRIVATE)
-    found = await app.get_registry_item("acme:cats")
-    seen("create_registry_item", (found.item_id, found.name, found.type), ("acme:cats", "cats", MODEL))
-    seen("update_registry_item", (found.description, found.visibility), ("knows cats", PRIVATE))
+    item = await app.get_registry_item("acme:cats")
+    seen("create_registry_item", (item.item_id, item.name, item.type), ("acme:cats", "cats", MODEL))
+    seen("update_registry_item", (item.description, item.visibility), ("knows cats", PRIVATE))
     subject, url = await app.create_module(owner, "smooth")
     seen("create_module", (subject, url.endswith("/modules/acme:smooth")), ("acme:smooth", True))
     model = pb.Model(api="rdk:component:sensor", model="acme:smooth:mean")
@@ -110,13 +110,13 @@ async def registry(app: AppClient, seen: Seen, at: Place) -> None:
     seen("upload_module_file", await app.upload_module_file(info, archive()), page)
     await seen.refused(app.upload_module_file(info, archive()), Status.ALREADY_EXISTS, "1.0.0")
     module = await app.get_module(subject)
-    told = (module.description, module.url, module.visibility)
-    seen("update_module", told, ("smooths", "https://example.com", pb.VISIBILITY_PUBLIC))
+    facts = (module.description, module.url, module.visibility)
+    seen("update_module", facts, ("smooths", "https://example.com", pb.VISIBILITY_PUBLIC))
     (version,) = module.versions
     (file,) = version.files
-    got = (version.version, file.platform, [one.model for one in version.models], version.entrypoint)
+    got = (version.version, file.platform, [model.model for model in version.models], version.entrypoint)
     seen("get_module", got, ("1.0.0", "linux/amd64", ["acme:smooth:mean"], "run.sh"))
-    seen("list_modules", [one.module_id for one in await app.list_modules(owner)], [subject])
+    seen("list_modules", [listed.module_id for listed in await app.list_modules(owner)], [subject])
     seen("get_registry_item", (await app.get_registry_item(subject)).type, MODULE)
     await app.deprecate_registry_item_version(subject, "1.0.0", "it shakes")
     (shaking,) = (await app.get_module(subject)).versions
@@ -125,20 +125,22 @@ async def registry(app: AppClient, seen: Seen, at: Place) -> None:
     (calm,) = (await app.get_module(subject)).versions
     seen("undeprecate_registry_item_version", calm.HasField("deprecated_status"), False)
     everything: Any = ([], [], [], [])
-    both = [one.item_id for one in await app.list_registry_items(owner, *everything)]
+    both = [entry.item_id for entry in await app.list_registry_items(owner, *everything)]
     assert both == ["acme:cats", subject]
     there = [pb.REGISTRY_ITEM_STATUS_PUBLISHED]
     published = await app.list_registry_items(owner, [MODULE], [], ["linux/amd64"], there, "smooths")
-    seen("list_registry_items", [one.item_id for one in published], [subject])
-    assert [one.item_id for one in await app.list_registry_items(owner, *everything, page_token=both[0])] == both[1:]
+    seen("list_registry_items", [entry.item_id for entry in published], [subject])
+    assert [entry.item_id for entry in await app.list_registry_items(owner, *everything, page_token=both[0])] == both[
+        1:
+    ]
     renamed = pb.RenameRegistryItemRequest(item_id="acme:cats", new_name="felines")
     assert (await app._app_client.RenameRegistryItem(renamed, metadata=app._metadata)).item.name == "felines"
     await app.deprecate_registry_item(subject, "use smoother")
-    left = [one.item_id for one in await app.list_registry_items(owner, *everything)]
+    left = [entry.item_id for entry in await app.list_registry_items(owner, *everything)]
     advice = (await app.get_registry_item(subject)).deprecated_status.message
     seen("deprecate_registry_item", (left, advice), (["acme:felines"], "use smoother"))
     await app.undeprecate_registry_item(subject)
-    again = [one.item_id for one in await app.list_registry_items(owner, *everything)]
+    again = [entry.item_id for entry in await app.list_registry_items(owner, *everything)]
     seen("undeprecate_registry_item", again, ["acme:felines", subject])
     await app.delete_registry_item("acme:felines")
     await app.delete_registry_item(subject)
@@ -147,7 +149,7 @@ async def registry(app: AppClient, seen: Seen, at: Place) -> None:
 
 async def packages(app: AppClient, at: Place) -> None:
     """Test packages by the stub: the SDK has no methods for them."""
-    stub, given = PackageServiceStub(app._channel), {"metadata": app._metadata}
+    stub, headers = PackageServiceStub(app._channel), {"metadata": app._metadata}
     body = archive()
     info = packages_pb2.PackageInfo(
         organization_id=at.organization,
@@ -156,21 +158,21 @@ async def packages(app: AppClient, at: Place) -> None:
         type=packages_pb2.PACKAGE_TYPE_ARCHIVE,
         metadata=dict_to_struct({"made": "today"}),
     )
-    async with stub.CreatePackage.open(**given) as stream:
+    async with stub.CreatePackage.open(**headers) as stream:
         await stream.send_message(packages_pb2.CreatePackageRequest(info=info))
         for start in range(0, len(body), 64):
             await stream.send_message(packages_pb2.CreatePackageRequest(contents=body[start : start + 64]))
         await stream.end()
-        made = await stream.recv_message()
-    assert made is not None
-    assert made.version == "2"
-    got = (await stub.GetPackage(packages_pb2.GetPackageRequest(id=made.id, version="latest"), **given)).package
+        created = await stream.recv_message()
+    assert created is not None
+    assert created.version == "2"
+    got = (await stub.GetPackage(packages_pb2.GetPackageRequest(id=created.id, version="latest"), **headers)).package
     assert (got.info.name, got.info.version, got.info.metadata["made"]) == ("map", "2", "today")
     assert got.checksum == hashlib.sha256(body).hexdigest()
     listing = packages_pb2.ListPackagesRequest(organization_id=at.organization)
-    assert [one.id for one in (await stub.ListPackages(listing, **given)).packages] == [made.id]
-    await stub.DeletePackage(packages_pb2.DeletePackageRequest(id=made.id, version="2"), **given)
-    assert not (await stub.ListPackages(listing, **given)).packages
+    assert [package.id for package in (await stub.ListPackages(listing, **headers)).packages] == [created.id]
+    await stub.DeletePackage(packages_pb2.DeletePackageRequest(id=created.id, version="2"), **headers)
+    assert not (await stub.ListPackages(listing, **headers)).packages
     await app.delete_registry_item("acme:map")
 
 

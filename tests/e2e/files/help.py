@@ -19,14 +19,14 @@ async def pieces(*content: bytes) -> AsyncGenerator[bytes, None]:
 
 async def put(blobs: Blobs, *content: bytes, key: str = "") -> Blob:
     with trio.fail_after(LIMIT):
-        async with aclosing(pieces(*content)) as given:
-            return await blobs.put(given, key)
+        async with aclosing(pieces(*content)) as source:
+            return await blobs.put(source, key)
 
 
 async def content_of(blobs: Blobs, key: str, start: int = 0) -> bytes:
-    found = bytearray()
+    content = bytearray()
     with trio.fail_after(LIMIT):
         async with aclosing(blobs.read(key, start)) as reading:
             async for piece in reading:
-                found += piece
-    return bytes(found)
+                content += piece
+    return bytes(content)

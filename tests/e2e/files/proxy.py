@@ -82,29 +82,29 @@ class Proxy:
             pass  # the client has disconnected
 
     def _way(self, kind: str) -> Way | None:
-        for place, (wanted, way) in enumerate(self.faults):
-            if wanted == kind:
+        for place, (fault, way) in enumerate(self.faults):
+            if fault == kind:
                 del self.faults[place]
                 return way
         return self.always.get(kind)
 
     async def _request(self, near: trio.SocketStream, connection: h11.Connection) -> Request | None:
-        made: Request | None = None
+        request: Request | None = None
         while True:
             event = connection.next_event()
             if event is h11.NEED_DATA:
                 connection.receive_data(await near.receive_some())
             elif isinstance(event, h11.Request):
-                made = Request(event.method.decode(), event.target.decode(), list(event.headers), b"")
-                if made.method == "PUT" and ("PUT", Way.CUT) in self.faults:
+                request = Request(event.method.decode(), event.target.decode(), list(event.headers), b"")
+                if request.method == "PUT" and ("PUT", Way.CUT) in self.faults:
                     self.faults.remove(("PUT", Way.CUT))
-                    self.asked.append(made.kind)
+                    self.asked.append(request.kind)
                     return None  # the rest of it is still being sent
             elif isinstance(event, h11.Data):
-                assert made is not None
-                made.body += event.data
+                assert request is not None
+                request.body += event.data
             elif isinstance(event, h11.EndOfMessage):
-                return made
+                return request
             else:
                 return None
 
@@ -191,7 +191,7 @@ async def _send(
 @asynccontextmanager
 async def proxy(port: int) -> AsyncIterator[Proxy]:
     """Yield a proxy in front of a store on loopback, until the block ends."""
-    made = Proxy(port)
-    async with listening(made.serve) as near:
-        made.endpoint = f"http://127.0.0.1:{near}"
-        yield made
+    front = Proxy(port)
+    async with listening(front.serve) as near:
+        front.endpoint = f"http://127.0.0.1:{near}"
+        yield front

@@ -22,13 +22,13 @@ class Door(Sensor, EasyResource):
 
     @classmethod
     def new(cls, config: ComponentConfig, dependencies: Mapping[Any, Any]) -> "Door":
-        made = super().new(config, dependencies)
-        made.path = Path(struct_to_dict(config.attributes)["path"])
-        return made
+        door = super().new(config, dependencies)
+        door.path = Path(struct_to_dict(config.attributes)["path"])
+        return door
 
     async def get_readings(self, **kwargs: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = json.loads(self.path.read_text())
-        return found
+        readings: Mapping[str, Any] = json.loads(self.path.read_text())
+        return readings
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ async def until_ready(client: ApiClient, *names: str, seconds: float = 30) -> di
     with trio.move_on_after(seconds):
         while True:
             status = await client.call(ROBOT, "", "get_machine_status")
-            states = {one["name"].rpartition("/")[2]: one for one in status["resources"]}
-            errors = {name: one["error"] for name, one in states.items() if one["error"]}
+            states = {resource["name"].rpartition("/")[2]: resource for resource in status["resources"]}
+            errors = {name: state["error"] for name, state in states.items() if state["error"]}
             if all(name in states and states[name]["state"].lower().endswith("ready") for name in names):
                 return errors
             await trio.sleep(0.05)  # the published API has no stream of states
@@ -76,8 +76,8 @@ async def until_ready(client: ApiClient, *names: str, seconds: float = 30) -> di
 async def module_state(client: ApiClient, name: str = "demo") -> dict[str, Any]:
     """Return the state of a module from GetMachineStatus."""
     status = await client.call(ROBOT, "", "get_machine_status")
-    found: dict[str, Any] = next(one for one in status["modules"] if one["module_name"] == name)
-    return found
+    state: dict[str, Any] = next(module for module in status["modules"] if module["module_name"] == name)
+    return state
 
 
 async def until(what: Callable[[], Awaitable[bool]], *, seconds: float = 30, message: str = "") -> None:

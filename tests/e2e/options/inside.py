@@ -46,12 +46,12 @@ def credentials(folder: Path) -> dict[str, str]:
     """Return whether a key is accepted, by option and by caller."""
     auth = {"handlers": [{"type": "api-key", "config": {"operator": KEY, "keys": ["operator"]}}]}
     document = {"network": {"bind_address": ":0"}, "auth": auth}
-    found = {}
+    results = {}
     for word, options in (("without", ()), ("with", ("-allow-insecure-creds",))):
         with Server(document, folder, *options) as server:
             for host, name in (("127.0.0.1", "localhost"), (OTHER, OTHER)):
-                found[f"{word}, {name}"] = asked(f"{host}:{server.port}")
-    return found
+                results[f"{word}, {name}"] = asked(f"{host}:{server.port}")
+    return results
 
 
 def asked(address: str) -> str:

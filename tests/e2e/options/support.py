@@ -38,10 +38,10 @@ def get(server: Server, path: str, *, host: str = "", limit: float = LIMIT_S) ->
 def until(look: Callable[[], T], what: str) -> T:
     """Return the result of `look` once it is true; it reads the state of another process, which sends no events."""
     deadline = time.monotonic() + LIMIT_S
-    while not (found := look()):
+    while not (result := look()):
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
-    return found
+    return result
 
 
 def until_logged(server: Server, words: str) -> str:

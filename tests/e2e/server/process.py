@@ -58,13 +58,13 @@ async def server(
 
     `program` is run instead of the usual entry point; `running` waits for the first attempt to start every resource.
     """
-    found = Server(document, folder)
-    command = found.words(*options, program=program)
+    machine = Server(document, folder)
+    command = machine.words(*options, program=program)
     until = "running\n" if running else "\n"
-    async with ready(command, found.log_file, env={**found.environ, **(env or {})}, until=until) as (process, said):
-        found.process = process
-        found.take(said)
-        yield found
+    async with ready(command, machine.log_file, env={**machine.environ, **(env or {})}, until=until) as (process, said):
+        machine.process = process
+        machine.take(said)
+        yield machine
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -23,28 +23,28 @@ LIMIT = 60.0
 def tour() -> str:
     """Return the section of README.md."""
     text = (ROOT / "README.md").read_text()
-    found = re.search(r"^## Five-minute tour\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
-    assert found is not None, "README.md has no tour"
-    return found[1]
+    section = re.search(r"^## Five-minute tour\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    assert section is not None, "README.md has no tour"
+    return section[1]
 
 
 def step(number: int) -> str:
     """Return a numbered step of the tour."""
-    found = re.search(rf"^{number}\. (.*?)(?=^\d+\. |\Z)", tour(), re.MULTILINE | re.DOTALL)
-    assert found is not None, f"the tour has no step {number}"
-    return found[1]
+    match = re.search(rf"^{number}\. (.*?)(?=^\d+\. |\Z)", tour(), re.MULTILINE | re.DOTALL)
+    assert match is not None, f"the tour has no step {number}"
+    return match[1]
 
 
 def blocks(text: str, language: str = "sh") -> list[str]:
     """Return the code blocks of a text."""
-    return [textwrap.dedent(one).strip() for one in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)]
+    return [textwrap.dedent(block).strip() for block in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)]
 
 
 def spoken(text: str, beginning: str) -> str:
     """Return the command that the text mentions within a sentence."""
-    found = [one for one in re.findall(r"`([^`\n]+)`", text) if one.startswith(beginning)]
-    assert found, f"the tour does not name {beginning!r}"
-    return found[0]
+    commands = [code for code in re.findall(r"`([^`\n]+)`", text) if code.startswith(beginning)]
+    assert commands, f"the tour does not name {beginning!r}"
+    return commands[0]
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Ports:
 
     def put(self, text: str) -> str:
         """Return the text with these ports."""
-        for known, own in (("8090", self.cloud), ("8080", self.machine), ("8099", self.webhook)):
-            text = text.replace(f"localhost:{known}", f"localhost:{own}")
+        for usual, own in (("8090", self.cloud), ("8080", self.machine), ("8099", self.webhook)):
+            text = text.replace(f"localhost:{usual}", f"localhost:{own}")
         return text
 
 
@@ -117,12 +117,12 @@ class Checkout:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        made = Running(process)
+        shell = Running(process)
         try:
-            yield made
+            yield shell
         finally:
             with trio.CancelScope(shield=True):
-                await made.interrupt()
+                await shell.interrupt()
 
 
 class Running:

@@ -53,23 +53,23 @@ async def receiver(
     respond: Respond | None = None, tls: ssl.SSLContext | None = None, *, port: int = 0
 ) -> AsyncIterator[Receiver]:
     """Yield a receiver that runs until the block ends."""
-    made = Receiver(port)
+    hooks = Receiver(port)
 
     async def serve(plain: trio.SocketStream) -> None:
         stream = plain if tls is None else trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
         try:
             received = await _request(stream)
-            made.requests.append(received)
-            made.changed.set()
-            made.changed = trio.Event()
+            hooks.requests.append(received)
+            hooks.changed.set()
+            hooks.changed = trio.Event()
             await (respond or answering(200))(stream, received)
         except (trio.BrokenResourceError, ssl.SSLError, h11.RemoteProtocolError):
             pass  # the client disconnected
         finally:
             await trio.aclose_forcefully(plain)
 
-    async with listening(serve, port=port) as made.port:
-        yield made
+    async with listening(serve, port=port) as hooks.port:
+        yield hooks
 
 
 async def _request(stream: trio.abc.Stream) -> Received:

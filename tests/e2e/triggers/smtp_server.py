@@ -38,8 +38,8 @@ class _Handler:
 
 
 def _authenticate(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
-    known = isinstance(data, LoginPassword) and (data.login, data.password) == (b"ann", b"hush")
-    return AuthResult(success=known, auth_data=data, handled=False)
+    valid = isinstance(data, LoginPassword) and (data.login, data.password) == (b"ann", b"hush")
+    return AuthResult(success=valid, auth_data=data, handled=False)
 
 
 async def main(security: str, certificate: str, key: str) -> None:
