@@ -51,11 +51,11 @@ def entry(name: str, **changes: Any) -> dict[str, Any]:
 
 async def solder(adapter: Adapter, *names: str) -> dict[str, Thing]:
     """Attach the plant models of these chips to the bus."""
-    found = {}
+    models = {}
     for name in names:
         what, settings, address, *_ = TABLE[name]
-        found[name] = await adapter.attach(address, f"{CHIPS}.{what}", **settings)
-    return found
+        models[name] = await adapter.attach(address, f"{CHIPS}.{what}", **settings)
+    return models
 
 
 @asynccontextmanager

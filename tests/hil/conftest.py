@@ -84,8 +84,8 @@ def qemu_machine(_source: str) -> Iterator[VirtualMachine]:
 def vm(request: pytest.FixtureRequest) -> VirtualMachine:
     """Return the machine of this test."""
     marked = any(mark.name == "qemu" for mark in request.node.own_markers)
-    found: VirtualMachine = request.getfixturevalue("qemu_machine" if marked and not why_not_uml() else "machine")
-    return found
+    machine: VirtualMachine = request.getfixturevalue("qemu_machine" if marked and not why_not_uml() else "machine")
+    return machine
 
 
 @pytest.fixture
@@ -131,17 +131,17 @@ def pytest_runtest_makereport(
 @pytest.fixture
 async def guest(request: pytest.FixtureRequest, vm: VirtualMachine, time_limit: float) -> AsyncIterator[Guest]:
     """Yield the guest of this module. Programs and USB cables end with the test, files with the module."""
-    async with open_guest(vm) as found:
-        found.nursery.start_soon(_limit, time_limit, vm)
+    async with open_guest(vm) as opened:
+        opened.nursery.start_soon(_limit, time_limit, vm)
         try:
-            yield found
+            yield opened
         finally:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 60):
-                if not found.channel.closed:
+                if not opened.channel.closed:
                     if request.node.stash.get(FAILED, False):
-                        print((await found.run(JOURNAL, check=False)).output)
-                    await found.usb.clear()
-                    for disk in found.disks:
+                        print((await opened.run(JOURNAL, check=False)).output)
+                    await opened.usb.clear()
+                    for disk in opened.disks:
                         await disk.remove()
 
 
@@ -160,13 +160,13 @@ def time_travel(_source: str) -> Iterator[TimeTravel]:
 @pytest.fixture
 async def plant(guest: Guest) -> AsyncIterator[Plant]:
     """Yield what is connected to the guest: chips, adapters, GPIO chips, USB devices. It is removed after each test."""
-    made = await open_plant(guest)
+    opened = await open_plant(guest)
     try:
-        yield made
+        yield opened
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + 60):
             if not guest.channel.closed:
-                await made.reset()
+                await opened.reset()
 
 
 @pytest.fixture

@@ -42,9 +42,9 @@ def changed(tree: bytes, properties: Mapping[str, Properties], children: Mapping
         elif token == PROPERTY:
             length, name_at = struct.unpack_from(">II", tree, place)
             place += 8 + (length + 3) // 4 * 4
-            wanted = properties.get(here, {})
-            if (name := _text(tree, strings_at + name_at)) in wanted:
-                add(name, wanted[name])
+            replaced = properties.get(here, {})
+            if (name := _text(tree, strings_at + name_at)) in replaced:
+                add(name, replaced[name])
                 continue
         elif token == END:
             for child, its in children.items():

@@ -66,10 +66,10 @@ async def cut_power(share: Path, count: int) -> list[str]:
                 await guest.power_cut()
                 await guest.boot()
                 listed = await guest.run(CHECK.format(octal=f"{number % 256:03o}"))
-                found = {line.split()[0]: line.split()[1:] for line in listed.stdout.splitlines()}
-                if found.pop(f"kept-{number}", None) != [str(SIZE), "0"]:
+                sizes = {line.split()[0]: line.split()[1:] for line in listed.stdout.splitlines()}
+                if sizes.pop(f"kept-{number}", None) != [str(SIZE), "0"]:
                     wrong.append(f"cut {number}: the file with fsync is not whole: {listed.stdout!r}")
-                if any(size != "0" for size, _ in found.values()):
+                if any(size != "0" for size, _ in sizes.values()):
                     wrong.append(f"cut {number}: the file without fsync has content: {listed.stdout!r}")
     return wrong
 
@@ -92,9 +92,9 @@ def part(guests: int, cuts: int) -> int:
     share_source(folder)
     try:
         work: Callable[[], list[str]] = (
-            (lambda: [f"started {one:.3f}" for one in trio.run(start_and_stop, folder, guests)])
+            (lambda: [f"started {seconds:.3f}" for seconds in trio.run(start_and_stop, folder, guests)])
             if guests
-            else (lambda: [f"wrong {one}" for one in trio.run(cut_power, folder, cuts)])
+            else (lambda: [f"wrong {fault}" for fault in trio.run(cut_power, folder, cuts)])
         )
         print("\n".join(work()))
     finally:

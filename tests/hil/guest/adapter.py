@@ -99,8 +99,8 @@ class Adapter(UsbCable):
     def _node(self) -> str:
         path = self.system_path()
         if path:
-            for found in Path(path).glob("*/i2c-*/i2c-dev/i2c-*"):
-                node = Path("/dev") / found.name
+            for entry in Path(path).glob("*/i2c-*/i2c-dev/i2c-*"):
+                node = Path("/dev") / entry.name
                 if node.exists():
                     return str(node)
         return ""

@@ -200,8 +200,8 @@ class Agent:
         process: trio.Process | Forked
         if "module" in message:
             identity = [user.pw_uid, user.pw_gid, groups] if user else []
-            wanted = {key: message[key] for key in ("module", "arguments", "descriptors", "imports")}
-            process = await self._interpreter.fork({**wanted, "env": env, "cwd": cwd, "user": identity})
+            order = {key: message[key] for key in ("module", "arguments", "descriptors", "imports")}
+            process = await self._interpreter.fork({**order, "env": env, "cwd": cwd, "user": identity})
         else:
             account: dict[str, Any] = {}
             if user is not None:

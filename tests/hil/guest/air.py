@@ -135,9 +135,9 @@ class Air:
         await command("modprobe", "-r", "mac80211_hwsim")
         await command("modprobe", "mac80211_hwsim", f"radios={count}")
         await command("udevadm", "settle")
-        found = _radios()
-        self.devices = [device for _, device in found[:machine]]
-        for phy, device in found[machine:]:
+        radios = _radios()
+        self.devices = [device for _, device in radios[:machine]]
+        for phy, device in radios[machine:]:
             namespace = Namespace(f"radio-{device}")
             await self._open(namespace)
             await command("iw", "phy", phy, "set", "netns", "name", namespace.name)
@@ -346,16 +346,16 @@ class Phone:
             *("busybox", "udhcpc", "-f", "-n", "-q", "-t", "5", "-T", "1", "-O", "114"),
             *("-i", radio.device, "-s", radio.folder / "lease.sh"),
         )
-        given = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
-        servers: Sequence[str] = given.get("dns", "").split()
+        options = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+        servers: Sequence[str] = options.get("dns", "").split()
         lease = {
-            "address": given["ip"],
-            "router": given.get("router", ""),
+            "address": options["ip"],
+            "router": options.get("router", ""),
             "dns": list(servers),
-            "portal": bytes.fromhex(given.get("opt114", "")).decode(),
+            "portal": bytes.fromhex(options.get("opt114", "")).decode(),
         }
         await radio.namespace.ip(
-            f"address add {lease['address']}/{given.get('mask', '24')} dev {radio.device}",
+            f"address add {lease['address']}/{options.get('mask', '24')} dev {radio.device}",
             *([f"route add default via {lease['router']}"] if lease["router"] else []),
         )
         radio.namespace.resolve_by(list(servers))

@@ -92,16 +92,16 @@ class GpioBank:
 
     async def wait_event(self, line: int, what: str, since: float = 0.0) -> float:
         """Wait for an event of a line after the time `since`; return its time."""
-        while not (found := [event for event in self.history(line, since) if event.what == what]):
+        while not (events := [event for event in self.history(line, since) if event.what == what]):
             await self._changed.wait()
-        return found[0].time
+        return events[0].time
 
     def history(self, line: int, since: float = 0.0) -> list[LineEvent]:
         """Return the stored events of a line until now, oldest first."""
         for read in self._readers:
             read()
-        found = [event for event in self.events if event.line == line and event.time >= since]
-        return sorted(found, key=lambda event: event.time)
+        events = [event for event in self.events if event.line == line and event.time >= since]
+        return sorted(events, key=lambda event: event.time)
 
     async def wait_rises(self, line: int, count: int, since: float = 0.0) -> None:
         """Wait until software has raised a line `count` times after the time `since`."""
@@ -192,9 +192,9 @@ class GpioBank:
                 return
             *lines, self._rest = self._rest.split("\n")
             for line in lines:
-                found = re.search(r" (\d+\.\d+): gpio_value: (\d+) set (\d)", line)
-                if found is not None:
-                    self._note(LineEvent(float(found[1]), int(found[2]) - base, found[3] == "1", "set"))
+                match = re.search(r" (\d+\.\d+): gpio_value: (\d+) set (\d)", line)
+                if match is not None:
+                    self._note(LineEvent(float(match[1]), int(match[2]) - base, match[3] == "1", "set"))
 
     def _base(self) -> int:
         for path in Path("/sys/class/gpio").glob("gpiochip*"):

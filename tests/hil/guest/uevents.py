@@ -19,9 +19,9 @@ async def wait_until(look: Callable[[], Found]) -> Found:
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, KOBJECT_UEVENT)
     sock.bind((0, UDEV_GROUP | KERNEL_GROUP))
     with trio.socket.from_stdlib_socket(sock) as events:
-        while not (found := look()):
+        while not (result := look()):
             try:
                 await events.recv(65536)
             except OSError:  # ENOBUFS: some of many events were lost; look again
                 continue
-        return found
+        return result

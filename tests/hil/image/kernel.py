@@ -41,12 +41,12 @@ class Kernel:
 async def newest_kernel() -> Kernel:
     """Return the kernel that linux-image-amd64 currently depends on."""
     depends = await command("apt-cache", "depends", "linux-image-amd64")
-    found = re.search(r"Depends: linux-image-(\S+)", depends)
-    if found is None:
+    release = re.search(r"Depends: linux-image-(\S+)", depends)
+    if release is None:
         raise BuildError("apt knows no linux-image-amd64: run `apt-get update`, on Debian for amd64")
-    policy = await command("apt-cache", "policy", f"linux-image-{found[1]}")
+    policy = await command("apt-cache", "policy", f"linux-image-{release[1]}")
     candidate = re.search(r"Candidate: (\S+)", policy)
-    return Kernel(found[1], candidate[1] if candidate else "")
+    return Kernel(release[1], candidate[1] if candidate else "")
 
 
 async def build_kernel(kernel: Kernel) -> None:
@@ -110,10 +110,10 @@ async def build_out_of_tree(kernel: Kernel, headers: Path, source: Path) -> None
 async def install_modules(kernel: Kernel, root: Path) -> list[str]:
     """Copy modules and their dependencies into the guest's tree; return the names of those that do not exist."""
     missing = [name for name in (*WARM_MODULES, *MODULES) if not await _paths(kernel, name)]
-    wanted = [name for name in (*WARM_MODULES, *MODULES) if name not in missing]
+    names = [name for name in (*WARM_MODULES, *MODULES) if name not in missing]
     target = root / "usr" / "lib" / "modules" / kernel.release
     shutil.rmtree(target, ignore_errors=True)
-    for path in await _paths(kernel, *wanted):
+    for path in await _paths(kernel, *names):
         copy = target / path.relative_to(kernel.modules)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, copy)

@@ -41,10 +41,10 @@ def qemu_version() -> str:
 def built_from() -> dict[str, str]:
     """Return the inputs of the existing image; empty if there is none."""
     try:
-        found: dict[str, str] = json.loads((IMAGE / "inputs.json").read_text())
+        inputs: dict[str, str] = json.loads((IMAGE / "inputs.json").read_text())
     except (OSError, ValueError):
         return {}
-    return found
+    return inputs
 
 
 def why_not_ready() -> str:

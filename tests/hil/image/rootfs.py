@@ -111,10 +111,10 @@ FORGOTTEN = ("etc/apt", "etc/resolv.conf", "var/lib/apt", "var/cache/*", "var/lo
 def suite() -> str:
     """Return the name of this computer's Debian release, which the guest shares so that both have the same Python."""
     release = Path("/etc/os-release").read_text()
-    found = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
-    if found is None or "ID=debian" not in release.splitlines():
+    codename = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
+    if codename is None or "ID=debian" not in release.splitlines():
         raise BuildError("the guest is built on Debian (12 or newer) only; this is something else")
-    return found[1]
+    return codename[1]
 
 
 def _debian_sources() -> bytes:

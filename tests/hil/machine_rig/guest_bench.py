@@ -48,8 +48,8 @@ class GuestBench:
     def __init__(self, name: str, folder: str, seed: int, bus: str, adapter: Adapter, bank: GpioBank) -> None:
         sys.path.insert(0, folder)
         self._hardware = SimHardware(World(seed=seed))
-        made = load_plant(name)
-        self.model: Any = made(self._hardware) if made is not None else None
+        model_class = load_plant(name)
+        self.model: Any = model_class(self._hardware) if model_class is not None else None
         self._bank = bank
         wires = self._hardware.bus(bus)
         for address, target in wires.targets().items():
@@ -95,13 +95,13 @@ class GuestBench:
 
     def levels(self) -> list[tuple[float, int, bool]]:
         """Return every change of level by software, in order: time of the guest, line, level."""
-        found: list[tuple[float, int, bool]] = []
+        changes: list[tuple[float, int, bool]] = []
         last: dict[int, bool] = {}
         for event in self._bank.events:
             if last.get(event.line) is not event.high:
                 last[event.line] = event.high
-                found.append((event.time, event.line, event.high))
-        return found
+                changes.append((event.time, event.line, event.high))
+        return changes
 
     def left_driven(self) -> list[str]:
         """Return the lines that a program still holds."""

@@ -90,11 +90,11 @@ def _in_guest(folder: Path) -> str:
 
 def _placed(document: Mapping[str, Any], bus: str) -> dict[str, Any]:
     """Return the configuration with the bus number of the guest."""
-    made: dict[str, Any] = copy.deepcopy(dict(document))
-    for entry in made.get("components", ()):
+    placed: dict[str, Any] = copy.deepcopy(dict(document))
+    for entry in placed.get("components", ()):
         if entry.get("attributes", {}).get("i2c_bus") == BUS:
             entry["attributes"]["i2c_bus"] = bus
-    return made
+    return placed
 
 
 class GuestMachine:
@@ -133,7 +133,8 @@ class GuestMachine:
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
         self._stop, self._stopped = trio.Event(), trio.Event()
         models = ",".join(
-            one if isinstance(one, str) else f"{one.__module__}:{one.__qualname__}" for one in self._setup.models
+            model if isinstance(model, str) else f"{model.__module__}:{model.__qualname__}"
+            for model in self._setup.models
         )
         env = {"MACHINE_MODELS": models, "PYTHONPATH": f"{SOURCE}:{self._folder}"}
         document = _placed(self._setup.document, self._adapter.bus)

@@ -46,17 +46,17 @@ def inputs_digest() -> str:
 def built_from() -> str:
     """Return the digest of the existing machine; empty if there is none."""
     try:
-        found: str = json.loads((PLACE / "inputs.json").read_text())["files"]
+        digest: str = json.loads((PLACE / "inputs.json").read_text())["files"]
     except (OSError, ValueError, KeyError):
         return ""
-    return found
+    return digest
 
 
 def why_not_ready() -> str:
     """Return why the emulated Raspberry Pi is not available here; empty if it is."""
-    found = built_from()
-    if not found:
+    digest = built_from()
+    if not digest:
         return f"there is no emulated Raspberry Pi in {Path(PLACE)}: run `make hil`"
-    if found != inputs_digest():
+    if digest != inputs_digest():
         return f"the emulated Raspberry Pi in {PLACE} is older than what it is built from: run `make hil`"
     return ""

@@ -14,11 +14,11 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 def _archive() -> str:
     """Return the address from which this computer downloads Debian packages."""
     for path in SOURCES:
-        found = re.search(
+        match = re.search(
             r"^(?:URIs:|deb(?: \[[^]]*\])?) *(\S+)", path.read_text() if path.exists() else "", re.MULTILINE
         )
-        if found is not None:
-            return found[1]
+        if match is not None:
+            return match[1]
     raise BuildError(f"no package sources in {' or '.join(map(str, SOURCES))}")
 
 
@@ -47,10 +47,10 @@ class Packages:
 
     async def depends(self, name: str) -> str:
         """Return the first dependency of a package."""
-        found = re.search(r"Depends: (\S+)", await self._apt("apt-cache", "depends", name))
-        if found is None:
+        match = re.search(r"Depends: (\S+)", await self._apt("apt-cache", "depends", name))
+        if match is None:
             raise BuildError(f"apt knows no {name}")
-        return found[1]
+        return match[1]
 
     async def unpack(self, target: Path, *names: str, closure: bool = True, release: str = "") -> None:
         """Download packages, with `closure` including all dependencies, and unpack them into `target`."""

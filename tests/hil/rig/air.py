@@ -103,8 +103,8 @@ class AccessPoint(Thing):
 
     async def stations(self) -> list[str]:
         """Return the hardware addresses of the connected stations."""
-        found: list[str] = await self.call("stations")
-        return found
+        addresses: list[str] = await self.call("stations")
+        return addresses
 
 
 class Phone:
@@ -116,8 +116,8 @@ class Phone:
 
     async def scan(self) -> list[dict[str, Any]]:
         """Return the networks in reach: ssid (empty if hidden), bssid, frequency, signal in dBm, security as flags."""
-        found: list[dict[str, Any]] = await self._thing.call("scan")
-        return found
+        networks: list[dict[str, Any]] = await self._thing.call("scan")
+        return networks
 
     async def join(
         self, ssid: str, passphrase: str = "", *, hidden: bool = False, limit: float = JOIN_LIMIT

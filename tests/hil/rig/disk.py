@@ -102,8 +102,8 @@ class Disk:
     async def sectors_of(self, path: Path | str) -> list[range]:
         """Return the sectors of a file's content."""
         listed = (await self._guest.run(["filefrag", "-s", "-v", "-b512", str(path)])).stdout
-        found = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\. *(\d+):", listed, re.MULTILINE)
-        return [range(int(first), int(last) + 1) for first, last in found]
+        extents = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\. *(\d+):", listed, re.MULTILINE)
+        return [range(int(first), int(last) + 1) for first, last in extents]
 
     async def unused(self) -> list[range]:
         """Return the unused sectors: new data goes there, while journal and names do not."""

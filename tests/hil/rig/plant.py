@@ -136,8 +136,8 @@ class Bank(Thing):
 
     async def duty(self, line: int, since: float = 0.0) -> dict[str, float]:
         """Return duty, frequency and rises of the wave on a line since a guest time."""
-        found: dict[str, float] = await self.call("duty", line, since)
-        return found
+        wave: dict[str, float] = await self.call("duty", line, since)
+        return wave
 
     async def quadrature(self, a: int, b: int, steps: int, rate: float) -> None:
         """Turn an encoder: `steps` edges (backwards if negative), `rate` per second; return when done."""

@@ -32,11 +32,11 @@ def _update(copy: Path) -> None:
         capture_output=True,
         text=True,
     ).stdout
-    wanted = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    names = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
     for path in [path for path in copy.rglob("*") if path.is_file() and "__pycache__" not in path.parts]:
-        if str(path.relative_to(copy)) not in wanted:
+        if str(path.relative_to(copy)) not in names:
             path.unlink()
-    for name in wanted:
+    for name in names:
         original, path = ROOT / name, copy / name
         if not path.exists() or _stamp(original) != _stamp(path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -103,5 +103,5 @@ class TimeTravel:
         path = self.vm.folder / RESULT
         if not path.exists():
             raise AssertionError(f"the guest ended without a result of the scenario:\n{self.vm.log()}")
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
+        answer: dict[str, Any] = json.loads(path.read_text())
+        return answer

@@ -56,14 +56,14 @@ def is_wave(found: Wave, width: float, period: float, late: float) -> bool:
 
 async def wait_wave(bank: Bank, line: int, since: float, *, width: float, period: float, late: float) -> Wave:
     """Return the wave once the last RISES pulses since a guest time fit; AssertionError after LIMIT seconds."""
-    found, count = None, RISES
+    wave, count = None, RISES
     with trio.move_on_after(LIMIT):
         while True:
             await bank.wait_rises(line, count, since, limit=LIMIT)
             history = await bank.history(line, since)
             rises = [index for index, event in enumerate(history) if event["what"] == "set" and event["high"]]
-            found = wave_of(history[rises[-RISES] :])
-            if found is not None and is_wave(found, width, period, late):
-                return found
+            wave = wave_of(history[rises[-RISES] :])
+            if wave is not None and is_wave(wave, width, period, late):
+                return wave
             count = len(rises) + RISES
-    raise AssertionError(f"pulses of {width} s every {period} s were asked for; in the guest: {found}")
+    raise AssertionError(f"pulses of {width} s every {period} s were asked for; in the guest: {wave}")
