@@ -18,23 +18,23 @@ from schema.substitution import fill, substitute
 
 def one(data: bytes) -> None:
     """Decode `data` and use the result in every way. No input raises."""
-    found = decode(data)
-    for finding in (*found.problems, *found.warnings):
+    decoded = decode(data)
+    for finding in (*decoded.problems, *decoded.warnings):
         assert isinstance(finding, ConfigError)
         assert finding.reason
-        assert finding.path or found.document is None or finding.path in KEYS
+        assert finding.path or decoded.document is None or finding.path in KEYS
         str(finding)
-    assert found.document is not None or found.problems
-    if found.document is None:
+    assert decoded.document is not None or decoded.problems
+    if decoded.document is None:
         return
-    assert len(found.document.broken) <= len(found.problems)
-    for entry in found.document.resources:
+    assert len(decoded.document.broken) <= len(decoded.problems)
+    for entry in decoded.document.resources:
         assert entry.api.type == RESOURCE_TYPES[entry.path.partition(".")[0]]
         assert entry.version
-    filled, _ = fill(found.document, {})
-    assert not difference(found.document, filled)
-    difference(MachineDocument(), found.document)
-    repr(found.document)
+    filled, _ = fill(decoded.document, {})
+    assert not difference(decoded.document, filled)
+    difference(MachineDocument(), decoded.document)
+    repr(decoded.document)
     if b"$" in data:
         substitute(data.decode(), {"A": '"'})
 

@@ -51,14 +51,14 @@ def lan() -> Iterator[Lan]:
     assert other.stdout is not None
     try:
         assert other.stdout.readline() == "ready\n"
-        found = Lan(other.pid)
+        network = Lan(other.pid)
         ip("link", "add", CABLE, "type", "veth", "peer", "name", CABLE, "netns", str(other.pid))
-        for prefix, address in (([], HERE), (found.run_there(), THERE)):
+        for prefix, address in (([], HERE), (network.run_there(), THERE)):
             ip("address", "add", f"{address}/24", "dev", CABLE, prefix=prefix)
             # no automatic IPv6 address: it would appear a second later, in the middle of a scene
             ip("link", "set", CABLE, "addrgenmode", "none", prefix=prefix)
             ip("link", "set", CABLE, "up", prefix=prefix)
-        yield found
+        yield network
     finally:
         other.kill()
         other.wait()

@@ -90,11 +90,11 @@ def read(data: bytes) -> dns.message.Message:
 
 
 def query(name: str, kind: str, *, unicast: bool = False) -> dns.message.Message:
-    found = dns.message.Message(id=0)
-    found.flags = dns.flags.Flag(0)
+    message = dns.message.Message(id=0)
+    message.flags = dns.flags.Flag(0)
     cls = dns.rdataclass.RdataClass(0x8001 if unicast else 1)
-    found.question.append(dns.rrset.RRset(dns.name.from_text(name), cls, dns.rdatatype.from_text(kind)))
-    return found
+    message.question.append(dns.rrset.RRset(dns.name.from_text(name), cls, dns.rdatatype.from_text(kind)))
+    return message
 
 
 def is_response(message: dns.message.Message) -> bool:
@@ -107,12 +107,12 @@ def says(message: dns.message.Message, kind: str, text: str) -> bool:
 
 def lines(message: dns.message.Message, kind: str) -> list[str]:
     """Return the records of a type as text: name, seconds, data."""
-    wanted = dns.rdatatype.from_text(kind)
+    rdtype = dns.rdatatype.from_text(kind)
     return [
-        f"{one.name} {one.ttl} {data.to_text() if one.rdclass == 1 else data_of(one)}"
-        for one in (*message.answer, *message.additional)
-        if one.rdtype == wanted
-        for data in one
+        f"{rrset.name} {rrset.ttl} {data.to_text() if rrset.rdclass == 1 else data_of(rrset)}"
+        for rrset in (*message.answer, *message.additional)
+        if rrset.rdtype == rdtype
+        for data in rrset
     ]
 
 
@@ -123,7 +123,7 @@ def data_of(rrset: dns.rrset.RRset) -> str:
 
 
 def classes(message: dns.message.Message) -> dict[str, int]:
-    return {dns.rdatatype.to_text(one.rdtype): int(one.rdclass) for one in message.answer}
+    return {dns.rdatatype.to_text(rrset.rdtype): int(rrset.rdclass) for rrset in message.answer}
 
 
 @contextmanager
@@ -359,5 +359,5 @@ def machine(prefix: list[str], *options: str) -> list[str]:
 def discover(prefix: list[str]) -> list[dict[str, object]]:
     done = subprocess.run(machine(prefix, "--json"), capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, object]] = json.loads(done.stdout)
-    return found
+    machines: list[dict[str, object]] = json.loads(done.stdout)
+    return machines

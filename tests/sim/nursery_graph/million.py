@@ -98,10 +98,10 @@ class World:
 
     def nodes(self, present: set[str]) -> list[Node]:
         kinds = ("permanent", "permanent", "transient", "temporary")
-        made = []
+        nodes = []
         for number, (name, (requires, uses)) in enumerate(self.edges.items()):
             if name in present:
-                made.append(
+                nodes.append(
                     self.witness.node(
                         name,
                         requires=requires,
@@ -112,7 +112,7 @@ class World:
                         restart=Restart(kinds[number % 4], intensity=3, period=60),
                     )
                 )
-        return made
+        return nodes
 
     def disturb(self) -> None:
         """Do one random thing that a user or a neighbor could do."""
@@ -120,9 +120,9 @@ class World:
         what = draw.choice(("apply", "apply", "storm", "restart", "retry", "restart"))
         self.counts[what] = self.counts.get(what, 0) + 1
         if what in ("restart", "retry"):
-            known = sorted(graph.snapshot().nodes)
-            if known:
-                name = draw.choice(known)
+            names = sorted(graph.snapshot().nodes)
+            if names:
+                name = draw.choice(names)
                 graph.retry(name) if what == "retry" else graph.restart(name, "because")
             return
         for _ in range(draw.randrange(2, 6) if what == "storm" else 1):

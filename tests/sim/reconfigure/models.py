@@ -122,10 +122,10 @@ MODEL = Model.parse("test:traced:it")
 
 def registry(witness: Witness) -> Registry:
     """Return a registry of only the instrumented models, which report to `witness`."""
-    found = Registry({})
+    models = Registry({})
     for base in (TracedSensor, TracedMotor):
-        found.add(base.API, MODEL, type(base.__name__, (base,), {"witness": witness}))
-    return found
+        models.add(base.API, MODEL, type(base.__name__, (base,), {"witness": witness}))
+    return models
 
 
 SENSOR = API("rdk", "component", "sensor")

@@ -85,10 +85,10 @@ class Gauge(Sensor):
 
 
 def registry() -> Registry:
-    found = Registry({})
+    models = Registry({})
     for cls in (Wheel, Gauge):
-        found.add(cls.API, Model.parse("test"), cls)
-    return found
+        models.add(cls.API, Model.parse("test"), cls)
+    return models
 
 
 def motor(name: str, **attributes: Any) -> dict[str, Any]:
@@ -182,10 +182,10 @@ class Network:
 
     def cut(self, address: str) -> None:
         """Close all connections from and to a machine."""
-        for one in [wire for wire in self._wires if address in wire[:2]]:
-            self._wires.remove(one)
-            self._nursery.start_soon(one[2].aclose)
-            one[2].release()
+        for connection in [wire for wire in self._wires if address in wire[:2]]:
+            self._wires.remove(connection)
+            self._nursery.start_soon(connection[2].aclose)
+            connection[2].release()
 
     def hold(self, address: str) -> None:
         """Make a machine hang: its connections stay open, and no answer comes back."""

@@ -29,8 +29,8 @@ HEAR = ANSWER_LIMIT + 1.0  # seconds until a hung remote counts as lost: one bea
 async def network() -> AsyncIterator[Network]:
     Wheel.events.clear()
     Gauge.broken.clear()
-    async with open_network() as found:
-        yield found
+    async with open_network() as opened:
+        yield opened
 
 
 def happened(event: str, name: str) -> list[float]:
@@ -38,8 +38,8 @@ def happened(event: str, name: str) -> list[float]:
 
 
 async def names(memory: MemoryMachine) -> list[str]:
-    found: list[str] = await memory.client().call(ROBOT, "", "resource_names")
-    return sorted(one.rpartition("/")[2] for one in found)
+    resources: list[str] = await memory.client().call(ROBOT, "", "resource_names")
+    return sorted(name.rpartition("/")[2] for name in resources)
 
 
 async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -55,7 +55,7 @@ def ready(memory: MemoryMachine, *wanted: str) -> Callable[[], bool]:
 
 def status(memory: MemoryMachine, name: str) -> Any:
     everything = (*memory.machine.status().resources, *memory.machine.status().internal)
-    return next(one for one in everything if one.name.endswith(f"/{name}"))
+    return next(resource for resource in everything if resource.name.endswith(f"/{name}"))
 
 
 async def refused(memory: MemoryMachine, api: str, name: str, method: str, **arguments: Any) -> MachineError:

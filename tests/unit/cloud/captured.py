@@ -36,7 +36,7 @@ class Uploads:
         self.owner = cloud.client(owner)
 
     async def readings(self, *pieces: dict[str, Any], **metadata: Any) -> str:
-        known = {
+        defaults = {
             "part_id": self.part,
             "component_type": "rdk:component:sensor",
             "component_name": "s",
@@ -44,7 +44,7 @@ class Uploads:
             "type": "TABULAR_SENSOR",
         }
         sent = await self.machine.call(
-            SYNC, "", "data_capture_upload", metadata={**known, **metadata}, sensor_contents=list(pieces)
+            SYNC, "", "data_capture_upload", metadata={**defaults, **metadata}, sensor_contents=list(pieces)
         )
         return str(sent["file_id"])
 
@@ -62,7 +62,7 @@ class Uploads:
         return str(sent["binary_data_id"])
 
     async def picture(self, number: int, content: bytes = PNG, **metadata: Any) -> str:
-        known = {
+        defaults = {
             "part_id": self.part,
             "component_type": "camera",
             "component_name": "eye",
@@ -74,7 +74,7 @@ class Uploads:
             SYNC,
             "",
             "data_capture_upload",
-            metadata={**known, **metadata},
+            metadata={**defaults, **metadata},
             sensor_contents=[{"metadata": times, "binary": content}],
         )
         return str(sent["binary_data_id"])
@@ -85,12 +85,12 @@ class Uploads:
     async def found(self, **given: Any) -> list[str]:
         """Return the ids of the files that match a filter."""
         answer = await self.ask("binary_data_by_filter", data_request={"filter": given, "limit": 1000})
-        return [one["metadata"]["binary_data_id"] for one in answer["data"]]
+        return [file["metadata"]["binary_data_id"] for file in answer["data"]]
 
     async def values(self, **given: Any) -> list[Any]:
         """Return the readings that match a filter."""
         answer = await self.ask("tabular_data_by_filter", data_request={"filter": given, "limit": 1000})
-        return [one["data"] for one in answer["data"]]
+        return [row["data"] for row in answer["data"]]
 
 
 async def days_later(cloud: MemoryCloud, days: float = 7.1) -> Swept:

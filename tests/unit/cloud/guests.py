@@ -42,16 +42,16 @@ class World:
 
 @pytest.fixture
 async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
-    made = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Guest", START))
-    grant = Grant("operator", "organization", made.organization)
-    operator = await cloud.cloud.store.write(lambda sql: create_key(sql, made.organization, "op", [grant], START)[0])
+    owner = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Guest", START))
+    grant = Grant("operator", "organization", owner.organization)
+    operator = await cloud.cloud.store.write(lambda sql: create_key(sql, owner.organization, "op", [grant], START)[0])
     ids = {
         Of.ORGANIZATION: cloud.first.organization,
         Of.LOCATION: cloud.first.location,
         Of.ROBOT: machine,
         Of.PART: part,
     }
-    return World(cloud, ids, made.organization, made.id, operator)
+    return World(cloud, ids, owner.organization, owner.id, operator)
 
 
 async def outcome(client: ApiClient, method: str, **given: Any) -> ErrorKind | None:

@@ -18,11 +18,11 @@ def browser(cloud: MemoryCloud) -> Browser:
 
 async def signed_in(cloud: MemoryCloud, key: tuple[str, str] | None = None) -> Browser:
     """Return a browser that signed in through the form, by default with the owner's key."""
-    made = browser(cloud)
+    visitor = browser(cloud)
     subject, secret = key or (cloud.first.id, cloud.first.key)
-    reply = await post(made, "/login", id=subject, key=secret, next="/")
+    reply = await post(visitor, "/login", id=subject, key=secret, next="/")
     assert reply.status == 303, reply.text
-    return made
+    return visitor
 
 
 async def post(made: Browser, path: str, **form: str) -> Reply:

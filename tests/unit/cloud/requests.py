@@ -62,9 +62,9 @@ class Filler:
     def message(self, path: str, cls: type[Message]) -> Message:
         """Return a request for the call at `path`."""
         self._path = path
-        made = cls()
-        self._fill(made, 0)
-        return made
+        request = cls()
+        self._fill(request, 0)
+        return request
 
     def _fill(self, message: Any, depth: int) -> None:
         name, choose = message.DESCRIPTOR.full_name, self._random.choice
@@ -118,7 +118,7 @@ class Filler:
         bits = 32 if field.cpp_type in (FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_UINT32) else 64
         signed = field.cpp_type in (FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64)
         least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-        return choose([one for one in (*INTEGERS, most) if least <= one <= most])
+        return choose([number for number in (*INTEGERS, most) if least <= number <= most])
 
     def _text(self, name: str) -> str:
         choose = self._random.choice

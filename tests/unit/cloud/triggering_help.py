@@ -56,7 +56,7 @@ async def configure(cloud: MemoryCloud, part: str, *triggers: Mapping[str, Any])
 async def upload(cloud: MemoryCloud, part: str, *celsius: float, data_type: str = "tabular") -> None:
     """Upload readings of the component `oven` in one request."""
     now = cloud.cloud.clock()
-    came = tuple(Reading(now, now, {"readings": {"celsius": one}}) for one in celsius)
+    came = tuple(Reading(now, now, {"readings": {"celsius": temperature}}) for temperature in celsius)
     what = Ingestion(part, "sensor", "oven", "Readings", data_type, "file-1", now, now, came)
     await cloud.cloud.store.write(lambda sql: ingested(sql, what, now))
 

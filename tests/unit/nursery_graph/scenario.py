@@ -50,18 +50,19 @@ class Chart:
         return Witness(script)
 
     def nodes(self, witness: Witness, **options: object) -> list[Node]:
-        given = {"start_timeout": 5.0, "stop_timeout": 4.0, "restart": Restart(intensity=3, period=30.0), **options}
+        arguments = {"start_timeout": 5.0, "stop_timeout": 4.0, "restart": Restart(intensity=3, period=30.0), **options}
         return [
-            witness.node(name, requires=self.requires[name], uses=self.uses[name], **given) for name in self.requires
+            witness.node(name, requires=self.requires[name], uses=self.uses[name], **arguments)
+            for name in self.requires
         ]
 
     def above(self, name: str) -> set[str]:
         """Return `name` and everything that depends on it, whether it requires or uses it."""
-        found = {name}
+        names = {name}
         for other in self.requires:  # in an order with dependencies first
-            if (self.requires[other] | self.uses[other]) & found:
-                found.add(other)
-        return found
+            if (self.requires[other] | self.uses[other]) & names:
+                names.add(other)
+        return names
 
 
 @st.composite
@@ -69,10 +70,10 @@ def charts(
     draw: st.DrawFn, scripts: st.SearchStrategy[Script] = CALM, runs: int = 1, size: int = 7, optional: bool = True
 ) -> Chart:
     names = [f"n{number}" for number in range(draw(st.integers(2, size)))]
-    requires, uses, given = {}, {}, {}
+    requires, uses, scripts_of = {}, {}, {}
     for number, name in enumerate(names):
         others = st.frozensets(st.sampled_from(names[:number]), max_size=3) if number else st.just(frozenset())
         requires[name] = draw(others)
         uses[name] = draw(others) - requires[name] if optional else frozenset()
-        given[name] = tuple(draw(st.lists(scripts, min_size=1, max_size=runs)))
-    return Chart(requires, uses, given)
+        scripts_of[name] = tuple(draw(st.lists(scripts, min_size=1, max_size=runs)))
+    return Chart(requires, uses, scripts_of)

@@ -83,15 +83,15 @@ class EchoService:
         # any other value: return without a reply
 
     def __mapping__(self) -> dict[str, Handler]:
-        one, many = Cardinality.UNARY_UNARY, Cardinality.UNARY_STREAM
+        unary, stream = Cardinality.UNARY_UNARY, Cardinality.UNARY_STREAM
         methods = {
-            "Echo": (self.echo, one),
-            "Many": (self.many, many),
+            "Echo": (self.echo, unary),
+            "Many": (self.many, stream),
             "Collect": (self.collect, Cardinality.STREAM_UNARY),
             "Bidi": (self.bidi, Cardinality.STREAM_STREAM),
-            "Hang": (self.hang, one),
+            "Hang": (self.hang, unary),
             "Unread": (self.unread, Cardinality.STREAM_UNARY),
-            "Fail": (self.fail, one),
+            "Fail": (self.fail, unary),
         }
         return {PATH + name: Handler(func, kind, Request, Reply) for name, (func, kind) in methods.items()}
 
@@ -139,7 +139,7 @@ class Rig:
 @asynccontextmanager
 async def rig(*, limits: Limits | None = None, client_limits: Limits | None = None, **core: Any) -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery:
-        one = Rig(nursery, limits or Limits(), client_limits or Limits(), core)
-        async with one.channel:
-            yield one
+        opened = Rig(nursery, limits or Limits(), client_limits or Limits(), core)
+        async with opened.channel:
+            yield opened
         nursery.cancel_scope.cancel()

@@ -22,9 +22,9 @@ def raw(event: Mapping[str, Any], *targets: Mapping[str, Any], name: str = "t", 
 
 def trigger(event: Mapping[str, Any], *targets: Mapping[str, Any], **more: Any) -> Trigger:
     """Return the trigger of such an entry."""
-    found, problems = decode([raw(event, *targets, **more)])
+    decoded, problems = decode([raw(event, *targets, **more)])
     assert problems == ()
-    return found[0]
+    return decoded[0]
 
 
 def conditional(*evals: Mapping[str, Any], method: str = "sensor:t:Readings") -> dict[str, Any]:
@@ -42,9 +42,9 @@ def data(*types: str) -> dict[str, Any]:
 
 def upload(*readings: Any, **changes: Any) -> Ingested:
     """Return an upload of readings of sensor t, one second apart."""
-    made = tuple(
-        Reading(NOW + timedelta(seconds=index), NOW + timedelta(seconds=index + 0.5), one)
-        for index, one in enumerate(readings)
+    captured = tuple(
+        Reading(NOW + timedelta(seconds=index), NOW + timedelta(seconds=index + 0.5), values)
+        for index, values in enumerate(readings)
     )
     facts: dict[str, Any] = {
         "component_type": "sensor",
@@ -53,7 +53,7 @@ def upload(*readings: Any, **changes: Any) -> Ingested:
         "data_type": "tabular",
         "file_id": "file-1",
         "first": NOW,
-        "last": NOW + timedelta(seconds=len(made)),
-        "readings": made,
+        "last": NOW + timedelta(seconds=len(captured)),
+        "readings": captured,
     }
     return Ingested(**{**facts, **changes})

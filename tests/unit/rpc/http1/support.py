@@ -205,10 +205,10 @@ def frame(data: bytes, flag: int = 0) -> bytes:
 
 
 def frames(body: bytes) -> list[tuple[int, bytes]]:
-    found = []
+    parsed = []
     while body:
         size = int.from_bytes(body[1:5], "big")
         assert len(body) >= 5 + size, "cut off"
-        found.append((body[0], body[5 : 5 + size]))
+        parsed.append((body[0], body[5 : 5 + size]))
         body = body[5 + size :]
-    return found
+    return parsed

@@ -56,10 +56,10 @@ class Bench:
         cls = cls or Registry(BUILTIN).find(full.api, Model.parse(model))
         config, warnings = decode(cls.Config, attributes or {}, path="attributes")
         assert not warnings
-        wanted = {*config.requires(), *config.uses(), *depends_on}
-        found = {n: r for n, r in self.resources.items() if n.name in wanted or str(n) in wanted}
+        names = {*config.requires(), *config.uses(), *depends_on}
+        dependencies = {n: r for n, r in self.resources.items() if n.name in names or str(n) in names}
         log = structlog.get_logger("test")
-        resource = cls(Context(full, config, found, self.world, self.hardware, log, self._others))
+        resource = cls(Context(full, config, dependencies, self.world, self.hardware, log, self._others))
         scope, gone = trio.CancelScope(), trio.Event()
 
         async def live(*, task_status: trio.TaskStatus[None]) -> None:
@@ -75,7 +75,7 @@ class Bench:
         return resource
 
     def _others(self, api: API) -> dict[ResourceName, Door]:
-        return {name: OpenDoor(one) for name, one in self.resources.items() if name.api == api}
+        return {name: OpenDoor(resource) for name, resource in self.resources.items() if name.api == api}
 
     async def remove(self, resource: Resource) -> None:
         """Stop a resource; return when it has stopped."""

@@ -31,11 +31,11 @@ Box = tuple[int, int, int, int]
 
 def picture(size: tuple[int, int] = (200, 100), boxes: Mapping[Box, Color] | None = None) -> Pillow.Image:
     """Draw filled boxes on grey; the maxima of a box are exclusive."""
-    found = Pillow.new("RGB", size, GREY)
-    draw = ImageDraw.Draw(found)
+    image = Pillow.new("RGB", size, GREY)
+    draw = ImageDraw.Draw(image)
     for (left, top, right, bottom), color in (boxes or {}).items():
         draw.rectangle((left, top, right - 1, bottom - 1), fill=color)
-    return found
+    return image
 
 
 def encoded(drawn: Pillow.Image, kind: str = "PNG") -> bytes:
@@ -62,7 +62,7 @@ class DrawnCamera(Camera):
     annotations: Annotations | None = None
 
     async def get_images(self, filter_source_names: Sequence[str] = (), *, extra: Extra = None) -> Images:
-        chosen = [one for one in self.images if not filter_source_names or one.source_name in filter_source_names]
+        chosen = [image for image in self.images if not filter_source_names or image.source_name in filter_source_names]
         return Images(chosen, ResponseMetadata(WHEN))
 
     async def get_properties(self) -> CameraProperties:

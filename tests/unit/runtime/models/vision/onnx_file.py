@@ -25,11 +25,11 @@ Tensor = tuple[str, str, Sequence[int | str]]  # name, element type, shape with 
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
@@ -66,10 +66,10 @@ def model(
     metadata: Mapping[str, str] | None = None,
 ) -> bytes:
     """Encode the model file."""
-    graph = b"".join(_field(1, one) for one in nodes) + _field(2, "drawn")
-    graph += b"".join(_field(5, one) for one in constants)
-    graph += b"".join(_field(11, _value(one)) for one in inputs)
-    graph += b"".join(_field(12, _value(one)) for one in outputs)
+    graph = b"".join(_field(1, node) for node in nodes) + _field(2, "drawn")
+    graph += b"".join(_field(5, constant) for constant in constants)
+    graph += b"".join(_field(11, _value(value)) for value in inputs)
+    graph += b"".join(_field(12, _value(value)) for value in outputs)
     extra = b"".join(_field(14, _field(1, key) + _field(2, value)) for key, value in (metadata or {}).items())
     opset = _field(8, _field(1, "") + _field(2, 13))
     return _field(1, 8) + opset + _field(7, graph) + _field(6, "of a test") + extra

@@ -48,7 +48,7 @@ class Upload:
         """Return the key that a repeated upload shares."""
         return (
             self.metadata.SerializeToString(deterministic=True),
-            tuple(one.SerializeToString(deterministic=True) for one in self.contents),
+            tuple(content.SerializeToString(deterministic=True) for content in self.contents),
             self.data,
         )
 
@@ -98,22 +98,22 @@ class FakeCloud:
 
     def numbers(self) -> list[int]:
         """Return the readings `number` in the order in which they were kept."""
-        return [number(one) for upload in self.kept for one in upload.contents if one.HasField("struct")]
+        return [number(content) for upload in self.kept for content in upload.contents if content.HasField("struct")]
 
     def chunks(self) -> list[list[int]]:
         """Return the numbers in each call, whether it was kept or not."""
-        return [[number(one) for one in upload.contents] for upload in self.calls]
+        return [[number(content) for content in upload.contents] for upload in self.calls]
 
     # ---- as a router
 
     def get(self, path: str) -> Handler | None:
         service, _, name = path.lstrip("/").rpartition("/")
         if service == "viam.app.v1.RobotService" and name == "Log":
-            found = find_method(service, "log")
-            return Handler(self._log, Cardinality.UNARY_UNARY, found.request_class, found.reply_class)
+            method = find_method(service, "log")
+            return Handler(self._log, Cardinality.UNARY_UNARY, method.request_class, method.reply_class)
         if service != SERVICE:
             return None
-        found = find_method(
+        method = find_method(
             SERVICE,
             {
                 "DataCaptureUpload": "data_capture_upload",
@@ -121,9 +121,9 @@ class FakeCloud:
                 "StreamingDataCaptureUpload": "streaming_data_capture_upload",
             }[name],
         )
-        cardinality = Cardinality((found.client_streaming, found.server_streaming))
-        handle = self._stream if found.client_streaming else self._unary
-        return Handler(handle, cardinality, found.request_class, found.reply_class)
+        cardinality = Cardinality((method.client_streaming, method.server_streaming))
+        handle = self._stream if method.client_streaming else self._unary
+        return Handler(handle, cardinality, method.request_class, method.reply_class)
 
     async def _log(self, stream: Any) -> None:
         request = await stream.recv_message()
@@ -231,7 +231,7 @@ def counted(
         write(
             folder,
             sensor(name),
-            b"".join(reading(first + index * each + one, padding=padding) for one in range(each)),
+            b"".join(reading(first + index * each + offset, padding=padding) for offset in range(each)),
             index,
         )
         for index in range(count)

@@ -132,14 +132,14 @@ def contents(folder: Path) -> Iterator[Content]:
 
 def structs(folder: Path) -> list[Any]:
     """Return every tabular reading as plain data, in the order of the files."""
-    return [values.read_struct(one.struct) for content in contents(folder) for one in content.readings]
+    return [values.read_struct(reading.struct) for content in contents(folder) for reading in content.readings]
 
 
 def numbers(folder: Path) -> list[int]:
     """Return the numbers of the counting sensor in the files."""
-    return [int(one["readings"]["number"]) for one in structs(folder) if "number" in one["readings"]]
+    return [int(reading["readings"]["number"]) for reading in structs(folder) if "number" in reading["readings"]]
 
 
 async def status(memory: MemoryMachine) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = await memory.client().call("rdk:service:data_manager", "data", "get_status")
-    return found
+    answer: Mapping[str, Any] = await memory.client().call("rdk:service:data_manager", "data", "get_status")
+    return answer

@@ -56,10 +56,12 @@ def ready(memory: MemoryMachine, *names: str) -> bool:
 
 
 def process_of(processes: MemoryProcesses, name: str = "demo") -> MemoryProcess:
-    (found,) = (one for address, one in processes.running.items() if address.startswith(f"/memory/{name}-"))
-    return found
+    (process,) = (
+        candidate for address, candidate in processes.running.items() if address.startswith(f"/memory/{name}-")
+    )
+    return process
 
 
 def reason(memory: MemoryMachine, name: str) -> str:
-    (found,) = (one for one in memory.machine.status().resources if one.name == f"{SENSOR}/{name}")
-    return found.reason
+    (resource,) = (status for status in memory.machine.status().resources if status.name == f"{SENSOR}/{name}")
+    return resource.reason

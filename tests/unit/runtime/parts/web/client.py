@@ -104,9 +104,9 @@ class Browser:
 
     async def token(self) -> str:
         """Return the CSRF token of the forms."""
-        found = re.search(r'name="csrf" value="([0-9a-f]+)"', (await self.get("/")).text)
-        assert found is not None
-        return found[1]
+        match = re.search(r'name="csrf" value="([0-9a-f]+)"', (await self.get("/")).text)
+        assert match is not None
+        return match[1]
 
     @asynccontextmanager
     async def live(self, target: str, headers: Mapping[str, str] | None = None) -> AsyncIterator[LivePage]:

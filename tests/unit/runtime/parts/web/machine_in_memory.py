@@ -53,9 +53,9 @@ def part(name: str, state: str = "ready", needs: Sequence[str] = ()) -> NodeView
 
 def machine_status(*resources: ResourceStatus, **more: Any) -> MachineStatus:
     needed: dict[str, list[str]] = {}
-    for one in resources:
-        for name in one.dependencies:
-            needed.setdefault(name, []).append(one.name)
+    for resource in resources:
+        for name in resource.dependencies:
+            needed.setdefault(name, []).append(resource.name)
     facts: dict[str, Any] = {
         "host": "rover-7",
         "version": "0.1.0",
@@ -64,8 +64,8 @@ def machine_status(*resources: ResourceStatus, **more: Any) -> MachineStatus:
         "restart_allowed": True,
         "config": ConfigStatus("/etc/machine.json", "a1b2c3d4e5f60718", START),
         "resources": tuple(
-            replace(one, dependents=tuple(needed.get(one.name, ())))
-            for one in sorted(resources, key=lambda one: one.name)
+            replace(resource, dependents=tuple(needed.get(resource.name, ())))
+            for resource in sorted(resources, key=lambda resource: resource.name)
         ),
         "internal": (part("internal/modules"), part("internal/rpc")),
         "sessions": (),
@@ -151,7 +151,10 @@ class MachineInMemory:
         self._wake()
 
     def set_state(self, name: str, state: str, reason: str = "") -> None:
-        changed = [replace(one, state=state, reason=reason) if one.name == name else one for one in self.now.resources]
+        changed = [
+            replace(status, state=state, reason=reason) if status.name == name else status
+            for status in self.now.resources
+        ]
         self.set(replace(self.now, resources=tuple(changed)))
 
     def write(self, message: str, level: str = "info", *, resource: str = "", fields: str = "") -> None:

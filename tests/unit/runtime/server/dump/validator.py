@@ -20,13 +20,13 @@ ANNOTATIONS = {"title", "description", "default", "examples", "format"}
 
 def errors(schema: Mapping[str, Any], value: Any, root: Mapping[str, Any], path: str = "") -> Iterator[str]:
     """Yield every error in `value`, including properties that the schema does not name."""
-    for keyword, wanted in schema.items():
+    for keyword, operand in schema.items():
         if keyword in ANNOTATIONS or keyword == "$defs":
             continue
         check = CHECKS.get(keyword)
         if check is None:
             raise NotImplementedError(f"{path}: {keyword}")
-        yield from check(wanted, value, root, path, schema)
+        yield from check(operand, value, root, path, schema)
 
 
 def _ref(wanted: str, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
@@ -69,12 +69,12 @@ def _items(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterat
 
 def _prefix(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
     if isinstance(value, list):
-        for index, (one, item) in enumerate(zip(wanted, value, strict=False)):
-            yield from errors(one, item, root, f"{path}.{index}")
+        for index, (item_schema, item) in enumerate(zip(wanted, value, strict=False)):
+            yield from errors(item_schema, item, root, f"{path}.{index}")
 
 
 def _any_of(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
-    if all(any(errors(one, value, root, path)) for one in wanted):
+    if all(any(errors(alternative, value, root, path)) for alternative in wanted):
         yield f"{path}: {value!r} fits none of {len(wanted)} kinds"
 
 
