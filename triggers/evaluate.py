@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +11,8 @@ from schema.decoding.report import shown
 from triggers.condition import Comparison, Eval, comparisons
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Trigger, split_method
 from triggers.events import Firing, Happening, Ingested, Logged, Presence
-from triggers.regex import MAX_STEPS, MAX_TEXT, Effort, Pattern, StepLimit
+from triggers.operators import OPERATORS, Verdict, to_double, type_of
+from triggers.regex import Effort
 
 _MISSING: Final = object()
 
@@ -188,41 +187,19 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _compare(operator: str, one: Comparison, left: Any, effort: Effort | None = None) -> tuple[bool, str]:
+def _compare(operator: str, one: Comparison, left: Any, effort: Effort | None = None) -> Verdict:
     """Return whether a comparison holds, and an explanation with {here} and {there} for the two sides."""
     if left is _MISSING:
         return False, "the reading has no such field" if one.path else "the reading is an object, not a single value"
     if left is None:
         return False, "the field is null"
-    kind, other = _kind(left), _kind(one.right)
-    if kind == "a number" and _double(left) is None:
+    kind, other = type_of(left), type_of(one.right)
+    if kind == "a number" and to_double(left) is None:
         return False, "{here} is no finite number"
-    if operator == "regex":
-        return _search(left, str(one.right), effort)
-    if kind != other:
+    row = OPERATORS[operator]
+    if kind != other and not row.any_type:
         return False, f"{{here}} is {kind}, {{there}} is {other}: they are not compared"
-    if operator in _ORDER:
-        if kind not in {"a number", "a string"}:
-            return False, f"{kind} has no order"
-        a, b = (_double(left), _double(one.right)) if kind == "a number" else (left, one.right)
-        verdict = a is not None and b is not None and _ORDER[operator](a, b)
-    else:
-        same = _equal(left, one.right)
-        if same is None:
-            return False, "{here} holds a number that is not finite"
-        verdict = same is (operator == "eq")
-    return verdict, _REASONS[operator, verdict]
-
-
-def _search(left: Any, pattern: str, effort: Effort | None) -> tuple[bool, str]:
-    if not isinstance(left, str):
-        return False, f"{{here}} is {_kind(left)}: expressions are for strings"
-    try:
-        found = _pattern(pattern).search(left, effort)
-    except StepLimit:
-        return False, f"the search was given up after {MAX_STEPS} steps: simplify the expression"
-    cut = f" in its first {MAX_TEXT} characters" if len(left) > MAX_TEXT else ""
-    return found, f"{{there}} is {'' if found else 'not '}found in {{here}}{cut}"
+    return row.compare(left, one.right, effort)
 
 
 def _filled(reason: str, left: Any, one: Comparison) -> str:
@@ -239,76 +216,3 @@ def _shown(value: Any, name: str) -> str:
 
 
 _SIDE = re.compile(r"\{(here|there)\}")
-
-
-@functools.lru_cache(256)
-def _pattern(text: str) -> Pattern:
-    return Pattern(text)
-
-
-def _kind(value: Any) -> str:
-    return _KINDS.get(type(value)) or _kind_of(value)
-
-
-_KINDS: Final = {bool: "a boolean", int: "a number", float: "a number", str: "a string", dict: "an object"}
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if isinstance(value, str):
-        return "a string"
-    return "an object" if isinstance(value, Mapping) else "null" if value is None else "a list"
-
-
-def _double(value: Any) -> float | None:
-    """Convert a number to the nearest double; None if the result is not finite."""
-    try:
-        result = float(value)
-    except OverflowError:
-        return None
-    return result if math.isfinite(result) else None
-
-
-def _equal(left: Any, right: Any) -> bool | None:
-    """Compare two values deeply; None if a number is not finite. The nesting of `right` is limited."""
-    kind = _kind(left)
-    if kind != _kind(right):
-        return False
-    if kind == "a number":
-        a, b = _double(left), _double(right)
-        return None if a is None or b is None else a == b
-    if kind not in {"an object", "a list"}:
-        return bool(left == right)
-    if kind == "an object":
-        if left.keys() != right.keys():
-            return False
-        parts = [_equal(left[key], right[key]) for key in left]
-    else:
-        if len(left) != len(right):
-            return False
-        parts = [_equal(a, b) for a, b in zip(left, right, strict=True)]
-    return None if None in parts else all(parts)
-
-
-_ORDER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "lt": lambda a, b: bool(a < b),
-    "gt": lambda a, b: bool(a > b),
-    "lte": lambda a, b: bool(a <= b),
-    "gte": lambda a, b: bool(a >= b),
-}
-_WORDS: Final = {
-    "lt": "less than",
-    "gt": "greater than",
-    "lte": "less than or equal to",
-    "gte": "greater than or equal to",
-    "eq": "equal to",
-    "neq": "different from",
-}
-_REASONS: Final = {
-    (operator, verdict): f"{{here}} is {'' if verdict else 'not '}{words} {{there}}"
-    for operator, words in _WORDS.items()
-    for verdict in (True, False)
-}

@@ -15,6 +15,7 @@ from rpc.pages.patches import Piece
 from schema.decoding.syntax import parse_json
 from schema.errors import ErrorKind, MachineError
 from triggers.document import EMAIL
+from triggers.operators import OPERATORS
 
 MAX_SHOWN: Final = 64 * 1024  # characters of a body
 
@@ -25,7 +26,6 @@ _EVENTS: Final = {
     "part_online": "it comes online",
     "part_offline": "it goes offline",
 }
-_OPERATORS: Final = {"lt": "<", "gt": ">", "lte": "≤", "gte": "≥", "eq": "=", "neq": "≠", "regex": "matches"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _merged(reading: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, An
 
 
 def _conditions(one: Mapping[str, Any]) -> list[str]:
-    sign, value = _OPERATORS[one["operator"]], one["value"]
+    sign, value = OPERATORS[one["operator"]].sign, one["value"]
     if not isinstance(value, Mapping):
         return [f"reading {sign} {json.dumps(value, ensure_ascii=False)}"]
     lines = []

@@ -27,7 +27,7 @@ ORDER = ("lt", "gt", "lte", "gte")
 
 
 def case(operator: str, value: Any) -> Eval:
-    return Eval(operator=operator, value=value)  # type: ignore[arg-type]
+    return Eval(operator=operator, value=value)
 
 
 @pytest.mark.parametrize(("operator", "value", "reading", "outcome"), ROWS)
