@@ -12,7 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from rpc.api.client import build_request, find_method
 from rpc.api.convert.encode import is_map
-from rpc.api.convert.known import RESOURCE_NAME
+from rpc.api.convert.known import CONVERTERS, converter_of
 from rpc.api.describe import type_text, wrapped_list
 from rpc.api.methods import Method
 from schema.decoding.report import did_you_mean
@@ -24,7 +24,6 @@ _BOOLS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 
-_TEXTS: Final = frozenset({"google.protobuf.Timestamp", RESOURCE_NAME})
 _NUMBERS: Final = frozenset(
     {
         FieldDescriptor.CPPTYPE_DOUBLE,
@@ -76,22 +75,23 @@ def _known(method: Method) -> str:
 
 
 def _value(field: FieldDescriptor, text: str) -> Any:
+    if (own := CONVERTERS.get(field.full_name)) is not None:
+        return _PARSERS[own.argument](text)
     if field.is_repeated and not is_map(field):
         if text.lstrip().startswith("["):
             return _json(text)
-        if field.message_type is not None and field.message_type.full_name not in _TEXTS:
+        row = converter_of(field)
+        if field.message_type is not None and (row is None or row.argument != "text"):
             return _json(text)
         return [_single(field, part.strip()) for part in text.split(",")] if text.strip() else []
     return _single(field, text)
 
 
 def _single(field: FieldDescriptor, text: str) -> Any:
+    if (row := converter_of(field)) is not None:
+        return _PARSERS[row.argument](text)
     message = field.message_type
     if message is not None:
-        if message.full_name in _TEXTS:
-            return text
-        if message.full_name == "google.protobuf.Duration":
-            return _number(text)
         wrapped = wrapped_list(message)
         return _json(text) if wrapped is None or text.lstrip().startswith("{") else _value(wrapped, text)
     if field.enum_type is not None:
@@ -139,3 +139,6 @@ def _bytes(text: str) -> bytes:
 @_reading("JSON")
 def _json(text: str) -> Any:
     return msgspec.json.decode(text)
+
+
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {"text": str, "number": _number, "json": _json}

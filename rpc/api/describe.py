@@ -12,20 +12,10 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from rpc.api.client import methods_for
 from rpc.api.convert.encode import is_map, message_type
 from rpc.api.convert.hints import Hint, signature_of
-from rpc.api.convert.known import RESOURCE_NAME
+from rpc.api.convert.known import CONVERTERS, converter_of
 from rpc.api.convert.scalars import short_names, type_name
 from rpc.api.methods import Method
 from schema.names import API
-
-_WORDS: Final = {
-    "google.protobuf.Struct": "mapping",
-    "google.protobuf.Value": "any value",
-    "google.protobuf.ListValue": "list",
-    "google.protobuf.Timestamp": "time",
-    "google.protobuf.Duration": "seconds",
-    "google.protobuf.Any": "mapping",
-    RESOURCE_NAME: "resource name",
-}
 
 _SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "number": {"type": "number"},
@@ -126,6 +116,8 @@ def _returns(method: Method) -> str:
 
 def type_text(field: FieldDescriptor) -> str:
     """Describe the values of a field for display."""
+    if (row := CONVERTERS.get(field.full_name)) is not None:
+        return row.words
     if is_map(field):
         return f"mapping to {_one(message_type(field).fields[1])}"
     return f"list of {_one(field)}" if field.is_repeated else _one(field)
@@ -134,16 +126,18 @@ def type_text(field: FieldDescriptor) -> str:
 def _one(field: FieldDescriptor) -> str:
     if field.message_type is None:
         return type_name(field)
-    word = _WORDS.get(field.message_type.full_name)
-    if word is None and (wrapped := wrapped_list(field.message_type)) is not None:
+    if (row := converter_of(field)) is not None:
+        return row.words
+    if (wrapped := wrapped_list(field.message_type)) is not None:
         return type_text(wrapped)
-    return word or f"{field.message_type.name} {_fields_text(field.message_type)}"
+    return f"{field.message_type.name} {_fields_text(field.message_type)}"
 
 
 def wrapped_list(descriptor: Descriptor) -> FieldDescriptor | None:
     """Return the field of a message whose only field is a list, such as JointPositions; otherwise None."""
-    known = descriptor.full_name in _WORDS or len(descriptor.fields) != 1
-    return None if known or not descriptor.fields[0].is_repeated else descriptor.fields[0]
+    if descriptor.full_name in CONVERTERS or len(descriptor.fields) != 1 or not descriptor.fields[0].is_repeated:
+        return None
+    return descriptor.fields[0]
 
 
 def _fields_text(descriptor: Descriptor) -> str:
@@ -152,6 +146,8 @@ def _fields_text(descriptor: Descriptor) -> str:
 
 def schema_of(field: FieldDescriptor, depth: int = _DEPTH) -> dict[str, Any]:
     """Return the JSON Schema of a field, with nested messages down to `depth` levels."""
+    if (row := CONVERTERS.get(field.full_name)) is not None:
+        return dict(row.schema)
     if is_map(field):
         return {"type": "object", "additionalProperties": _schema_of_one(message_type(field).fields[1], depth)}
     one = _schema_of_one(field, depth)
@@ -164,13 +160,8 @@ def _schema_of_one(field: FieldDescriptor, depth: int) -> dict[str, Any]:
     message = field.message_type
     if message is None:
         return dict(_SCHEMAS[type_name(field)])
-    word = _WORDS.get(message.full_name)
-    if word in ("mapping", "list", "any value"):
-        return {"mapping": {"type": "object"}, "list": {"type": "array"}}.get(word, {})
-    if word is not None:
-        return {"seconds": {"type": "number"}, "time": {"type": "string", "format": "date-time"}}.get(
-            word, {"type": "string"}
-        )
+    if (row := converter_of(field)) is not None:
+        return dict(row.schema)
     if (wrapped := wrapped_list(message)) is not None:
         return schema_of(wrapped, depth)
     if depth == 0:

@@ -17,9 +17,8 @@ from rpc.api.convert import values
 from rpc.api.convert.encode import is_map, message_type
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import ANY, Hint, Slot, fields_of
-from rpc.api.convert.known import READERS, RESOURCE_NAME, read_api, read_resource_name
+from rpc.api.convert.known import CONVERTERS
 from rpc.api.convert.scalars import short_names
-from schema.names import API, ResourceName
 
 Reader: TypeAlias = Callable[[Any], Any]
 """Function that converts a message, or one of its fields, to a Python value; raises FitError."""
@@ -40,12 +39,13 @@ def message_reader(descriptor: Descriptor, hint: Hint = ANY) -> Reader:
 
 
 def _make_reader(descriptor: Descriptor, hint: Hint) -> Reader:
-    if descriptor.full_name == RESOURCE_NAME and hint.cls in (ResourceName, API):
-        return read_api if hint.cls is API else read_resource_name
+    row = CONVERTERS.get(descriptor.full_name)
+    if row is not None and hint.cls is not None and hint.cls in row.classes:
+        return row.classes[hint.cls]
     if hint.cls is not None and (slots := fields_of(hint.cls)) is not None:
         return _object_reader(hint.cls, keywords_reader({f.name: f for f in descriptor.fields}, slots))
-    if (known := READERS.get(descriptor.full_name)) is not None:
-        return known
+    if row is not None and row.read is not None:
+        return row.read
     if (hint.item is not None or hint.cls is not None) and len(descriptor.fields) == 1:
         return field_reader(descriptor.fields[0], hint)
     return _dict_reader(descriptor)
@@ -109,6 +109,9 @@ def _dict_reader(descriptor: Descriptor) -> Reader:
 
 def field_reader(field: FieldDescriptor, hint: Hint = ANY) -> Reader:
     """Return a reader of one field of a message, present or not."""
+    row = CONVERTERS.get(field.full_name)
+    if row is not None and row.read is not None:
+        return row.classes.get(hint.cls, row.read) if hint.cls is not None else row.read
     name = field.name
     get = attrgetter(name)
     if is_map(field):

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from rpc.api.convert import values
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import fields_of
-from rpc.api.convert.known import FILLERS
+from rpc.api.convert.known import CONVERTERS
 from rpc.api.convert.scalars import check_of
 
 Fill = Callable[[Any, Any], None]
@@ -131,6 +131,9 @@ def filler(descriptor: Descriptor) -> MessageFiller:
 
 def field_filler(field: FieldDescriptor) -> Fill:
     """Return a function that sets `field` of a message."""
+    row = CONVERTERS.get(field.full_name)
+    if row is not None and row.fill is not None:
+        return row.fill
     if field.is_repeated:
         if is_map(field):
             return _map(field)
@@ -140,7 +143,8 @@ def field_filler(field: FieldDescriptor) -> Fill:
 
 def message_fill(descriptor: Descriptor) -> Fill:
     """Return a function that fills messages of a type, including well-known types."""
-    return FILLERS.get(descriptor.full_name) or filler(descriptor).fill
+    row = CONVERTERS.get(descriptor.full_name)
+    return row.fill if row is not None and row.fill is not None else filler(descriptor).fill
 
 
 def message_type(field: FieldDescriptor) -> Descriptor:

@@ -1,25 +1,25 @@
-"""Conversion of messages with a natural Python type: free-form values, times, durations and resource names."""
+"""Exceptions from the rules of conversion: free-form values, times, durations, resource names, and single fields."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rpc.api.convert import values
 from rpc.api.convert.fit import FitError
 from schema.errors import ConfigError
 from schema.names import API, ResourceName
 
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import FieldDescriptor
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_DURATION: Final = timedelta(seconds=315_576_000_000)  # google/protobuf/duration.proto
 
 _NAME_PARTS: Final = frozenset({"namespace", "type", "subtype", "name"})
 RESOURCE_NAME: Final = "viam.common.v1.ResourceName"
-
-
-def _fill_value(message: Any, value: Any) -> None:
-    values.fill_value(message, value)
 
 
 def _fill_list(message: Any, value: Any) -> None:
@@ -124,29 +124,59 @@ def read_resource_text(message: Any) -> str:
     return f"{api}/{message.name}" if message.name else api
 
 
-FILLERS: Final[Mapping[str, Callable[[Any, Any], None]]] = {
-    "google.protobuf.Struct": values.fill_struct,
-    "google.protobuf.Value": _fill_value,
-    "google.protobuf.ListValue": _fill_list,
-    "google.protobuf.Timestamp": fill_timestamp,
-    "google.protobuf.Duration": fill_duration,
-    RESOURCE_NAME: fill_resource_name,
-}
-"""Fillers by full name of the message."""
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """Conversion between the wire and Python that differs from the rules.
 
-READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "google.protobuf.Struct": values.read_struct,
-    "google.protobuf.Value": values.read_value,
-    "google.protobuf.ListValue": values.read_list,
-    "google.protobuf.Timestamp": read_timestamp,
-    "google.protobuf.Duration": read_duration,
-    RESOURCE_NAME: read_resource_text,
-}
-"""Readers by full name of the message, used without a more specific type hint."""
+    A converter of a message is called with that message. A converter of a field is called with the message that has the
+    field, and applies to all values of a repeated field or map.
+    """
 
-PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "google.protobuf.Timestamp": (datetime,),
-    "google.protobuf.Duration": (timedelta,),
-    RESOURCE_NAME: (ResourceName, API, str),
+    words: str  # type in help texts
+    schema: Mapping[str, Any]  # JSON Schema of a value
+    fill: Callable[[Any, Any], None] | None = None  # sets the message or field; None: by the rules
+    read: Callable[[Any], Any] | None = None  # reads it without a more specific type hint; None: by the rules
+    classes: Mapping[type, Callable[[Any], Any]] = field(default_factory=dict)  # readers by class of a type hint
+    argument: Literal["text", "number", "json"] = "json"  # how it is written on a command line
+
+    @property
+    def is_free(self) -> bool:
+        """True if the Python values are mappings, lists and plain values of any structure."""
+        return self.fill is not None and not self.classes
+
+
+CONVERTERS: Final[Mapping[str, Converter]] = {
+    "google.protobuf.Any": Converter("mapping", {"type": "object"}),
+    "google.protobuf.Struct": Converter("mapping", {"type": "object"}, values.fill_struct, values.read_struct),
+    "google.protobuf.Value": Converter("any value", {}, values.fill_value, values.read_value),
+    "google.protobuf.ListValue": Converter("list", {"type": "array"}, _fill_list, values.read_list),
+    "google.protobuf.Timestamp": Converter(
+        "time",
+        {"type": "string", "format": "date-time"},
+        fill_timestamp,
+        read_timestamp,
+        {datetime: read_timestamp},
+        "text",
+    ),
+    "google.protobuf.Duration": Converter(
+        "seconds", {"type": "number"}, fill_duration, read_duration, {timedelta: read_duration}, "number"
+    ),
+    RESOURCE_NAME: Converter(
+        "resource name",
+        {"type": "string"},
+        fill_resource_name,
+        read_resource_text,
+        {ResourceName: read_resource_name, API: read_api, str: read_resource_text},
+        "text",
+    ),
 }
-"""Classes that a type hint may name for these messages."""
+"""Converters by full name of a message, or of one field of a request or reply, such as
+`viam.component.motor.v1.SetPowerRequest.power_pct`."""
+
+
+def converter_of(field: FieldDescriptor) -> Converter | None:
+    """Return the converter of a single value of the field, None if the rules apply."""
+    row = CONVERTERS.get(field.full_name)
+    if row is None and field.message_type is not None:
+        row = CONVERTERS.get(field.message_type.full_name)
+    return row

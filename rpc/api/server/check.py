@@ -8,7 +8,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from rpc.api.convert.encode import is_map, message_type
 from rpc.api.convert.hints import Hint, Signature, fields_of, signature_of
-from rpc.api.convert.known import PYTHON_TYPES
+from rpc.api.convert.known import CONVERTERS, Converter
 from rpc.api.convert.names import EXTRA
 from rpc.api.convert.scalars import type_name
 from rpc.api.methods import Method
@@ -21,7 +21,6 @@ _SCALARS = {
     "text": (str,),
     "bytes": (bytes,),
 }
-_FREE = frozenset({"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"})
 
 
 def problems(method: Method, cls: type) -> list[str]:
@@ -73,6 +72,8 @@ def misfits(field: FieldDescriptor, hint: Hint, where: str) -> list[str]:
     """Return the reasons why values of the hinted type do not fit the field; empty if they do."""
     if hint.is_open:
         return []
+    if (row := CONVERTERS.get(field.full_name)) is not None:
+        return _converter_misfits(row, hint, where)
     if is_map(field):
         value = message_type(field).fields[1]
         return misfits(value, hint.value, f"{where}.*") if hint.value is not None else [f"{where} must be a mapping"]
@@ -102,13 +103,11 @@ def _item_misfits(field: FieldDescriptor, hint: Hint, where: str) -> list[str]:
 def _message_misfits(descriptor: Descriptor, hint: Hint, where: str) -> list[str]:
     if hint.is_open:
         return []
-    if descriptor.full_name in _FREE:
-        return [] if hint.value is not None or hint.item is not None else [f"{where} must be a mapping"]
-    allowed = PYTHON_TYPES.get(descriptor.full_name, ())
-    if hint.cls in allowed:
-        return []
-    if allowed and hint.value is None and (hint.cls is None or fields_of(hint.cls) is None):
-        return [f"{where} must be {' or '.join(cls.__name__ for cls in allowed)}"]
+    row = CONVERTERS.get(descriptor.full_name)
+    if row is not None and (row.is_free or hint.cls in row.classes):
+        return _converter_misfits(row, hint, where)
+    if row is not None and row.classes and hint.value is None and (hint.cls is None or fields_of(hint.cls) is None):
+        return _converter_misfits(row, hint, where)
     if hint.value is not None:
         return []
     slots = fields_of(hint.cls) if hint.cls is not None else None
@@ -122,3 +121,10 @@ def _message_misfits(descriptor: Descriptor, hint: Hint, where: str) -> list[str
         if name in fields:
             found += misfits(fields[name], slot.hint, f"{where}.{name}")
     return found
+
+
+def _converter_misfits(row: Converter, hint: Hint, where: str) -> list[str]:
+    if row.is_free:
+        return [] if hint.value is not None or hint.item is not None else [f"{where} must be a mapping"]
+    names = " or ".join(cls.__name__ for cls in row.classes)
+    return [] if hint.cls in row.classes else [f"{where} must be {names}"]
