@@ -34,7 +34,7 @@ from support.worker import Worker
 
 ENTRANCE = Entrance(
     "Log in to the cloud",
-    "The first start of machine-cloud printed the key of its owner. Owners make keys for others on the page Keys.",
+    "machine-cloud printed the key of its owner when it was first started. Owners create keys for others on the page Keys.",
 )
 
 

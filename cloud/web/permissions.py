@@ -38,28 +38,28 @@ from schema.errors import ErrorKind, MachineError
 _PART: Final = operator(Of.PART, "part")
 _BY_ID: Final = operator(Of.PART, "id")
 _FRAGMENT: Final = operator(Of.FRAGMENT, "fragment")
-_OF_FORM: Final = signed_in("owners of what the form names")
+_OF_FORM: Final = signed_in("owners of the place that the form names")
 _EITHER: Final = operator(Of.PART, "id", Of.ROBOT)
 
 ROUTES: Final[Mapping[str, Rule]] = {
-    "GET /healthz": public("says ok and nothing else"),
-    "GET /static/{file}": public("scripts and styles, the same for everybody"),
+    "GET /healthz": public("returns only ok"),
+    "GET /static/{file}": public("scripts and styles, the same for all callers"),
     "GET /ca.pem": public("certificates of authorities; with a key those of the caller's organization too"),
     "GET /invites/{secret}": public("the secret in the path is the credential"),
     "POST /invites/{secret}": public("the secret in the path is the credential"),
-    "GET /files/{id}": public("with a signed link; without one operators of where the file comes from"),
-    "GET /packages/{id}": public("with a signed link; without one who may read the package"),
+    "GET /files/{id}": public("with a signed link; otherwise operators of the origin of the file"),
+    "GET /packages/{id}": public("with a signed link; otherwise callers that may read the package"),
     "GET /files/{id}/thumbnail": operator(Of.FILE, "id"),
     # the machine
     "WS /machine/v1/follow": machine("part"),
-    "GET /metrics": ROLE_ANYWHERE | "machines that the caller sees; the process: the first organization",
+    "GET /metrics": ROLE_ANYWHERE | "machines that the caller may view; the process: the first organization",
     # lists
     "GET /": ROLE_ANYWHERE,
     "WS /live/machines": ROLE_ANYWHERE,
     "POST /machines": _OF_FORM,
     "GET /locations": ROLE_ANYWHERE,
     "POST /locations/{id}/{action}": _OF_FORM,
-    "GET /keys": signed_in("keys of what the caller owns"),
+    "GET /keys": signed_in("keys of the places that the caller owns"),
     "POST /keys": _OF_FORM,
     "POST /keys/{id}/{action}": _OF_FORM,
     "POST /members": _OF_FORM,
@@ -74,7 +74,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "WS /live/triggers": ROLE_ANYWHERE,
     # data
     "GET /data": FILTERED,
-    "GET /machines/{id}/data": signed_in("leads to /data"),
+    "GET /machines/{id}/data": signed_in("redirects to /data"),
     "GET /data/export": FILTERED,
     "POST /data/change": signed_in("labels: operators; deleting: owners"),
     "POST /data/retention": _OF_FORM,
@@ -108,7 +108,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /api/v1/fragments/{subject}/revisions": operator(Of.FRAGMENT, "subject"),
     # triggers
     "GET /machines/{part}/triggers": _PART,
-    "POST /machines/{part}/triggers": _PART | "trying a reading; sending: owners",
+    "POST /machines/{part}/triggers": _PART | "testing a reading; sending: owners",
     "WS /live/triggers/{part}": _PART,
     "GET /machines/{part}/triggers/deliveries/{id}": _PART,
     "POST /machines/{part}/triggers/deliveries/{id}": owner(Of.PART, "part"),
@@ -126,7 +126,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
 }
 
 BY_THE_GUARD: Final[Mapping[str, Rule]] = {
-    "GET /login": public("the form by which one signs in"),
+    "GET /login": public("the login form"),
     "POST /login": public("a key is the credential"),
     "POST /logout": signed_in("ends the caller's own session"),
 }
@@ -144,14 +144,14 @@ def names_of(route: BaseRoute) -> Iterator[str]:
     elif isinstance(route, Route):
         yield from (f"{method} {route.path}" for method in sorted((route.methods or set()) - {"HEAD"}))
     else:
-        raise TypeError(f"{route!r} is neither a route nor a WebSocket: there is no rule for what is mounted")
+        raise TypeError(f"{route!r} is neither a route nor a WebSocket: mounted applications have no rule")
 
 
 def guarded_routes(cloud: Cloud, routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """Return the routes, each guarded by its rule. TypeError for a route without a rule or a rule without a route."""
     given = list(routes)
     if different := {name for route in given for name in names_of(route)} ^ ROUTES.keys():
-        raise TypeError(f"no rule, or no route: {', '.join(sorted(different))}")
+        raise TypeError(f"routes without a rule, or rules without a route: {', '.join(sorted(different))}")
     return [_guarded(cloud, route) for route in given]
 
 

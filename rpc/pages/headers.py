@@ -38,11 +38,11 @@ STATUS: Final[Mapping[ErrorKind, int]] = {
 """HTTP status of each error kind; other kinds are 500."""
 
 TITLES: Final[Mapping[int, str]] = {
-    400: "That does not fit",
-    401: "Sign in first",
-    403: "Refused",
+    400: "Invalid request",
+    401: "Log in first",
+    403: "Not permitted",
     404: "Not found",
-    409: "Not as things are",
+    409: "Conflict",
     503: "Not available now",
 }
 

@@ -13,7 +13,7 @@ from cloud.services.organizations.authorities import AuthorityService
 from cloud.web.common.site import author_of
 
 PATH: Final = "/ca.pem"
-NOTHING: Final = "this cloud has no authority of its own here: trust the one of its certificate"
+NOTHING: Final = "this cloud has no certificate authority of its own: trust the authority that issued its certificate"
 
 
 def routes(cloud: Cloud) -> list[Route]:

@@ -67,7 +67,7 @@ class Downloads:
         format_ = request.query_params.get("format", "csv")
         if format_ not in FORMATS:
             raise MachineError(
-                f"there is no format {format_[:40]!r}", kind=ErrorKind.INVALID, remedy=f"name {' or '.join(FORMATS)}"
+                f"there is no format {format_[:40]!r}", kind=ErrorKind.INVALID, remedy=f"use {' or '.join(FORMATS)}"
             )
         make, media_type = FORMATS[format_]
         service = DataService(self._cloud, author_of(request))

@@ -79,5 +79,5 @@ async def _body(request: Request) -> _Wanted:
         return msgspec.json.decode(kept[:MAX_BODY], type=_Wanted)
     except (msgspec.MsgspecError, RecursionError):
         raise MachineError(
-            "the request does not name somebody", kind=ErrorKind.INVALID, remedy='send {"email": "ada@example.com"}'
+            "the request has no email address", kind=ErrorKind.INVALID, remedy='send {"email": "ada@example.com"}'
         ) from None

@@ -25,28 +25,28 @@ def machine_families(machines: Sequence[FleetMachine], now: datetime) -> list[Fa
         Family(
             "gauge",
             "machine_cloud_machine_state",
-            "1 for the state that a part of a machine is in",
+            "1 for the current state of a part of a machine",
             [((*labels, state), state_of(part, now)[0] == state) for labels, part in parts for state in states],
             (*_PART, "state"),
         ),
         Family(
             "gauge",
             "machine_cloud_machine_problems",
-            "Configuration mistakes and resources that do not work, as the machine last reported them",
+            "Configuration problems and failing resources in the machine's last report",
             [(labels, problems_of(part)) for labels, part in parts],
             _PART,
         ),
         Family(
             "gauge",
             "machine_cloud_machine_last_seen_timestamp_seconds",
-            "When the machine was last heard of, in seconds since 1970; absent if never",
+            "Time of the last contact with the machine, in seconds since 1970; absent if there was none",
             [(labels, part.seen.timestamp()) for labels, part in parts if part.seen is not None],
             _PART,
         ),
         Family(
             "gauge",
             "machine_cloud_machine_revision",
-            "Revision of the configuration that is saved",
+            "Revision of the saved configuration",
             [(labels, part.revision) for labels, part in parts],
             _PART,
         ),
@@ -56,14 +56,14 @@ def machine_families(machines: Sequence[FleetMachine], now: datetime) -> list[Fa
 def process_families(statistics: Statistics) -> Sequence[Family]:
     """Return the metrics that the port has counted since the cloud started."""
     return [
-        Family("counter", "machine_cloud_calls", "RPC calls begun", [((), statistics.calls)]),
+        Family("counter", "machine_cloud_calls", "RPC calls started", [((), statistics.calls)]),
         Family("counter", "machine_cloud_call_errors", "RPC calls that failed", [((), statistics.failed_calls)]),
         Family("counter", "machine_cloud_connections", "Connections accepted", [((), statistics.connections)]),
         Family("gauge", "machine_cloud_open_connections", "Open connections", [((), statistics.open_connections)]),
         Family(
             "counter",
             "machine_cloud_refusals",
-            "What clients were refused, by reason",
+            "Refused requests of clients, by reason",
             [((reason,), count) for reason, count in sorted(statistics.refusals.items())],
             ("reason",),
         ),

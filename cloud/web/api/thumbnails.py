@@ -87,7 +87,7 @@ async def _joined(pieces: AsyncIterator[bytes]) -> bytes:
     async for piece in pieces:
         found += piece
         if len(found) > MAX_SIZE:
-            raise _refused("a file that is larger than it says")
+            raise _refused("a file that is larger than its recorded size")
     return bytes(found)
 
 
@@ -118,4 +118,4 @@ def small(data: bytes) -> bytes:
 
 
 def _refused(what: str) -> MachineError:
-    return MachineError(f"there is no small picture of {what}", kind=ErrorKind.INVALID, remedy="open the file itself")
+    return MachineError(f"cannot create a thumbnail of {what}", kind=ErrorKind.INVALID, remedy="open the file itself")

@@ -158,9 +158,9 @@ async def _body(request: Request) -> dict[str, Any]:
     try:
         found = json.loads(kept or b"{}")
     except (ValueError, RecursionError):
-        raise _invalid("the request is no JSON") from None
+        raise _invalid("the request is not JSON") from None
     if not isinstance(found, dict):
-        raise _invalid("the request is no JSON object")
+        raise _invalid("the request is not a JSON object")
     return found
 
 
@@ -169,7 +169,7 @@ def _reading(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if reading is None:
         return None
     if not isinstance(reading, Mapping):
-        raise _invalid("`reading` is no object")
+        raise _invalid("`reading` is not an object")
     check_readable(reading)
     return reading
 
@@ -178,9 +178,9 @@ def _number(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise _invalid(f"{text[:40]!r} is no number")
+        raise _invalid(f"{text[:40]!r} is not a number")
     return int(text)
 
 
 def _invalid(what: str) -> MachineError:
-    return MachineError(what, kind=ErrorKind.INVALID, remedy='send such as {"reading": {"temperature": 31.5}}')
+    return MachineError(what, kind=ErrorKind.INVALID, remedy='send for example {"reading": {"temperature": 31.5}}')

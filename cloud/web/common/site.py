@@ -171,7 +171,7 @@ def refusal(request: Request, error: MachineError, code: int = 0) -> Response:
     code = code or status_of(error)
     api = request.url.path.startswith("/api/")
     if wants_page(request.headers) and not wants_json(request.headers) and not api:
-        return render(request, "error.html", code, title=TITLES.get(code, "That failed"), message=str(error))
+        return render(request, "error.html", code, title=TITLES.get(code, "Request failed"), message=str(error))
     return JSONResponse({"error": str(error)}, status_code=code)
 
 
@@ -194,12 +194,12 @@ async def not_found(request: Request, _: Exception) -> Response:
 async def wrong_method(request: Request, _: Exception) -> Response:
     """Handle a method that a page does not support."""
     path = request.url.path[:200]
-    return refusal(request, MachineError(f"{path} does not answer to {request.method}", kind=ErrorKind.INVALID), 405)
+    return refusal(request, MachineError(f"{path} does not support {request.method}", kind=ErrorKind.INVALID), 405)
 
 
 async def failed(request: Request, _: Exception) -> Response:
     """Handle an unexpected exception, which is in the log."""
-    error = MachineError("the page failed", kind=ErrorKind.INTERNAL, remedy="the log of machine-cloud says why")
+    error = MachineError("the page failed", kind=ErrorKind.INTERNAL, remedy="see the log of machine-cloud")
     return refusal(request, error, 500)
 
 

@@ -55,7 +55,7 @@ class AuditPages:
         before = query.get("before", "")
         if before and not (before.isascii() and before.isdigit() and len(before) < 19):
             raise MachineError(
-                "`before` is not of this page", kind=ErrorKind.INVALID, remedy="go back to the newest entries"
+                "`before` is not valid for this page", kind=ErrorKind.INVALID, remedy="go back to the newest entries"
             )
         start, end = time_of(query.get("from", ""), "from"), time_of(query.get("to", ""), "to")
         text = query.get("text", "").strip()
@@ -78,8 +78,8 @@ class AuditPages:
             request,
             "audit.html",
             entries=[_entry(one) for one in shown],
-            actions=[("", "every change"), *((one, _words(one)) for one in changes.actions)],
-            authors=[("", "everybody"), *changes.keys],
+            actions=[("", "all actions"), *((one, _words(one)) for one in changes.actions)],
+            authors=[("", "all authors"), *changes.keys],
             wanted=wanted,
             start=field_of(start),
             end=field_of(end),

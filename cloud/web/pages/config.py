@@ -142,7 +142,7 @@ class _Pages:
 
         if (page := await self._cloud.room.run(editing.organization, made)) is not None:
             return page
-        note = "Nothing has changed: this is what is saved."
+        note = "Nothing has changed: this is the saved configuration."
         return await self._page(request, editing, text, editing.part.revision, note=note)
 
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:

@@ -105,7 +105,7 @@ class Pages:
         data = DataService(self._cloud, author)
         try:
             if not ids:
-                raise MachineError("nothing is chosen", kind=ErrorKind.INVALID, remedy="tick at least one file")
+                raise MachineError("no file is selected", kind=ErrorKind.INVALID, remedy="select at least one file")
             if action == "tag":
                 await data.add_tags_to_binary_data_by_ids([text_of(form, "new_tag")], binary_data_ids=ids)
             elif action == "dataset":
@@ -115,7 +115,7 @@ class Pages:
             elif action == "delete":
                 return render(request, "data_delete.html", asked=asked, ids=ids)
             else:
-                raise MachineError("the form does not say what to do", kind=ErrorKind.INVALID)
+                raise MachineError("the form has no valid action", kind=ErrorKind.INVALID)
         except MachineError as error:
             return await self._index(request, asked, error)
         return see(f"/data?{asked.query()}")
@@ -127,7 +127,7 @@ class Pages:
         try:
             if not (days.isascii() and days.isdigit() and len(days) < 9):
                 raise MachineError(
-                    f"{days[:20]!r} is no number of days", kind=ErrorKind.INVALID, remedy="give 0 to keep data for ever"
+                    f"{days[:20]!r} is not a number of days", kind=ErrorKind.INVALID, remedy="enter 0 to keep data forever"
                 )
             data = DataService(self._cloud, author_of(request))
             await data.set_retention(text_of(form, "organization"), int(days))
@@ -146,7 +146,7 @@ class Pages:
                 owner_id = owner.id
             chosen = await DatasetService(self._cloud, author).create_dataset(name, owner_id)
         if not chosen:
-            raise MachineError("no dataset is named", kind=ErrorKind.INVALID, remedy="choose one, or name a new one")
+            raise MachineError("no dataset is selected", kind=ErrorKind.INVALID, remedy="select one, or enter a name for a new one")
         await DataService(self._cloud, author).add_binary_data_to_dataset_by_ids(chosen, binary_data_ids=ids)
 
     async def _datasets(self, request: Request, owners: list[str]) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ PAGE: Final = 20  # revisions per page
 ROOM: Final = ("Fragments", "/fragments")
 VISIBILITIES: Final = (
     ("private", "this organization"),
-    ("unlisted", "who knows its id"),
+    ("unlisted", "anyone who knows its id"),
     ("public", "every organization"),
 )
 _WORDS: Final = {
@@ -204,7 +204,7 @@ class _Pages:
 
         if (page := await room.run(place, made)) is not None:
             return page
-        note = "Nothing has changed: this is what is saved."
+        note = "Nothing has changed: this is the saved fragment."
         return await self._page(request, editing, text, editing.fragment.revision, note=note)
 
     async def _save(

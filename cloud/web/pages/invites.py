@@ -66,7 +66,7 @@ class InvitePages:
         address, now = group_of(Peer(request.scope.get("client"))), trio.current_time()
         link = f"{address} {digest_of(request.path_params['secret'])}"
         if wait := max(self._attempts.wait(link, now), self._addresses.wait(address, now)):
-            text = "this invitation is not valid (any more), and too many such links were tried from this address"
+            text = "this invitation is not valid, or no longer valid, and too many wrong links came from this address"
             return MachineError(text, kind=ErrorKind.EXHAUSTED, remedy=f"try again in {wait:.0f} seconds")
         self._attempts.failed(link, now)
         self._addresses.failed(address, now)

@@ -143,7 +143,7 @@ class KeyPages:
                 raise MachineError(
                     f"there is {'more than one' if found else 'no'} place called {place[:100]!r}",
                     kind=ErrorKind.INVALID,
-                    remedy="choose one that the field offers",
+                    remedy="choose one of those that the field suggests",
                 )
             (place,) = found
         return authorization(text_of(form, "role"), place, key)
@@ -174,7 +174,7 @@ class KeyPages:
                 grant = await self.granted(request, form, subject)
                 await (service.add_role(grant) if action == "add-role" else service.remove_role(grant))
             else:
-                raise MachineError(f"a key cannot be {action[:40]!r}", kind=ErrorKind.NOT_FOUND)
+                raise MachineError(f"there is no action {action[:40]!r} for keys", kind=ErrorKind.NOT_FOUND)
         except MachineError as error:
             return await self.shown(request, error, subject)
         return see("/keys")
@@ -189,7 +189,7 @@ def authorization(role: str, place: str, key: str = "") -> m.Authorization:
     """Parse the fields `role` and `place` of a form; INVALID without a place."""
     kind, _, subject = place.partition("/")
     if not subject:
-        raise MachineError("no place was chosen", kind=ErrorKind.INVALID, remedy="choose where the role holds")
+        raise MachineError("no place was chosen", kind=ErrorKind.INVALID, remedy="choose where the role applies")
     return m.Authorization("role", f"{kind}_{role}", kind, subject, key)
 
 

@@ -89,7 +89,7 @@ class LocationPages:
             elif action == "delete-secret":
                 await service.delete_location_secret(subject, text_of(form, "secret"))
             else:
-                raise MachineError(f"a location cannot be {action[:40]!r}", kind=ErrorKind.NOT_FOUND)
+                raise MachineError(f"there is no action {action[:40]!r} for locations", kind=ErrorKind.NOT_FOUND)
         except MachineError as error:
             return await self._index(request, error, subject)
         return see(f"/locations#location-{subject}")

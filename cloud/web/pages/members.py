@@ -60,7 +60,7 @@ class MemberPages:
             elif action == "remove":
                 await service.delete_organization_member(owner, text_of(form, "member"))
             else:
-                raise MachineError(f"a member cannot be {action[:40]!r}", kind=ErrorKind.NOT_FOUND)
+                raise MachineError(f"there is no action {action[:40]!r} for members", kind=ErrorKind.NOT_FOUND)
         except MachineError as error:
             return await self._keys.shown(request, error, HERE)
         return see("/keys#members")

@@ -23,7 +23,7 @@ from schema.errors import ErrorKind, MachineError
 
 VISIBILITIES: Final = (
     ("PRIVATE", "this organization"),
-    ("PUBLIC_UNLISTED", "who knows its name"),
+    ("PUBLIC_UNLISTED", "anyone who knows its name"),
     ("PUBLIC", "every organization"),
 )
 

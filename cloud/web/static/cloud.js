@@ -1,12 +1,12 @@
 "use strict";
-/* The last script of every page: what all pages of the cloud have, and the live connection, once everybody listens. */
+/* Last script of every page: functions of all pages of the cloud, and the live connection, after all handlers exist. */
 (() => {
   const { $, $$ } = page;
 
   /* ---- texts to copy */
 
   for (const button of $$("[data-copy]")) {
-    if (!navigator.clipboard) continue; // not on plain HTTP beyond this computer
+    if (!navigator.clipboard) continue; // missing on plain HTTP, except from this computer
     button.hidden = false;
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText($("pre", button.parentNode).textContent);
@@ -14,7 +14,7 @@
     });
   }
 
-  /* ---- filters: whatever was chosen is asked for at once */
+  /* ---- filters: a selection is submitted immediately */
 
   for (const form of $$("form[data-now-filter]")) {
     for (const input of $$("select, input[type=datetime-local]", form)) {
@@ -22,7 +22,7 @@
     }
   }
 
-  /* ---- on a phone navigation is wider than the window: show where one is */
+  /* ---- on a phone, the navigation is wider than the window: scroll to the current page */
 
   for (const link of $$("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });
 

@@ -1,6 +1,6 @@
 "use strict";
-/* The editor of configurations: line numbers, marks under what is wrong, a list of what may stand at the cursor. What is
-   right and what may stand there is the server's business; without this script the form works all the same. */
+/* The configuration editor: line numbers, marks under errors, completions at the cursor. The server checks the text and
+   finds the completions. The form also works without this script. */
 (() => {
   const { $, $$ } = page;
   const form = $("form[data-editor]");
@@ -13,7 +13,7 @@
   let before = area.value;
   let leaving = false;
 
-  for (const button of $$("[data-plain]", form)) button.hidden = true; // the text is checked while one types
+  for (const button of $$("[data-plain]", form)) button.hidden = true; // the text is checked while typing
 
   /* Offsets of the server count characters, those of the browser UTF-16 units. */
   const toServer = (text, unit) => [...text.slice(0, unit)].length;
@@ -27,7 +27,7 @@
     return unit;
   }
 
-  /* Asks one thing at a time: a new question cancels the one before. */
+  /* Sends one request at a time: a new one cancels the previous one. */
   function asking(address, pause) {
     let timer = 0, running = null;
     const stop = () => { clearTimeout(timer); if (running) running.abort(); };
@@ -106,7 +106,7 @@
     }, now);
   }
 
-  /* What stands behind the cursor moves with what is typed, until the server has looked again. */
+  /* Findings after the cursor move with typed text until the next check. */
   function shift() {
     const grown = area.value.length - before.length, cursor = area.selectionStart;
     before = area.value;
@@ -115,14 +115,14 @@
     }
   }
 
-  /* ---- changing the text so that it can be undone */
+  /* ---- changing the text with undo */
 
   function replace(from, to, text, cursor = from + text.length) {
-    const old = area.value.slice(from, to); // inserting many lines takes seconds: leave what stays the same
+    const old = area.value.slice(from, to); // inserting many lines takes seconds: replace only the changed part
     let same = 0, tail = 0;
     while (same < Math.min(old.length, text.length) && old[same] === text[same]) same++;
     while (tail < Math.min(old.length, text.length) - same && old[old.length - 1 - tail] === text[text.length - 1 - tail]) tail++;
-    if (/[\uD800-\uDBFF]/.test(old[same - 1])) same--; // never between the two units of a character
+    if (/[\uD800-\uDBFF]/.test(old[same - 1])) same--; // do not split the two units of a character
     if (/[\uDC00-\uDFFF]/.test(old[old.length - tail])) tail--;
     [from, to, text] = [from + same, to - tail, text.slice(same, text.length - tail)];
     area.focus();
@@ -146,7 +146,7 @@
     replace(at, area.selectionEnd, start + end, at + start.length);
   }
 
-  /* ---- what may stand at the cursor */
+  /* ---- completions at the cursor */
 
   let choices = null; // as the server answered, with the offsets of the browser
   let chosen = 0;
@@ -167,7 +167,7 @@
         const typed = text.slice(toBrowser(text, answer.start), area.selectionStart).replace(/^"/, "");
         const exact = answer.choices.length === 1 && answer.choices[0].label === typed;
         if (!answer.choices.length || (exact && !now) || document.activeElement !== area) {
-          if (now && !answer.choices.length) say.textContent = "Nothing is known to stand here.";
+          if (now && !answer.choices.length) say.textContent = "No completions here.";
           return close();
         }
         choices = { ...answer, from: toBrowser(text, answer.start), to: toBrowser(text, answer.end) };
@@ -200,7 +200,7 @@
     say.textContent = `${choices.choices.length} choices. ${choices.choices[0].label}`;
   }
 
-  /* Below the cursor, or above it where there is no room; measured in the layer, which has the same text. */
+  /* Below the cursor, or above it if there is no space; measured in the layer, which has the same text. */
   function place() {
     layer.replaceChildren(area.value.slice(0, choices.from), "\u200b");
     const range = document.createRange();
@@ -229,7 +229,7 @@
     close();
     const cursor = from + toBrowser(one.insert, one.cursor);
     replace(from, to, one.insert, cursor);
-    close(); // what was just written is no reason to ask
+    close(); // the inserted text must not open the list again
     if (/["{[]$/.test(area.value.slice(0, cursor)) && /^["}\]]/.test(area.value.slice(cursor))) complete(true);
   }
 
@@ -258,7 +258,7 @@
   area.addEventListener("click", close);
   new ResizeObserver(scroll).observe(area);
 
-  /* ---- the outline and the list of problems lead to their place */
+  /* ---- links of the outline and of the list of problems */
 
   form.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-at]");
@@ -274,7 +274,7 @@
     area.scrollTop = Math.max(0, (area.value.slice(0, from).split("\n").length - 5) * height());
   }
 
-  /* A page that tells of a mistake names its path behind #: the mistake itself if it is found, or what it is part of. */
+  /* Links to a problem have its path after #: go to the problem itself, or to the entry that contains it. */
   function arrive(hash) {
     const path = decodeURIComponent(hash.slice(1));
     const leads = (one) => one.dataset.path && (path === one.dataset.path || path.startsWith(`${one.dataset.path}.`));
@@ -299,7 +299,7 @@
     try {
       answer = await (await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "application/json" } })).json();
     } catch {
-      answer = { error: "The cloud does not answer. Try again." };
+      answer = { error: "The cloud does not respond. Try again." };
     }
     trouble.textContent = answer.error || "";
     if (answer.error) return;

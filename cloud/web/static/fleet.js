@@ -1,6 +1,6 @@
 "use strict";
-/* Machines are looked for as one types: the server finds them, the address follows, so that it can be kept, and the live
-   connection goes on with what is looked for now. */
+/* Search of machines while typing: the server searches, the address of the page follows so that it can be saved, and the
+   live connection continues with the new filter. */
 (() => {
   const { $, $$ } = page;
   const form = $("[data-fleet-filter]");
@@ -24,7 +24,7 @@
       throw error;
     }
     const found = new DOMParser().parseFromString(text, "text/html");
-    if (!$("#machines", found)) return form.submit(); // whatever it is, the person should see it
+    if (!$("#machines", found)) return form.submit(); // another page, such as an error: show it
     for (const id of ["machines", "pager", "counts"]) morph.node($(`#${id}`), $(`#${id}`, found));
     history.replaceState(null, "", url);
     document.body.dataset.live = found.body.dataset.live;

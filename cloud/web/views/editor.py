@@ -79,7 +79,11 @@ async def asked(request: Request) -> tuple[str, int]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text, cursor = None, 0
     if not isinstance(text, str) or not isinstance(cursor, int):
-        raise MachineError('send {"text": "...", "cursor": 0}', kind=ErrorKind.INVALID)
+        raise MachineError(
+            "the request has no text, or an invalid cursor",
+            kind=ErrorKind.INVALID,
+            remedy='send {"text": "...", "cursor": 0}',
+        )
     return text, max(0, min(cursor, len(text)))
 
 
@@ -127,7 +131,7 @@ def document_in(text: str) -> dict[str, Any]:
     """Parse a text as a JSON object; INVALID, with the position, if it is not one."""
     document = parse_json(text.encode("utf-8", "surrogatepass"))
     if not isinstance(document, dict):
-        raise MachineError("a configuration is an object", kind=ErrorKind.INVALID, remedy="write {...}")
+        raise MachineError("the configuration is not a JSON object", kind=ErrorKind.INVALID, remedy="write {...}")
     return document
 
 

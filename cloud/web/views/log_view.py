@@ -152,5 +152,5 @@ def time_of(text: str, name: str) -> datetime | None:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         raise MachineError(
-            f"{name}={text[:40]!r} is no time", kind=ErrorKind.INVALID, remedy="write it as 2026-01-31T12:00"
+            f"{name}={text[:40]!r} is not a time", kind=ErrorKind.INVALID, remedy="write it as 2026-01-31T12:00"
         ) from None

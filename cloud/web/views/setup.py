@@ -26,7 +26,7 @@ async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str 
         raise MachineError("the machine has no such part", kind=ErrorKind.NOT_FOUND)
     if not chosen.secret:
         raise MachineError(
-            "only owners see the credentials of a machine", kind=ErrorKind.PERMISSION, remedy="use an owner's key"
+            "only owners may view the credentials of a machine", kind=ErrorKind.PERMISSION, remedy="use an owner's key"
         )
     address = f"{request.url.scheme}://{request.headers.get('host', '')}"
     credentials = {"id": chosen.id, "secret": chosen.secret, "app_address": address}

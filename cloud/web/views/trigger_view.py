@@ -22,7 +22,7 @@ MAX_SHOWN: Final = 64 * 1024  # characters of a body
 _EVENTS: Final = {
     "part_data_ingested": "data is ingested",
     "conditional_data_ingested": "data meets a condition",
-    "conditional_logs_ingested": "something is logged",
+    "conditional_logs_ingested": "a message is logged",
     "part_online": "it comes online",
     "part_offline": "it goes offline",
 }
@@ -95,7 +95,7 @@ def reading_in(text: str) -> Mapping[str, Any] | None:
     found = parse_json(text.encode())
     if not isinstance(found, Mapping):
         raise MachineError(
-            "the reading is not a JSON object", kind=ErrorKind.INVALID, remedy='write such as {"temperature": 31.5}'
+            "the reading is not a JSON object", kind=ErrorKind.INVALID, remedy='write for example {"temperature": 31.5}'
         )
     return found
 
@@ -111,7 +111,7 @@ def body_of(one: Delivery) -> str:
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False) if text else ""
         except ValueError:
             pass  # shown unchanged
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n(cut off: {len(text)} characters)"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n(truncated: {len(text)} characters)"
 
 
 def digest_of(found: Triggers) -> str:

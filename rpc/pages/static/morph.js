@@ -1,5 +1,5 @@
 "use strict";
-/* Makes one element like another in place, so that focus, scroll position and what a person typed stay. */
+/* Changes an element in place to match another one, so that focus, scroll position and typed text are kept. */
 const morph = (() => {
   const typed = new Set(["INPUT", "TEXTAREA", "SELECT"]);
 
@@ -48,7 +48,7 @@ const morph = (() => {
     children(from, to);
   }
 
-  /* HTML of one element, as a child of `parent` would be parsed. */
+  /* Parse the HTML of one element as a child of `parent`. */
   function parse(html, parent) {
     const template = document.createElement("template");
     if (parent.namespaceURI === "http://www.w3.org/2000/svg") {

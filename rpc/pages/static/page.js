@@ -1,6 +1,6 @@
 "use strict";
-/* What live pages share: times that count, the connection that brings changed parts, readings with their trend, graphs
-   that are dragged. Everything works without this script, except that nothing moves by itself. */
+/* Shared functions of live pages: updated times, the connection that sends changed parts, readings with their trend,
+   dragging of graphs. The pages also work without this script, but do not update. */
 const page = (() => {
   const body = document.body;
   const skew = Date.now() - Date.parse(body.dataset.now);
@@ -25,7 +25,7 @@ const page = (() => {
   }
   setInterval(tick, 1000);
 
-  /* ---- the live connection: each key of a message is handed to whoever asked for it */
+  /* ---- the live connection: each key of a message has its handlers */
 
   const handlers = new Map([["patch", [patch]]]);
   const link = $("[data-link]");
@@ -43,7 +43,7 @@ const page = (() => {
     link.textContent = text;
   }
 
-  /* `address` may add to the query each time, so that what comes begins where it ended. */
+  /* `address` may extend the query of each connection, so that messages continue where the last connection ended. */
   function connect(address = () => {}) {
     if (!body.dataset.live) return;
     const url = new URL(body.dataset.live, location.href);
@@ -66,21 +66,21 @@ const page = (() => {
     };
   }
 
-  /* The live connection asks for something else now. */
+  /* Reconnect, after `data-live` has changed. */
   function again() {
-    if (!current || current.readyState > WebSocket.OPEN) return; // it connects anyway
+    if (!current || current.readyState > WebSocket.OPEN) return; // connects again anyway
     soon = true;
     current.onmessage = null;
     current.close();
   }
 
-  /* A key that is void: the page asks for another one instead of asking again and again. */
+  /* With a revoked key, show the login page instead of reconnecting forever. */
   async function signedOut() {
     const response = await fetch(location.href, { method: "HEAD", redirect: "manual" }).catch(() => null);
     if (response && response.status === 401) location.reload();
   }
 
-  /* What comes begins after the newest line that is there. */
+  /* Continue after the newest line on the page. */
   function since(url) {
     const lines = $$("[data-seq]");
     if (lines.length) url.searchParams.set("since", String(Math.max(...lines.map((line) => Number(line.dataset.seq)))));
@@ -94,7 +94,7 @@ const page = (() => {
     tick();
   }
 
-  /* ---- readings: a table of values, whose last minutes are kept here */
+  /* ---- readings: a table of values, with the last minutes of each */
 
   const KEPT = 180;
   const tables = new Map();
@@ -137,7 +137,7 @@ const page = (() => {
   function spark(row, seen) {
     const numbers = seen.map(([, number]) => number);
     const low = Math.min(...numbers), high = Math.max(...numbers);
-    if (low === high && !$("svg", row)) return; // what does not change has no trend
+    if (low === high && !$("svg", row)) return; // a constant value has no trend
     const space = "http://www.w3.org/2000/svg";
     let svg = $("svg", row);
     if (!svg) {
@@ -159,7 +159,7 @@ const page = (() => {
     ends.replaceChildren(...(high > low ? [text(high), document.createElement("br"), text(low)] : []));
   }
 
-  /* ---- a graph is dragged with a mouse; fingers and keys scroll it anyway */
+  /* ---- drag a graph with the mouse; touch and keys scroll it natively */
 
   let dragged = null;
   let from = null;
@@ -181,7 +181,7 @@ const page = (() => {
   addEventListener("click", (event) => { if (moved && event.target.closest(".graph")) event.preventDefault(); moved = false; }, true);
   addEventListener("dragstart", (event) => { if (event.target.closest(".graph")) event.preventDefault(); });
 
-  /* ---- log lines come at the end, unless somebody reads further up; they wait while paused */
+  /* ---- new log lines: scroll to the end, except after scrolling up; hold lines back while paused */
 
   const log = $("#log");
   const LINES = 1000;

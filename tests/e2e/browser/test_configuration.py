@@ -179,7 +179,7 @@ async def test_two_browsers_lose_nothing(tmp_path: Path) -> None:
         await save(running, part, {"components": [SENSOR]})
         page.expect("status of 409")
         await page.click("[value=review]")
-        await page.until_text("Somebody else has saved meanwhile")
+        await page.until_text("Someone else has saved in the meantime")
         assert json.loads(await page.value("#document")) == {"components": [SENSOR], "debug": True}
         await page.click("[value=review]")
         await page.until_text("1 changed")

@@ -186,7 +186,7 @@ async def by_forms(page: Page, running: CloudProcess, part: str, found: dict[str
         await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=json.dumps(changed))
     await page.fill("#document", text.replace("fast", "fastest"))
     await page.click("button[value=review]")
-    await page.until_text("Somebody else has saved")
+    await page.until_text("Someone else has saved")
     await looked(page, "what somebody else has saved", found)
     await page.goto(f"http://{running.address}/data")
     await page.click(".tile input[type=checkbox]")

@@ -131,15 +131,15 @@ async def test_a_configuration_that_is_refused_is_said_on_the_page(site: Site) -
         await page.until_text("pi", "#resources", limit=LIMIT)
         text = json.dumps({"components": 5})
         await site.call("update_robot_part", id=site.part["id"], name="", robot_config_json=text)
-        await page.until_text("The newest configuration was not taken", "#problems", limit=LIMIT)
+        await page.until_text("The newest configuration was rejected", "#problems", limit=LIMIT)
         await page.goto(site.url("/"))
-        await page.until_text("configuration refused", "#machines", limit=LIMIT)
+        await page.until_text("configuration rejected", "#machines", limit=LIMIT)
 
 
 async def test_logs_come_by_themselves_and_are_filtered(site: Site) -> None:
     page = site.page
     await page.goto(site.url(f"/machines/{site.part['id']}/logs"))
-    await page.until_text("Nothing matches so far", "#log")
+    await page.until_text("No lines match yet", "#log")
     await site.save(*COMPONENTS)
     async with site.server():
         await page.until_text("connected to the cloud", "#log", limit=LIMIT)

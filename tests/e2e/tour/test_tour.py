@@ -136,8 +136,8 @@ async def hear(page: Page, checkout: Checkout) -> None:
     await page.until_text("no answer", "#tries")
     async with checkout.running(first) as listening:
         await listening.until("listening at")
-        assert "*Try it now*" in step(5)
-        await page.until_text("Try it now", "#again")
+        assert "*Retry now*" in step(5)
+        await page.until_text("Retry now", "#again")
         await page.click("#again button")
         said = await listening.until("conditional_data_ingested of bench: warm: climate")
         assert "refused" not in said

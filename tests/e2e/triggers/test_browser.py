@@ -57,7 +57,7 @@ async def test_dry_run_test_delivery_and_replay(tmp_path: Path) -> None:
 
             # a test delivery that fails and is sent again
             await page.click("#trigger-1 [value=test]")
-            await page.until_text("2 test messages on the way")
+            await page.until_text("Sending 2 test messages")
             log = "document.querySelector('[aria-labelledby=deliveries] .scroll').innerText"
             await page.until(f"{log}.split('failed').length > 2")
             (came,) = other.requests

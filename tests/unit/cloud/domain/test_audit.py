@@ -199,7 +199,7 @@ async def test_the_page_filters_and_pages(cloud: MemoryCloud) -> None:
     assert "m003" not in second
     assert "m102" not in second
     assert (await person.get("/audit?before=x")).status == 400
-    assert "No change fits" in (await person.get("/audit?text=nothing-like-it")).text
+    assert "No changes match" in (await person.get("/audit?text=nothing-like-it")).text
 
 
 # ---- arguments in entries

@@ -132,7 +132,7 @@ async def test_two_who_edit_lose_nothing(rover: Rover) -> None:
     for action in ("review", "save"):
         reply = await rover.post(action, mine, 2)
         assert reply.status == 409
-        assert "Somebody else has saved" in reply.text
+        assert "Someone else has saved" in reply.text
         both = json.loads(text_of(reply))
         assert both == {"components": [{**motor, "attributes": {"max_rpm": 3}}, SENSOR], "debug": True}
         assert "components.m.attributes.max_rpm" in reply.text
@@ -259,7 +259,7 @@ async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rov
     assert "stable" in shown.text
     assert f"/machines/{rover.part}/config" in shown.text
     resolved = await rover.get()
-    assert "What the machine runs, with its fragments" in resolved.text
+    assert "Configuration that the machine runs, including its fragments" in resolved.text
     assert resolved.text.count("&#34;heat&#34;") == 1
     refused = await rover.post("delete", {}, 2, path)
     assert refused.status == 400
@@ -268,7 +268,7 @@ async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rov
     for action in ("review", "save"):
         late = await rover.post(action, {**document, "agent": {}}, 2, path)
         assert late.status == 409
-        assert "Somebody else has saved" in late.text
+        assert "Someone else has saved" in late.text
     history = await rover.get(f"{path}/history?from=1&to=3")
     assert history.text.count("Revert to this") == 2
     assert (await post(rover.browser, f"{path}/history", base="3", number="2")).status == 303
@@ -301,7 +301,7 @@ async def test_what_the_machine_makes_of_it(rover: Rover) -> None:
     await tell(revision="1", pending="maintenance is not allowed now", resources=[])
     assert "Maintenance is not allowed now" in await status()
     await report(revision="1", rejected="components: must be a list")
-    assert "refuses revision 2" in await status()
+    assert "rejected revision 2" in await status()
     assert "must be a list" in await status()
     await report(revision="2")
     assert "The machine runs revision 2." in await status()

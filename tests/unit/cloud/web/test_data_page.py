@@ -64,7 +64,7 @@ async def test_pictures_with_boxes_and_files_with_names(up: Uploads, page: Brows
     chosen = (await get(page, f"/data?tag=%3Cb%3E&machine=rover&part={up.part}")).text
     assert subject in chosen
     assert document not in chosen
-    assert "No file fits" in (await get(page, "/data?component=nothing")).text
+    assert "No files match" in (await get(page, "/data?component=nothing")).text
 
 
 async def test_readings_with_plots(up: Uploads, page: Browser) -> None:
@@ -105,7 +105,7 @@ async def test_older_data_are_on_the_next_page(up: Uploads, page: Browser) -> No
 async def test_a_time_that_is_none_is_said_on_the_page(page: Browser) -> None:
     reply = await get(page, "/data?start=yesterday")
     assert reply.status == 400
-    assert "is no time" in reply.text
+    assert "is not a time" in reply.text
 
 
 async def test_a_part_has_its_own_data(up: Uploads, page: Browser) -> None:
@@ -113,7 +113,7 @@ async def test_a_part_has_its_own_data(up: Uploads, page: Browser) -> None:
     reply = await get(page, f"/machines/{up.part}/data")
     assert reply.status == 303
     assert subject in (await get(page, reply.headers["location"])).text
-    assert "No file fits" in (await get(page, "/data?part=other")).text
+    assert "No files match" in (await get(page, "/data?part=other")).text
 
 
 async def test_what_is_ticked_is_tagged_collected_and_deleted_after_a_question(up: Uploads, page: Browser) -> None:
@@ -160,7 +160,7 @@ async def test_an_operator_looks_and_deletes_nothing(up: Uploads) -> None:
     guard = await signed_in(up.cloud, key)
     page = (await get(guard, "/data")).text
     assert subject in page
-    assert ": for ever</p>" in page  # visible, but not editable
+    assert ": forever</p>" in page  # visible, but not editable
     assert 'action="/data/retention"' not in page
     assert (await post(guard, "/data/change", id=subject, action="delete", sure="yes")).status == 403
     assert (await post(guard, "/data/retention", organization=organization, days="1")).status == 403

@@ -31,7 +31,7 @@ async def test_a_location_is_shared_and_unshared(cloud: MemoryCloud, person: Bro
     assert guest.organization in (await theirs.get("/locations")).text  # the id that the sharing organization needs
     assert place not in (await theirs.get("/locations")).text
     assert (await post(person, f"/locations/{place}/share", organization=guest.organization)).status == 303
-    assert "has access with its roles" in (await person.get("/locations")).text
+    assert "its keys have their roles here" in (await person.get("/locations")).text
     shown = (await theirs.get("/locations")).text
     assert place in shown
     assert f"/locations/{place}/unshare" not in shown  # only the owning organization may unshare

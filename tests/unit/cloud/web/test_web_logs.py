@@ -107,7 +107,7 @@ async def test_what_is_no_time_and_no_place_is_said(cloud: MemoryCloud, part: st
     if query in NO_TIMES:
         assert (await made.get(f"/audit?{query}")).status == 400
         named = query.replace("from=", "start=").replace("to=", "end=")
-        assert "is no time" in (await made.get(f"/data?{named}")).text
+        assert "is not a time" in (await made.get(f"/data?{named}")).text
 
 
 async def test_lines_are_text(cloud: MemoryCloud, part: str) -> None:

@@ -172,7 +172,7 @@ async def test_with_a_mail_server_no_link_is_shown_unless_asked(cloud: MemoryClo
     assert (await post(person, "/members", **form)).status == 303
     page = (await person.get("/keys")).text
     assert "being mailed" in page
-    assert "Mail again" in page
+    assert "Send again" in page
     assert (await post(person, "/members/resend", organization=organization, email=ADA)).status == 303
     assert (await post(person, "/members/link", organization=organization, email=ADA)).status == 200
     assert "being mailed" not in (await person.get("/keys")).text

@@ -104,7 +104,7 @@ async def test_a_test_is_sent_its_failure_shown_and_it_is_replayed(cloud: Memory
     receiver = Receiver(of_status(404))
     await sent(cloud, receiver)
     page = shown((await made.get(f"{path}?sent=1", HTML)).text)
-    assert "1 test message on the way" in page
+    assert "Sending 1 test message" in page
     assert "hot test" in page
     assert "failed 1" in page
 
@@ -258,7 +258,7 @@ async def test_one_delivery_and_the_list_of_all_are_live(cloud: MemoryCloud, par
             await sent(cloud, Receiver(of_status(503)))
             told = await page.patch()
             assert set(told) == {"state", "facts", "again", "tries"}
-            assert "Try it now" in told["again"]
+            assert "Retry now" in told["again"]
             assert (await post(made, detail)).status == 303
             await sent(cloud, Receiver())
             while "delivered" not in told.get("state", ""):

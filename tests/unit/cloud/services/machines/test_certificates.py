@@ -335,7 +335,7 @@ async def test_what_the_page_gives_to_whom(secure: MemoryCloud, cloud: MemoryClo
     assert (member.status, member.text.count("BEGIN CERTIFICATE")) == (200, 2)
     plain = await browser(cloud).get("/ca.pem")
     assert plain.status == 404
-    assert "no authority of its own" in plain.text
+    assert "no certificate authority of its own" in plain.text
 
 
 @pytest.mark.parametrize("own", [True, False])
