@@ -1,1 +1,1 @@
-"""HTTP and WebSocket interface of the cloud, besides RPC: pages for people and the push channel for machines."""
+"""HTTP and WebSocket interface of the cloud, in addition to RPC: pages for users and the push channel for machines."""

@@ -34,7 +34,7 @@ from support.worker import Worker
 
 ENTRANCE = Entrance(
     "Log in to the cloud",
-    "machine-cloud printed the key of its owner when it was first started. Owners create keys for others on the page Keys.",
+    "machine-cloud printed the key of its owner at its first start. Owners create keys for others on the page Keys.",
 )
 
 
@@ -45,19 +45,19 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
     port.
     """
     push = Push(cloud)
-    counted = statistics or Statistics()
+    counters = statistics or Statistics()
 
     async def metrics(request: Request) -> Response:
         """`GET /metrics`, for Prometheus."""
-        machines, whole = await FleetService(cloud, site.author_of(request)).figures()
-        families = [*machine_families(machines, cloud.clock()), *(process_families(counted) if whole else ())]
+        machines, operates_cloud = await FleetService(cloud, site.author_of(request)).figures()
+        families = [*machine_families(machines, cloud.clock()), *(process_families(counters) if operates_cloud else ())]
         worker = Worker("metrics")
         async with worker.opened():
-            return await exposed(families, request, worker.run, process=whole)
+            return await exposed(families, request, worker.run, process=operates_cloud)
 
     async def machine_error(request: Request, error: Exception) -> Response:
-        at_part = await pages_of_main_part(cloud, request, error)
-        return await site.machine_error(request, error) if at_part is None else site.see(at_part)
+        main_part_page = await pages_of_main_part(cloud, request, error)
+        return await site.machine_error(request, error) if main_part_page is None else site.redirect(main_part_page)
 
     routes = [
         Route("/healthz", _health),
@@ -110,8 +110,8 @@ class InTurn:
 
 def _pages(cloud: Cloud) -> Iterator[BaseRoute]:
     """Yield the routes of all modules in `cloud.web.pages`, sorted by module name."""
-    for room in sorted(module.name for module in pkgutil.iter_modules(pages.__path__)):
-        yield from import_module(f"{pages.__name__}.{room}").routes(cloud)
+    for module_name in sorted(module.name for module in pkgutil.iter_modules(pages.__path__)):
+        yield from import_module(f"{pages.__name__}.{module_name}").routes(cloud)
 
 
 async def _health(request: Request) -> Response:

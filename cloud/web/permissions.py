@@ -30,7 +30,7 @@ from cloud.domain.permissions.call_rules import (
 )
 from cloud.services.common.admission import admit
 from cloud.services.common.base import Cloud
-from cloud.web.common.closing import farewell
+from cloud.web.common.closing import close_frame_of
 from cloud.web.common.site import author_of, status_of
 from rpc.access.guard import identity_of
 from schema.errors import ErrorKind, MachineError
@@ -39,7 +39,7 @@ _PART: Final = operator(Of.PART, "part")
 _BY_ID: Final = operator(Of.PART, "id")
 _FRAGMENT: Final = operator(Of.FRAGMENT, "fragment")
 _OF_FORM: Final = signed_in("owners of the place that the form names")
-_EITHER: Final = operator(Of.PART, "id", Of.ROBOT)
+_PART_OR_MACHINE: Final = operator(Of.PART, "id", Of.ROBOT)
 
 ROUTES: Final[Mapping[str, Rule]] = {
     "GET /healthz": public("returns only ok"),
@@ -79,8 +79,8 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /data/change": signed_in("labels: operators; deleting: owners"),
     "POST /data/retention": _OF_FORM,
     # one machine
-    "GET /machines/{id}": _EITHER,
-    "WS /live/machines/{id}": _EITHER,
+    "GET /machines/{id}": _PART_OR_MACHINE,
+    "WS /live/machines/{id}": _PART_OR_MACHINE,
     "POST /machines/{id}/rename": owner(Of.ROBOT, "id", Of.PART),
     "POST /machines/{id}/restart": _BY_ID,
     "POST /machines/{id}/setup": home_owner(Of.PART, "id", Of.ROBOT),
@@ -149,10 +149,10 @@ def names_of(route: BaseRoute) -> Iterator[str]:
 
 def guarded_routes(cloud: Cloud, routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """Return the routes, each guarded by its rule. TypeError for a route without a rule or a rule without a route."""
-    given = list(routes)
-    if different := {name for route in given for name in names_of(route)} ^ ROUTES.keys():
-        raise TypeError(f"routes without a rule, or rules without a route: {', '.join(sorted(different))}")
-    return [_guarded(cloud, route) for route in given]
+    all_routes = list(routes)
+    if unmatched := {name for route in all_routes for name in names_of(route)} ^ ROUTES.keys():
+        raise TypeError(f"routes without a rule, or rules without a route: {', '.join(sorted(unmatched))}")
+    return [_guarded(cloud, route) for route in all_routes]
 
 
 def _guarded(cloud: Cloud, route: BaseRoute) -> BaseRoute:
@@ -183,7 +183,7 @@ def _socket(cloud: Cloud, rule: Rule, endpoint: Any) -> Any:
                 await connection.send_denial_response(PlainTextResponse(str(error), status_of(error)))
             else:
                 await connection.accept()
-                await connection.close(*farewell(error))
+                await connection.close(*close_frame_of(error))
             return
         await endpoint(connection)
 
@@ -198,5 +198,5 @@ async def _admit(cloud: Cloud, rule: Rule, connection: HTTPConnection) -> None:
         raise MachineError("this needs a key", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in")
     if rule.of is None:
         return
-    author, given = author_of(connection), {**connection.query_params, **connection.path_params}
-    await admit(cloud, author, rule, str(given.get(rule.field, "")))
+    author, parameters = author_of(connection), {**connection.query_params, **connection.path_params}
+    await admit(cloud, author, rule, str(parameters.get(rule.field, "")))

@@ -20,10 +20,10 @@ def routes(cloud: Cloud) -> list[Route]:
     """Return the route."""
 
     async def authorities(request: Request) -> Response:
-        found = await AuthorityService(cloud, author_of(request)).list_authorities()
-        if not found:
+        certificates = await AuthorityService(cloud, author_of(request)).list_authorities()
+        if not certificates:
             return PlainTextResponse(f"{NOTHING}\n", 404)
         headers = {"content-disposition": 'attachment; filename="machine-cloud-ca.pem"'}
-        return Response(found, media_type="application/x-pem-file", headers=headers)
+        return Response(certificates, media_type="application/x-pem-file", headers=headers)
 
     return [Route(PATH, authorities)]

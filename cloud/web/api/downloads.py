@@ -22,7 +22,7 @@ from cloud.services.data.data_binary import linked_file
 from cloud.services.data.data_words import wanted_of
 from cloud.web.api.ranges import served
 from cloud.web.common.site import author_of
-from cloud.web.views.data_view import Asked
+from cloud.web.views.data_view import DataQuery
 from rpc.access.guard import identity_of
 from schema.errors import ErrorKind, MachineError
 
@@ -46,20 +46,20 @@ class Downloads:
         subject = request.path_params["id"]
         if "signature" in request.query_params:
             self._cloud.links.check(request.url.path, request.query_params, self._cloud.clock())
-            found = await linked_file(self._cloud, subject)
+            file = await linked_file(self._cloud, subject)
         elif identity_of(request.scope) is None:
             raise MachineError(
                 "this needs a key or a signed link", kind=ErrorKind.UNAUTHENTICATED, remedy="ask for a link"
             )
         else:
-            found = await DataService(self._cloud, author_of(request)).file(subject)
-        blobs, blob = self._cloud.blobs, found.blob
+            file = await DataService(self._cloud, author_of(request)).file(subject)
+        blobs, blob = self._cloud.blobs, file.blob
         answer = served(
-            request, lambda start: blobs.read(blob, start), found.size, found.digest, file_name(found), found.mime
+            request, lambda start: blobs.read(blob, start), file.size, file.digest, file_name(file), file.mime
         )
         answer.headers["content-security-policy"] = SANDBOX
-        if found.mime in PICTURES:
-            answer.headers["content-disposition"] = f'inline; filename="{file_name(found)}"'
+        if file.mime in PICTURES:
+            answer.headers["content-disposition"] = f'inline; filename="{file_name(file)}"'
         return answer
 
     async def export(self, request: Request) -> Response:
@@ -71,18 +71,18 @@ class Downloads:
             )
         make, media_type = FORMATS[format_]
         service = DataService(self._cloud, author_of(request))
-        wanted = wanted_of(Asked.of(request.query_params).filter())
+        data_filter = wanted_of(DataQuery.of(request.query_params).filter())
 
         async def pages(after: tuple[int, int] | None) -> list[ReadingRecord]:
-            return await service.page_of_readings(wanted, after)
+            return await service.page_of_readings(data_filter, after)
 
         async def aside(function: Callable[[], Any]) -> Any:
             return await service.aside(LARGE, function)
 
-        return Sent(make(pages, aside), media_type, f"readings.{format_}")
+        return GeneratedFile(make(pages, aside), media_type, f"readings.{format_}")
 
 
-class Sent(Response):
+class GeneratedFile(Response):
     """A file that is generated while it is sent. An error before the first piece becomes an error response."""
 
     def __init__(self, pieces: AsyncGenerator[bytes, None], media_type: str, name: str) -> None:
@@ -101,8 +101,8 @@ class Sent(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def file_name(found: FileRecord) -> str:
+def file_name(file: FileRecord) -> str:
     """Return a safe name for a downloaded file: at most 120 letters, digits, dots, hyphens and underscores."""
-    stem = found.name.rpartition("/")[2] or f"{found.source.component or 'file'}-{found.requested:%Y%m%dT%H%M%S}"
-    stem = stem.removesuffix(found.extension)
-    return f"{_ODD.sub('-', stem).strip('-.') or 'file'}{_ODD.sub('', found.extension)}"[-120:]
+    stem = file.name.rpartition("/")[2] or f"{file.source.component or 'file'}-{file.requested:%Y%m%dT%H%M%S}"
+    stem = stem.removesuffix(file.extension)
+    return f"{_ODD.sub('-', stem).strip('-.') or 'file'}{_ODD.sub('', file.extension)}"[-120:]

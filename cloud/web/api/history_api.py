@@ -43,24 +43,24 @@ def _revisions(cloud: Cloud, ask: Ask) -> Callable[[Request], Awaitable[Response
             limit = number_in(query, "limit") if query.get("limit") else MAX_PAGE
             subject = request.path_params["subject"]
             editor = Editor(cloud, author_of(request))
-            found = await ask(editor, subject, before, max(1, min(limit, MAX_PAGE)))
-            size = sum(len(one.revision.text) for one in found)
-            return await editor.aside(size, lambda: JSONResponse({"revisions": _told(found)}))
+            saves = await ask(editor, subject, before, max(1, min(limit, MAX_PAGE)))
+            size = sum(len(save.revision.text) for save in saves)
+            return await editor.aside(size, lambda: JSONResponse({"revisions": _entries(saves)}))
         except MachineError as error:
             return JSONResponse({"error": str(error)}, status_of(error))
 
     return answer
 
 
-def _told(saves: Sequence[Save]) -> list[dict[str, Any]]:
+def _entries(saves: Sequence[Save]) -> list[dict[str, Any]]:
     return [
         {
-            "revision": one.revision.number,
-            "saved": one.revision.saved.isoformat(),
-            "author": one.who,
-            "author_type": one.revision.author.type,
-            "author_id": one.revision.author.name,
-            "document": one.shown,
+            "revision": save.revision.number,
+            "saved": save.revision.saved.isoformat(),
+            "author": save.who,
+            "author_type": save.revision.author.type,
+            "author_id": save.revision.author.name,
+            "document": save.shown,
         }
-        for one in saves
+        for save in saves
     ]

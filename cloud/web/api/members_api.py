@@ -23,7 +23,7 @@ from schema.errors import ErrorKind, MachineError
 MAX_BODY: Final = 10_000  # bytes
 
 
-class _Wanted(msgspec.Struct):
+class _InviteRequest(msgspec.Struct):
     email: str
 
 
@@ -33,29 +33,29 @@ def routes(cloud: Cloud) -> list[Route]:
     async def listed(request: Request) -> Response:
         service = Invitations(cloud, author_of(request))
         try:
-            found = await service.list_invites(request.path_params["organization"])
+            invitations = await service.list_invites(request.path_params["organization"])
         except MachineError as error:
             return _refusal(error)
         invites = [
             {
-                "email": one.email,
-                "expires": one.expires,
-                "inviter": one.inviter_name,
-                "mail": one.mail,
-                "error": one.error,
+                "email": invitation.email,
+                "expires": invitation.expires,
+                "inviter": invitation.inviter_name,
+                "mail": invitation.mail,
+                "error": invitation.error,
             }
-            for one in found
+            for invitation in invitations
         ]
         return _json({"mails": cloud.mails, "invites": invites})
 
     async def link(request: Request) -> Response:
         service = Invitations(cloud, author_of(request))
         try:
-            wanted = await _body(request)
-            made = await service.create_invite_link(request.path_params["organization"], wanted.email)
+            invite = await _body(request)
+            created_link = await service.create_invite_link(request.path_params["organization"], invite.email)
         except MachineError as error:
             return _refusal(error)
-        return _json({"email": wanted.email, "link": made})
+        return _json({"email": invite.email, "link": created_link})
 
     root = "/api/v1/organizations/{organization}/invites"
     return [Route(root, listed), Route(f"{root}/link", link, methods=["POST"])]
@@ -69,14 +69,14 @@ def _refusal(error: MachineError) -> Response:
     return JSONResponse({"error": str(error)}, status_of(error))
 
 
-async def _body(request: Request) -> _Wanted:
-    kept = bytearray()
+async def _body(request: Request) -> _InviteRequest:
+    received = bytearray()
     async for piece in request.stream():
-        kept += piece
-        if len(kept) > MAX_BODY:
+        received += piece
+        if len(received) > MAX_BODY:
             break
     try:
-        return msgspec.json.decode(kept[:MAX_BODY], type=_Wanted)
+        return msgspec.json.decode(received[:MAX_BODY], type=_InviteRequest)
     except (msgspec.MsgspecError, RecursionError):
         raise MachineError(
             "the request has no email address", kind=ErrorKind.INVALID, remedy='send {"email": "ada@example.com"}'

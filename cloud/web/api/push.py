@@ -3,7 +3,7 @@
 The WebSocket `/machine/v1/follow?part=ID&platform=linux/arm64&tags=distro:debian,pi:5` needs a token in
 `authorization`. The cloud sends a JSON object immediately and after every change, with `revision`, `document`, `cloud`,
 `keys` and `authorities` (see cloud.services.machines.facts); `{"restart": true}` once per requested restart; and
-`{"watched": seconds}` when somebody views the machine for that long. The machine sends `{"report": {...}}`; reports are
+`{"watched": seconds}` when a user views the machine for that long. The machine sends `{"report": {...}}`; reports are
 stored and shown. While it is viewed, it also sends `{"live": {...}}` about once a second: its resources and readings.
 """
 
@@ -26,7 +26,7 @@ from cloud.services.common.standing import until_refused
 from cloud.services.machines.following import Following
 from cloud.store.events import EVERY
 from cloud.values.author import Author
-from cloud.web.common.closing import farewell, first_of
+from cloud.web.common.closing import close_frame_of, first_leaf
 from cloud.web.common.site import status_of
 from cloud.work.openings import FOLLOWERS
 from rpc.access.guard import identity_of
@@ -72,24 +72,24 @@ class Push:
                     nursery.cancel_scope.cancel()
 
                 nursery.start_soon(watch)
-                nursery.start_soon(self._tell, socket, subject, machine)
-                nursery.start_soon(self._look, socket, subject, machine)
-                nursery.start_soon(self._stay, subject)
-                await self._hear(socket, machine)
+                nursery.start_soon(self._send_configurations, socket, subject, machine)
+                nursery.start_soon(self._send_viewing_times, socket, subject, machine)
+                nursery.start_soon(self._record_presence, subject)
+                await self._receive(socket, machine)
                 nursery.cancel_scope.cancel()
         except* (WebSocketDisconnect, trio.BrokenResourceError, trio.ClosedResourceError):
             refused.clear()  # disconnected during a send
         except* MachineError as group:
-            refused.append(first_of(group))
+            refused.append(first_leaf(group))
         if refused:
-            await socket.close(*farewell(refused[0]))
+            await socket.close(*close_frame_of(refused[0]))
 
-    async def _tell(self, socket: WebSocket, subject: str, machine: Following) -> None:
+    async def _send_configurations(self, socket: WebSocket, subject: str, machine: Following) -> None:
         events, organization = self._cloud.events, await machine.organization()
         sent: Mapping[str, Any] = {}
         changed = trio.Event()
-        within: frozenset[str] = frozenset()  # places whose roles count for this machine, as of the last read
-        elsewhere: set[str] = set()  # places whose roles have changed since the last read began
+        places: frozenset[str] = frozenset()  # places whose roles count for this machine, as of the last read
+        changed_places: set[str] = set()  # places whose roles have changed since the last read began
 
         async def follow(topic: str, of: str) -> None:
             nonlocal changed
@@ -104,8 +104,8 @@ class Push:
             with events.listening(ROLES_AT) as news:
                 changed.set()
                 while True:
-                    elsewhere.update(await news.all())
-                    if EVERY in elsewhere or not within.isdisjoint(elsewhere):
+                    changed_places.update(await news.all())
+                    if EVERY in changed_places or not places.isdisjoint(changed_places):
                         changed.set()
 
         async with trio.open_nursery() as nursery:
@@ -117,18 +117,18 @@ class Push:
             while True:
                 await changed.wait()
                 changed = trio.Event()
-                elsewhere.clear()
-                found, within = await machine.told()
-                if not within.isdisjoint(elsewhere):  # moved to a place with changed roles
+                changed_places.clear()
+                configuration, places = await machine.told()
+                if not places.isdisjoint(changed_places):  # moved to a place with changed roles
                     changed.set()
-                if found.pop("restart"):
+                if configuration.pop("restart"):
                     await machine.restarted()
                     await socket.send_text(json.dumps({"restart": True}))
-                if found != sent:
-                    sent = found
-                    await socket.send_text(json.dumps(found, separators=(",", ":")))
+                if configuration != sent:
+                    sent = configuration
+                    await socket.send_text(json.dumps(configuration, separators=(",", ":")))
 
-    async def _look(self, socket: WebSocket, subject: str, machine: Following) -> None:
+    async def _send_viewing_times(self, socket: WebSocket, subject: str, machine: Following) -> None:
         """Notify the machine for how long it is viewed, whenever that time is extended."""
         with self._cloud.events.listening("watched", subject) as news:
             while True:
@@ -137,19 +137,19 @@ class Push:
                     await socket.send_text(json.dumps({"watched": seconds}))
                 await news.next()
 
-    async def _stay(self, subject: str) -> None:
+    async def _record_presence(self, subject: str) -> None:
         """Record the machine's presence while it is connected."""
         while True:
             self._cloud.seen.heard(subject, self._cloud.clock())
             await trio.sleep(PRESENCE)
 
-    async def _hear(self, socket: WebSocket, machine: Following) -> None:
+    async def _receive(self, socket: WebSocket, machine: Following) -> None:
         while True:
             message = await socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            heard = _message(message.get("text") or "")
-            await machine.keep(heard.get("report"), heard.get("live"))
+            parsed = _message(message.get("text") or "")
+            await machine.keep(parsed.get("report"), parsed.get("live"))
 
 
 def _message(text: str) -> Mapping[str, Any]:
@@ -171,5 +171,5 @@ def _computer(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the platform and the platform tags from the query; empty without a platform."""
     platform = query.get("platform", "")[:MAX_PLATFORM]
     tags = [tag for tag in query.get("tags", "")[: MAX_TAGS * (MAX_TAG + 1)].split(",") if tag][:MAX_TAGS]
-    told = {"platform": platform, **({"platform_tags": [tag[:MAX_TAG] for tag in tags]} if "tags" in query else {})}
-    return told if platform else {}
+    computer = {"platform": platform, **({"platform_tags": [tag[:MAX_TAG] for tag in tags]} if "tags" in query else {})}
+    return computer if platform else {}

@@ -22,10 +22,10 @@ def span(header: str, size: int) -> tuple[int, int] | None:
 
     ValueError if no byte of the file is in the range.
     """
-    found = _RANGE.fullmatch(header.strip())
-    if found is None or found.groups() == ("", ""):
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or match.groups() == ("", ""):
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     begin = int(first) if first else max(0, size - int(last))
     end = min(size, int(last) + 1) if first and last else size
     if first and last and int(last) < int(first):
@@ -48,14 +48,14 @@ def served(request: Request, read: Read, size: int, digest: str, name: str, medi
         return Response(status_code=304, headers=headers)
     unchanged = request.headers.get("if-range", etag) == etag
     try:
-        wanted = span(request.headers.get("range", ""), size) if unchanged else None
+        requested = span(request.headers.get("range", ""), size) if unchanged else None
     except ValueError:
         return Response(status_code=416, headers={**headers, "content-range": f"bytes */{size}"})
-    begin, end = wanted or (0, size)
+    begin, end = requested or (0, size)
     headers["content-length"] = str(end - begin)
-    if wanted is not None:
+    if requested is not None:
         headers["content-range"] = f"bytes {begin}-{end - 1}/{size}"
-    code = 200 if wanted is None else 206
+    code = 200 if requested is None else 206
     if request.method == "HEAD":
         return Response(status_code=code, headers=headers, media_type=media_type)
     return StreamingResponse(_cut(read, begin, end - begin), code, headers, media_type)

@@ -1,6 +1,6 @@
 """Thumbnails of captured pictures: generated on request, and cached in memory.
 
-Content may come from anybody. Therefore only the formats of cloud.domain.data.media.PICTURES are decoded, up to the
+Content is not trusted. Therefore only the formats of cloud.domain.data.media.PICTURES are decoded, up to the
 limits below, in a separate thread, one picture at a time.
 """
 
@@ -28,17 +28,17 @@ from support.worker import Worker
 EDGE: Final = 416  # pixels of the longer side: twice that of a tile on the data page, for dense screens
 MAX_SIZE: Final = 32 << 20  # bytes of the original picture
 MAX_PIXELS: Final = 25_000_000  # of the decoded picture; JPEG is decoded at a fraction of its size
-KEPT: Final = 16 << 20  # bytes of cached thumbnails
-FORMATS: Final = tuple(sorted(one.partition("/")[2].upper() for one in PICTURES))
+CACHE_SIZE: Final = 16 << 20  # bytes of cached thumbnails
+FORMATS: Final = tuple(sorted(mime_type.partition("/")[2].upper() for mime_type in PICTURES))
 
 
 class Thumbnails:
     """Endpoint of thumbnails."""
 
-    def __init__(self, cloud: Cloud, room: int = KEPT) -> None:
+    def __init__(self, cloud: Cloud, room: int = CACHE_SIZE) -> None:
         self._cloud = cloud
         self._room = room
-        self._kept: OrderedDict[str, bytes] = OrderedDict()  # by digest, least recently used first
+        self._cache: OrderedDict[str, bytes] = OrderedDict()  # by digest, least recently used first
         self._size = 0
         self._turn = trio.Lock()
 
@@ -46,52 +46,52 @@ class Thumbnails:
         """`GET /files/<id>/thumbnail`, as WebP. INVALID if the file is not a supported picture or too large."""
         if identity_of(request.scope) is None:
             raise MachineError("this needs a key", kind=ErrorKind.UNAUTHENTICATED, remedy="log in")
-        found = await DataService(self._cloud, author_of(request)).file(request.path_params["id"])
-        etag = f'"{found.digest}-{EDGE}"'
+        file = await DataService(self._cloud, author_of(request)).file(request.path_params["id"])
+        etag = f'"{file.digest}-{EDGE}"'
         headers = {"etag": etag, "cache-control": "private, max-age=86400"}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        return Response(await self._of(found), headers=headers, media_type="image/webp")
+        return Response(await self._thumbnail_of(file), headers=headers, media_type="image/webp")
 
-    async def _of(self, found: FileRecord) -> bytes:
-        if found.mime not in PICTURES or found.size > MAX_SIZE:
-            raise _refused(f"a file of the type {found.mime} with {found.size} bytes")
+    async def _thumbnail_of(self, file: FileRecord) -> bytes:
+        if file.mime not in PICTURES or file.size > MAX_SIZE:
+            raise _refused(f"a file of the type {file.mime} with {file.size} bytes")
         async with self._turn:
-            if (known := self.kept(found.digest)) is not None:
-                return known
-            async with aclosing(self._cloud.blobs.read(found.blob)) as pieces:
+            if (cached := self.cached_thumbnail(file.digest)) is not None:
+                return cached
+            async with aclosing(self._cloud.blobs.read(file.blob)) as pieces:
                 data = await _joined(pieces)
             worker = Worker("a small picture")
             async with worker.opened():
-                made = await worker.run(_making(data))
-            self.keep(found.digest, made)
-            return made
+                thumbnail = await worker.run(_shrinking(data))
+            self.cache(file.digest, thumbnail)
+            return thumbnail
 
-    def kept(self, digest: str) -> bytes | None:
+    def cached_thumbnail(self, digest: str) -> bytes | None:
         """Return the cached thumbnail of the file with this digest, or None."""
-        if digest in self._kept:
-            self._kept.move_to_end(digest)
-        return self._kept.get(digest)
+        if digest in self._cache:
+            self._cache.move_to_end(digest)
+        return self._cache.get(digest)
 
-    def keep(self, digest: str, made: bytes) -> None:
+    def cache(self, digest: str, thumbnail: bytes) -> None:
         """Cache a thumbnail; the least recently used ones are dropped to make room."""
-        self._kept[digest] = made
-        self._size += len(made)
+        self._cache[digest] = thumbnail
+        self._size += len(thumbnail)
         while self._size > self._room:
-            _, old = self._kept.popitem(last=False)
+            _, old = self._cache.popitem(last=False)
             self._size -= len(old)
 
 
 async def _joined(pieces: AsyncIterator[bytes]) -> bytes:
-    found = bytearray()
+    data = bytearray()
     async for piece in pieces:
-        found += piece
-        if len(found) > MAX_SIZE:
+        data += piece
+        if len(data) > MAX_SIZE:
             raise _refused("a file that is larger than its recorded size")
-    return bytes(found)
+    return bytes(data)
 
 
-def _making(data: bytes) -> Callable[[], bytes]:
+def _shrinking(data: bytes) -> Callable[[], bytes]:
     return lambda: small(data)
 
 
@@ -110,9 +110,9 @@ def small(data: bytes) -> bytes:
         if image.mode not in ("RGB", "RGBA"):
             image = image.convert("RGBA" if image.has_transparency_data else "RGB")
         image.thumbnail((EDGE, EDGE))
-        made = io.BytesIO()
-        image.save(made, "WEBP", quality=75, method=0)
-        return made.getvalue()
+        output = io.BytesIO()
+        image.save(output, "WEBP", quality=75, method=0)
+        return output.getvalue()
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         raise _refused(f"a picture that cannot be decoded ({type(error).__name__})") from error
 

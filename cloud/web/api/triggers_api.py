@@ -62,24 +62,24 @@ def routes(cloud: Cloud) -> list[Route]:
     async def deliveries(request: Request) -> Response:
         api, names = service(request)
         query = request.query_params
-        found = await api.list_deliveries(
+        page = await api.list_deliveries(
             names["part"],
             trigger=query.get("trigger", ""),
             state=query.get("state", ""),
             before=_number(query.get("before")),
             limit=_number(query.get("limit")) or PAGE,
         )
-        return _json({"deliveries": [shown(one) for one in found]})
+        return _json({"deliveries": [summary_of(record) for record in page]})
 
     async def delivery(request: Request) -> Response:
         api, names = service(request)
-        one, attempts = await api.get_delivery(names["part"], names["id"])
+        record, attempts = await api.get_delivery(names["part"], names["id"])
         return _json(
             {
-                **shown(one),
-                "headers": dict(one.headers),
-                "body": one.body.decode("utf-8", "replace"),
-                "tried": [_attempt(each) for each in attempts],
+                **summary_of(record),
+                "headers": dict(record.headers),
+                "body": record.body.decode("utf-8", "replace"),
+                "tried": [_attempt(attempt) for attempt in attempts],
             }
         )
 
@@ -102,34 +102,34 @@ def routes(cloud: Cloud) -> list[Route]:
 
 def path_of(part: str, *names: str) -> str:
     """Return a path of this API."""
-    return "/".join(("/api/v1/parts", *(quote(one, safe="") for one in (part, *names))))
+    return "/".join(("/api/v1/parts", *(quote(segment, safe="") for segment in (part, *names))))
 
 
-def shown(one: Delivery) -> dict[str, Any]:
+def summary_of(delivery: Delivery) -> dict[str, Any]:
     """Return a delivery for a list."""
     return {
-        "id": one.id,
-        "number": one.number,
-        "trigger": one.trigger,
-        "event": one.event,
-        "type": one.type,
-        "target": one.target,
-        "state": one.state.value,
-        "attempts": one.attempts,
-        "created": one.created,
-        "next": one.due if one.state.value == "waiting" else None,
-        "test": one.test,
-        **one.about,
+        "id": delivery.id,
+        "number": delivery.number,
+        "trigger": delivery.trigger,
+        "event": delivery.event,
+        "type": delivery.type,
+        "target": delivery.target,
+        "state": delivery.state.value,
+        "attempts": delivery.attempts,
+        "created": delivery.created,
+        "next": delivery.due if delivery.state.value == "waiting" else None,
+        "test": delivery.test,
+        **delivery.about,
     }
 
 
-def _attempt(one: Attempt) -> dict[str, Any]:
+def _attempt(attempt: Attempt) -> dict[str, Any]:
     return {
-        "attempt": one.number,
-        "started": one.started,
-        "seconds": one.duration.total_seconds(),
-        "status": one.status,
-        "error": one.error,
+        "attempt": attempt.number,
+        "started": attempt.started,
+        "seconds": attempt.duration.total_seconds(),
+        "status": attempt.status,
+        "error": attempt.error,
     }
 
 
@@ -150,18 +150,18 @@ def _json(value: Any) -> Response:
 
 async def _body(request: Request) -> dict[str, Any]:
     """Return the JSON object of a request; empty for an empty body. INVALID if it is too large or not an object."""
-    kept = bytearray()
+    received = bytearray()
     async for piece in request.stream():
-        kept += piece
-        if len(kept) > MAX_BODY:
+        received += piece
+        if len(received) > MAX_BODY:
             raise _invalid(f"the request has more than {MAX_BODY} bytes")
     try:
-        found = json.loads(kept or b"{}")
+        body = json.loads(received or b"{}")
     except (ValueError, RecursionError):
         raise _invalid("the request is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise _invalid("the request is not a JSON object")
-    return found
+    return body
 
 
 def _reading(body: Mapping[str, Any]) -> Mapping[str, Any] | None:

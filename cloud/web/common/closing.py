@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from schema.errors import ErrorKind, MachineError
 
-AGAIN: Final = 4401  # private close codes, after HTTP's. The key's permissions have changed: reconnect
+RECONNECT: Final = 4401  # private close codes, after HTTP's. The key's permissions have changed: reconnect
 REFUSED: Final = 4403
 GONE: Final = 4404
 FAILED: Final = 1011  # RFC 6455 7.4.1
@@ -18,7 +18,7 @@ CODES: Final = {
 MAX_REASON: Final = 123  # bytes; RFC 6455 5.5: a control frame has 125, of which the code takes two
 
 
-def farewell(error: MachineError) -> tuple[int, str]:
+def close_frame_of(error: MachineError) -> tuple[int, str]:
     """Return code and reason of the close frame for an error."""
     return CODES.get(error.kind, FAILED), cut(str(error))
 
@@ -28,7 +28,7 @@ def cut(reason: str) -> str:
     return reason.encode()[:MAX_REASON].decode(errors="ignore")
 
 
-def first_of(group: BaseExceptionGroup[Any]) -> Any:
+def first_leaf(group: BaseExceptionGroup[Any]) -> Any:
     """Return the first leaf of an exception group."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):

@@ -22,7 +22,7 @@ from cloud.domain.permissions.credentials import SIGNED_OUT
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import check_in_force
 from cloud.values.author import Author
-from cloud.web.common.closing import AGAIN, cut, farewell, first_of
+from cloud.web.common.closing import RECONNECT, close_frame_of, cut, first_leaf
 from cloud.web.common.site import author_of
 from cloud.work.openings import STREAMS
 from schema.errors import MachineError
@@ -37,11 +37,11 @@ class LivePage:
         self.cloud = cloud
         self.socket = socket
         self.author: Author = author_of(socket)
-        self._turn = trio.Lock()
+        self._sending = trio.Lock()
 
     async def send(self, **message: Any) -> None:
         """Send a message and wait until it is written, so that slow clients skip intermediate states."""
-        async with self._turn:
+        async with self._sending:
             await self.socket.send_text(json.dumps(message, ensure_ascii=False))
 
 
@@ -59,7 +59,7 @@ async def live(cloud: Cloud, socket: WebSocket, *streams: Stream) -> None:
         with cloud.openings.one(f"the key {page.author.name}", STREAMS):
             await _served(cloud, page, streams)
     except MachineError as error:
-        await socket.close(*farewell(error))
+        await socket.close(*close_frame_of(error))
 
 
 async def _served(cloud: Cloud, page: LivePage, streams: Sequence[Stream]) -> None:
@@ -77,9 +77,9 @@ async def _served(cloud: Cloud, page: LivePage, streams: Sequence[Stream]) -> No
         except* (WebSocketDisconnect, OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # disconnected during a send
         except* _KeyChanged:
-            code, reason = AGAIN, "the key has changed"
+            code, reason = RECONNECT, "the key has changed"
         except* MachineError as group:
-            code, reason = farewell(first_of(group))
+            code, reason = close_frame_of(first_leaf(group))
         if code:
             await socket.close(code, cut(reason))
 
@@ -102,7 +102,7 @@ class News:
         self._heard: dict[tuple[str, str], None] = {}
         self._event = trio.Event()
 
-    def tell(self, topic: str, subject: str) -> None:
+    def add(self, topic: str, subject: str) -> None:
         """Add an event; `subject` is EVERY if it may concern any."""
         self._heard[topic, subject] = None
         self._event.set()
@@ -125,8 +125,8 @@ async def news_of(cloud: Cloud, *topics: tuple[str, str]) -> AsyncIterator[News]
         with cloud.events.listening(topic, subject) as listener:
             task_status.started()
             while True:
-                for one in await listener.all():
-                    news.tell(topic, one)
+                for changed in await listener.all():
+                    news.add(topic, changed)
 
     async with trio.open_nursery() as nursery:
         for topic, subject in topics:

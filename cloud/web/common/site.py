@@ -4,8 +4,8 @@ A module of `cloud.web.pages` has `routes(cloud)`. Its endpoints call the same s
 apply:
 
     async def index(request: Request) -> Response:
-        found = await AppService(cloud, author_of(request)).list_keys(request.query_params.get("org", ""))
-        return render(request, "keys.html", keys=found)
+        keys = await AppService(cloud, author_of(request)).list_keys(request.query_params.get("org", ""))
+        return render(request, "keys.html", keys=keys)
 
 Templates extend base.html (blocks `title`, `main`, `scripts`, `head`) and are in `templates/`; scripts and styles are
 in `static/`. A MachineError of an endpoint becomes an error page. Forms are sent by POST; the guard of the port has
@@ -42,7 +42,7 @@ T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 RESOURCE_STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
-ROOMS: Final = (
+SECTIONS: Final = (
     ("Machines", "/"),
     ("Fragments", "/fragments"),
     ("Data", "/data"),
@@ -75,9 +75,9 @@ def assets() -> Assets:
 
 @cache
 def _templates() -> Environment:
-    made = environment([_HERE / "templates"], assets())
-    made.globals.update(known_states=RESOURCE_STATES)
-    return made
+    jinja = environment([_HERE / "templates"], assets())
+    jinja.globals.update(known_states=RESOURCE_STATES)
+    return jinja
 
 
 def render(request: Request, template: str, code: int = 200, **values: Any) -> Response:
@@ -88,27 +88,27 @@ def render(request: Request, template: str, code: int = 200, **values: Any) -> R
         """Return names and paths of the pages of part `subject`."""
         return [(name, path.format(id=subject)) for name, path in TABS if path.partition("?")[0] in paths]
 
-    shown = {
+    context = {
         "live": "",
         "error": "",
         "now": datetime.now(UTC),
-        "rooms": [(name, path) for name, path in ROOMS if path in paths],
-        "here": _room(request.url.path),
+        "sections": [(name, path) for name, path in SECTIONS if path in paths],
+        "current_section": _section(request.url.path),
         "path": request.url.path,
         "tabs": tabs,
         "signed_in": identity_of(request.scope) is not None,
         **values,
     }
-    return Response(_templates().get_template(template).render(shown), code, media_type="text/html")
+    return Response(_templates().get_template(template).render(context), code, media_type="text/html")
 
 
-def part(template: str, macro: str, *arguments: object) -> str:
+def render_macro(template: str, macro: str, *arguments: object) -> str:
     """Render a macro of a template for a live connection; its root element has an id."""
     module = _templates().get_template(template).make_module({"now": datetime.now(UTC)})
     return str(getattr(module, macro)(*arguments))
 
 
-def _room(path: str) -> str:
+def _section(path: str) -> str:
     first = "/" + path.strip("/").partition("/")[0]
     return "/" if first == "/machines" else first
 
@@ -153,7 +153,7 @@ def text_of(form: FormData, name: str, otherwise: str = "") -> str:
     return value.strip() if isinstance(value, str) else otherwise
 
 
-def see(path: str) -> Response:
+def redirect(path: str) -> Response:
     """Redirect to a page after a form was processed, so that reloading does not submit it again."""
     return RedirectResponse(path, 303)
 
@@ -178,10 +178,10 @@ def refusal(request: Request, error: MachineError, code: int = 0) -> Response:
 async def machine_error(request: Request, error: Exception) -> Response:
     """Handle a MachineError of an endpoint; a GET with an invalid session is redirected to the login page."""
     assert isinstance(error, MachineError)
-    void = error.kind is ErrorKind.UNAUTHENTICATED and identity_of(request.scope) is not None
-    if void and request.method == "GET" and wants_page(request.headers):
-        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return see(f"/login?next={quote(here, safe='/')}")
+    session_ended = error.kind is ErrorKind.UNAUTHENTICATED and identity_of(request.scope) is not None
+    if session_ended and request.method == "GET" and wants_page(request.headers):
+        current_url = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return redirect(f"/login?next={quote(current_url, safe='/')}")
     return refusal(request, error)
 
 
@@ -208,9 +208,9 @@ async def failed(request: Request, _: Exception) -> Response:
 
 async def static(request: Request) -> Response:
     """`GET /static/<file>?v=<digest>`."""
-    found = assets().get(request.path_params["file"])
-    if found is None:
+    asset = assets().get(request.path_params["file"])
+    if asset is None:
         return await not_found(request, KeyError())
-    data, media_type = found
+    data, media_type = asset
     cache_for = cache_control(versioned="v" in request.query_params)
     return Response(data, headers={"content-type": media_type, "cache-control": cache_for})

@@ -59,7 +59,7 @@ class AuditPages:
             )
         start, end = time_of(query.get("from", ""), "from"), time_of(query.get("to", ""), "to")
         text = query.get("text", "").strip()
-        wanted = AuditQuery(
+        audit_query = AuditQuery(
             query.get("author", ""),
             query.get("action", ""),
             text,
@@ -69,18 +69,20 @@ class AuditPages:
             audit.PAGE + 1,
         )
 
-        changes = await ChangeService(self._cloud, author_of(request)).changes(wanted)
-        found = changes.entries
-        shown = found[: audit.PAGE]
+        changes = await ChangeService(self._cloud, author_of(request)).changes(audit_query)
+        entries = changes.entries
+        page_records = entries[: audit.PAGE]
         chosen = {key: value for key, value in query.items() if key != "before" and value}
-        older = f"/audit?{urlencode({**chosen, 'before': shown[-1].number})}" if len(found) > audit.PAGE else ""
+        older = (
+            f"/audit?{urlencode({**chosen, 'before': page_records[-1].number})}" if len(entries) > audit.PAGE else ""
+        )
         return render(
             request,
             "audit.html",
-            entries=[_entry(one) for one in shown],
-            actions=[("", "all actions"), *((one, _words(one)) for one in changes.actions)],
+            entries=[_entry(record) for record in page_records],
+            actions=[("", "all actions"), *((action, _words(action)) for action in changes.actions)],
             authors=[("", "all authors"), *changes.keys],
-            wanted=wanted,
+            query=audit_query,
             start=field_of(start),
             end=field_of(end),
             older=older,
@@ -88,17 +90,17 @@ class AuditPages:
         )
 
 
-def _entry(one: AuditRecord) -> Entry:
-    called, kind = one.detail.get("called", ""), one.detail.get("of", "")
+def _entry(record: AuditRecord) -> Entry:
+    subject_name, kind = record.detail.get("called", ""), record.detail.get("of", "")
     return Entry(
-        one.happened,
-        one.name or one.author.name,
-        one.author.name,
-        AUTHORS.get(one.author.type, one.author.type),
-        _words(one.action),
-        " ".join(str(part) for part in (kind, called) if part) or one.subject,
-        one.subject,
-        tuple((_words(key), _value(value)) for key, value in one.detail.items() if key not in HIDDEN),
+        record.happened,
+        record.name or record.author.name,
+        record.author.name,
+        AUTHORS.get(record.author.type, record.author.type),
+        _words(record.action),
+        " ".join(str(part) for part in (kind, subject_name) if part) or record.subject,
+        record.subject,
+        tuple((_words(key), _value(value)) for key, value in record.detail.items() if key not in HIDDEN),
     )
 
 

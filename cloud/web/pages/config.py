@@ -22,14 +22,14 @@ from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editing, Editor
 from cloud.values.limits import DOCUMENT_FORM
 from cloud.web.common.live import FRAME, LivePage, live, news_of
-from cloud.web.common.site import author_of, fields, part, render, see
+from cloud.web.common.site import author_of, fields, redirect, render, render_macro
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
 
 PAGE: Final = 10  # revisions per page; each is shown with its difference
-ROOM: Final = ("Machines", "/")
+SECTION: Final = ("Machines", "/")
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -58,8 +58,8 @@ class _Pages:
 
     async def show(self, request: Request) -> Response:
         """Show the configuration in force."""
-        asks, subject = self._editor(request)
-        editing = await asks.editing(subject)
+        service, subject = self._editor(request)
+        editing = await service.editing(subject)
         return await self._page(request, editing, None, editing.part.revision)
 
     async def _page(
@@ -77,8 +77,8 @@ class _Pages:
         """Render the page with a draft, or with the saved configuration."""
         subject = request.path_params["part"]
 
-        def made() -> Response:
-            shown = written(editing.document) if text is None or not editing.may_save else text
+        def rendered() -> Response:
+            draft = written(editing.document) if text is None or not editing.may_save else text
             return render(
                 request,
                 "config.html",
@@ -86,10 +86,10 @@ class _Pages:
                 live=f"/machines/{subject}/config/live",
                 editing=editing,
                 status=editing.running,
-                text=shown,
+                text=draft,
                 base=base,
-                findings=editor.found_in(shown, editing.known) if editing.may_save else (),
-                items=outline(shown),
+                findings=editor.findings_in(draft, editing.known) if editing.may_save else (),
+                items=outline(draft),
                 models=editor.models(),
                 resolved=written(editing.merged),
                 error=error,
@@ -97,16 +97,16 @@ class _Pages:
                 merge=merge,
             )
 
-        return await self._cloud.room.run(editing.organization, made)
+        return await self._cloud.room.run(editing.organization, rendered)
 
     async def act(self, request: Request) -> Response:
         """Handle a button of the editor or of the review."""
         form = await fields(request, DOCUMENT_FORM)
         action, text, base = str(form.get("action", "")), editor.text_in(form), editor.number_in(form, "base")
-        asks, subject = self._editor(request)
+        service, subject = self._editor(request)
         if action == "add":
             return await self._add(request, form, text, base)
-        editing = await asks.editing(subject)
+        editing = await service.editing(subject)
         if action in ("check", "edit"):
             return await self._page(request, editing, text, base)
         if action not in ("review", "save"):
@@ -122,85 +122,85 @@ class _Pages:
                 raise
             return await self._page(request, editing, text, base, error=str(error), code=400)
 
-        def made() -> Response | None:
+        def rendered() -> Response | None:
             changes = review(editing.document, document)
             return (
                 changes
                 and render(
                     request,
                     "review.html",
-                    room=ROOM,
+                    section=SECTION,
                     path=f"/machines/{subject}/config",
                     name=editing.part.machine,
                     changes=changes,
-                    findings=editor.found_in(text, editing.known),
+                    findings=editor.findings_in(text, editing.known),
                     users=0,
                     text=text,
                     base=base,
                 )
             ) or None
 
-        if (page := await self._cloud.room.run(editing.organization, made)) is not None:
+        if (page := await self._cloud.room.run(editing.organization, rendered)) is not None:
             return page
         note = "Nothing has changed: this is the saved configuration."
         return await self._page(request, editing, text, editing.part.revision, note=note)
 
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
-        asks, subject = self._editor(request)
+        service, subject = self._editor(request)
         try:
-            text, start = await asks.aside(len(text), lambda: editor.added(form))
+            text, start = await service.aside(len(text), lambda: editor.with_added_resource(form))
         except MachineError as error:
             if wants_json(request.headers):
                 return JSONResponse({"error": str(error)}, 400)
-            return await self._page(request, await asks.editing(subject), text, base, error=str(error), code=400)
+            return await self._page(request, await service.editing(subject), text, base, error=str(error), code=400)
         if wants_json(request.headers):
             return JSONResponse({"text": text, "start": start})
-        return await self._page(request, await asks.editing(subject), text, base)
+        return await self._page(request, await service.editing(subject), text, base)
 
     async def _save(
         self, request: Request, editing: Editing, base: int, document: Mapping[str, Any], text: str
     ) -> Response:
-        asks, subject = self._editor(request)
-        known = (await asks.revision(subject, base)).revision.saved
+        service, subject = self._editor(request)
+        last_update = (await service.revision(subject, base)).revision.saved
         app = AppService(self._cloud, author_of(request))
         try:
-            await app.update_robot_part(id=subject, robot_config_json=text, last_known_update=known)
+            await app.update_robot_part(id=subject, robot_config_json=text, last_known_update=last_update)
         except MachineError as error:
             if error.kind is ErrorKind.PRECONDITION:  # another save came in between
-                return await self._merge(request, await asks.editing(subject), base, document)
+                return await self._merge(request, await service.editing(subject), base, document)
             raise
-        return see(f"/machines/{subject}/config")
+        return redirect(f"/machines/{subject}/config")
 
     async def _merge(self, request: Request, editing: Editing, base: int, document: Mapping[str, Any]) -> Response:
         """Render the page with the changes of both as a new draft, so that neither is lost."""
-        asks, subject = self._editor(request)
-        old = (await asks.revision(subject, base)).revision.document
+        service, subject = self._editor(request)
+        old = (await service.revision(subject, base)).revision.document
 
-        def made() -> tuple[str, Merge]:
-            both = merged(old, editing.document, document)
-            conflicts = editor.conflicts_of(both, old, editing.document, document)
+        def merged_draft() -> tuple[str, Merge]:
+            combined = merged(old, editing.document, document)
+            conflicts = editor.conflicts_of(combined, old, editing.document, document)
             theirs, mine = review(old, editing.document), review(old, document)
             merge = Merge(editing.part.revision, editing.author, editing.part.saved, theirs, mine, conflicts)
-            return written(both.document), merge
+            return written(combined.document), merge
 
-        text, merge = await self._cloud.room.run(editing.organization, made)
+        text, merge = await self._cloud.room.run(editing.organization, merged_draft)
         return await self._page(request, editing, text, editing.part.revision, merge=merge, code=409)
 
     # ---- while typing
 
     async def check(self, request: Request) -> Response:
         """Return the problems of a draft."""
-        asks, subject = self._editor(request)
-        known = await asks.known(subject)
-        text, _ = await editor.asked(request)
-        return await asks.aside(len(text), lambda: editor.checked(text, known))
+        service, subject = self._editor(request)
+        context = await service.known(subject)
+        text, _ = await editor.read_draft(request)
+        return await service.aside(len(text), lambda: editor.check_response(text, context))
 
     async def complete(self, request: Request) -> Response:
         """Return the completions at the cursor."""
-        asks, subject = self._editor(request)
-        known = await asks.known(subject)
-        text, cursor = await editor.asked(request)
-        return await asks.aside(len(text), lambda: editor.completed(text, cursor, known))
+        service, subject = self._editor(request)
+        context = await service.known(subject)
+        text, cursor = await editor.read_draft(request)
+        return await service.aside(len(text), lambda: editor.completion_response(text, cursor, context))
 
     # ---- the running configuration
 
@@ -215,11 +215,11 @@ class _Pages:
             await trio.sleep(RENEWED.total_seconds())
 
     async def _follow(self, subject: str, page: LivePage) -> None:
-        asks, sent = Editor(self._cloud, page.author), ""
+        service, sent = Editor(self._cloud, page.author), ""
         topics = [(topic, subject) for topic in ("part", "seen", "presence", "live")]
         async with news_of(self._cloud, *topics) as news:
             while True:
-                html = part("editing.html", "running", await asks.running(subject), self._cloud.clock())
+                html = render_macro("editing.html", "running", await service.running(subject), self._cloud.clock())
                 if html != sent:
                     sent = html
                     await page.send(patch={"running": html})
@@ -233,42 +233,42 @@ class _Pages:
         return await self._history(request)
 
     async def _history(self, request: Request, error: str = "") -> Response:
-        asks, subject = self._editor(request)
+        service, subject = self._editor(request)
         query = request.query_params
-        editing = await asks.editing(subject)
+        editing = await service.editing(subject)
         before = editor.number_in(query, "before") if query.get("before") else None
-        found = await asks.revisions(subject, before, PAGE)
+        saves = await service.revisions(subject, before, PAGE)
         numbers: list[int] = []
         if query.get("from") and query.get("to"):
             numbers = [editor.number_in(query, name) for name in ("from", "to")]
-        compared = [(await asks.revision(subject, one)).revision for one in numbers]
+        compared = [(await service.revision(subject, number)).revision for number in numbers]
 
-        def made() -> Response:
+        def rendered() -> Response:
             return render(
                 request,
                 "history.html",
                 409 if error else 200,
-                room=ROOM,
+                section=SECTION,
                 name=editing.part.machine,
                 up=f"/machines/{subject}",
                 part=subject,
                 path=f"/machines/{subject}/history",
-                saves=editor.with_changes(found),
+                saves=editor.with_changes(saves),
                 current=editing.part.revision,
                 may_save=editing.may_save,
-                older=editor.older(found),
+                older=editor.older(saves),
                 compared=editor.compared(compared),
                 error=error,
             )
 
-        return await self._cloud.room.run(editing.organization, made)
+        return await self._cloud.room.run(editing.organization, rendered)
 
     async def revert(self, request: Request) -> Response:
         """Save an old revision as a new one, unless there was another save since the page was opened."""
         form = await fields(request, DOCUMENT_FORM)
-        asks, subject = self._editor(request)
-        base = await asks.revision(subject, editor.number_in(form, "base"))
-        old = await asks.revision(subject, editor.number_in(form, "number"))
+        service, subject = self._editor(request)
+        base = await service.revision(subject, editor.number_in(form, "base"))
+        old = await service.revision(subject, editor.number_in(form, "number"))
         app = AppService(self._cloud, author_of(request))
         try:
             await app.update_robot_part(
@@ -278,4 +278,4 @@ class _Pages:
             if error.kind not in (ErrorKind.PRECONDITION, ErrorKind.INVALID):
                 raise
             return await self._history(request, str(error))
-        return see(f"/machines/{subject}/config")
+        return redirect(f"/machines/{subject}/config")

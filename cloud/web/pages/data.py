@@ -18,8 +18,8 @@ from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.roles import RoleService
 from cloud.web.api.downloads import Downloads
 from cloud.web.api.thumbnails import Thumbnails
-from cloud.web.common.site import author_of, fields, render, see, status_of, text_of
-from cloud.web.views.data_view import FILES, Asked, lines, plots, tile
+from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
+from cloud.web.views.data_view import FILES, DataQuery, lines, plots, tile
 from schema.errors import ErrorKind, MachineError
 
 TILES: Final = 60  # files per page: full rows with 2, 3, 4, 5 or 6 columns
@@ -48,42 +48,42 @@ class Pages:
 
     async def index(self, request: Request) -> Response:
         """`GET /data?view=files|readings` and the fields of a filter."""
-        return await self._index(request, Asked.of(request.query_params))
+        return await self._index(request, DataQuery.of(request.query_params))
 
     async def of_part(self, request: Request) -> Response:
         """`GET /machines/<part>/data`: redirect to the data of a part."""
         author, subject = author_of(request), request.path_params["id"]
         await FleetService(self._cloud, author).part(subject)
-        return see(f"/data?{Asked(part=subject).query()}")
+        return redirect(f"/data?{DataQuery(part=subject).encoded()}")
 
-    async def _index(self, request: Request, asked: Asked, error: MachineError | None = None) -> Response:
+    async def _index(self, request: Request, query: DataQuery, error: MachineError | None = None) -> Response:
         author = author_of(request)
         data = DataService(self._cloud, author)
         files, readings = m.BinaryPage([], 0, ""), m.TabularPage([], [], 0, "")
         try:
-            wanted = asked.filter()
-            if asked.view == FILES:
-                files = await data.binary_data_by_filter(_request(wanted, asked, TILES))
+            data_filter = query.filter()
+            if query.view == FILES:
+                files = await data.binary_data_by_filter(_request(data_filter, query, TILES))
             else:
-                readings = await data.tabular_data_by_filter(_request(wanted, asked, LINES))
+                readings = await data.tabular_data_by_filter(_request(data_filter, query, LINES))
         except MachineError as caught:
             error = error or caught
-        organizations = await AppService(self._cloud, author).list_organizations()
+        organizations = [(item.id, item.name) for item in await AppService(self._cloud, author).list_organizations()]
         return render(
             request,
             "data.html",
             status_of(error) if error else 200,
-            asked=asked,
-            found=await self._part(request, asked.part),
+            query=query,
+            part=await self._part(request, query.part),
             error=error,
-            tiles=[tile(one) for one in files.data],
+            tiles=[tile(file) for file in files.data],
             lines=lines(readings),
             plots=plots(readings),
             count=files.count or readings.count,
             next=_next(files.last, len(files.data), TILES) or _next(readings.last, len(readings.data), LINES),
             tags=await data.tags_by_filter(),
-            datasets=await self._datasets(request, [one.id for one in organizations]),
-            kept=await self._kept(request, [(one.id, one.name) for one in organizations]),
+            datasets=await self._datasets(request, [organization for organization, _ in organizations]),
+            retention=await self._retention(request, organizations),
         )
 
     async def _part(self, request: Request, subject: str) -> PartRecord | None:
@@ -99,7 +99,7 @@ class Pages:
     async def change(self, request: Request) -> Response:
         """`POST /data/change`: tag the selected files, add them to a dataset, or delete them."""
         form = await fields(request)
-        asked = Asked.of({name: text_of(form, name) for name in Asked.__slots__})
+        query = DataQuery.of({name: text_of(form, name) for name in DataQuery.__slots__})
         ids = [value for value in form.getlist("id") if isinstance(value, str)]
         author, action = author_of(request), text_of(form, "action")
         data = DataService(self._cloud, author)
@@ -113,12 +113,12 @@ class Pages:
             elif action == "delete" and text_of(form, "sure") == "yes":
                 await data.delete_binary_data_by_ids(binary_data_ids=ids)
             elif action == "delete":
-                return render(request, "data_delete.html", asked=asked, ids=ids)
+                return render(request, "data_delete.html", query=query, ids=ids)
             else:
                 raise MachineError("the form has no valid action", kind=ErrorKind.INVALID)
         except MachineError as error:
-            return await self._index(request, asked, error)
-        return see(f"/data?{asked.query()}")
+            return await self._index(request, query, error)
+        return redirect(f"/data?{query.encoded()}")
 
     async def retention(self, request: Request) -> Response:
         """`POST /data/retention`: set for how many days an organization keeps its data."""
@@ -127,15 +127,17 @@ class Pages:
         try:
             if not (days.isascii() and days.isdigit() and len(days) < 9):
                 raise MachineError(
-                    f"{days[:20]!r} is not a number of days", kind=ErrorKind.INVALID, remedy="enter 0 to keep data forever"
+                    f"{days[:20]!r} is not a number of days",
+                    kind=ErrorKind.INVALID,
+                    remedy="enter 0 to keep data forever",
                 )
             data = DataService(self._cloud, author_of(request))
             await data.set_retention(text_of(form, "organization"), int(days))
         except MachineError as error:
-            return await self._index(request, Asked(), error)
-        return see("/data")
+            return await self._index(request, DataQuery(), error)
+        return redirect("/data")
 
-    async def _collect(self, request: Request, chosen: str, name: str, ids: list[str]) -> None:
+    async def _collect(self, request: Request, dataset: str, name: str, ids: list[str]) -> None:
         author = author_of(request)
         if name:
             (owner, *more) = await AppService(self._cloud, author).list_organizations()
@@ -144,40 +146,43 @@ class Pages:
                 owner_id = first.metadata.capture_metadata.organization_id
             else:
                 owner_id = owner.id
-            chosen = await DatasetService(self._cloud, author).create_dataset(name, owner_id)
-        if not chosen:
-            raise MachineError("no dataset is selected", kind=ErrorKind.INVALID, remedy="select one, or enter a name for a new one")
-        await DataService(self._cloud, author).add_binary_data_to_dataset_by_ids(chosen, binary_data_ids=ids)
+            dataset = await DatasetService(self._cloud, author).create_dataset(name, owner_id)
+        if not dataset:
+            raise MachineError(
+                "no dataset is selected", kind=ErrorKind.INVALID, remedy="select one, or enter a name for a new one"
+            )
+        await DataService(self._cloud, author).add_binary_data_to_dataset_by_ids(dataset, binary_data_ids=ids)
 
     async def _datasets(self, request: Request, owners: list[str]) -> list[tuple[str, str]]:
         """Return the datasets that the caller may see, which takes a role at the whole organization."""
         service = DatasetService(self._cloud, author_of(request))
-        found: list[tuple[str, str]] = []
+        datasets: list[tuple[str, str]] = []
         for owner in owners:
             try:
-                found += [(one.id, one.name) for one in await service.list_datasets_by_organization_id(owner)]
+                owned = await service.list_datasets_by_organization_id(owner)
+                datasets += [(dataset.id, dataset.name) for dataset in owned]
             except MachineError as error:
                 if error.kind is not ErrorKind.NOT_FOUND:
                     raise
-        return found
+        return datasets
 
-    async def _kept(self, request: Request, owners: list[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
+    async def _retention(self, request: Request, owners: list[tuple[str, str]]) -> list[tuple[str, str, int, bool]]:
         """Return the retention period of each organization, and whether the caller may change it."""
         author = author_of(request)
         service, roles = DataService(self._cloud, author), RoleService(self._cloud, author)
-        found: list[tuple[str, str, int, bool]] = []
+        periods: list[tuple[str, str, int, bool]] = []
         for owner, name in owners:
             try:
                 days = await service.retention(owner)
-                found.append((owner, name, days, await roles.owns(owner)))
+                periods.append((owner, name, days, await roles.owns(owner)))
             except MachineError as error:
                 if error.kind is not ErrorKind.NOT_FOUND:
                     raise
-        return found
+        return periods
 
 
-def _request(wanted: m.Filter, asked: Asked, limit: int) -> m.DataRequest:
-    return m.DataRequest(wanted, limit, asked.after, m.Order.DESCENDING)
+def _request(data_filter: m.Filter, query: DataQuery, limit: int) -> m.DataRequest:
+    return m.DataRequest(data_filter, limit, query.after, m.Order.DESCENDING)
 
 
 def _next(last: str, count: int, limit: int) -> str:

@@ -20,14 +20,14 @@ from cloud.services.configurations.editing import Editor, FragmentEditing, Save
 from cloud.services.configurations.fragment_messages import Visibility
 from cloud.values.author import Author
 from cloud.values.limits import DOCUMENT_FORM
-from cloud.web.common.site import author_of, fields, render, see, text_of
+from cloud.web.common.site import author_of, fields, redirect, render, text_of
 from cloud.web.views import editor
 from cloud.web.views.editor import Merge
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
 
 PAGE: Final = 20  # revisions per page
-ROOM: Final = ("Fragments", "/fragments")
+SECTION: Final = ("Fragments", "/fragments")
 VISIBILITIES: Final = (
     ("private", "this organization"),
     ("unlisted", "anyone who knows its id"),
@@ -61,7 +61,7 @@ class _Pages:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
-    def _asks(self, request: Request) -> tuple[Editor, AppService, str]:
+    def _services(self, request: Request) -> tuple[Editor, AppService, str]:
         author: Author = author_of(request)
         return Editor(self._cloud, author), AppService(self._cloud, author), request.path_params.get("fragment", "")
 
@@ -72,15 +72,16 @@ class _Pages:
         return await self._index(request)
 
     async def _index(self, request: Request, error: str = "") -> Response:
-        asks, app, _ = self._asks(request)
-        found = [
-            (one, owned, (await app.list_fragments(one.id)).fragments) for one, owned in await asks.organizations()
+        service, app, _ = self._services(request)
+        lists = [
+            (organization, owned, (await app.list_fragments(organization.id)).fragments)
+            for organization, owned in await service.organizations()
         ]
         return render(
             request,
             "fragments.html",
             400 if error else 200,
-            found=found,
+            lists=lists,
             visibilities=_SHOWN,
             error=error,
         )
@@ -88,21 +89,21 @@ class _Pages:
     async def create(self, request: Request) -> Response:
         """Create an empty fragment."""
         form = await fields(request, DOCUMENT_FORM)
-        _, app, _ = self._asks(request)
+        _, app, _ = self._services(request)
         try:
-            made = await app.create_fragment(text_of(form, "name"), text_of(form, "organization"))
+            fragment = await app.create_fragment(text_of(form, "name"), text_of(form, "organization"))
         except MachineError as error:
             if error.kind in (ErrorKind.INVALID, ErrorKind.EXISTS):
                 return await self._index(request, str(error))
             raise
-        return see(f"/fragments/{made.id}")
+        return redirect(f"/fragments/{fragment.id}")
 
     # ---- the editor
 
     async def show(self, request: Request) -> Response:
         """Show the newest revision."""
-        asks, _, subject = self._asks(request)
-        editing = await asks.fragment_editing(subject)
+        service, _, subject = self._services(request)
+        editing = await service.fragment_editing(subject)
         return await self._page(request, editing, None, editing.fragment.revision)
 
     async def _page(
@@ -119,17 +120,17 @@ class _Pages:
     ) -> Response:
         """Render the page with a draft, or with the saved fragment."""
 
-        def made() -> Response:
-            shown = written(editing.document) if text is None or not editing.may_save else text
+        def rendered() -> Response:
+            draft = written(editing.document) if text is None or not editing.may_save else text
             return render(
                 request,
                 "fragment.html",
                 code,
                 editing=editing,
-                text=shown,
+                text=draft,
                 base=base,
-                findings=editor.found_in(shown, editing.known, partial=True) if editing.may_save else (),
-                items=outline(shown),
+                findings=editor.findings_in(draft, editing.known, partial=True) if editing.may_save else (),
+                items=outline(draft),
                 models=editor.models(),
                 visibilities=VISIBILITIES,
                 error=error,
@@ -137,14 +138,14 @@ class _Pages:
                 merge=merge,
             )
 
-        return await self._cloud.room.run(editing.fragment.organization_id, made)
+        return await self._cloud.room.run(editing.fragment.organization_id, rendered)
 
     async def act(self, request: Request) -> Response:
         """Handle a button of the page or of the review."""
         form = await fields(request, DOCUMENT_FORM)
-        asks, _, subject = self._asks(request)
+        service, _, subject = self._services(request)
         action = text_of(form, "action")
-        editing = await asks.fragment_editing(subject)
+        editing = await service.fragment_editing(subject)
         if action in ("review", "save", "add", "check", "edit"):
             return await self._draft(request, form, action, editing)
         changes: Mapping[str, Callable[[Request, FormData], Awaitable[str]]] = {
@@ -156,7 +157,7 @@ class _Pages:
         if action not in changes:
             raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
         try:
-            return see(await changes[action](request, form))
+            return redirect(await changes[action](request, form))
         except MachineError as error:
             if error.kind in (ErrorKind.PERMISSION, ErrorKind.UNAUTHENTICATED):
                 raise
@@ -167,7 +168,7 @@ class _Pages:
         room, place = self._cloud.room, editing.fragment.organization_id
         try:
             if action == "add":
-                text, start = await room.run(place, lambda: editor.added(form))
+                text, start = await room.run(place, lambda: editor.with_added_resource(form))
                 if wants_json(request.headers):
                     return JSONResponse({"text": text, "start": start})
             if action in ("add", "check", "edit"):
@@ -184,25 +185,25 @@ class _Pages:
                 return JSONResponse({"error": str(error)}, 400)
             return await self._page(request, editing, text, base, error=str(error), code=400)
 
-        def made() -> Response | None:
+        def rendered() -> Response | None:
             changes = review(editing.document, document)
             return (
                 changes
                 and render(
                     request,
                     "review.html",
-                    room=ROOM,
+                    section=SECTION,
                     path=f"/fragments/{editing.fragment.id}",
                     name=editing.fragment.name,
                     changes=changes,
-                    findings=editor.found_in(text, editing.known, partial=True),
+                    findings=editor.findings_in(text, editing.known, partial=True),
                     users=len(editing.users) + editing.others,
                     text=text,
                     base=base,
                 )
             ) or None
 
-        if (page := await room.run(place, made)) is not None:
+        if (page := await room.run(place, rendered)) is not None:
             return page
         note = "Nothing has changed: this is the saved fragment."
         return await self._page(request, editing, text, editing.fragment.revision, note=note)
@@ -210,61 +211,61 @@ class _Pages:
     async def _save(
         self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any], text: str
     ) -> Response:
-        asks, app, subject = self._asks(request)
-        known = (await self._revision(request, base)).revision.saved
+        service, app, subject = self._services(request)
+        last_update = (await self._revision(request, base)).revision.saved
         try:
-            await app.update_fragment(id=subject, fragment_config_json=text, last_known_update=known)
+            await app.update_fragment(id=subject, fragment_config_json=text, last_known_update=last_update)
         except MachineError as error:
             if error.kind is ErrorKind.PRECONDITION:  # another save came in between
-                return await self._merge(request, await asks.fragment_editing(subject), base, document)
+                return await self._merge(request, await service.fragment_editing(subject), base, document)
             raise
-        return see(f"/fragments/{editing.fragment.id}")
+        return redirect(f"/fragments/{editing.fragment.id}")
 
     async def _merge(self, request: Request, editing: FragmentEditing, base: int, document: dict[str, Any]) -> Response:
         old = (await self._revision(request, base)).revision.document
         newest = await self._revision(request, editing.fragment.revision)
 
-        def made() -> tuple[str, Merge]:
-            both = merged(old, editing.document, document)
-            return written(both.document), Merge(
+        def merged_draft() -> tuple[str, Merge]:
+            combined = merged(old, editing.document, document)
+            return written(combined.document), Merge(
                 editing.fragment.revision,
                 newest.who,
                 editing.fragment.saved,
                 review(old, editing.document),
                 review(old, document),
-                editor.conflicts_of(both, old, editing.document, document),
+                editor.conflicts_of(combined, old, editing.document, document),
             )
 
-        text, merge = await self._cloud.room.run(editing.fragment.organization_id, made)
+        text, merge = await self._cloud.room.run(editing.fragment.organization_id, merged_draft)
         return await self._page(request, editing, text, editing.fragment.revision, merge=merge, code=409)
 
     async def _revision(self, request: Request, number: int) -> Save:
-        asks, _, subject = self._asks(request)
-        found = await asks.fragment_revisions(subject, number + 1, 1)
-        if not found or found[0].revision.number != number:
+        service, _, subject = self._services(request)
+        saves = await service.fragment_revisions(subject, number + 1, 1)
+        if not saves or saves[0].revision.number != number:
             raise missing("revision", str(number))
-        return found[0]
+        return saves[0]
 
     # ---- other actions, each returning the page to show
 
     async def _tag(self, request: Request, form: FormData) -> str:
-        _, app, subject = self._asks(request)
+        _, app, subject = self._services(request)
         await app.set_fragment_tag(subject, text_of(form, "tag"), text_of(form, "revision"))
         return f"/fragments/{subject}"
 
     async def _untag(self, request: Request, form: FormData) -> str:
-        _, app, subject = self._asks(request)
+        _, app, subject = self._services(request)
         await app.delete_fragment_tag(subject, text_of(form, "tag"))
         return f"/fragments/{subject}"
 
     async def _settings(self, request: Request, form: FormData) -> str:
-        _, app, subject = self._asks(request)
-        shown = _WORDS.get(text_of(form, "visibility"))
-        await app.update_fragment(id=subject, name=text_of(form, "name"), visibility=shown)
+        _, app, subject = self._services(request)
+        visibility = _WORDS.get(text_of(form, "visibility"))
+        await app.update_fragment(id=subject, name=text_of(form, "name"), visibility=visibility)
         return f"/fragments/{subject}"
 
     async def _delete(self, request: Request, form: FormData) -> str:
-        _, app, subject = self._asks(request)
+        _, app, subject = self._services(request)
         await app.delete_fragment(subject)
         return "/fragments"
 
@@ -272,17 +273,17 @@ class _Pages:
 
     async def check(self, request: Request) -> Response:
         """Return the problems of a draft."""
-        asks, _, subject = self._asks(request)
-        known = (await asks.fragment_editing(subject)).known
-        text, _ = await editor.asked(request)
-        return await asks.aside(len(text), lambda: editor.checked(text, known, partial=True))
+        service, _, subject = self._services(request)
+        context = (await service.fragment_editing(subject)).known
+        text, _ = await editor.read_draft(request)
+        return await service.aside(len(text), lambda: editor.check_response(text, context, partial=True))
 
     async def complete(self, request: Request) -> Response:
         """Return the completions at the cursor."""
-        asks, _, subject = self._asks(request)
-        known = (await asks.fragment_editing(subject)).known
-        text, cursor = await editor.asked(request)
-        return await asks.aside(len(text), lambda: editor.completed(text, cursor, known))
+        service, _, subject = self._services(request)
+        context = (await service.fragment_editing(subject)).known
+        text, cursor = await editor.read_draft(request)
+        return await service.aside(len(text), lambda: editor.completion_response(text, cursor, context))
 
     # ---- history
 
@@ -291,40 +292,40 @@ class _Pages:
         return await self._history(request)
 
     async def _history(self, request: Request, error: str = "") -> Response:
-        asks, _, subject = self._asks(request)
+        service, _, subject = self._services(request)
         query = request.query_params
-        editing = await asks.fragment_editing(subject)
+        editing = await service.fragment_editing(subject)
         before = editor.number_in(query, "before") if query.get("before") else None
-        found = await asks.fragment_revisions(subject, before, PAGE)
+        saves = await service.fragment_revisions(subject, before, PAGE)
         numbers: list[int] = []
         if query.get("from") and query.get("to"):
             numbers = [editor.number_in(query, name) for name in ("from", "to")]
-        compared = [(await self._revision(request, one)).revision for one in numbers]
+        compared = [(await self._revision(request, number)).revision for number in numbers]
 
-        def made() -> Response:
+        def rendered() -> Response:
             return render(
                 request,
                 "history.html",
                 409 if error else 200,
-                room=ROOM,
+                section=SECTION,
                 name=editing.fragment.name,
                 up=f"/fragments/{subject}",
                 part="",
                 path=f"/fragments/{subject}/history",
-                saves=editor.with_changes(found),
+                saves=editor.with_changes(saves),
                 current=editing.fragment.revision,
                 may_save=editing.may_save,
-                older=editor.older(found),
+                older=editor.older(saves),
                 compared=editor.compared(compared),
                 error=error,
             )
 
-        return await self._cloud.room.run(editing.fragment.organization_id, made)
+        return await self._cloud.room.run(editing.fragment.organization_id, rendered)
 
     async def revert(self, request: Request) -> Response:
         """Save an old revision as a new one, unless there was another save since the page was opened."""
         form = await fields(request, DOCUMENT_FORM)
-        _, app, subject = self._asks(request)
+        _, app, subject = self._services(request)
         base = await self._revision(request, editor.number_in(form, "base"))
         old = await self._revision(request, editor.number_in(form, "number"))
         try:
@@ -333,4 +334,4 @@ class _Pages:
             if error.kind not in (ErrorKind.PRECONDITION, ErrorKind.INVALID):
                 raise
             return await self._history(request, str(error))
-        return see(f"/fragments/{subject}")
+        return redirect(f"/fragments/{subject}")

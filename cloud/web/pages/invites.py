@@ -41,19 +41,19 @@ class InvitePages:
         """`GET`: show an invitation. This changes nothing, because mail programs open links, too."""
         secret: str = request.path_params["secret"]
         try:
-            found = await opened_invite(self._cloud, secret)
+            invite = await opened_invite(self._cloud, secret)
         except MachineError as error:
             raise self._counted(request, error) from None
-        return _page(request, "invite.html", invite=found)
+        return _page(request, "invite.html", invite=invite)
 
     async def accept(self, request: Request) -> Response:
         """`POST`: accept the invitation and show the new key, once."""
         secret: str = request.path_params["secret"]
         try:
-            shown, subject, key = await accept_invite(self._cloud, secret)
+            invite, subject, key = await accept_invite(self._cloud, secret)
         except MachineError as error:
             raise self._counted(request, error) from None
-        return _page(request, "invite_accepted.html", invite=shown, id=subject, key=key)
+        return _page(request, "invite_accepted.html", invite=invite, id=subject, key=key)
 
     def _counted(self, request: Request, error: MachineError) -> MachineError:
         """Count a wrong link and return its error, or EXHAUSTED after too many.
@@ -75,4 +75,4 @@ class InvitePages:
 
 def _page(request: Request, template: str, **values: Any) -> Response:
     """Render a page for a visitor without a key."""
-    return render(request, template, rooms=[], signed_in=False, **values)
+    return render(request, template, sections=[], signed_in=False, **values)

@@ -18,7 +18,7 @@ from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.people import Invitations
 from cloud.services.organizations.roles import RoleService
-from cloud.web.common.site import author_of, fields, render, see, status_of, text_of
+from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
 from schema.errors import ErrorKind, MachineError
 
 ROLES: Final = (("operator", "Operator: view and control machines"), ("owner", "Owner: change everything"))
@@ -87,9 +87,9 @@ class KeyPages:
 
     async def index(self, request: Request) -> Response:
         """`GET /keys`, for owners of the organization."""
-        return await self.shown(request)
+        return await self.render_page(request)
 
-    async def shown(self, request: Request, error: MachineError | None = None, at: str = "new") -> Response:
+    async def render_page(self, request: Request, error: MachineError | None = None, at: str = "new") -> Response:
         """Render the page, with the error of the form `at`."""
         author = author_of(request)
         service = AppService(self._cloud, author)
@@ -99,12 +99,13 @@ class KeyPages:
         members: list[Member] = []
         invited: list[Invited] = []
         try:
-            for one in organizations:
-                keys += [_key(found, places, author.name) for found in await service.list_keys(one.id)]
-                listed = await service.list_organization_members(one.id)
-                members += [Member(one.id, each.user_id, each.emails[0], each.date_added) for each in listed.members]
-                open_ones = await Invitations(self._cloud, author).list_invites(one.id)
-                invited += [_invited(each, places) for each in open_ones]
+            for organization in organizations:
+                id_ = organization.id
+                keys += [_key(record, places, author.name) for record in await service.list_keys(id_)]
+                people = (await service.list_organization_members(id_)).members
+                members += [Member(id_, person.user_id, person.emails[0], person.date_added) for person in people]
+                invitations = await Invitations(self._cloud, author).list_invites(id_)
+                invited += [_invited(invitation, places) for invitation in invitations]
             refused = ""
         except MachineError as refusal:
             if refusal.kind not in (ErrorKind.PERMISSION, ErrorKind.NOT_FOUND):  # a role at a part of it
@@ -115,7 +116,7 @@ class KeyPages:
             request,
             "keys.html",
             status_of(error) if error else 403 if refused else 200,
-            organizations=[one.name for one in organizations],
+            organizations=[organization.name for organization in organizations],
             organization_id=organizations[0].id if organizations else "",
             keys=keys,
             members=members,
@@ -132,20 +133,20 @@ class KeyPages:
         """Return the places where the caller may grant roles, with display names."""
         return await RoleService(self._cloud, author_of(request)).places(organizations)
 
-    async def granted(self, request: Request, form: FormData, key: str = "") -> m.Authorization:
+    async def parse_grant(self, request: Request, form: FormData, key: str = "") -> m.Authorization:
         """Parse the fields `role` and `place` of a form; the place is given by id or name. INVALID if wrong."""
         place = text_of(form, "place")
         if place and place.partition("/")[0] not in KINDS:
             organizations = await AppService(self._cloud, author_of(request)).list_organizations()
             places = await self._places(request, organizations)
-            found = [f"{kind}/{subject}" for (kind, subject), text in places.items() if text == place]
-            if len(found) != 1:
+            matches = [f"{kind}/{subject}" for (kind, subject), text in places.items() if text == place]
+            if len(matches) != 1:
                 raise MachineError(
-                    f"there is {'more than one' if found else 'no'} place called {place[:100]!r}",
+                    f"there is {'more than one' if matches else 'no'} place called {place[:100]!r}",
                     kind=ErrorKind.INVALID,
                     remedy="choose one of those that the field suggests",
                 )
-            (place,) = found
+            (place,) = matches
         return authorization(text_of(form, "role"), place, key)
 
     async def create(self, request: Request) -> Response:
@@ -153,11 +154,11 @@ class KeyPages:
         form = await fields(request)
         service = AppService(self._cloud, author_of(request))
         try:
-            grant = await self.granted(request, form)
-            made = await service.create_key([grant], text_of(form, "name"))
+            grant = await self.parse_grant(request, form)
+            new_key = await service.create_key([grant], text_of(form, "name"))
         except MachineError as error:
-            return await self.shown(request, error)
-        return _shown(request, made, text_of(form, "name"), new=True)
+            return await self.render_page(request, error)
+        return _new_key_page(request, new_key, text_of(form, "name"), new=True)
 
     async def act(self, request: Request) -> Response:
         """`POST /keys/<id>/rename|rotate|delete|add-role|remove-role`."""
@@ -167,22 +168,22 @@ class KeyPages:
             if action == "rename":
                 await service.rename_key(subject, text_of(form, "name"))
             elif action == "rotate":
-                return _shown(request, await service.rotate_key(subject), "", new=False)
+                return _new_key_page(request, await service.rotate_key(subject), "", new=False)
             elif action == "delete":
                 await service.delete_key(subject)
             elif action in ("add-role", "remove-role"):
-                grant = await self.granted(request, form, subject)
+                grant = await self.parse_grant(request, form, subject)
                 await (service.add_role(grant) if action == "add-role" else service.remove_role(grant))
             else:
                 raise MachineError(f"there is no action {action[:40]!r} for keys", kind=ErrorKind.NOT_FOUND)
         except MachineError as error:
-            return await self.shown(request, error, subject)
-        return see("/keys")
+            return await self.render_page(request, error, subject)
+        return redirect("/keys")
 
 
-def _shown(request: Request, made: m.NewKey, name: str, *, new: bool) -> Response:
+def _new_key_page(request: Request, new_key: m.NewKey, name: str, *, new: bool) -> Response:
     """Render the page with a new key, the only one that shows it."""
-    return render(request, "key_made.html", id=made.id, key=made.key, name=name, new=new)
+    return render(request, "new_key.html", id=new_key.id, key=new_key.key, name=name, new=new)
 
 
 def authorization(role: str, place: str, key: str = "") -> m.Authorization:
@@ -193,25 +194,25 @@ def authorization(role: str, place: str, key: str = "") -> m.Authorization:
     return m.Authorization("role", f"{kind}_{role}", kind, subject, key)
 
 
-def _invited(one: Invite, places: Mapping[tuple[str, str], str]) -> Invited:
-    roles = tuple(f"{each.role} of {_place(each.kind, each.subject, places)}" for each in one.grants)
-    why = f": {one.error}" if one.error else ""
-    return Invited(one.organization_id, one.email, one.inviter_name, one.expires, roles, MAILS[one.mail] + why)
+def _invited(invite: Invite, places: Mapping[tuple[str, str], str]) -> Invited:
+    roles = tuple(f"{grant.role} of {_place(grant.kind, grant.subject, places)}" for grant in invite.grants)
+    mail = MAILS[invite.mail] + (f": {invite.error}" if invite.error else "")
+    return Invited(invite.organization_id, invite.email, invite.inviter_name, invite.expires, roles, mail)
 
 
 def _place(kind: str, subject: str, places: Mapping[tuple[str, str], str]) -> str:
     return places.get((kind, subject), f"{KINDS[kind]} {subject} (deleted)")
 
 
-def _key(found: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], str], own: str) -> Key:
+def _key(record: m.APIKeyWithAuthorizations, places: Mapping[tuple[str, str], str], own: str) -> Key:
     grants = tuple(
         Grant(
-            one.authorization_id.rpartition("_")[2],
-            one.resource_type,
-            one.resource_id,
-            _place(one.resource_type, one.resource_id, places),
+            entry.authorization_id.rpartition("_")[2],
+            entry.resource_type,
+            entry.resource_id,
+            _place(entry.resource_type, entry.resource_id, places),
         )
-        for one in found.authorizations
+        for entry in record.authorizations
     )
-    key = found.api_key
+    key = record.api_key
     return Key(key.id, key.name, key.created_on, grants, key.id == own)

@@ -15,7 +15,7 @@ from cloud.services.app import AppService
 from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
-from cloud.web.common.site import author_of, fields, render, see, status_of, text_of
+from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
 from schema.errors import ErrorKind, MachineError
 
 
@@ -54,25 +54,29 @@ class LocationPages:
         author = author_of(request)
         service = AppService(self._cloud, author)
         organizations = await service.list_organizations()
-        own = {one.id for one in organizations}
+        own_organizations = {organization.id for organization in organizations}
 
-        seen = await FleetService(self._cloud, author).locations()
-        found = [await self._place(service, one, own) for one in seen if one.role is not Role.NOBODY]
+        locations = await FleetService(self._cloud, author).locations()
+        places = [
+            await self._place(service, location, own_organizations)
+            for location in locations
+            if location.role is not Role.NOBODY
+        ]
         return render(
             request,
             "locations.html",
             status_of(error) if error else 200,
             organizations=organizations,
-            places=found,
+            places=places,
             error=error,
             at=at,
         )
 
-    async def _place(self, service: AppService, one: FleetLocation, own: set[str]) -> Place:
-        home = one.organization_id in own and one.role is Role.OWNER
-        access = await service.get_organizations_with_access_to_location(one.id)
-        secrets = (await service.location_auth(one.id)).secrets if home else ()
-        return Place(one.id, one.path, access[0].name, home, access[1:], secrets)
+    async def _place(self, service: AppService, location: FleetLocation, own_organizations: set[str]) -> Place:
+        home = location.organization_id in own_organizations and location.role is Role.OWNER
+        access = await service.get_organizations_with_access_to_location(location.id)
+        secrets = (await service.location_auth(location.id)).secrets if home else ()
+        return Place(location.id, location.path, access[0].name, home, access[1:], secrets)
 
     async def act(self, request: Request) -> Response:
         """`POST /locations/<id>/share|unshare|add-secret|delete-secret`, fields `organization` or `secret`."""
@@ -84,12 +88,12 @@ class LocationPages:
             elif action == "unshare":
                 await service.unshare_location(subject, text_of(form, "organization"))
             elif action == "add-secret":
-                made = (await service.create_location_secret(subject)).secret
-                return render(request, "location_secret.html", secret=made)
+                secret = (await service.create_location_secret(subject)).secret
+                return render(request, "location_secret.html", secret=secret)
             elif action == "delete-secret":
                 await service.delete_location_secret(subject, text_of(form, "secret"))
             else:
                 raise MachineError(f"there is no action {action[:40]!r} for locations", kind=ErrorKind.NOT_FOUND)
         except MachineError as error:
             return await self._index(request, error, subject)
-        return see(f"/locations#location-{subject}")
+        return redirect(f"/locations#location-{subject}")

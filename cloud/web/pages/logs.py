@@ -16,7 +16,7 @@ from cloud.services.machines.fleet import FleetService
 from cloud.web.common import site
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, render
-from cloud.web.views.log_view import LEVELS, Wanted, field_of, line, page
+from cloud.web.views.log_view import LEVELS, LogFilter, field_of, line, page
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -34,48 +34,50 @@ class LogPages:
     async def show(self, request: Request) -> Response:
         """`GET /machines/<part>/logs?level=&text=&logger=&from=&to=&before=`."""
         author, subject = author_of(request), request.path_params["id"]
-        wanted = Wanted.of(request.query_params)
+        log_filter = LogFilter.of(request.query_params)
 
-        found, entries, newest = await FleetService(self._cloud, author).log(subject, wanted.search())
+        record, entries, newest = await FleetService(self._cloud, author).log(subject, log_filter.search())
         lines, before = page(entries)
-        query = wanted.query()
-        here = f"/machines/{subject}/logs"
+        fields = log_filter.fields()
+        path = f"/machines/{subject}/logs"
         return render(
             request,
             "logs.html",
-            found=found,
+            record=record,
             part=subject,
             lines=lines,
             levels=LEVELS,
-            wanted=wanted,
-            start=field_of(wanted.start),
-            end=field_of(wanted.end),
+            log_filter=log_filter,
+            start=field_of(log_filter.start),
+            end=field_of(log_filter.end),
             days=RETENTION.days,
-            older=f"{here}?{urlencode({**query, 'before': before})}" if before else "",
-            newest=f"{here}?{urlencode(query)}" if wanted.before is not None else "",
-            live=f"/live/logs/{subject}?{urlencode({**query, 'since': newest})}" if wanted.live else "",
+            older=f"{path}?{urlencode({**fields, 'before': before})}" if before else "",
+            newest=f"{path}?{urlencode(fields)}" if log_filter.before is not None else "",
+            live=f"/live/logs/{subject}?{urlencode({**fields, 'since': newest})}" if log_filter.live else "",
         )
 
     async def live(self, socket: WebSocket) -> None:
         """`/live/logs/<part>?level=&text=&logger=&from=&since=`: send lines after line number `since`."""
         subject, query = socket.path_params["id"], dict(socket.query_params)
-        wanted = Wanted.of(query)
+        log_filter = LogFilter.of(query)
         text = query.get("since", "")
         since = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 
-        async def stream(shown: LivePage) -> None:
-            await self._follow(shown, subject, wanted, since)
+        async def stream(live_page: LivePage) -> None:
+            await self._follow(live_page, subject, log_filter, since)
 
         await live(self._cloud, socket, stream)
 
-    async def _follow(self, shown: LivePage, subject: str, wanted: Wanted, since: int) -> None:
-        service = FleetService(self._cloud, shown.author)
+    async def _follow(self, live_page: LivePage, subject: str, log_filter: LogFilter, since: int) -> None:
+        service = FleetService(self._cloud, live_page.author)
         async with news_of(self._cloud, ("logs", subject)) as news:
             since = await service.newest_log(subject) if since < 0 else since
             while True:
-                while found := await service.arrived_logs(subject, since):
-                    since = found[-1].number
-                    if chosen := [line(one) for one in found if wanted.admits(one)]:
-                        await shown.send(log=[site.part("logs_parts.html", "log_line", one) for one in chosen])
+                while records := await service.arrived_logs(subject, since):
+                    since = records[-1].number
+                    if matching := [line(record) for record in records if log_filter.admits(record)]:
+                        await live_page.send(
+                            log=[site.render_macro("logs_parts.html", "log_line", record) for record in matching]
+                        )
                         await trio.sleep(FRAME)
                 await news.next()

@@ -22,7 +22,7 @@ from cloud.services.configurations.editing import Editor
 from cloud.services.machines.fleet import FleetService
 from cloud.values.author import Author
 from cloud.web.common.live import FRAME, LivePage, live, news_of
-from cloud.web.common.site import author_of, fields, part, render, see, status_of, text_of
+from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
 from cloud.web.views.fleet_view import next_change
 from cloud.web.views.log_view import Line, line
 from cloud.web.views.machine_view import View, pieces, readings, view
@@ -98,13 +98,13 @@ class MachinePages:
     async def _view(self, author: Author, subject: str) -> tuple[FleetMachine, View]:
         """Return a machine and its view; NOT_FOUND if it is absent or not accessible to the caller."""
 
-        seen = await FleetService(self._cloud, author).machine(subject)
-        return seen.machine, view(seen.machine, seen.part, seen.told, self._cloud.clock())
+        result = await FleetService(self._cloud, author).machine(subject)
+        return result.machine, view(result.machine, result.part, result.told, self._cloud.clock())
 
     async def _last_lines(self, author: Author, subject: str) -> list[Line]:
         """Return the last log lines of a part, oldest first."""
         _, entries, _ = await FleetService(self._cloud, author).log(subject, LogQuery(limit=LAST_LINES))
-        return [line(one) for one in reversed(entries)]
+        return [line(record) for record in reversed(entries)]
 
     # ---- buttons
 
@@ -119,13 +119,13 @@ class MachinePages:
             await service.update_robot(subject, name)
         except MachineError as error:
             return await self._show(request, error, "rename")
-        return see(f"/machines/{subject}")
+        return redirect(f"/machines/{subject}")
 
     async def restart(self, request: Request) -> Response:
         """`POST /machines/<part>/restart`."""
         subject = request.path_params["id"]
         await AppService(self._cloud, author_of(request)).mark_part_for_restart(subject)
-        return see(f"/machines/{subject}?" + urlencode({"restarted": "yes"}))
+        return redirect(f"/machines/{subject}?" + urlencode({"restarted": "yes"}))
 
     async def setup(self, request: Request) -> Response:
         """`POST /machines/<part>/setup`: show the credentials file of a part."""
@@ -136,10 +136,10 @@ class MachinePages:
         """`POST /machines/<id>/parts`, with field `name`: add a computer to the machine."""
         service, form = AppService(self._cloud, author_of(request)), await fields(request)
         try:
-            made = await service.new_robot_part(request.path_params["id"], text_of(form, "name"))
+            part_id = await service.new_robot_part(request.path_params["id"], text_of(form, "name"))
         except MachineError as error:
             return await self._show(request, error, "parts")
-        return await setup_page(self._cloud, request, request.path_params["id"], part=made, new=True)
+        return await setup_page(self._cloud, request, request.path_params["id"], part=part_id, new=True)
 
     async def delete(self, request: Request) -> Response:
         """`POST /machines/<id>/delete`; field `name` must repeat the machine's name."""
@@ -151,7 +151,7 @@ class MachinePages:
             )
             return await self._show(request, error, "delete")
         await AppService(self._cloud, author).delete_robot(machine.id)
-        return see("/")
+        return redirect("/")
 
     # ---- live
 
@@ -159,7 +159,7 @@ class MachinePages:
         """`/live/machines/<part>`: send changes, and have the machine report its live state while this is open."""
         subject = socket.path_params["id"]
 
-        async def look(page: LivePage) -> None:
+        async def keep_watched(page: LivePage) -> None:
             await self._view(page.author, subject)  # without access, the machine must not be asked for reports
             while True:
                 await Editor(self._cloud, page.author).watch(subject)
@@ -168,10 +168,10 @@ class MachinePages:
         async def follow(page: LivePage) -> None:
             await self._follow(page, subject)
 
-        await live(self._cloud, socket, look, follow)
+        await live(self._cloud, socket, keep_watched, follow)
 
     async def _follow(self, page: LivePage, subject: str) -> None:
-        patcher = Patcher(lambda piece: part("machine_parts.html", piece.macro, *piece.arguments))
+        patcher = Patcher(lambda piece: render_macro("machine_parts.html", piece.macro, *piece.arguments))
         topics = [(topic, subject) for topic in ("part", "seen", "presence", "live")]
         async with news_of(self._cloud, *topics) as news:
             sent: object = None

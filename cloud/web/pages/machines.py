@@ -18,8 +18,8 @@ from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of
-from cloud.web.common.site import author_of, fields, part, render, status_of, text_of
-from cloud.web.views.fleet_view import STATES, Row, Wanted, chosen, counts, next_change, paged, row
+from cloud.web.common.site import author_of, fields, render, render_macro, status_of, text_of
+from cloud.web.views.fleet_view import STATES, FleetQuery, Row, counts, matching, next_change, paged, row
 from cloud.web.views.setup import setup_page
 from rpc.pages.patches import Patcher, Piece
 from schema.errors import MachineError
@@ -46,26 +46,28 @@ class Machines:
         return await self._index(request)
 
     async def _index(self, request: Request, error: MachineError | None = None, name: str = "") -> Response:
-        found, places = await FleetService(self._cloud, author_of(request)).overview()
-        wanted = Wanted.of(request.query_params)
-        rows = [row(one, self._cloud.clock()) for one in found]
-        seen = {one.location_id for one in rows}
-        shown, pager = paged(chosen(rows, wanted), wanted, len(rows))
+        machines, places = await FleetService(self._cloud, author_of(request)).overview()
+        query = FleetQuery.of(request.query_params)
+        rows = [row(machine, self._cloud.clock()) for machine in machines]
+        used_locations = {item.location_id for item in rows}
+        page_rows, pager = paged(matching(rows, query), query, len(rows))
         return render(
             request,
             "machines.html",
             status_of(error) if error else 200,
-            rows=shown,
+            rows=page_rows,
             pager=pager,
             counts=counts(rows),
-            wanted=wanted,
+            query=query,
             states=STATES,
-            places=[(one.id, one.path) for one in places if one.role >= Role.OPERATOR or one.id in seen],
-            owned=[(one.id, one.path) for one in places if one.role is Role.OWNER],
-            organizations=sorted({one.organization for one in places}),
+            places=[
+                (place.id, place.path) for place in places if place.role >= Role.OPERATOR or place.id in used_locations
+            ],
+            owned=[(place.id, place.path) for place in places if place.role is Role.OWNER],
+            organizations=sorted({place.organization for place in places}),
             error=error,
             name=name,
-            live="/live/machines?" + urlencode(wanted.query()),
+            live="/live/machines?" + urlencode(query.fields()),
         )
 
     async def create(self, request: Request) -> Response:
@@ -74,67 +76,71 @@ class Machines:
         name = text_of(form, "name")
         service = AppService(self._cloud, author_of(request))
         try:
-            made = await service.new_robot(name, text_of(form, "location"))
+            machine_id = await service.new_robot(name, text_of(form, "location"))
         except MachineError as error:
             return await self._index(request, error, name)
-        return await setup_page(self._cloud, request, made, new=True)
+        return await setup_page(self._cloud, request, machine_id, new=True)
 
     # ---- live
 
     async def live(self, socket: WebSocket) -> None:
         """`/live/machines?q=&location=&state=&sort=`: send rows as they change."""
-        wanted = Wanted.of(socket.query_params)
+        query = FleetQuery.of(socket.query_params)
 
         async def stream(page: LivePage) -> None:
-            await self._follow(page, wanted)
+            await self._follow(page, query)
 
         await live(self._cloud, socket, stream)
 
-    async def _follow(self, page: LivePage, wanted: Wanted) -> None:
+    async def _follow(self, page: LivePage, query: FleetQuery) -> None:
         """Send changed rows. Only machines with news are read again; all if one is new, renamed, moved or deleted."""
         service, clock = FleetService(self._cloud, page.author), self._cloud.clock
-        patcher = Patcher(lambda piece: part("machines_parts.html", piece.macro, *piece.arguments))
+        patcher = Patcher(lambda piece: render_macro("machines_parts.html", piece.macro, *piece.arguments))
         async with news_of(self._cloud, *((topic, EVERY) for topic in ("part", "seen", "presence"))) as news:
-            known = await _whole(service)
+            machines = await _all_machines(service)
             while True:
                 now = clock()
-                rows = [row(one, now) for one in known.values()]
-                if patch := patcher.patch(_pieces(rows, wanted)):
+                rows = [row(machine, now) for machine in machines.values()]
+                if patch := patcher.patch(_pieces(rows, query)):
                     await page.send(patch=patch)
-                due = next_change(known.values(), now)  # from the rendered time: misses no change during the pause
+                due = next_change(machines.values(), now)  # from the rendered time: misses no change during the pause
                 await trio.sleep(FRAME)
-                heard = await news.next(due)
-                mine = {one.id for machine in known.values() for one in machine.parts}
-                subjects = [subject for topic, subject in heard if topic == "part" or subject in mine]
-                if any(subject == EVERY for _, subject in heard):
-                    known = await _whole(service)
+                events = await news.next(due)
+                own_parts = {member.id for machine in machines.values() for member in machine.parts}
+                subjects = [subject for topic, subject in events if topic == "part" or subject in own_parts]
+                if any(subject == EVERY for _, subject in events):
+                    machines = await _all_machines(service)
                 elif subjects:
-                    again = await service.machines(subjects)
-                    new = {one.id: one for one in again}
-                    told = {one.id for machine in again for one in machine.parts}
-                    if set(new) <= set(known) and mine.intersection(subjects) <= told and _same(known, new):
-                        known.update(new)
+                    changed = await service.machines(subjects)
+                    changed_by_id = {machine.id: machine for machine in changed}
+                    changed_parts = {member.id for machine in changed for member in machine.parts}
+                    complete = set(changed_by_id) <= set(machines) and own_parts.intersection(subjects) <= changed_parts
+                    if complete and _same_names(machines, changed_by_id):
+                        machines.update(changed_by_id)
                     else:
-                        known = await _whole(service)
+                        machines = await _all_machines(service)
 
 
-async def _whole(service: FleetService) -> dict[str, FleetMachine]:
-    found = await service.machines()
-    return {one.id: one for one in found}
+async def _all_machines(service: FleetService) -> dict[str, FleetMachine]:
+    machines = await service.machines()
+    return {machine.id: machine for machine in machines}
 
 
-def _same(known: dict[str, FleetMachine], new: dict[str, FleetMachine]) -> bool:
+def _same_names(machines: dict[str, FleetMachine], changed: dict[str, FleetMachine]) -> bool:
     """Return whether names and locations are unchanged."""
-    return all((one.name, one.location) == (known[one.id].name, known[one.id].location) for one in new.values())
+    former = (machines[id_] for id_ in changed)
+    return all(
+        (old.name, old.location) == (new.name, new.location) for old, new in zip(former, changed.values(), strict=True)
+    )
 
 
-def _pieces(rows: Iterable[Row], wanted: Wanted) -> list[Piece]:
-    every = list(rows)
-    shown, pager = paged(chosen(every, wanted), wanted, len(every))
-    head = counts(every)
+def _pieces(rows: Iterable[Row], query: FleetQuery) -> list[Piece]:
+    all_rows = list(rows)
+    page_rows, pager = paged(matching(all_rows, query), query, len(all_rows))
+    head = counts(all_rows)
     return [
         Piece("counts", "counts", (head,), head),
-        Piece("machines", "table", (shown, wanted), tuple(one.id for one in shown)),
+        Piece("machines", "table", (page_rows, query), tuple(shown_row.id for shown_row in page_rows)),
         Piece("pager", "paging", (pager,), pager),
-        *(Piece(one.dom, "row", (one,), one, inside="machines") for one in shown),
+        *(Piece(shown_row.dom, "row", (shown_row,), shown_row, inside="machines") for shown_row in page_rows),
     ]

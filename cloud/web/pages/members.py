@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.people import Invitations
-from cloud.web.common.site import author_of, fields, render, see, text_of
+from cloud.web.common.site import author_of, fields, redirect, render, text_of
 from cloud.web.pages.keys import KeyPages
 from schema.errors import ErrorKind, MachineError
 
@@ -37,13 +37,13 @@ class MemberPages:
         form, author = await fields(request), author_of(request)
         owner, email = text_of(form, "organization"), text_of(form, "email")
         try:
-            grant = await self._keys.granted(request, form)
+            grant = await self._keys.parse_grant(request, form)
             await AppService(self._cloud, author).create_organization_invite(owner, email, [grant])
             if not self._cloud.mails:
                 return await self._link(request, owner, email)
         except MachineError as error:
-            return await self._keys.shown(request, error, HERE)
-        return see("/keys#members")
+            return await self._keys.render_page(request, error, HERE)
+        return redirect("/keys#members")
 
     async def act(self, request: Request) -> Response:
         """`POST /members/link|resend|withdraw|remove`, with fields `organization` and `email` or `member`."""
@@ -62,8 +62,8 @@ class MemberPages:
             else:
                 raise MachineError(f"there is no action {action[:40]!r} for members", kind=ErrorKind.NOT_FOUND)
         except MachineError as error:
-            return await self._keys.shown(request, error, HERE)
-        return see("/keys#members")
+            return await self._keys.render_page(request, error, HERE)
+        return redirect("/keys#members")
 
     async def _link(self, request: Request, owner: str, email: str) -> Response:
         """Render the page with a new link, the only one that shows it."""

@@ -18,7 +18,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.registry.packages import PackageService
 from cloud.services.registry.registry_messages import RegistryItem, Visibility
-from cloud.web.common.site import author_of, fields, render, see, text_of
+from cloud.web.common.site import author_of, fields, redirect, render, text_of
 from schema.errors import ErrorKind, MachineError
 
 VISIBILITIES: Final = (
@@ -63,25 +63,25 @@ class _Pages:
         app = AppService(self._cloud, author)
         organizations = await app.list_organizations()
         owned = await self._owned(request)
-        found = await app.list_registry_items(show_owned_deprecated=True)
-        mine = {one.id for one in organizations}
+        registry_items = await app.list_registry_items(show_owned_deprecated=True)
+        own_ids = {organization.id for organization in organizations}
         return render(
             request,
             "modules.html",
             400 if error else 200,
-            found=[
-                (one, [item for item in found if item.organization_id == one.id], one.id in owned)
-                for one in organizations
+            groups=[
+                (owner, [item for item in registry_items if item.organization_id == owner.id], owner.id in owned)
+                for owner in organizations
             ],
-            public=[item for item in found if item.organization_id not in mine],
+            public=[item for item in registry_items if item.organization_id not in own_ids],
             newest=newest,
             error=error,
         )
 
     async def _owned(self, request: Request) -> set[str]:
         """Return the organizations whose registry the caller may change."""
-        found = await Editor(self._cloud, author_of(request)).organizations()
-        return {one.id for one, owned in found if owned}
+        organizations = await Editor(self._cloud, author_of(request)).organizations()
+        return {organization.id for organization, owned in organizations if owned}
 
     async def create(self, request: Request) -> Response:
         """Create a module, or set the organization's namespace."""
@@ -91,13 +91,13 @@ class _Pages:
         try:
             if text_of(form, "action") == "namespace":
                 await app.update_organization(organization, public_namespace=text_of(form, "namespace"))
-                return see("/modules")
-            made = await app.create_module(organization, text_of(form, "name"))
+                return redirect("/modules")
+            module = await app.create_module(organization, text_of(form, "name"))
         except MachineError as error:
             if error.kind in (ErrorKind.INVALID, ErrorKind.EXISTS, ErrorKind.PRECONDITION):
                 return await self._index(request, str(error))
             raise
-        return see(f"/modules/{made.module_id}")
+        return redirect(f"/modules/{module.module_id}")
 
     async def show(self, request: Request) -> Response:
         """Show an item with its versions."""
@@ -133,18 +133,20 @@ class _Pages:
                 item.organization_id, name=item.name
             )
         except MachineError:  # no role at the organization
-            found = item.module_metadata.versions if item.module_metadata is not None else []
-            return [Row(one.version, file.platform, file.uploaded_at) for one in found for file in one.files]
+            versions = item.module_metadata.versions if item.module_metadata is not None else []
+            return [
+                Row(version.version, file.platform, file.uploaded_at) for version in versions for file in version.files
+            ]
         return [
-            Row(one.info.version, one.info.platform or "any", one.created_on, one.checksum)
-            for one in reversed(packages)
+            Row(package.info.version, package.info.platform or "any", package.created_on, package.checksum)
+            for package in reversed(packages)
         ]
 
     async def act(self, request: Request) -> Response:
         """Handle a button of the page."""
         form = await fields(request)
         try:
-            return see(await self._done(request, form))
+            return redirect(await self._done(request, form))
         except MachineError as error:
             if error.kind in (ErrorKind.INVALID, ErrorKind.EXISTS, ErrorKind.PRECONDITION):
                 return await self._show(request, str(error))
@@ -189,11 +191,11 @@ class _Pages:
     async def download(self, request: Request) -> Response:
         """Redirect to a file of an item."""
         query = request.query_params
-        found = await PackageService(self._cloud, author_of(request)).get_package(
+        package = await PackageService(self._cloud, author_of(request)).get_package(
             request.path_params["item"], query.get("version", ""), platform=query.get("platform") or None
         )
-        parts = urlsplit(found.url)
-        return see(f"{parts.path}?{parts.query}")
+        parts = urlsplit(package.url)
+        return redirect(f"{parts.path}?{parts.query}")
 
 
 def newest(item: RegistryItem) -> str:
@@ -208,7 +210,7 @@ def newest(item: RegistryItem) -> str:
 def entry_of(item: RegistryItem) -> str:
     """Return the configuration entry with which a machine uses an item."""
     if item.module_metadata is not None:
-        named = f'"name": "{item.name}", "type": "registry", "module_id": "{item.item_id}"'
-        return f'{{"modules": [{{{named}, "version": "latest"}}]}}'
-    named = f'"name": "{item.name}", "type": "{item.type.name.lower()}"'
-    return f'{{"packages": [{{{named}, "package": "{item.organization_id}/{item.name}", "version": "latest"}}]}}'
+        base_fields = f'"name": "{item.name}", "type": "registry", "module_id": "{item.item_id}"'
+        return f'{{"modules": [{{{base_fields}, "version": "latest"}}]}}'
+    base_fields = f'"name": "{item.name}", "type": "{item.type.name.lower()}"'
+    return f'{{"packages": [{{{base_fields}, "package": "{item.organization_id}/{item.name}", "version": "latest"}}]}}'

@@ -19,7 +19,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.triggers import Triggers, TriggerService
 from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of
-from cloud.web.common.site import author_of, fields, part, render, see, status_of, text_of
+from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
 from cloud.web.views.trigger_view import (
     DryRun,
     body_of,
@@ -35,14 +35,14 @@ from rpc.pages.patches import Patcher, Piece
 from schema.errors import ErrorKind, MachineError
 
 PAGE: Final = 30  # deliveries per page
-CALM: Final = 1.0  # seconds between two reads of all machines
+OVERVIEW_PAUSE: Final = 1.0  # seconds between two reads of all machines
 
-Look = Callable[[LivePage], Awaitable[list[Piece]]]
+ReadPieces = Callable[[LivePage], Awaitable[list[Piece]]]
 """Returns the present pieces of a page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DeliveryFilter:
     """The filter of the delivery log."""
 
     trigger: str
@@ -50,14 +50,14 @@ class Asked:
     before: int | None
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Asked:
+    def of(cls, query: Mapping[str, str]) -> DeliveryFilter:
         """Parse a query."""
         return cls(query.get("trigger", ""), query.get("state", ""), _number(query.get("before")))
 
-    def query(self, before: int | None) -> str:
+    def encoded(self, before: int | None) -> str:
         """Return the filter as a query, for deliveries below number `before`."""
-        found = {"trigger": self.trigger, "state": self.state, "before": "" if before is None else str(before)}
-        return urlencode({name: value for name, value in found.items() if value})
+        fields = {"trigger": self.trigger, "state": self.state, "before": "" if before is None else str(before)}
+        return urlencode({name: value for name, value in fields.items() if value})
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -90,10 +90,10 @@ class _Pages:
     async def live_overview(self, socket: WebSocket) -> None:
         """`/live/triggers`."""
 
-        async def look(page: LivePage) -> list[Piece]:
+        async def read_pieces(page: LivePage) -> list[Piece]:
             return overview_pieces(await TriggerService(self._cloud, page.author).overview())
 
-        await live(self._cloud, socket, partial(self._follow, look, EVERY, CALM))
+        await live(self._cloud, socket, partial(self._follow, read_pieces, EVERY, OVERVIEW_PAUSE))
 
     # ---- one part
 
@@ -102,11 +102,11 @@ class _Pages:
         return await self._show(request)
 
     async def _show(self, request: Request, dry: DryRun | None = None, error: MachineError | None = None) -> Response:
-        service, part = self._asked(request)
-        asked = Asked.of(request.query_params)
-        found, log, older = await _looked_at(service, part, asked)
+        service, part = self._service_of(request)
+        log_filter = DeliveryFilter.of(request.query_params)
+        triggers, log, older = await _read_page(service, part, log_filter)
         place, owner = await service.place(part)
-        query = urlencode({"trigger": asked.trigger, "state": asked.state, "rules": digest_of(found)})
+        query = urlencode({"trigger": log_filter.trigger, "state": log_filter.state, "rules": digest_of(triggers)})
         return render(
             request,
             "part_triggers.html",
@@ -114,33 +114,34 @@ class _Pages:
             part=part,
             place=place,
             owner=owner,
-            found=found,
-            rules=[(one, words(one)) for one in found.triggers],
+            triggers=triggers,
+            rules=[(trigger, words(trigger)) for trigger in triggers.triggers],
             log=log,
             older=older,
-            asked=asked,
-            names=[(name, name) for name in dict.fromkeys(one.name for one in found.triggers)],
-            states=[(one.value, one.value) for one in State],
+            log_filter=log_filter,
+            names=[(name, name) for name in dict.fromkeys(trigger.name for trigger in triggers.triggers)],
+            states=[(state.value, state.value) for state in State],
             dry=dry,
             error=error or "",
             sent=request.query_params.get("sent", ""),
-            live="" if asked.before is not None else f"/live/triggers/{quote(part, safe='')}?{query}",
+            live="" if log_filter.before is not None else f"/live/triggers/{quote(part, safe='')}?{query}",
         )
 
     async def live_part(self, socket: WebSocket) -> None:
         """`/live/triggers/<part>?trigger=&state=&rules=`: `rules` is the digest of those that the page shows."""
-        subject, asked = socket.path_params["part"], Asked.of(socket.query_params)
-        known = socket.query_params.get("rules", "")
+        subject, log_filter = socket.path_params["part"], DeliveryFilter.of(socket.query_params)
+        shown_digest = socket.query_params.get("rules", "")
 
-        async def look(page: LivePage) -> list[Piece]:
-            found, log, older = await _looked_at(TriggerService(self._cloud, page.author), subject, asked)
-            return pieces_of_part(subject, found, known, log, older, narrowed=bool(asked.trigger or asked.state))
+        async def read_pieces(page: LivePage) -> list[Piece]:
+            triggers, log, older = await _read_page(TriggerService(self._cloud, page.author), subject, log_filter)
+            narrowed = bool(log_filter.trigger or log_filter.state)
+            return pieces_of_part(subject, triggers, shown_digest, log, older, narrowed=narrowed)
 
-        await live(self._cloud, socket, partial(self._follow, look, subject, FRAME))
+        await live(self._cloud, socket, partial(self._follow, read_pieces, subject, FRAME))
 
     async def act(self, request: Request) -> Response:
         """Handle a button of a trigger: `explain`, `test` or `start`."""
-        service, part = self._asked(request)
+        service, part = self._service_of(request)
         form = await fields(request)
         name, text, action = text_of(form, "trigger"), text_of(form, "reading"), text_of(form, "action")
         try:
@@ -149,10 +150,10 @@ class _Pages:
                 return await self._show(request, DryRun(name, text, tried))
             if action == "test":
                 sent = await service.send_test(part, name, text_of(form, "value"), reading_in(text))
-                return see(f"{_path(part)}?sent={len(sent)}#deliveries")
+                return redirect(f"{_path(part)}?sent={len(sent)}#deliveries")
             if action == "start":
                 await service.start_trigger(part, name)
-                return see(_path(part))
+                return redirect(_path(part))
         except MachineError as error:
             if error.kind is ErrorKind.INVALID:
                 return await self._show(request, DryRun(name, text, error=str(error)))
@@ -166,8 +167,8 @@ class _Pages:
         return await self._delivery(request)
 
     async def _delivery(self, request: Request, error: MachineError | None = None) -> Response:
-        service, part = self._asked(request)
-        one, attempts = await service.get_delivery(part, request.path_params["id"])
+        service, part = self._service_of(request)
+        delivery, attempts = await service.get_delivery(part, request.path_params["id"])
         place, owner = await service.place(part)
         return render(
             request,
@@ -176,29 +177,29 @@ class _Pages:
             part=part,
             place=place,
             owner=owner,
-            one=one,
+            delivery=delivery,
             attempts=attempts,
-            event=event_of(one),
-            body=body_of(one),
+            event=event_of(delivery),
+            body=body_of(delivery),
             error=error or "",
-            live=f"/live/triggers/{quote(part, safe='')}/{quote(one.id, safe='')}",
+            live=f"/live/triggers/{quote(part, safe='')}/{quote(delivery.id, safe='')}",
         )
 
     async def live_delivery(self, socket: WebSocket) -> None:
         """`/live/triggers/<part>/<delivery>`."""
         subject, delivery = socket.path_params["part"], socket.path_params["id"]
 
-        async def look(page: LivePage) -> list[Piece]:
+        async def read_pieces(page: LivePage) -> list[Piece]:
             service = TriggerService(self._cloud, page.author)
-            one, attempts = await service.get_delivery(subject, delivery)
+            record, attempts = await service.get_delivery(subject, delivery)
             _, owner = await service.place(subject)
-            return pieces_of_delivery(subject, one, attempts, owner)
+            return pieces_of_delivery(subject, record, attempts, owner)
 
-        await live(self._cloud, socket, partial(self._follow, look, subject, FRAME))
+        await live(self._cloud, socket, partial(self._follow, read_pieces, subject, FRAME))
 
     async def replay(self, request: Request) -> Response:
         """Send a delivery again."""
-        service, part = self._asked(request)
+        service, part = self._service_of(request)
         subject = request.path_params["id"]
         try:
             await service.replay_delivery(part, subject)
@@ -206,29 +207,31 @@ class _Pages:
             if error.kind is not ErrorKind.PRECONDITION:
                 raise
             return await self._delivery(request, error)
-        return see(f"{_path(part)}/deliveries/{quote(subject, safe='')}")
+        return redirect(f"{_path(part)}/deliveries/{quote(subject, safe='')}")
 
     # ---- shared
 
-    def _asked(self, request: Request) -> tuple[TriggerService, str]:
+    def _service_of(self, request: Request) -> tuple[TriggerService, str]:
         return TriggerService(self._cloud, author_of(request)), request.path_params["part"]
 
-    async def _follow(self, look: Look, subject: str, pause: float, page: LivePage) -> None:
-        patcher = Patcher(lambda piece: part("triggers_parts.html", piece.macro, *piece.arguments))
+    async def _follow(self, read_pieces: ReadPieces, subject: str, pause: float, page: LivePage) -> None:
+        patcher = Patcher(lambda piece: render_macro("triggers_parts.html", piece.macro, *piece.arguments))
         async with news_of(self._cloud, ("part", subject), (TOPIC, subject)) as news:
             while True:
-                if patch := patcher.patch(await look(page)):
+                if patch := patcher.patch(await read_pieces(page)):
                     await page.send(patch=patch)
                 await trio.sleep(pause)
                 await news.next()
 
 
-async def _looked_at(service: TriggerService, part: str, asked: Asked) -> tuple[Triggers, list[Delivery], str]:
+async def _read_page(
+    service: TriggerService, part: str, log_filter: DeliveryFilter
+) -> tuple[Triggers, list[Delivery], str]:
     """Return a part's triggers, a page of its deliveries, and the query of the next page, empty if there is none."""
-    found = await service.list_triggers(part)
-    log = await service.list_deliveries(part, asked.trigger, asked.state, asked.before, PAGE + 1)
-    older = "?" + asked.query(log[PAGE - 1].number) if len(log) > PAGE else ""
-    return found, log[:PAGE], older
+    triggers = await service.list_triggers(part)
+    log = await service.list_deliveries(part, log_filter.trigger, log_filter.state, log_filter.before, PAGE + 1)
+    older = "?" + log_filter.encoded(log[PAGE - 1].number) if len(log) > PAGE else ""
+    return triggers, log[:PAGE], older
 
 
 def _path(part: str) -> str:

@@ -9,7 +9,7 @@
   const lines = $("[data-lines]", form), signs = $("[data-signs]", form), gutter = $(".gutter", form), say = $("[data-say]", form);
   const saved = area.defaultValue;
   const CHECK = 250, COMPLETE = 60; // milliseconds of silence before the server is asked
-  let found = [];
+  let findings = [];
   let before = area.value;
   let leaving = false;
 
@@ -28,25 +28,25 @@
   }
 
   /* Sends one request at a time: a new one cancels the previous one. */
-  function asking(address, pause) {
-    let timer = 0, running = null;
-    const stop = () => { clearTimeout(timer); if (running) running.abort(); };
-    const ask = (body, answer, now) => {
+  function requester(address, pause) {
+    let timer = 0, request = null;
+    const stop = () => { clearTimeout(timer); if (request) request.abort(); };
+    const send = (body, handle, now) => {
       stop();
       timer = setTimeout(async () => {
-        running = new AbortController();
+        request = new AbortController();
         try {
-          const reply = await fetch(address, { method: "POST", body: JSON.stringify(body()), signal: running.signal, headers: { accept: "application/json" } });
-          if (reply.ok) answer(await reply.json());
+          const reply = await fetch(address, { method: "POST", body: JSON.stringify(body()), signal: request.signal, headers: { accept: "application/json" } });
+          if (reply.ok) handle(await reply.json());
         } catch (error) {
           if (error.name !== "AbortError" && !(error instanceof TypeError)) throw error; // the next key asks again
         }
       }, now ? 0 : pause);
     };
-    return { ask, stop };
+    return { send, stop };
   }
-  const checking = asking(form.dataset.check, CHECK);
-  const completing = asking(form.dataset.complete, COMPLETE);
+  const checking = requester(form.dataset.check, CHECK);
+  const completing = requester(form.dataset.complete, COMPLETE);
 
   /* ---- line numbers and marks */
 
@@ -64,22 +64,22 @@
   function mark() {
     const text = area.value, parts = [];
     let at = 0; // only the text up to the last mark is laid out a second time
-    for (const one of [...found].sort((a, b) => a.from - b.from)) {
-      if (one.from < at || one.to > text.length || one.to <= one.from) continue;
-      const under = document.createElement("mark");
-      under.className = one.severity;
-      under.textContent = text.slice(one.from, one.to);
-      parts.push(text.slice(at, one.from), under);
-      at = one.to;
+    for (const finding of [...findings].sort((a, b) => a.from - b.from)) {
+      if (finding.from < at || finding.to > text.length || finding.to <= finding.from) continue;
+      const underlined = document.createElement("mark");
+      underlined.className = finding.severity;
+      underlined.textContent = text.slice(finding.from, finding.to);
+      parts.push(text.slice(at, finding.from), underlined);
+      at = finding.to;
     }
     layer.replaceChildren(...parts);
-    const seen = new Map();
-    for (const one of found) {
-      const line = text.slice(0, one.from).split("\n").length;
-      if (seen.get(line) !== "error") seen.set(line, one.severity);
+    const severities = new Map(); // by line
+    for (const finding of findings) {
+      const line = text.slice(0, finding.from).split("\n").length;
+      if (severities.get(line) !== "error") severities.set(line, finding.severity);
     }
     const top = parseFloat(getComputedStyle(area).paddingTop), high = height();
-    signs.replaceChildren(...[...seen].map(([line, severity]) => {
+    signs.replaceChildren(...[...severities].map(([line, severity]) => {
       const sign = document.createElement("i");
       sign.className = severity;
       sign.dataset.line = line;
@@ -95,9 +95,9 @@
   }
 
   function check(now = false) {
-    checking.ask(() => ({ text: area.value }), (answer) => {
+    checking.send(() => ({ text: area.value }), (answer) => {
       const text = area.value;
-      found = answer.findings.map((one) => ({ ...one, from: toBrowser(text, one.start), to: toBrowser(text, one.end) }));
+      findings = answer.findings.map((finding) => ({ ...finding, from: toBrowser(text, finding.start), to: toBrowser(text, finding.end) }));
       mark();
       for (const [id, html] of Object.entries(answer.patch)) {
         const element = document.getElementById(id);
@@ -110,8 +110,8 @@
   function shift() {
     const grown = area.value.length - before.length, cursor = area.selectionStart;
     before = area.value;
-    for (const one of found) {
-      if (one.from >= cursor - Math.max(grown, 0)) { one.from += grown; one.to += grown; }
+    for (const finding of findings) {
+      if (finding.from >= cursor - Math.max(grown, 0)) { finding.from += grown; finding.to += grown; }
     }
   }
 
@@ -160,7 +160,7 @@
   }
 
   function complete(now = false) {
-    completing.ask(
+    completing.send(
       () => ({ text: area.value, cursor: toServer(area.value, area.selectionStart) }),
       (answer) => {
         const text = area.value;
@@ -178,16 +178,16 @@
   }
 
   function show() {
-    list.replaceChildren(...choices.choices.map((one, index) => {
+    list.replaceChildren(...choices.choices.map((choice, index) => {
       const item = document.createElement("li"), name = document.createElement("b"), detail = document.createElement("em");
       item.id = `choice-${index}`;
       item.setAttribute("role", "option");
-      name.textContent = one.label;
-      detail.textContent = one.detail;
+      name.textContent = choice.label;
+      detail.textContent = choice.detail;
       item.append(name, detail);
-      if (one.meaning) {
+      if (choice.meaning) {
         const meaning = document.createElement("small");
-        meaning.textContent = one.meaning;
+        meaning.textContent = choice.meaning;
         item.append(meaning);
       }
       item.addEventListener("pointerdown", (event) => { event.preventDefault(); accept(index); });
@@ -220,15 +220,15 @@
     const item = list.children[chosen];
     item.scrollIntoView({ block: "nearest" });
     area.setAttribute("aria-activedescendant", item.id);
-    const one = choices.choices[chosen];
-    say.textContent = [one.label, one.detail, one.meaning].filter(Boolean).join(", ");
+    const choice = choices.choices[chosen];
+    say.textContent = [choice.label, choice.detail, choice.meaning].filter(Boolean).join(", ");
   }
 
   function accept(index) {
-    const one = choices.choices[index], { from, to } = choices;
+    const choice = choices.choices[index], { from, to } = choices;
     close();
-    const cursor = from + toBrowser(one.insert, one.cursor);
-    replace(from, to, one.insert, cursor);
+    const cursor = from + toBrowser(choice.insert, choice.cursor);
+    replace(from, to, choice.insert, cursor);
     close(); // the inserted text must not open the list again
     if (/["{[]$/.test(area.value.slice(0, cursor)) && /^["}\]]/.test(area.value.slice(cursor))) complete(true);
   }
@@ -264,10 +264,10 @@
     const link = event.target.closest("a[data-at]");
     if (!link) return;
     event.preventDefault();
-    lead(link);
+    follow(link);
   });
 
-  function lead(link) {
+  function follow(link) {
     const from = toBrowser(area.value, Number(link.dataset.at)), to = toBrowser(area.value, Number(link.dataset.to || link.dataset.at));
     area.focus();
     area.setSelectionRange(from, to);
@@ -275,11 +275,11 @@
   }
 
   /* Links to a problem have its path after #: go to the problem itself, or to the entry that contains it. */
-  function arrive(hash) {
+  function goTo(hash) {
     const path = decodeURIComponent(hash.slice(1));
-    const leads = (one) => one.dataset.path && (path === one.dataset.path || path.startsWith(`${one.dataset.path}.`));
-    const found = $$("a[data-at]", form).filter(leads).sort((a, b) => b.dataset.path.length - a.dataset.path.length);
-    if (found.length) lead(found[0]);
+    const matches = (link) => link.dataset.path && (path === link.dataset.path || path.startsWith(`${link.dataset.path}.`));
+    const links = $$("a[data-at]", form).filter(matches).sort((a, b) => b.dataset.path.length - a.dataset.path.length);
+    if (links.length) follow(links[0]);
   }
 
   /* ---- adding, and leaving */
@@ -293,7 +293,7 @@
   form.addEventListener("submit", async (event) => {
     if (!event.submitter || event.submitter.value !== "add") { leaving = true; return; }
     event.preventDefault();
-    const trouble = $("[data-add-error]", form);
+    const error = $("[data-add-error]", form);
     const body = new URLSearchParams(new FormData(form, event.submitter));
     let answer;
     try {
@@ -301,7 +301,7 @@
     } catch {
       answer = { error: "The cloud does not respond. Try again." };
     }
-    trouble.textContent = answer.error || "";
+    error.textContent = answer.error || "";
     if (answer.error) return;
     replace(0, area.value.length, answer.text, toBrowser(answer.text, answer.start));
     area.scrollTop = Math.max(0, (answer.text.slice(0, area.selectionStart).split("\n").length - 5) * height());
@@ -317,11 +317,11 @@
   number();
   scroll();
   check(true);
-  if (location.hash.length > 1) arrive(location.hash);
+  if (location.hash.length > 1) goTo(location.hash);
   document.addEventListener("click", (event) => {
     const link = event.target.closest("#running a[href^='#']");
     if (!link) return;
     event.preventDefault();
-    arrive(link.hash);
+    goTo(link.hash);
   });
 })();

@@ -6,11 +6,11 @@
   const form = $("[data-fleet-filter]");
   const PAUSE = 120; // milliseconds of silence before the server is asked
   $("[data-without-script]", form).hidden = true;
-  let timer = 0, asked = null;
+  let timer = 0, request = null;
 
-  async function look() {
-    if (asked) asked.abort();
-    asked = new AbortController();
+  async function search() {
+    if (request) request.abort();
+    request = new AbortController();
     const url = new URL(window.location.href);
     url.searchParams.delete("page");
     for (const [name, value] of new FormData(form)) {
@@ -18,21 +18,21 @@
     }
     let text;
     try {
-      text = await (await fetch(url, { headers: { accept: "text/html" }, signal: asked.signal })).text();
+      text = await (await fetch(url, { headers: { accept: "text/html" }, signal: request.signal })).text();
     } catch (error) {
       if (error.name === "AbortError" || error instanceof TypeError) return; // the next key asks again
       throw error;
     }
-    const found = new DOMParser().parseFromString(text, "text/html");
-    if (!$("#machines", found)) return form.submit(); // another page, such as an error: show it
-    for (const id of ["machines", "pager", "counts"]) morph.node($(`#${id}`), $(`#${id}`, found));
+    const result = new DOMParser().parseFromString(text, "text/html");
+    if (!$("#machines", result)) return form.submit(); // another page, such as an error: show it
+    for (const id of ["machines", "pager", "counts"]) morph.node($(`#${id}`), $(`#${id}`, result));
     history.replaceState(null, "", url);
-    document.body.dataset.live = found.body.dataset.live;
-    page.again();
+    document.body.dataset.live = result.body.dataset.live;
+    page.reconnect();
   }
 
   for (const input of $$("input, select", form)) {
-    input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(look, input.type === "search" ? PAUSE : 0); });
+    input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, input.type === "search" ? PAUSE : 0); });
   }
-  form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); look(); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); search(); });
 })();

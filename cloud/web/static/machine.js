@@ -7,7 +7,7 @@
   const template = $("#sensor");
   const shown = new Map();
 
-  function made(name) {
+  function addSection(name) {
     const copy = template.content.cloneNode(true).firstElementChild;
     const slash = name.indexOf("/");
     $("h3", copy).textContent = name.slice(slash + 1);
@@ -24,7 +24,7 @@
       if (!sensors.some((sensor) => sensor.name === name)) { element.remove(); shown.delete(name); }
     }
     for (const { name, values, error } of sensors) {
-      const element = shown.get(name) || made(name);
+      const element = shown.get(name) || addSection(name);
       page.readings($("tbody", element), values, error, "");
     }
   });

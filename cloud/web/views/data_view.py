@@ -23,7 +23,7 @@ MAX_SHOWN: Final = 400  # characters of a reading in the table
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DataQuery:
     """The query of the page; times are UTC, such as `2026-01-31T12:00`."""
 
     view: str = FILES
@@ -40,10 +40,10 @@ class Asked:
     after: str = ""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Asked:
+    def of(cls, query: Mapping[str, str]) -> DataQuery:
         """Parse a query; unknown fields are ignored."""
-        given = {name: query.get(name, "").strip() for name in cls.__slots__}
-        return cls(**{**given, "view": READINGS if given["view"] == READINGS else FILES})
+        values = {name: query.get(name, "").strip() for name in cls.__slots__}
+        return cls(**{**values, "view": READINGS if values["view"] == READINGS else FILES})
 
     def filter(self) -> m.Filter:
         """Return the filter. INVALID if a time is not valid."""
@@ -60,7 +60,7 @@ class Asked:
             interval=m.CaptureInterval(start, end) if start or end else None,
         )
 
-    def query(self, **changes: str) -> str:
+    def encoded(self, **changes: str) -> str:
         """Return the query with changes, without empty fields."""
         return urlencode({name: value for name, value in {**asdict(self), **changes}.items() if value})
 
@@ -94,17 +94,17 @@ class Line:
     value: str
 
 
-def tile(one: m.BinaryData) -> Tile:
+def tile(file: m.BinaryData) -> Tile:
     """Return the view model of a file."""
-    known = one.metadata
-    source = known.capture_metadata
+    metadata = file.metadata
+    source = metadata.capture_metadata
     return Tile(
-        id=known.binary_data_id,
+        id=metadata.binary_data_id,
         picture=source.mime_type in PICTURES,
-        name=known.file_name or f"{source.component_name or 'file'}{known.file_ext}",
-        size=bytes_text(known.file_size_bytes),
+        name=metadata.file_name or f"{source.component_name or 'file'}{metadata.file_ext}",
+        size=bytes_text(metadata.file_size_bytes),
         mime=source.mime_type,
-        time=known.time_requested,
+        time=metadata.time_requested,
         where=where_text(source),
         tags=tuple(source.tags),
         boxes=tuple(
@@ -115,7 +115,7 @@ def tile(one: m.BinaryData) -> Tile:
                 (box.x_max_normalized - box.x_min_normalized) * 100,
                 (box.y_max_normalized - box.y_min_normalized) * 100,
             )
-            for box in known.annotations.bboxes
+            for box in metadata.annotations.bboxes
         ),
     )
 
@@ -123,26 +123,29 @@ def tile(one: m.BinaryData) -> Tile:
 def lines(page: m.TabularPage) -> list[Line]:
     """Return the view models of readings."""
     return [
-        Line(one.time_requested, where_text(page.metadata[one.metadata_index]), _short(one.data)) for one in page.data
+        Line(reading.time_requested, where_text(page.metadata[reading.metadata_index]), _short(reading.data))
+        for reading in page.data
     ]
 
 
 def plots(page: m.TabularPage) -> list[Plot]:
     """Return plots of the numbers in readings over time, per source. The readings of the page are newest first."""
-    found: list[Plot] = []
+    drawn: list[Plot] = []
     for index, source in enumerate(page.metadata):
-        own = [(one.time_requested, one.data) for one in reversed(page.data) if one.metadata_index == index]
-        for path, values in numbers(own).items():
+        samples = [
+            (reading.time_requested, reading.data) for reading in reversed(page.data) if reading.metadata_index == index
+        ]
+        for path, values in numbers(samples).items():
             name = f"{source.robot_name} {source.component_name} {path.removeprefix('readings.')}"
             line = plot(name, values)
-            if line is not None and len(found) < MAX_PLOTS:
-                found.append(line)
-    return found
+            if line is not None and len(drawn) < MAX_PLOTS:
+                drawn.append(line)
+    return drawn
 
 
 def where_text(source: m.CaptureMetadata) -> str:
     """Return machine, component and method as one line."""
-    return " · ".join(one for one in (source.robot_name, source.component_name, source.method_name) if one)
+    return " · ".join(name for name in (source.robot_name, source.component_name, source.method_name) if name)
 
 
 def _short(data: Mapping[str, Any]) -> str:

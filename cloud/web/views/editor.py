@@ -23,7 +23,7 @@ from cloud.editing.merging import ABSENT, Merged
 from cloud.editing.review import Review, review
 from cloud.services.configurations.editing import Save
 from cloud.values.limits import DOCUMENT_FORM
-from cloud.web.common.site import aside, check_size, part
+from cloud.web.common.site import aside, check_size, render_macro
 from schema.decoding.syntax import parse_json
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import Masker, masked
@@ -35,7 +35,7 @@ MAX_VALUE: Final = 200  # characters of a value in a conflict
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The changes that somebody else saved while a draft was written, and those of the draft."""
+    """The changes that another user saved while a draft was written, and those of the draft."""
 
     revision: int
     who: str
@@ -48,8 +48,8 @@ class Merge:
 def with_changes(saves: Sequence[Save]) -> list[tuple[Save, Review | None]]:
     """Return revisions with the changes of each; None for the first revision."""
     return [
-        (one, None if one.revision.before is None else review(one.revision.before, one.revision.document))
-        for one in saves
+        (save, None if save.revision.before is None else review(save.revision.before, save.revision.document))
+        for save in saves
     ]
 
 
@@ -67,15 +67,15 @@ def older(saves: Sequence[Save]) -> int | None:
     return last if last > 1 else None
 
 
-async def asked(request: Request) -> tuple[str, int]:
+async def read_draft(request: Request) -> tuple[str, int]:
     """Read the editor's text and cursor, which the page's script sends as JSON. INVALID if they are missing."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         check_size(len(body), DOCUMENT_FORM)
     try:
-        sent = await aside(request, len(body), lambda: pieces.loads(body.decode("utf-8", "replace")))
-        text, cursor = sent["text"], sent.get("cursor", 0)
+        parsed = await aside(request, len(body), lambda: pieces.loads(body.decode("utf-8", "replace")))
+        text, cursor = parsed["text"], parsed.get("cursor", 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text, cursor = None, 0
     if not isinstance(text, str) or not isinstance(cursor, int):
@@ -87,28 +87,28 @@ async def asked(request: Request) -> tuple[str, int]:
     return text, max(0, min(cursor, len(text)))
 
 
-def checked(text: str, known: Known, *, partial: bool = False) -> Response:
+def check_response(text: str, context: Known, *, partial: bool = False) -> Response:
     """Return the findings of a text, for its marks, and the updated parts of the page."""
     if len(text) > MAX_CHECKED:
         return JSONResponse({"findings": [], "patch": {}})
-    found = found_in(text, known, partial=partial)
+    shown_findings = findings_in(text, context, partial=partial)
     patch = {
-        "findings": part("editing.html", "found", found),
-        "outline": part("editing.html", "outlined", outline(text)),
+        "findings": render_macro("editing.html", "findings_list", shown_findings),
+        "outline": render_macro("editing.html", "outline_list", outline(text)),
     }
-    return JSONResponse({"findings": [asdict(one) for one in found], "patch": patch})
+    return JSONResponse({"findings": [asdict(finding) for finding in shown_findings], "patch": patch})
 
 
-def found_in(text: str, known: Known, *, partial: bool = False) -> tuple[Finding, ...]:
+def findings_in(text: str, context: Known, *, partial: bool = False) -> tuple[Finding, ...]:
     """Return at most MAX_SHOWN findings; see `findings`."""
-    return findings(text, known, partial=partial)[:MAX_SHOWN]
+    return findings(text, context, partial=partial)[:MAX_SHOWN]
 
 
-def completed(text: str, cursor: int, known: Known) -> Response:
+def completion_response(text: str, cursor: int, context: Known) -> Response:
     """Return the completions at the cursor."""
     if len(text) > MAX_CHECKED:
         return JSONResponse({"start": cursor, "end": cursor, "choices": []})
-    return JSONResponse(asdict(completions(text, cursor, known, catalogue())))
+    return JSONResponse(asdict(completions(text, cursor, context, catalogue())))
 
 
 def text_in(form: FormData, name: str = "document") -> str:
@@ -135,34 +135,37 @@ def document_in(text: str) -> dict[str, Any]:
     return document
 
 
-def added(form: FormData) -> tuple[str, int]:
+def with_added_resource(form: FormData) -> tuple[str, int]:
     """Return the draft with the requested resource added, and the offset of the resource."""
     model = form.get("model", "")
     entry = model_named(catalogue(), model if isinstance(model, str) else "")
     text = written(with_resource(document_in(text_in(form)), entry, str(form.get("resource", "")).strip()))
-    new = [one for one in outline(text) if one.section == entry.section][-1]
-    return text, new.start
+    added_item = [item for item in outline(text) if item.section == entry.section][-1]
+    return text, added_item.start
 
 
 def conflicts_of(merged: Merged, *documents: Any) -> list[tuple[str, str, str]]:
     """Return path, their value and my value of each conflict, masked and truncated."""
     masker = Masker()
-    for one in documents:
-        masker = masker.and_those_of(one)
+    for document in documents:
+        masker = masker.and_those_of(document)
 
-    def shown(path: str, value: Any) -> str:
+    def display(path: str, value: Any) -> str:
         if value is ABSENT:
             return "(removed)"
         text = json.dumps(masker.value(masked(value, path.split("."))), ensure_ascii=False)
         return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
 
-    return [(one.path, shown(one.path, one.theirs), shown(one.path, one.mine)) for one in merged.conflicts]
+    return [
+        (conflict.path, display(conflict.path, conflict.theirs), display(conflict.path, conflict.mine))
+        for conflict in merged.conflicts
+    ]
 
 
 def models() -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the models to choose from, by API: `API MODEL` and the display name."""
-    known = catalogue()
+    catalog = catalogue()
     return [
-        (api.partition(":")[2].replace(":", " "), [(f"{api} {one.word}", one.word) for one in known.of(api)])
-        for api in known.apis
+        (api.partition(":")[2].replace(":", " "), [(f"{api} {model.word}", model.word) for model in catalog.of(api)])
+        for api in catalog.apis
     ]

@@ -56,7 +56,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FleetQuery:
     """The filter, order and page of the overview: all conditions must hold."""
 
     text: str = ""
@@ -66,7 +66,7 @@ class Wanted:
     page: int = 1
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Wanted:
+    def of(cls, query: Mapping[str, str]) -> FleetQuery:
         """Parse a query; missing fields have their defaults."""
         sort = query.get("sort", "name")
         return cls(
@@ -77,17 +77,17 @@ class Wanted:
             _page(query.get("page", "")),
         )
 
-    def query(self) -> dict[str, str]:
+    def fields(self) -> dict[str, str]:
         """Return the filter as a query without defaults."""
-        found = {"q": self.text, "location": self.location, "state": self.state, "sort": self.sort}
-        found["page"] = str(self.page)
-        return {key: value for key, value in found.items() if value and (key, value) not in _USUAL}
+        fields = {"q": self.text, "location": self.location, "state": self.state, "sort": self.sort}
+        fields["page"] = str(self.page)
+        return {key: value for key, value in fields.items() if value and (key, value) not in _USUAL}
 
 
 def row(machine: FleetMachine, now: datetime) -> Row:
     """Return the row of a machine at time `now`."""
     part = machine.parts[0]  # the main part
-    states = (state_of(one, now) for one in machine.parts)
+    states = (state_of(member, now) for member in machine.parts)
     css, state = state_of(part, now)
     if (css, state) == WORDS[Presence.ONLINE] and DEGRADED in states:
         css, state = DEGRADED
@@ -104,7 +104,7 @@ def row(machine: FleetMachine, now: datetime) -> Row:
         version=_text(part, "version"),
         saved=part.revision,
         running=running(part.reported),
-        problems=sum(problems_of(one) for one in machine.parts),
+        problems=sum(problems_of(member) for member in machine.parts),
         rejected=_text(part, "rejected"),
         parts=len(machine.parts),
     )
@@ -115,18 +115,18 @@ def running(reported: Mapping[str, Any]) -> str:
     return str(reported.get("revision", "")).partition("+")[0][:12]
 
 
-def chosen(rows: Iterable[Row], wanted: Wanted) -> list[Row]:
+def matching(rows: Iterable[Row], query: FleetQuery) -> list[Row]:
     """Return the rows that match the filter, sorted."""
-    found = [one for one in rows if _fits(one, wanted)]
+    matches = [item for item in rows if _matches(item, query)]
     keys: Mapping[str, Callable[[Row], tuple[Any, ...]]] = {
-        "name": lambda one: (),
-        "state": lambda one: (_ORDER[one.css],),
-        "location": lambda one: (one.location.lower(),),
-        "version": lambda one: (one.version,),
-        "problems": lambda one: (-one.problems, not one.rejected),
+        "name": lambda item: (),
+        "state": lambda item: (_ORDER[item.css],),
+        "location": lambda item: (item.location.lower(),),
+        "version": lambda item: (item.version,),
+        "problems": lambda item: (-item.problems, not item.rejected),
     }
-    key = keys[wanted.sort]
-    return sorted(found, key=lambda one: (*key(one), one.name.lower(), one.id))
+    key = keys[query.sort]
+    return sorted(matches, key=lambda item: (*key(item), item.name.lower(), item.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,24 +141,24 @@ class Pager:
     after: str
 
 
-def paged(rows: Sequence[Row], wanted: Wanted, machines: int) -> tuple[list[Row], Pager]:
+def paged(rows: Sequence[Row], query: FleetQuery, machines: int) -> tuple[list[Row], Pager]:
     """Return the requested page of the filtered rows, or the last page if there are fewer."""
-    page = max(1, min(wanted.page, math.ceil(len(rows) / PAGE)))
+    page = max(1, min(query.page, math.ceil(len(rows) / PAGE)))
     first = (page - 1) * PAGE
-    shown = list(rows[first : first + PAGE])
+    page_rows = list(rows[first : first + PAGE])
 
-    def query(number: int) -> str:
-        return urlencode(replace(wanted, page=number).query())
+    def url(number: int) -> str:
+        return f"/?{urlencode(replace(query, page=number).fields())}"
 
-    before = f"/?{query(page - 1)}" if page > 1 else ""
-    after = f"/?{query(page + 1)}" if first + PAGE < len(rows) else ""
-    return shown, Pager(first + 1, first + len(shown), len(rows), machines, before, after)
+    before = url(page - 1) if page > 1 else ""
+    after = url(page + 1) if first + PAGE < len(rows) else ""
+    return page_rows, Pager(first + 1, first + len(page_rows), len(rows), machines, before, after)
 
 
 def counts(rows: Iterable[Row]) -> tuple[tuple[str, str, int], ...]:
     """Return the number of machines in each state, in display order: CSS class, text, number."""
-    states = [one.css for one in rows]
-    return tuple((css, text, states.count(css)) for css, text in sorted(STATES, key=lambda one: -_ORDER[one[0]]))
+    states = [item.css for item in rows]
+    return tuple((css, text, states.count(css)) for css, text in sorted(STATES, key=lambda state: -_ORDER[state[0]]))
 
 
 def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None:
@@ -166,25 +166,25 @@ def next_change(machines: Iterable[FleetMachine], now: datetime) -> float | None
 
     The machine is then offline, unless it is recorded as online; the end of that is announced by the topic `presence`.
     """
-    left = [
+    remaining = [
         (part.seen + SILENCE - now).total_seconds()
         for machine in machines
         for part in machine.parts
         if part.seen is not None and presence(part.seen, now, online=False) is Presence.ONLINE
     ]
-    return min(left, default=None)
+    return min(remaining, default=None)
 
 
 def _page(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 7 else 1
 
 
-def _fits(one: Row, wanted: Wanted) -> bool:
-    text = f"{one.name}\n{one.location}\n{one.version}\n{one.state}".lower()
+def _matches(item: Row, query: FleetQuery) -> bool:
+    text = f"{item.name}\n{item.location}\n{item.version}\n{item.state}".lower()
     return (
-        all(word in text for word in wanted.text.lower().split())
-        and wanted.location in ("", one.location_id)
-        and wanted.state in ("", one.css)
+        all(word in text for word in query.text.lower().split())
+        and query.location in ("", item.location_id)
+        and query.state in ("", item.css)
     )
 
 
@@ -199,7 +199,7 @@ def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:
 def problems_of(part: FleetPart) -> int:
     """Return the number of configuration problems and failing resources in the part's last report."""
     numbers = (part.reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
-    return sum(int(one) for one in numbers if isinstance(one, int | float))
+    return sum(int(count) for count in numbers if isinstance(count, int | float))
 
 
 def _text(part: FleetPart, key: str) -> str:

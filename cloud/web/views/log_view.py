@@ -26,7 +26,7 @@ RESOURCES: Final = "rdk.resource_manager."  # logger prefix of resources, before
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogFilter:
     """A log filter: all conditions must hold. Times are UTC."""
 
     level: str = "debug"
@@ -37,7 +37,7 @@ class Wanted:
     before: tuple[int, int] | None = None  # time and number of the first line on the following page
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Wanted:
+    def of(cls, query: Mapping[str, str]) -> LogFilter:
         """Parse a query. INVALID if a time or cursor is not valid."""
         level = query.get("level", "debug")
         return cls(
@@ -49,16 +49,16 @@ class Wanted:
             read_cursor(before) if (before := query.get("before", "")) else None,
         )
 
-    def query(self) -> dict[str, str]:
+    def fields(self) -> dict[str, str]:
         """Return the filter as a query, without `before` and defaults."""
-        found = {
+        fields = {
             "level": self.level if self.level != "debug" else "",
             "text": self.text,
             "logger": self.logger,
             "from": field_of(self.start),
             "to": field_of(self.end),
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in fields.items() if value}
 
     @property
     def live(self) -> bool:
@@ -84,15 +84,19 @@ class Wanted:
             limit=PAGE + 1,
         )
 
-    def admits(self, one: LogRecord) -> bool:
+    def admits(self, record: LogRecord) -> bool:
         """Return whether a new entry matches, by the same rules as `search`."""
         text, logger = self.text.lower(), self.logger.lower()
         return (
-            (not self.levels or one.level in self.levels)
-            and (self.start is None or one.time >= self.start)
-            and (self.end is None or one.time < self.end)
-            and logger in one.logger.lower()
-            and (text in one.message.lower() or text in one.logger.lower() or text in json.dumps(one.fields).lower())
+            (not self.levels or record.level in self.levels)
+            and (self.start is None or record.time >= self.start)
+            and (self.end is None or record.time < self.end)
+            and logger in record.logger.lower()
+            and (
+                text in record.message.lower()
+                or text in record.logger.lower()
+                or text in json.dumps(record.fields).lower()
+            )
         )
 
 
@@ -109,20 +113,22 @@ class Line:
     fields: str
 
 
-def line(one: LogRecord) -> Line:
+def line(record: LogRecord) -> Line:
     """Return the view model of an entry."""
-    message = f"{one.message}\n{one.stack.rstrip()}" if one.stack else one.message
-    fields = " ".join(f"{key}={_value(value)}" for field in one.fields for key, value in _pairs(field))
-    level = next((level for level, names in _SAME.items() if one.level in names), one.level)
-    source = one.logger.removeprefix(RESOURCES)
-    shown = words.short(source) if source != one.logger else one.logger
-    return Line(one.number, one.time, level, one.logger, shown, message, fields)
+    message = f"{record.message}\n{record.stack.rstrip()}" if record.stack else record.message
+    fields = " ".join(f"{key}={_value(value)}" for field in record.fields for key, value in _pairs(field))
+    level = next((level for level, names in _SAME.items() if record.level in names), record.level)
+    source = record.logger.removeprefix(RESOURCES)
+    display_name = words.short(source) if source != record.logger else record.logger
+    return Line(record.number, record.time, level, record.logger, display_name, message, fields)
 
 
-def page(found: list[LogRecord]) -> tuple[list[Line], str]:
+def page(records: list[LogRecord]) -> tuple[list[Line], str]:
     """Return a page of the results of `search`, oldest first, and the cursor of the page before it, empty if none."""
-    shown = found[:PAGE]
-    return [line(one) for one in reversed(shown)], cursor(shown[-1].time, shown[-1].number) if len(found) > PAGE else ""
+    page_records = records[:PAGE]
+    return [line(record) for record in reversed(page_records)], cursor(
+        page_records[-1].time, page_records[-1].number
+    ) if len(records) > PAGE else ""
 
 
 def field_of(moment: datetime | None) -> str:
@@ -148,8 +154,8 @@ def time_of(text: str, name: str) -> datetime | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise MachineError(
             f"{name}={text[:40]!r} is not a time", kind=ErrorKind.INVALID, remedy="write it as 2026-01-31T12:00"

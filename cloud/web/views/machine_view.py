@@ -1,4 +1,4 @@
-"""View models of the machine page: reports of a part, and its live snapshot while somebody views it. Pure.
+"""View models of the machine page: reports of a part, and its live snapshot while a user views it. Pure.
 
 A snapshot comes from a machine and may have any content; one that does not match the types is ignored.
 """
@@ -60,7 +60,7 @@ class Download(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """The live state that a machine sends while somebody views it."""
+    """The live state that a machine sends while a user views it."""
 
     state: Text = ""
     started: datetime | None = None
@@ -117,7 +117,7 @@ class View:
     reported_at: datetime | None  # arrival time of the snapshot; None without one
 
     @property
-    def told(self) -> bool:
+    def has_snapshot(self) -> bool:
         """Whether there is a snapshot."""
         return self.reported_at is not None
 
@@ -127,64 +127,70 @@ class View:
         return drawing(_vertices(self.snapshot))
 
 
-def snapshot_of(told: Told | None) -> Snapshot | None:
+def snapshot_of(report: Told | None) -> Snapshot | None:
     """Return the snapshot of a part; None if it has sent none or an invalid one."""
-    if told is None:
+    if report is None:
         return None
     try:
-        found = msgspec.convert(told.snapshot, Snapshot)
+        snapshot = msgspec.convert(report.snapshot, Snapshot)
     except msgspec.ValidationError:
         return None
-    times = (found.started, *(one.since for one in found.resources))
-    return found if all(time is None or time.tzinfo is not None for time in times) else None
+    times = (snapshot.started, *(resource.since for resource in snapshot.resources))
+    return snapshot if all(time is None or time.tzinfo is not None for time in times) else None
 
 
-def view(machine: FleetMachine, subject: str, told: Told | None, now: datetime) -> View:
+def view(machine: FleetMachine, subject: str, report: Told | None, now: datetime) -> View:
     """Return the view of the part `subject` of a machine, or of its main part if there is no such part."""
-    parts = tuple(_facts(one, now) for one in machine.parts)
-    facts = next((one for one in parts if one.id == subject), parts[0])
-    found = snapshot_of(told)
+    parts = tuple(_facts(part, now) for part in machine.parts)
+    facts = next((part for part in parts if part.id == subject), parts[0])
+    snapshot = snapshot_of(report)
     return View(
         machine.id,
         machine.name,
         machine.location.path,
         facts,
         parts,
-        found or EMPTY,
-        told.at if told and found else None,
+        snapshot or EMPTY,
+        report.at if report and snapshot else None,
     )
 
 
 def pieces(shown: View) -> list[Piece]:
     """Return the live parts of the page."""
-    facts, told = shown.facts, shown.snapshot
-    head = (facts, shown.parts, told.state, told.started, told.addresses, shown.told)
-    mistakes = (facts.rejected, told.rejected, told.pending, told.problems)
-    names = tuple(one.name for one in told.resources)
-    states = tuple(one.state for one in told.resources)
+    facts, snapshot = shown.facts, shown.snapshot
+    head = (facts, shown.parts, snapshot.state, snapshot.started, snapshot.addresses, shown.has_snapshot)
+    problems = (facts.rejected, snapshot.rejected, snapshot.pending, snapshot.problems)
+    names = tuple(resource.name for resource in snapshot.resources)
+    states = tuple(resource.state for resource in snapshot.resources)
     picture = shown.drawing
     return [
         Piece("head", "head", (shown,), head),
-        Piece("problems", "problems", (shown,), mistakes),
-        Piece("downloads", "downloads", (told.downloads,), told.downloads),
-        Piece("counts", "counts", (told.resources,), states),
-        Piece("resources", "resources", (shown,), (names, shown.told, told.omitted, facts.css)),
-        *(Piece(dom_id(one.name), "resource", (one, facts.id), one, inside="resources") for one in told.resources),
+        Piece("problems", "problems", (shown,), problems),
+        Piece("downloads", "downloads", (snapshot.downloads,), snapshot.downloads),
+        Piece("counts", "counts", (snapshot.resources,), states),
+        Piece("resources", "resources", (shown,), (names, shown.has_snapshot, snapshot.omitted, facts.css)),
+        *(
+            Piece(dom_id(resource.name), "resource", (resource, facts.id), resource, inside="resources")
+            for resource in snapshot.resources
+        ),
         Piece("restart", "restart", (facts,), facts.connected),
-        Piece("graph", "graph", (picture,), structure(_vertices(told))),
+        Piece("graph", "graph", (picture,), structure(_vertices(snapshot))),
         *(Piece(item.id, "box", (item,), item, inside="graph") for item in picture.items),
     ]
 
 
-def readings(found: Snapshot) -> list[dict[str, Any]]:
+def readings(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Return the readings of sensors for the script of the page."""
     return [
-        {"name": name, "values": list(one.values), "error": one.error} for name, one in sorted(found.readings.items())
+        {"name": name, "values": list(reading.values), "error": reading.error}
+        for name, reading in sorted(snapshot.readings.items())
     ]
 
 
-def _vertices(found: Snapshot) -> list[Vertex]:
-    return [Vertex(one.name, one.state, one.reason, one.dependencies) for one in found.resources]
+def _vertices(snapshot: Snapshot) -> list[Vertex]:
+    return [
+        Vertex(resource.name, resource.state, resource.reason, resource.dependencies) for resource in snapshot.resources
+    ]
 
 
 def _facts(part: FleetPart, now: datetime) -> Facts:

@@ -49,13 +49,13 @@ def _thinned(values: Sequence[tuple[datetime, float]]) -> list[tuple[datetime, f
     if len(values) <= MAX_POINTS:
         return list(values)
     size = math.ceil(len(values) / (MAX_POINTS // 2))
-    kept: list[tuple[datetime, float]] = []
+    thinned: list[tuple[datetime, float]] = []
     for start in range(0, len(values), size):
-        stretch = values[start : start + size]
-        ends = {id(one): one for one in (min(stretch, key=_value), max(stretch, key=_value))}
-        kept += sorted(ends.values(), key=lambda one: one[0])
-    return kept
+        interval = values[start : start + size]
+        extremes = {id(point): point for point in (min(interval, key=_value), max(interval, key=_value))}
+        thinned += sorted(extremes.values(), key=lambda point: point[0])
+    return thinned
 
 
-def _value(one: tuple[datetime, float]) -> float:
-    return one[1]
+def _value(point: tuple[datetime, float]) -> float:
+    return point[1]

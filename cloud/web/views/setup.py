@@ -21,7 +21,9 @@ async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str 
     service = AppService(cloud, author_of(request))
     record = await service.get_robot(machine)
     parts = await service.get_robot_parts(machine)
-    chosen = next((one for one in parts if one.id == part or (not part and one.main_part)), None)
+    chosen = next(
+        (candidate for candidate in parts if candidate.id == part or (not part and candidate.main_part)), None
+    )
     if chosen is None:
         raise MachineError("the machine has no such part", kind=ErrorKind.NOT_FOUND)
     if not chosen.secret:
@@ -30,8 +32,8 @@ async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str 
         )
     address = f"{request.url.scheme}://{request.headers.get('host', '')}"
     credentials = {"id": chosen.id, "secret": chosen.secret, "app_address": address}
-    own = cloud.tls is not None and cloud.tls.own  # a certificate that computers do not trust by default
-    if own:
+    own_authority = cloud.tls is not None and cloud.tls.own  # a certificate that computers do not trust by default
+    if own_authority:
         credentials["ca_file"] = CA_FILE
     text = json.dumps({"cloud": credentials}, indent=2)
     return render(
@@ -41,7 +43,7 @@ async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str 
         part=chosen,
         credentials=text,
         file=FILE,
-        authority=CA_FILE if own else "",
+        authority=CA_FILE if own_authority else "",
         command=f"machine-server -config {FILE}",
         new=new,
     )

@@ -34,48 +34,48 @@ class DryRun:
 
     trigger: str
     text: str
-    tried: Tried | None = None
+    result: Tried | None = None
     error: str = ""
 
 
-def event_of(one: Delivery) -> str:
+def event_of(delivery: Delivery) -> str:
     """Return the event of a delivery in words."""
-    return _EVENTS.get(one.event, one.event)
+    return _EVENTS.get(delivery.event, delivery.event)
 
 
 def words(rule: Rule) -> tuple[str, list[str], str]:
     """Return a description of a trigger: its event, its conditions, one per line, and an example reading as JSON."""
-    said, condition = _EVENTS.get(rule.event, rule.event), rule.condition
+    description, condition = _EVENTS.get(rule.event, rule.event), rule.condition
     if types := condition.get("data_types"):
-        said = f"{', '.join(types)} {said}"
+        description = f"{', '.join(types)} {description}"
     if levels := condition.get("log_levels"):
-        said += f" at {', '.join(levels)}"
+        description += f" at {', '.join(levels)}"
     if method := condition.get("data_capture_method"):
-        said = f"data from {method} meets a condition" if condition["evals"] else f"data comes from {method}"
+        description = f"data from {method} meets a condition" if condition["evals"] else f"data comes from {method}"
     evals = condition.get("evals", ())
-    return said, [line for one in evals for line in _conditions(one)], _example(evals)
+    return description, [line for comparison in evals for line in _conditions(comparison)], _example(evals)
 
 
 def _example(evals: Sequence[Mapping[str, Any]]) -> str:
     """Return an example reading with the fields that the conditions compare."""
     reading: dict[str, Any] = {}
-    for one in evals:
-        if isinstance(one["value"], Mapping):
-            reading = _merged(reading, one["value"])
+    for comparison in evals:
+        if isinstance(comparison["value"], Mapping):
+            reading = _merged(reading, comparison["value"])
     return json.dumps(reading or {"temperature": 31.5}, ensure_ascii=False)
 
 
 def _merged(reading: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two nested objects; values of `more` take precedence."""
-    both = dict(reading)
+    combined = dict(reading)
     for key, value in more.items():
-        nested = both.get(key)
-        both[key] = _merged(nested, value) if isinstance(nested, Mapping) and isinstance(value, Mapping) else value
-    return both
+        nested = combined.get(key)
+        combined[key] = _merged(nested, value) if isinstance(nested, Mapping) and isinstance(value, Mapping) else value
+    return combined
 
 
-def _conditions(one: Mapping[str, Any]) -> list[str]:
-    sign, value = OPERATORS[one["operator"]].sign, one["value"]
+def _conditions(comparison: Mapping[str, Any]) -> list[str]:
+    sign, value = OPERATORS[comparison["operator"]].sign, comparison["value"]
     if not isinstance(value, Mapping):
         return [f"reading {sign} {json.dumps(value, ensure_ascii=False)}"]
     lines = []
@@ -92,21 +92,21 @@ def reading_in(text: str) -> Mapping[str, Any] | None:
     """Parse the reading that the user typed; None if the field is empty. INVALID if it is not a JSON object."""
     if not text:
         return None
-    found = parse_json(text.encode())
-    if not isinstance(found, Mapping):
+    reading = parse_json(text.encode())
+    if not isinstance(reading, Mapping):
         raise MachineError(
             "the reading is not a JSON object", kind=ErrorKind.INVALID, remedy='write for example {"temperature": 31.5}'
         )
-    return found
+    return reading
 
 
-def body_of(one: Delivery) -> str:
+def body_of(delivery: Delivery) -> str:
     """Return the body of a delivery as readable text."""
-    if one.type == EMAIL:
-        part = message_of(one).get_body(("plain",))
+    if delivery.type == EMAIL:
+        part = message_of(delivery).get_body(("plain",))
         text = part.get_content() if part is not None else ""
     else:
-        text = one.body.decode("utf-8", "replace")
+        text = delivery.body.decode("utf-8", "replace")
         try:
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False) if text else ""
         except ValueError:
@@ -114,50 +114,55 @@ def body_of(one: Delivery) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}\n(truncated: {len(text)} characters)"
 
 
-def digest_of(found: Triggers) -> str:
+def digest_of(triggers: Triggers) -> str:
     """Return a digest of the triggers as displayed, to detect that a page is outdated."""
-    told = [(one.name, one.notes, words(one)) for one in found.triggers], found.problems, found.warnings
-    return hashlib.blake2s(repr(told).encode(), digest_size=8).hexdigest()
+    displayed = (
+        [(trigger.name, trigger.notes, words(trigger)) for trigger in triggers.triggers],
+        triggers.problems,
+        triggers.warnings,
+    )
+    return hashlib.blake2s(repr(displayed).encode(), digest_size=8).hexdigest()
 
 
 def pieces_of_part(
-    part: str, found: Triggers, known: str, log: Sequence[Delivery], older: str, *, narrowed: bool
+    part: str, triggers: Triggers, shown_digest: str, log: Sequence[Delivery], older: str, *, narrowed: bool
 ) -> list[Piece]:
     """Return the live parts of a part's trigger page, which shows the triggers with the digest `known`."""
-    changed = digest_of(found) != known
+    changed = digest_of(triggers) != shown_digest
     targets = [
-        Piece(f"targets-{at}", "targets", (rule.targets, at), rule.targets) for at, rule in enumerate(found.triggers, 1)
+        Piece(f"targets-{at}", "targets", (rule.targets, at), rule.targets)
+        for at, rule in enumerate(triggers.triggers, 1)
     ]
-    told = [(one.id, one.state, one.due, one.attempts) for one in log]
+    log_facts = [(delivery.id, delivery.state, delivery.due, delivery.attempts) for delivery in log]
     return [
         Piece("changed", "changed", (changed,), changed),
         *([] if changed else targets),
-        Piece("delivery-log", "log", (part, log, older, narrowed), told),
+        Piece("delivery-log", "log", (part, log, older, narrowed), log_facts),
     ]
 
 
-def pieces_of_delivery(part: str, one: Delivery, attempts: Sequence[Attempt], owner: bool) -> list[Piece]:
+def pieces_of_delivery(part: str, delivery: Delivery, attempts: Sequence[Attempt], owner: bool) -> list[Piece]:
     """Return the live parts of the page of a delivery."""
-    facts = (one.state, one.due)
+    facts = (delivery.state, delivery.due)
     return [
-        Piece("state", "delivery_state", (one,), facts),
-        Piece("facts", "delivery_facts", (one, event_of(one)), facts),
-        Piece("again", "again", (part, one, owner), (facts, owner)),
+        Piece("state", "delivery_state", (delivery,), facts),
+        Piece("facts", "delivery_facts", (delivery, event_of(delivery)), facts),
+        Piece("again", "again", (part, delivery, owner), (facts, owner)),
         Piece("tries", "tries", (attempts,), len(attempts)),
     ]
 
 
 def overview_pieces(rows: Sequence[Overview]) -> list[Piece]:
     """Return the live part of the page of all machines with triggers."""
-    told = [
+    facts = [
         (
-            one.part,
-            one.name,
-            one.location,
-            one.triggers,
-            one.problems,
-            one.latest and (one.latest.id, one.latest.state, one.latest.tries),
+            row.part,
+            row.name,
+            row.location,
+            row.triggers,
+            row.problems,
+            row.latest and (row.latest.id, row.latest.state, row.latest.tries),
         )
-        for one in rows
+        for row in rows
     ]
-    return [Piece("overview", "overview", (rows,), told)]
+    return [Piece("overview", "overview", (rows,), facts)]

@@ -18,17 +18,17 @@ const morph = (() => {
 
   function children(from, to) {
     let here = from.firstChild;
-    for (const wanted of [...to.childNodes]) {
-      let found = here;
-      if (!same(found, wanted) && wanted.id) {
-        found = [...from.childNodes].find((node) => node.id === wanted.id && node.nodeName === wanted.nodeName);
+    for (const target of [...to.childNodes]) {
+      let match = here;
+      if (!same(match, target) && target.id) {
+        match = [...from.childNodes].find((node) => node.id === target.id && node.nodeName === target.nodeName);
       }
-      if (same(found, wanted)) {
-        if (found === here) here = here.nextSibling;
-        else from.insertBefore(found, here);
-        node(found, wanted);
+      if (same(match, target)) {
+        if (match === here) here = here.nextSibling;
+        else from.insertBefore(match, here);
+        node(match, target);
       } else {
-        from.insertBefore(wanted, here);
+        from.insertBefore(target, here);
       }
     }
     while (here) {

@@ -31,7 +31,7 @@ const page = (() => {
   const link = $("[data-link]");
   let wait = 500;
   let current = null; // the socket
-  let soon = false;
+  let reconnecting = false;
 
   function on(key, handler) {
     handlers.set(key, [...(handlers.get(key) || []), handler]);
@@ -58,7 +58,7 @@ const page = (() => {
       }
     };
     socket.onclose = () => {
-      if (soon) { soon = false; connect(address); return; }
+      if (reconnecting) { reconnecting = false; connect(address); return; }
       show("lost", "not connected");
       if (!opened) signedOut();
       setTimeout(() => connect(address), wait * (0.75 + Math.random() / 2));
@@ -67,9 +67,9 @@ const page = (() => {
   }
 
   /* Reconnect, after `data-live` has changed. */
-  function again() {
+  function reconnect() {
     if (!current || current.readyState > WebSocket.OPEN) return; // connects again anyway
-    soon = true;
+    reconnecting = true;
     current.onmessage = null;
     current.close();
   }
@@ -96,7 +96,7 @@ const page = (() => {
 
   /* ---- readings: a table of values, with the last minutes of each */
 
-  const KEPT = 180;
+  const MAX_POINTS = 180;
   const tables = new Map();
 
   function readings(table, values, error, quiet = "once a second while this page is open") {
@@ -111,17 +111,17 @@ const page = (() => {
       if (!values.some(([name]) => name === key)) { row.remove(); rows.delete(key); }
     }
     for (const [key, text, number] of values) {
-      if (!rows.has(key)) rows.set(key, { row: reading(table, key), seen: [] });
-      const { row, seen } = rows.get(key);
+      if (!rows.has(key)) rows.set(key, { row: addRow(table, key), points: [] });
+      const { row, points } = rows.get(key);
       $(".value", row).textContent = text;
       if (number === null) continue;
-      seen.push([Date.now(), number]);
-      if (seen.length > KEPT) seen.shift();
-      spark(row, seen);
+      points.push([Date.now(), number]);
+      if (points.length > MAX_POINTS) points.shift();
+      drawTrend(row, points);
     }
   }
 
-  function reading(table, key) {
+  function addRow(table, key) {
     const row = document.createElement("tr");
     for (const [name, text] of [["name", key], ["value", ""], ["trend", ""], ["ends", ""]]) {
       const cell = document.createElement("td");
@@ -134,8 +134,8 @@ const page = (() => {
     return row;
   }
 
-  function spark(row, seen) {
-    const numbers = seen.map(([, number]) => number);
+  function drawTrend(row, points) {
+    const numbers = points.map(([, number]) => number);
     const low = Math.min(...numbers), high = Math.max(...numbers);
     if (low === high && !$("svg", row)) return; // a constant value has no trend
     const space = "http://www.w3.org/2000/svg";
@@ -148,12 +148,12 @@ const page = (() => {
       svg.append(document.createElementNS(space, "polyline"));
       $(".trend", row).append(svg);
     }
-    const start = seen[0][0], length = Math.max(seen[seen.length - 1][0] - start, 1);
-    const points = seen.map(([at, number]) => {
+    const start = points[0][0], length = Math.max(points[points.length - 1][0] - start, 1);
+    const coordinates = points.map(([at, number]) => {
       const y = high > low ? 26 - 24 * (number - low) / (high - low) : 14;
       return `${(100 * (at - start) / length).toFixed(2)},${y.toFixed(2)}`;
     });
-    $("polyline", svg).setAttribute("points", points.join(" "));
+    $("polyline", svg).setAttribute("points", coordinates.join(" "));
     const ends = $(".ends", row);
     const text = (number) => String(Number(number.toPrecision(4)));
     ends.replaceChildren(...(high > low ? [text(high), document.createElement("br"), text(low)] : []));
@@ -210,5 +210,5 @@ const page = (() => {
     });
   }
 
-  return { $, $$, on, connect, again, since, readings, span, tick };
+  return { $, $$, on, connect, reconnect, since, readings, span, tick };
 })();

@@ -16,7 +16,7 @@ from cloud.domain.data.table import Kind, flat, numbers
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
-from cloud.web.views.data_view import Asked
+from cloud.web.views.data_view import DataQuery
 from cloud.web.views.plots import HEIGHT, MAX_POINTS, WIDTH, plot
 from cloud.work.workroom import Workroom
 from rpc.pages.words import bytes_text
@@ -322,12 +322,12 @@ def test_a_plot_of_little() -> None:
 
 
 def test_what_the_address_asks_for() -> None:
-    asked = Asked.of({"view": "readings", "start": "2026-01-01T12:00", "end": "2026-01-01T14:00+02:00", "x": "y"})
+    asked = DataQuery.of({"view": "readings", "start": "2026-01-01T12:00", "end": "2026-01-01T14:00+02:00", "x": "y"})
     interval = asked.filter().interval
     assert interval is not None
     assert interval.start == interval.end == datetime(2026, 1, 1, 12, tzinfo=UTC)
-    assert asked.query(end="") == "view=readings&start=2026-01-01T12%3A00"
-    assert not Asked.of({"view": "odd"}).narrowed
+    assert asked.encoded(end="") == "view=readings&start=2026-01-01T12%3A00"
+    assert not DataQuery.of({"view": "odd"}).narrowed
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from cloud.server.memory import APP, ROBOT, MemoryCloud
-from cloud.web.common.closing import AGAIN, GONE, REFUSED
+from cloud.web.common.closing import RECONNECT, GONE, REFUSED
 from rpc.access.auth import PART_SECRET
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, browser, signed_in
@@ -84,7 +84,7 @@ async def test_a_page_ends_when_its_key_was_deleted_before_it_listened(cloud: Me
             message = await page.message()
             while message["type"] != "websocket.close":
                 message = await page.message()
-    assert message["code"] in (AGAIN, REFUSED)
+    assert message["code"] in (RECONNECT, REFUSED)
 
 
 async def _closed(machine: Machine) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cloud.domain.machines import machines
 from cloud.domain.machines.machines import note_seen
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
-from cloud.web.common.closing import AGAIN
+from cloud.web.common.closing import RECONNECT
 from cloud.web.views.fleet_view import PAGE
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, browser, post, signed_in
@@ -288,7 +288,7 @@ async def test_a_key_that_is_deleted_ends_what_its_pages_hear(cloud: MemoryCloud
             await page.patch()
             await cloud.app("delete_key", id=key[0])
             message = await page.message()
-            assert (message["type"], message["code"]) == ("websocket.close", AGAIN)
+            assert (message["type"], message["code"]) == ("websocket.close", RECONNECT)
     assert (await person.get("/")).status == 303
 
 

@@ -19,7 +19,7 @@ from cloud.server.memory import MemoryCloud
 from cloud.store.sqlite import SqliteHandle
 from cloud.store.tables import core
 from cloud.web.common.closing import GONE
-from cloud.web.views.log_view import LEVELS, PAGE, Wanted, line
+from cloud.web.views.log_view import LEVELS, PAGE, LogFilter, line
 from tests.unit.cloud.pages import HOST, signed_in
 from tests.unit.runtime.parts.web.client import LivePage
 
@@ -182,7 +182,7 @@ def test_what_comes_live_is_what_a_search_would_find(
 
     sql = SqliteHandle(connection)
     logs.append(sql, "p", records, BEGIN)
-    wanted = Wanted(level, text, logger)
+    wanted = LogFilter(level, text, logger)
     found = [one.number for one in logs.query(sql, "p", wanted.search())]
     live = [one.number for one in logs.arrived(sql, "p", 0) if wanted.admits(one)]
     connection.close()
@@ -195,8 +195,8 @@ def test_what_a_line_shows() -> None:
 
 
 def test_a_filter_survives_as_a_query() -> None:
-    wanted = Wanted.of(
+    wanted = LogFilter.of(
         {"level": "warn", "text": " a ", "logger": "l", "from": "2026-01-01T00:00", "to": "2026-01-02T00:00"}
     )
-    assert Wanted.of(wanted.query()) == wanted
-    assert Wanted().query() == {}
+    assert LogFilter.of(wanted.fields()) == wanted
+    assert LogFilter().fields() == {}

@@ -82,7 +82,7 @@ async def test_wrong_links_are_counted_for_each_link_and_for_the_address(cloud: 
         assert (await stranger.get("/invites/old")).status == 404
     refused = await stranger.get("/invites/old")
     assert refused.status == 429
-    assert "not valid (any more)" in refused.text
+    assert "not valid, or no longer valid" in refused.text
     for number in range(ADDRESS_FAILURES - FAILURES):
         assert (await stranger.get(f"/invites/guess{number}")).status == 404
     assert (await stranger.get("/invites/guess")).status == 429

@@ -113,10 +113,10 @@ async def test_a_file_that_is_no_picture(cloud: MemoryCloud, part: str) -> None:
 async def test_what_is_kept_stays_within_its_room(cloud: MemoryCloud) -> None:
     made = Thumbnails(cloud.cloud, room=100)
     for digest in "abc":
-        made.keep(digest, b"x" * 40)
-    assert (made.kept("a"), made.kept("b"), made.kept("c")) == (None, b"x" * 40, b"x" * 40)
-    made.kept("b")
-    made.keep("d", b"x" * 40)
-    assert (made.kept("c"), made.kept("b")) == (None, b"x" * 40)
-    made.keep("e", b"x" * 101)
-    assert made.kept("e") is None
+        made.cache(digest, b"x" * 40)
+    assert (made.cached_thumbnail("a"), made.cached_thumbnail("b"), made.cached_thumbnail("c")) == (None, b"x" * 40, b"x" * 40)
+    made.cached_thumbnail("b")
+    made.cache("d", b"x" * 40)
+    assert (made.cached_thumbnail("c"), made.cached_thumbnail("b")) == (None, b"x" * 40)
+    made.cache("e", b"x" * 101)
+    assert made.cached_thumbnail("e") is None
