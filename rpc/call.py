@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _log = logging.getLogger("rpc.call")
-MAX_TURNED_AWAY: Final = 32  # distinct refusals of pages that are logged; clients choose the names in them
+MAX_LOGGED_REFUSALS: Final = 32  # distinct refusals of pages that are logged; clients choose the names in them
 
 Authorize = Callable[[str, codec.Metadata], Identity | None]
 """`authorize(method, metadata)` returns the caller, or None if anonymous; GRPCError refuses. Must not block."""
@@ -88,21 +88,21 @@ class ServerCore:
     _connections: set[Closable] = field(default_factory=set)
     _changed: trio.Event = field(default_factory=trio.Event)
     _draining: bool = False
-    _turned_away: set[str] = field(default_factory=set)  # refusals of pages that were already logged
+    _logged_refusals: set[str] = field(default_factory=set)  # refusals of pages that were already logged
 
     @property
     def alone(self) -> bool:
         """True if the server has at most one connection."""
         return len(self._connections) <= 1
 
-    def turn_away(self, scheme: str, authority: str, origin: str | None) -> Refusal | None:
+    def refuse_origin(self, scheme: str, authority: str, origin: str | None) -> Refusal | None:
         """Return the refusal of a browser request that its origin may not make; None if it is allowed."""
         reason = self.origins().wrong_page(scheme, authority, origin)
         if not reason:
             return None
         self.statistics.refused("origin")
-        if reason not in self._turned_away and len(self._turned_away) < MAX_TURNED_AWAY:
-            self._turned_away.add(reason)
+        if reason not in self._logged_refusals and len(self._logged_refusals) < MAX_LOGGED_REFUSALS:
+            self._logged_refusals.add(reason)
             _log.warning("refused: %s", reason)
         return Refusal(Status.PERMISSION_DENIED, reason, http=403)
 

@@ -39,23 +39,25 @@ def health(
         None: messages.HealthCheckResponse.SERVICE_UNKNOWN,
     }
 
-    async def asked(stream: Any) -> str:
+    async def requested_service(stream: Any) -> str:
         request = await stream.recv_message()
         if request is None:
             raise GRPCError(Status.INVALID_ARGUMENT, "the request is missing")
         return str(request.service)
 
     async def check(stream: Any) -> None:
-        service = await asked(stream)
+        service = await requested_service(stream)
         if service and token() and stream.identity is None:
-            raise GRPCError(Status.UNAUTHENTICATED, "without a token, ask for the health of the whole server only")
+            raise GRPCError(
+                Status.UNAUTHENTICATED, "without a token, only the health of the whole server can be checked"
+            )
         state = serves(service)
         if state is None:
             raise GRPCError(Status.NOT_FOUND, f"there is no service {service[:100]!r}")
         await stream.send_message(messages.HealthCheckResponse(status=answers[state]))
 
     async def watch(stream: Any) -> None:
-        service = await asked(stream)
+        service = await requested_service(stream)
         changed = trio.Event()
         failures: list[Exception] = []  # raised outside the nursery, not in a group
 

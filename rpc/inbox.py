@@ -178,9 +178,7 @@ class Inbox:
                 self.fail(GRPCError(Status.RESOURCE_EXHAUSTED, text))
                 return False
             if flag and (flag != 1 or self._encoding is None):
-                self.fail(
-                    GRPCError(Status.INTERNAL, f"message with flag {flag}, which grpc-encoding does not announce")
-                )
+                self.fail(GRPCError(Status.INTERNAL, f"message with flag {flag}, which grpc-encoding does not allow"))
                 return False
             need = self._need = length + PREFIX
         if need and have >= need:

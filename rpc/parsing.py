@@ -47,8 +47,8 @@ _VARINT_TYPES: Final = frozenset({3, 4, 5, 8, 13, 14, 17, 18})  # FieldDescripto
 MAX_DEPTH: Final = 100
 """Maximum nesting of messages, as in protobuf's libraries; each object inside a Struct takes three levels."""
 TOO_DEEP: Final = (
-    f"is nested too deeply: at most {MAX_DEPTH} messages may be inside each other, and each object inside another one "
-    "takes three: make it flatter"
+    f"is nested too deeply: messages may have at most {MAX_DEPTH} levels, and each nested object takes three levels: "
+    "use fewer levels"
 )
 
 T = TypeVar("T")
@@ -221,7 +221,7 @@ class _Merging:
     def _count(self, size: int) -> None:
         self._room -= size
         if self._room < 0:
-            text = f"the message has more than {MAX_STRUCTURE >> 20} MiB besides files: send it in several messages"
+            text = f"the message has more than {MAX_STRUCTURE >> 20} MiB without files: send it in several messages"
             raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
 
     def _enter(
@@ -278,7 +278,7 @@ class _Merging:
 
 def _check(message: Any, name: str, shape: int | None, count: int) -> None:
     if shape == _SINGLE and count > 1:
-        raise ValueError(f"{message.DESCRIPTOR.full_name}.{name} is there twice")
+        raise ValueError(f"{message.DESCRIPTOR.full_name}.{name} occurs twice")
     if shape != _SINGLE and count > MAX_ENTRIES:
         text = f"{message.DESCRIPTOR.full_name}.{name} has more than {MAX_ENTRIES:,} entries: send fewer, or use a list"
         raise GRPCError(Status.RESOURCE_EXHAUSTED, text)

@@ -194,7 +194,7 @@ class ServerCall:
             raise ProtocolError("trailing metadata was already sent")
         if not self._streaming:
             if self._sent_message:
-                raise ProtocolError("a unary call has one reply")
+                raise ProtocolError("a unary call has only one reply")
         else:
             self._turn += 1
             if self._turn & _TURN == 0:

@@ -89,7 +89,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         public=PUBLIC,
         public_below=PUBLIC_BELOW,
         entrance=ENTRANCE,
-        outside=url,
+        public_url=url,
     )
 
 

@@ -21,14 +21,14 @@ from rpc.carrier import Headers, Peer
 from rpc.statistics import Statistics
 
 _log = logging.getLogger("rpc.port")
-_SAY_EVERY: Final = 60.0  # seconds between two log lines about refused or evicted connections
+_LOG_INTERVAL: Final = 60.0  # seconds between two log lines about refused or evicted connections
 _EVICTION: Final = 2.0  # seconds that a new connection waits for an evicted connection to close
 
 
 class Ticket:
     """Place of one connection; release it with `Admission.leave`."""
 
-    __slots__ = ("_admission", "abort", "gone", "group", "known", "peer", "scope")
+    __slots__ = ("_admission", "abort", "gone", "group", "peer", "recognized", "scope")
 
     def __init__(self, admission: Admission, peer: Peer) -> None:
         self._admission = admission
@@ -36,7 +36,7 @@ class Ticket:
         self.group = group_of(peer)
         self.scope = trio.CancelScope()  # of the connection's task
         self.abort: Callable[[], None] = lambda: None  # ends the connection without a closing handshake
-        self.known = trio.Event()
+        self.recognized = trio.Event()
         self.gone = trio.Event()
 
     @property
@@ -49,13 +49,13 @@ class Ticket:
 
         On a server with keys, a request without token does not count.
         """
-        if not self.known.is_set() and (key or not self._admission.keyed()):
-            self.known.set()
+        if not self.recognized.is_set() and (key or not self._admission.keyed()):
+            self.recognized.set()
             self._admission.forget_stranger(self)
 
-    def stands_for(self, headers: Headers) -> None:
+    def count_for_client(self, headers: Headers) -> None:
         """Count a stranger behind a trusted proxy for the client that the proxy names in the request `headers`."""
-        if not self.known.is_set() and self.through_proxy:
+        if not self.recognized.is_set() and self.through_proxy:
             self._admission.move(self, group_of(self._admission.proxies.client(self.peer, headers)))
 
     def evict(self) -> None:
@@ -79,8 +79,8 @@ class Admission:
         self._strangers: dict[str, dict[Ticket, None]] = {}  # in order of arrival
         self.open = 0  # connections
         self.strangers = 0  # connections that are not known
-        self._said = -_SAY_EVERY
-        self._unsaid = 0
+        self._last_logged = -_LOG_INTERVAL
+        self._unlogged = 0
 
     async def enter(self, peer: Peer) -> Ticket | None:
         """Return a place for a connection from `peer`; None if it is refused and must be closed.
@@ -164,9 +164,9 @@ class Admission:
 
     def _refused(self, group: str) -> None:
         self._statistics.refused("connections")
-        self._unsaid += 1
+        self._unlogged += 1
         now = trio.current_time()
-        if now - self._said >= _SAY_EVERY:
-            text = "too many connections that show no key: %d were closed to make room, the last from %s; %d are open"
-            _log.warning(text, self._unsaid, group, self.open)
-            self._said, self._unsaid = now, 0
+        if now - self._last_logged >= _LOG_INTERVAL:
+            text = "too many connections without a key: closed %d of them, the last one from %s; %d are open"
+            _log.warning(text, self._unlogged, group, self.open)
+            self._last_logged, self._unlogged = now, 0

@@ -71,7 +71,7 @@ class Authenticator:
         attempts: Attempts | None = None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        self._given = signer
+        self._configured_signer = signer
         self.instance = instance
         self._dummy = ""  # compared with the key of an unknown entity, for equal timing
         self._audience = tuple(audience)
@@ -86,21 +86,21 @@ class Authenticator:
     def configure(self, credentials: Iterable[Credential]) -> None:
         """Replace all credentials. Without any, the server is open."""
         former, table = self._fingerprints, self._table(credentials)
-        for where, known in former.items():
-            self._forget(known - table.get(where, frozenset()))
+        for entity_key, fingerprints in former.items():
+            self._forget(fingerprints - table.get(entity_key, frozenset()))
         self._fingerprints = table
         self._cache.clear()
 
     def update(self, entities: Collection[str], credentials: Iterable[Credential]) -> None:
         """Replace all credentials of some entities. ValueError for credentials of other entities."""
         table = self._table(credentials)
-        for where in [(kind, entity) for entity in entities for kind in TYPES]:
-            now = table.pop(where, frozenset())
-            self._forget(self._fingerprints.pop(where, frozenset()) - now)
-            if now:
-                self._fingerprints[where] = now
+        for entity_key in [(kind, entity) for entity in entities for kind in TYPES]:
+            fingerprints = table.pop(entity_key, frozenset())
+            self._forget(self._fingerprints.pop(entity_key, frozenset()) - fingerprints)
+            if fingerprints:
+                self._fingerprints[entity_key] = fingerprints
         if table:
-            raise ValueError(f"credentials of others than {', '.join(entities)}")
+            raise ValueError(f"there are credentials of entities other than {', '.join(entities)}")
         self._cache = {token: who for token, who in self._cache.items() if who.entity not in entities}
 
     def _table(self, credentials: Iterable[Credential]) -> dict[tuple[str, str], frozenset[str]]:
@@ -108,9 +108,9 @@ class Authenticator:
         for item in credentials:
             if not item.entity or not item.payload:
                 raise ValueError(f"a credential of type {item.type} has no entity or no payload")
-            where = (item.type, item.entity)
+            entity_key = (item.type, item.entity)
             digest = item.payload if _DIGEST.fullmatch(item.payload) else digest_of(item.payload)
-            table[where] = table.get(where, frozenset()) | {self._known(item, digest)}
+            table[entity_key] = table.get(entity_key, frozenset()) | {self._register(item, digest)}
         if table and not self._dummy:
             self._dummy = self._signer.fingerprint(secrets.token_hex(16))
         return table
@@ -131,7 +131,7 @@ class Authenticator:
         address, or of all entities from this address; UNIMPLEMENTED if the server is open.
         """
         if not self.enabled:
-            raise GRPCError(Status.UNIMPLEMENTED, "this server asks for no credentials; connect without")
+            raise GRPCError(Status.UNIMPLEMENTED, "this server needs no credentials; connect without them")
         if not entity or not type or not payload:
             raise GRPCError(Status.INVALID_ARGUMENT, "entity, type and payload of the credentials must be given")
         if not self._accepts(type):
@@ -139,16 +139,16 @@ class Authenticator:
         if len(entity) > MAX_CREDENTIAL or len(payload) > MAX_CREDENTIAL:
             text = f"entity and payload of the credentials may have {MAX_CREDENTIAL} characters each"
             raise GRPCError(Status.INVALID_ARGUMENT, text)
-        shown = self._fingerprint(type, entity, digest_of(payload))  # hashes a presented digest again
-        known = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
-        if not _contains(known, shown):
+        presented = self._fingerprint(type, entity, digest_of(payload))  # hashes a presented digest again
+        fingerprints = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
+        if not _contains(fingerprints, presented):
             raise self._failed(peer, entity)
         return self._signer.issue(
             subject=entity,
             audience=(PAGES, self.instance) if life else self._audience,
             issuer=self._audience[0],
             credential=type,
-            metadata={_FINGERPRINT: shown},
+            metadata={_FINGERPRINT: presented},
             life=life,
         )
 
@@ -166,11 +166,11 @@ class Authenticator:
     def _failed(self, peer: Peer, entity: str) -> GRPCError:
         """Count a failure, unless there were too many already, and return the error to raise."""
         address, now = group_of(peer), self._clock()
-        both = f"{address} {digest_of(entity)}"
-        if wait := max(self._attempts.wait(both, now), self._addresses.wait(address, now)):
+        address_and_entity = f"{address} {digest_of(entity)}"
+        if wait := max(self._attempts.wait(address_and_entity, now), self._addresses.wait(address, now)):
             text = f"the credentials are wrong, after too many failed attempts; try again in {wait:.0f} seconds"
             return GRPCError(Status.RESOURCE_EXHAUSTED, text)
-        self._attempts.failed(both, now)
+        self._attempts.failed(address_and_entity, now)
         self._addresses.failed(address, now)
         return GRPCError(Status.UNAUTHENTICATED, "the credentials are wrong; check the id and the key")
 
@@ -186,13 +186,13 @@ class Authenticator:
             return None
         if method == AUTHENTICATE:
             if value is not None:
-                raise GRPCError(Status.INVALID_ARGUMENT, "Authenticate must come without an authorization header")
+                raise GRPCError(Status.INVALID_ARGUMENT, "Authenticate must be called without an authorization header")
             return None
         if value is None:
             raise GRPCError(Status.UNAUTHENTICATED, "this server needs an API key; give its id and the key")
         identity = self.identify(bearer(str(value)))
         if identity is None or of_pages(identity):
-            raise GRPCError(Status.UNAUTHENTICATED, "the token is not valid here (any more); authenticate again")
+            raise GRPCError(Status.UNAUTHENTICATED, "the token is not valid, or is no longer valid; authenticate again")
         return identity
 
     def identify(self, token: str) -> Identity | None:
@@ -231,18 +231,18 @@ class Authenticator:
         """Signer, created for the first credential, so that an open server does not load 6 MiB of cryptography."""
         from rpc.access.tokens import Signer
 
-        return self._given or Signer()
+        return self._configured_signer or Signer()
 
     def _valid(self, claims: Claims) -> bool:
         if claims.jti in self._revoked:
             return False
-        known = self._fingerprints.get((claims.rpc_creds_type, claims.sub), frozenset())
-        return claims.rpc_auth_md.get(_FINGERPRINT) in known
+        fingerprints = self._fingerprints.get((claims.rpc_creds_type, claims.sub), frozenset())
+        return claims.rpc_auth_md.get(_FINGERPRINT) in fingerprints
 
     def _accepts(self, type: str) -> bool:  # noqa: A002
-        return any(known == type for known, _ in self._fingerprints)
+        return any(accepted == type for accepted, _ in self._fingerprints)
 
-    def _known(self, item: Credential, digest: str) -> str:
+    def _register(self, item: Credential, digest: str) -> str:
         """Register a credential and return its fingerprint."""
         return self._fingerprint(item.type, item.entity, digest)
 
@@ -301,7 +301,7 @@ def credentials_of(
             if kind not in TYPES:
                 raise ConfigError(
                     f"{where}.type",
-                    f"{kind!r} is no type of credentials",
+                    f"{kind!r} is not a type of credentials",
                     value=kind,
                     remedy=f"use one of {', '.join(TYPES)}",
                 )
@@ -312,19 +312,21 @@ def credentials_of(
             config = handler.get("config")
             if not isinstance(config, Mapping):
                 raise ConfigError(f"{where}.config", "an object is missing", remedy="write the keys as {id: key}")
-            found = _api_keys(config, where) if kind == API_KEY else _secrets(str(kind), config, tuple(hosts), where)
+            handler_credentials = (
+                _api_keys(config, where) if kind == API_KEY else _secrets(str(kind), config, tuple(hosts), where)
+            )
         except ConfigError as error:
             problems.append(error)
             continue
         seen.add(str(kind))
-        credentials += found
+        credentials += handler_credentials
     return credentials, problems
 
 
 def _api_keys(config: Mapping[str, Any], where: str) -> list[Credential]:
     ids = config.get("keys", [name for name in config if name != "keys"])
     if not isinstance(ids, list) or not all(isinstance(name, str) and name for name in ids):
-        raise ConfigError(f"{where}.config.keys", "this is no list of key ids", remedy='write ["id", ...]')
+        raise ConfigError(f"{where}.config.keys", "this is not a list of key ids", remedy='write ["id", ...]')
     if not ids:
         raise ConfigError(
             f"{where}.config", "no key is configured", remedy="add one, or remove the handler to open the server"
@@ -340,12 +342,12 @@ def _secrets(kind: str, config: Mapping[str, Any], hosts: tuple[str, ...], where
     entities = config.get("entities", list(hosts))
     for name, value in (("secrets", payloads), ("entities", entities)):
         if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
-            raise ConfigError(f"{where}.config.{name}", "texts are missing here", remedy="write a list of texts")
+            raise ConfigError(f"{where}.config.{name}", "this is not a list of texts", remedy='write ["text", ...]')
     return [Credential(kind, entity, payload) for entity in entities for payload in payloads]
 
 
-def _contains(known: Iterable[str], shown: str) -> bool:
-    found = False
-    for item in known:
-        found |= hmac.compare_digest(item, shown)
-    return found
+def _contains(fingerprints: Iterable[str], presented: str) -> bool:
+    contained = False
+    for fingerprint in fingerprints:
+        contained |= hmac.compare_digest(fingerprint, presented)
+    return contained

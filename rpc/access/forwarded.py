@@ -46,16 +46,16 @@ class Proxies:
         at = peer.ip if self.networks else None
         if at is None or not self._has(at):
             return peer
-        named = ",".join(value for name, value in headers if name == FIELD)
+        forwarded = ",".join(value for name, value in headers if name == FIELD)
         while at is not None and self._has(at):
-            named, _, last = named.rpartition(",")
+            forwarded, _, last = forwarded.rpartition(",")
             at = Peer((_host(last),)).ip  # the port is not needed
             if at is not None:
                 peer = Peer((str(at), 0))
         return peer
 
     def _has(self, address: Address) -> bool:
-        return any(address in one for one in self.networks)  # False for different IP versions
+        return any(address in trusted for trusted in self.networks)  # False for different IP versions
 
 
 NO_PROXIES: Final = Proxies()
@@ -66,12 +66,12 @@ def behind(proxies: Proxies, app: ASGIApp) -> ASGIApp:
     if not proxies.networks:
         return app
 
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+    async def with_client(scope: Scope, receive: Receive, send: Send) -> None:
         headers = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         client = proxies.client(Peer(scope.get("client")), headers)
         await app({**scope, "client": client.address}, receive, send)
 
-    return told
+    return with_client
 
 
 def _host(entry: str) -> str:

@@ -99,11 +99,11 @@ class Guard:
         public: Collection[str] = ("/healthz",),
         public_below: Collection[str] = (),
         entrance: Entrance = Entrance(),  # noqa: B008 - frozen
-        outside: str = "",
+        public_url: str = "",
     ) -> None:
         self._app = app
-        address = urlsplit(outside)
-        self._outside = address.netloc.lower().removesuffix(":443") if address.scheme == "https" else ""
+        address = urlsplit(public_url)
+        self._public_host = address.netloc.lower().removesuffix(":443") if address.scheme == "https" else ""
         self._entrance = entrance
         self._authenticator = authenticator
         own = (*(names or ()), address.hostname or "")
@@ -111,16 +111,14 @@ class Guard:
         self._origins = origins or (lambda: fixed)
         self._public = frozenset(public)
         if wrong := [path for path in public_below if len(path) < 3 or not path.endswith("/")]:
-            raise ValueError(
-                f"{wrong} would open more than one folder: everything below a name, as in /files/, is meant"
-            )
+            raise ValueError(f"{wrong} would open more than the paths below one folder: write a folder such as /files/")
         self._public_below = tuple(public_below)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI 3 connection."""
         facts = Facts.of(scope)
         websocket = scope["type"] == "websocket"
-        if self._outside and facts.host.lower() == self._outside:
+        if self._public_host and facts.host.lower() == self._public_host:
             facts = replace(facts, scheme="https")
             scope = {**scope, "scheme": "wss" if websocket else "https"}
         protected = _protecting(send)
@@ -128,7 +126,7 @@ class Guard:
             await _answer(scope, protected, 421, wrong)
             return
         if (websocket or facts.method not in SAFE) and not facts.same_origin:
-            await _answer(scope, protected, 403, "this must come from the server's own pages")
+            await _answer(scope, protected, 403, "this request must come from the server's own pages")
             return
         identity = await self._identified(facts)
         state: dict[str, Any] = scope.setdefault("state", {})

@@ -71,24 +71,24 @@ async def login(
     """Answer /login (GET: the form; POST: fields `id`, `key`, `next`) and /logout (POST: revokes the token)."""
     if scope["path"] == "/logout":
         if scope["method"] != "POST":
-            await _send(send, 405, [(b"allow", b"POST")], "Log out by POST")
+            await _send(send, 405, [(b"allow", b"POST")], "Use POST to log out")
             return
         if identity is not None:
             try:
                 await authenticator.sign_out(identity)
             except MachineError as error:  # the cookie stays, so that the user can retry
                 code = 503 if error.kind is ErrorKind.UNAVAILABLE else 400
-                await _send(send, code, [], f"Nobody was logged out: {error}")
+                await _send(send, code, [], f"The logout failed: {error}")
                 return
-        gone = _cookie(authenticator.instance, "", secure, gone=True)
-        await _send(send, 303, [(b"location", b"/login"), gone], "")
+        removed_cookie = _cookie(authenticator.instance, "", secure, remove=True)
+        await _send(send, 303, [(b"location", b"/login"), removed_cookie], "")
     elif scope["method"] in ("GET", "HEAD"):
         query = parse_qs(scope["query_string"].decode("latin-1"))
         await _form(send, 200, entrance, local_target(query.get("next", [""])[0]))
     elif scope["method"] == "POST":
         await _post(authenticator, receive, send, peer, secure, entrance)
     else:
-        await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Log in by POST")
+        await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Use POST to log in")
 
 
 async def _post(
@@ -101,7 +101,7 @@ async def _post(
         body += message.get("body", b"")
         more = message.get("more_body", False)
     if len(body) > MAX_FORM:
-        await _form(send, 413, entrance, "/", "That is too long for a key.")
+        await _form(send, 413, entrance, "/", "The key id or the key is too long.")
         return
     form = parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
     entity, key, target = (form.get(name, [""])[0] for name in ("id", "key", "next"))
@@ -110,8 +110,8 @@ async def _post(
         token = await authenticator.sign_in(entity.strip(), API_KEY, key.strip(), peer=peer, life=SESSION)
     except GRPCError as error:
         text = error.message or ""
-        said = f"{text[:1].upper()}{text[1:]}."
-        await _form(send, _STATUS.get(error.status, 400), entrance, target, said, entity.strip()[:100])
+        sentence = f"{text[:1].upper()}{text[1:]}."
+        await _form(send, _STATUS.get(error.status, 400), entrance, target, sentence, entity.strip()[:100])
         return
     cookie = _cookie(authenticator.instance, token, secure)
     await _send(send, 303, [(b"location", target.encode("ascii", "replace")), cookie], "")
@@ -133,11 +133,11 @@ def cookie_name(instance: str, *, secure: bool) -> str:
     return f"__Host-{name}" if secure else name
 
 
-def _cookie(instance: str, token: str, secure: bool, *, gone: bool = False) -> tuple[bytes, bytes]:
+def _cookie(instance: str, token: str, secure: bool, *, remove: bool = False) -> tuple[bytes, bytes]:
     text = f"{cookie_name(instance, secure=secure)}={token}; Path=/; HttpOnly; SameSite=Strict"
     if secure:
         text += "; Secure"
-    if gone:
+    if remove:
         text += "; Max-Age=0"
     return b"set-cookie", text.encode("ascii")
 

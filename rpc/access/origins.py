@@ -41,12 +41,12 @@ class Origins:
         host = host_of(authority)
         if self.loopback:
             return (
-                f"this server is only reached as localhost, but was asked for as {host[:100]!r}; "
-                f"a name of a proxy before it belongs into its settings{self._hint(authority)}"
+                f"this server accepts only requests for localhost, but this one is for {host[:100]!r}; "
+                f"if a proxy forwards requests, add its name to the settings{self._hint(authority)}"
             )
         if self.keys or _unforgeable(host):
             return ""
-        return f"this server has no keys and does not know itself as {host[:100]!r}{self._hint(authority)}"
+        return f"this server has no keys, and {host[:100]!r} is not one of its names{self._hint(authority)}"
 
     def wrong_page(self, scheme: str, authority: str, origin: str | None) -> str:
         """Return why a page of `origin` may not make calls, "" if it may. It is None for requests without page."""
@@ -68,9 +68,9 @@ class Origins:
         if not self.option or not what:
             return ""
         if what == "null":
-            return f"; let a web server serve the page, and add its origin to {self.option}"
+            return f"; serve the page from a web server, and add its origin to {self.option}"
         origin = what if "://" in what else f"http://{what}"
-        return f': if they should, add "{origin[:120]}" to {self.option}' + ("" if self.keys else ", or configure keys")
+        return f': to allow this, add "{origin[:120]}" to {self.option}' + ("" if self.keys else ", or configure keys")
 
 
 ANY: Final = Origins()

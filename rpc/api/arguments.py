@@ -43,33 +43,35 @@ def parse_arguments(api: API | str, method: str, words: Iterable[str]) -> dict[s
     types except numbers and booleans are JSON. MachineError (INVALID) names the argument, its type, and the arguments
     of the method.
     """
-    found = find_method(api, method)
+    rpc_method = find_method(api, method)
     arguments: dict[str, Any] = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not equals:
             raise MachineError(
-                f"{word!r} is not an argument", kind=ErrorKind.INVALID, remedy=f"write key=value; {_known(found)}"
+                f"{word!r} is not an argument",
+                kind=ErrorKind.INVALID,
+                remedy=f"write key=value; {_argument_list(rpc_method)}",
             )
-        field = found.arguments.get(key)
+        field = rpc_method.arguments.get(key)
         if field is None:
-            hint = did_you_mean(key, found.arguments)
+            hint = did_you_mean(key, rpc_method.arguments)
             raise MachineError(
-                f"{method} has no argument {key!r}", kind=ErrorKind.INVALID, remedy=hint or _known(found)
+                f"{method} has no argument {key!r}", kind=ErrorKind.INVALID, remedy=hint or _argument_list(rpc_method)
             )
         if key in arguments:
-            raise MachineError(f"{key} is given twice", kind=ErrorKind.INVALID, remedy="give it once")
+            raise MachineError(f"{key} is specified twice", kind=ErrorKind.INVALID, remedy="specify it once")
         try:
             arguments[key] = _value(field, text)
         except ValueError as error:
             raise MachineError(
                 f"{key}: {error}", kind=ErrorKind.INVALID, remedy=f"it takes {type_text(field)}"
             ) from None
-    build_request(found, "", arguments)
+    build_request(rpc_method, "", arguments)
     return arguments
 
 
-def _known(method: Method) -> str:
+def _argument_list(method: Method) -> str:
     listed = ", ".join(f"{name} ({type_text(field)})" for name, field in method.arguments.items())
     return f"{method.name} takes {listed}" if listed else f"{method.name} takes no arguments"
 

@@ -59,17 +59,19 @@ class ApiClient:
 
     async def call_as(self, base: type, name: str, method: str, /, **arguments: Any) -> Any:
         """See `call`. Uses the API of `base` and returns the result type of its method."""
-        found = find_method(base.API, method)  # type: ignore[attr-defined]
-        return await self._call(_Call(found, name, arguments), result_hint(base, method))
+        rpc_method = find_method(base.API, method)  # type: ignore[attr-defined]
+        return await self._call(_Call(rpc_method, name, arguments), result_hint(base, method))
 
     async def call_at(self, path: str, base: type, name: str, method: str, /, **arguments: Any) -> Any:
         """See `call_as`. Calls the RPC at `path`, whose messages have the same fields as those of `method`."""
-        found = replace(find_method(base.API, method), path=path)  # type: ignore[attr-defined]
-        return await self._call(_Call(found, name, arguments), result_hint(base, method))
+        rpc_method = replace(find_method(base.API, method), path=path)  # type: ignore[attr-defined]
+        return await self._call(_Call(rpc_method, name, arguments), result_hint(base, method))
 
     async def _call(self, call: _Call, hint: Hint, metadata: dict[str, Any] | None = None) -> Any:
         if call.method.server_streaming:
-            raise MachineError(f"{call.method.name} has many results", kind=ErrorKind.INVALID, remedy="use stream")
+            raise MachineError(
+                f"{call.method.name} returns a stream of results", kind=ErrorKind.INVALID, remedy="use stream"
+            )
         with _errors():
             async with self._open(call.method) as stream:
                 if call.items is None:
@@ -93,8 +95,8 @@ class ApiClient:
 
     def stream_as(self, base: type, name: str, method: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
         """See `stream`. Uses the API of `base` and yields the result type of its method."""
-        found = find_method(base.API, method)  # type: ignore[attr-defined]
-        return self._stream(_Call(found, name, arguments), result_hint(base, method))
+        rpc_method = find_method(base.API, method)  # type: ignore[attr-defined]
+        return self._stream(_Call(rpc_method, name, arguments), result_hint(base, method))
 
     async def _stream(self, call: _Call, hint: Hint) -> AsyncGenerator[Any, None]:
         with _errors():
@@ -117,12 +119,12 @@ class ApiClient:
 def find_method(api: API | str, method: str) -> Method:
     """Return a method of an API; MachineError (INVALID) with the nearest name if it does not exist."""
     methods = _methods(_entry(api))
-    found = methods.get(method)
-    if found is None:
+    rpc_method = methods.get(method)
+    if rpc_method is None:
         raise MachineError(
             f"{api} has no method {method!r}", kind=ErrorKind.INVALID, remedy=did_you_mean(method, methods)
         )
-    return found
+    return rpc_method
 
 
 def methods_for(api: API | str) -> Mapping[str, Method]:
@@ -143,11 +145,11 @@ def build_request(method: Method, name: str, arguments: Mapping[str, Any]) -> An
     for key, value in arguments.items():
         field = method.arguments.get(key)
         if field is None:
-            known = [*method.arguments, *([streamed.argument] if streamed is not None else [])]
+            argument_names = [*method.arguments, *([streamed.argument] if streamed is not None else [])]
             raise MachineError(
                 f"{method.name} has no argument {key!r}",
                 kind=ErrorKind.INVALID,
-                remedy=did_you_mean(key, known) if known else "it takes none",
+                remedy=did_you_mean(key, argument_names) if argument_names else "it takes no arguments",
             )
         if value is None:
             continue
@@ -220,7 +222,7 @@ def _errors() -> Any:
     except (StreamTerminatedError, OSError) as error:
         raise MachineError(f"the connection was lost: {error}", kind=ErrorKind.UNAVAILABLE) from error
     except FitError as error:
-        raise MachineError(f"the reply does not fit: {error}", kind=ErrorKind.INTERNAL) from None
+        raise MachineError(f"the reply does not match the API: {error}", kind=ErrorKind.INTERNAL) from None
 
 
 def _leaf(error: BaseException) -> BaseException:

@@ -119,11 +119,11 @@ def type_text(field: FieldDescriptor) -> str:
     if (row := CONVERTERS.get(field.full_name)) is not None:
         return row.words
     if is_map(field):
-        return f"mapping to {_one(message_type(field).fields[1])}"
-    return f"list of {_one(field)}" if field.is_repeated else _one(field)
+        return f"mapping to {_single_text(message_type(field).fields[1])}"
+    return f"list of {_single_text(field)}" if field.is_repeated else _single_text(field)
 
 
-def _one(field: FieldDescriptor) -> str:
+def _single_text(field: FieldDescriptor) -> str:
     if field.message_type is None:
         return type_name(field)
     if (row := converter_of(field)) is not None:
@@ -149,12 +149,12 @@ def schema_of(field: FieldDescriptor, depth: int = _DEPTH) -> dict[str, Any]:
     if (row := CONVERTERS.get(field.full_name)) is not None:
         return dict(row.schema)
     if is_map(field):
-        return {"type": "object", "additionalProperties": _schema_of_one(message_type(field).fields[1], depth)}
-    one = _schema_of_one(field, depth)
-    return {"type": "array", "items": one} if field.is_repeated else one
+        return {"type": "object", "additionalProperties": _single_schema(message_type(field).fields[1], depth)}
+    item_schema = _single_schema(field, depth)
+    return {"type": "array", "items": item_schema} if field.is_repeated else item_schema
 
 
-def _schema_of_one(field: FieldDescriptor, depth: int) -> dict[str, Any]:
+def _single_schema(field: FieldDescriptor, depth: int) -> dict[str, Any]:
     if field.enum_type is not None:
         return {"enum": list(short_names(field.enum_type))}
     message = field.message_type

@@ -28,8 +28,8 @@ def read_query(
 
     values = dict(body)
     kind: Any = message.DESCRIPTOR
-    for name, given in _grouped(query).items():
-        _put(values, kind, name.split("."), given)
+    for name, texts in _grouped(query).items():
+        _put(values, kind, name.split("."), texts)
     for name, text in path.items():
         _put(values, kind, name.split("."), [text])
     try:
@@ -37,7 +37,7 @@ def read_query(
     except RecursionError:
         raise ValueError(f"the JSON of the request {TOO_DEEP}") from None
     except (ParseError, ValueError, TypeError) as error:
-        raise ValueError(f"the request does not fit {message.DESCRIPTOR.full_name}: {str(error)[:300]}") from None
+        raise ValueError(f"the request does not match {message.DESCRIPTOR.full_name}: {str(error)[:300]}") from None
 
 
 def write_json(message: Message, limit: int) -> dict[str, Any]:
@@ -51,20 +51,20 @@ def write_json(message: Message, limit: int) -> dict[str, Any]:
     if (size := _weight(message, 3)) > limit:
         raise ValueError(f"the reply is too large for JSON ({size >> 10} KiB, at most {limit >> 10}): use gRPC")
     try:
-        found: dict[str, Any] = MessageToDict(message, always_print_fields_with_no_presence=True)
+        json_object: dict[str, Any] = MessageToDict(message, always_print_fields_with_no_presence=True)
     except Error as error:
         raise ValueError(f"the reply cannot be written as JSON: {error}") from None
-    return found
+    return json_object
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    texts_by_name: dict[str, list[str]] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
+        texts_by_name.setdefault(name, []).append(value)
+    return texts_by_name
 
 
-def _put(values: dict[str, Any], descriptor: Descriptor, names: list[str], given: list[str]) -> None:
+def _put(values: dict[str, Any], descriptor: Descriptor, names: list[str], texts: list[str]) -> None:
     """Set the field with the path `names` in `values` from its query texts."""
     for index, name in enumerate(names):
         field = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
@@ -74,24 +74,24 @@ def _put(values: dict[str, Any], descriptor: Descriptor, names: list[str], given
             if other != field.name and other in values:
                 values[field.name] = values.pop(other)
         if index == len(names) - 1:
-            values[field.name] = _values(field, given)
+            values[field.name] = _values(field, texts)
         elif field.message_type is None or field.is_repeated:
             raise ValueError(f"{field.full_name} has no fields")
         else:
             inner = values.setdefault(field.name, {})
             if not isinstance(inner, dict):
-                raise ValueError(f"{field.full_name} is given twice")
+                raise ValueError(f"{field.full_name} is specified twice")
             values, descriptor = inner, field.message_type
 
 
-def _values(field: FieldDescriptor, given: list[str]) -> Any:
+def _values(field: FieldDescriptor, texts: list[str]) -> Any:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return _json(field, given[-1])
+        return _json(field, texts[-1])
     if field.is_repeated:
-        return [_value(field, text) for text in given]
-    if len(given) > 1:
-        raise ValueError(f"{field.full_name} is given {len(given)} times")
-    return _value(field, given[0])
+        return [_value(field, text) for text in texts]
+    if len(texts) > 1:
+        raise ValueError(f"{field.full_name} is specified {len(texts)} times")
+    return _value(field, texts[0])
 
 
 def _value(field: FieldDescriptor, text: str) -> Any:
@@ -123,9 +123,9 @@ def _weight(message: Message, depth: int) -> int:
     size = message.ByteSize()
     if depth and size:
         for field, value in message.ListFields():
-            each = value if field.is_repeated else (value,)
+            values = value if field.is_repeated else (value,)
             if field.type == field.TYPE_BYTES:
-                size -= sum(map(len, each))
-            elif field.message_type is not None and not field.message_type.GetOptions().map_entry and len(each) <= 64:
-                size -= sum(one.ByteSize() - _weight(one, depth - 1) for one in each)
+                size -= sum(map(len, values))
+            elif field.message_type is not None and not field.message_type.GetOptions().map_entry and len(values) <= 64:
+                size -= sum(part.ByteSize() - _weight(part, depth - 1) for part in values)
     return size

@@ -90,13 +90,13 @@ class Route:
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
         """Return the variables in a path of the same length; None if the path does not match."""
-        found = {}
-        for mine, given in zip(self.segments, segments, strict=True):
-            if mine.startswith("{"):
-                found[mine[1:-1]] = given
-            elif mine != given:
+        variables = {}
+        for pattern, segment in zip(self.segments, segments, strict=True):
+            if pattern.startswith("{"):
+                variables[pattern[1:-1]] = segment
+            elif pattern != segment:
                 return None
-        return found if all(found.values()) else None
+        return variables if all(variables.values()) else None
 
 
 def routes_of(service: str) -> Iterator[Route]:
@@ -167,29 +167,29 @@ class Gateway:
             return
         await self._load()
         full = ("viam", *segments) if segments[0] == "api" else segments
-        found = [
+        matches = [
             (route, variables)
             for route in self._routes.get(len(full), ())
             if (variables := route.match(full)) is not None
         ]
-        if not found and segments[:2] != OWN:
+        if not matches and segments[:2] != OWN:
             await self._otherwise(exchange)
             return
         fields = dict(exchange.headers)
         site = fields.get("sec-fetch-site", "none")
         origin = fields.get("origin") or (None if site in ("none", "same-origin") else "null")
-        if (foreign := self._core.turn_away(exchange.scheme, exchange.authority, origin)) is not None:
-            await _refuse(exchange, foreign.status, foreign.message)
+        if (refusal := self._core.refuse_origin(exchange.scheme, exchange.authority, origin)) is not None:
+            await _refuse(exchange, refusal.status, refusal.message)
             return
         allowed = cors(fields.get("origin"))
-        for route, variables in found:
+        for route, variables in matches:
             if route.verb == exchange.method:
                 await self._call(exchange, route, variables, query, allowed)
                 return
-        if found:
-            verbs = ", ".join(sorted({route.verb for route, _ in found}))
+        if matches:
+            verbs = ", ".join(sorted({route.verb for route, _ in matches}))
             extra = [*allowed, ("allow", verbs)]
-            await _refuse(exchange, Status.UNIMPLEMENTED, f"ask {path[:200]} with {verbs}", extra, http=405)
+            await _refuse(exchange, Status.UNIMPLEMENTED, f"use {verbs} for {path[:200]}", extra, http=405)
         else:
             await _refuse(exchange, Status.NOT_FOUND, f"no method has the route {path[:200]}", allowed)
 
@@ -199,9 +199,11 @@ class Gateway:
             if service in SERVICES and service not in self._loaded:
                 self._loaded.add(service)
                 for route in routes_of(service):
-                    same = self._routes.setdefault(len(route.segments), [])
-                    same.append(route)
-                    same.sort(key=lambda one: sum(segment.startswith("{") for segment in one.segments))
+                    routes = self._routes.setdefault(len(route.segments), [])
+                    routes.append(route)
+                    routes.sort(
+                        key=lambda known_route: sum(segment.startswith("{") for segment in known_route.segments)
+                    )
                 await trio.lowlevel.checkpoint()
 
     async def _call(
@@ -209,7 +211,7 @@ class Gateway:
     ) -> None:
         method = route.method
         if method.client_streaming or method.server_streaming:
-            text = f"{method.name} streams, which HTTP with JSON does not carry: use gRPC or gRPC-Web"
+            text = f"{method.name} is a streaming method, which HTTP with JSON does not support: use gRPC or gRPC-Web"
             await _refuse(exchange, Status.UNIMPLEMENTED, text, allowed)
             return
         carrier = _Reply(exchange.peer, Budget(self._core.limits.max_buffered))
@@ -225,7 +227,7 @@ class Gateway:
             await _refuse(exchange, Status.INVALID_ARGUMENT, str(error), allowed)
             return
         except MachineError as error:
-            await self._unable(exchange, error, allowed)
+            await self._refuse_error(exchange, error, allowed)
             return
         call.feed(b"\0" + len(raw).to_bytes(4) + raw, 0)
         call.end()
@@ -239,7 +241,7 @@ class Gateway:
         result: T = await self._core.aside(call.identity, function)
         return result
 
-    async def _unable(self, exchange: HttpExchange, error: MachineError, allowed: Headers) -> None:
+    async def _refuse_error(self, exchange: HttpExchange, error: MachineError, allowed: Headers) -> None:
         outcome = of_exception(error)
         await _refuse(exchange, outcome.status, outcome.message or "", allowed)
 
@@ -259,12 +261,12 @@ class Gateway:
             await _send(exchange, 200, kind, reply.data, allowed)
             return
         try:
-            data = await self._aside(call, len(carrier.data), partial(_written, reply_class, carrier.data))
+            data = await self._aside(call, len(carrier.data), partial(_reply_json, reply_class, carrier.data))
         except ValueError as error:
             await _refuse(exchange, Status.RESOURCE_EXHAUSTED, f"{method.name}: {error}", allowed)
             return
         except (GRPCError, MachineError) as error:
-            await self._unable(exchange, error, allowed)
+            await self._refuse_error(exchange, error, allowed)
             return
         await _send(exchange, 200, "application/json", data, allowed)
 
@@ -277,7 +279,7 @@ def _request(kind: Any, body: bytes, query: str, variables: Mapping[str, str]) -
     return raw
 
 
-def _written(kind: Any, data: bytes) -> bytes:
+def _reply_json(kind: Any, data: bytes) -> bytes:
     """Return a serialized reply as JSON."""
     reply = at_once(merging(kind, data)) if is_large(kind, data) else kind.FromString(data)
     return json.dumps(write_json(reply, MAX_REPLY), ensure_ascii=False).encode()
@@ -307,14 +309,14 @@ def _object(body: bytes) -> Any:
     if not body.strip():
         return {}
     try:
-        found = json.loads(body)
+        parsed = json.loads(body)
     except RecursionError:
         raise ValueError(f"the JSON of the request {TOO_DEEP}") from None
     except ValueError:
         raise ValueError("the body is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise ValueError("the body must be a JSON object with the fields of the request")  # noqa: TRY004 - the caller's
-    return found
+    return parsed
 
 
 async def _refuse(
@@ -327,15 +329,17 @@ async def _refuse(
     details: Iterable[Any] = (),
 ) -> None:
     """Send an error in the JSON format of gRPC gateways."""
-    shown = []
+    detail_objects = []
     for detail in details:
         try:
-            shown.append(
+            detail_objects.append(
                 {"@type": f"type.googleapis.com/{detail.DESCRIPTOR.full_name}", **write_json(detail, MAX_REPLY)}
             )
         except (AttributeError, TypeError, ValueError):
             continue
-    body = json.dumps({"code": status.value, "message": message, "details": shown}, ensure_ascii=False).encode()
+    body = json.dumps(
+        {"code": status.value, "message": message, "details": detail_objects}, ensure_ascii=False
+    ).encode()
     fields: MutableHeaders = [*extra]
     if status is Status.UNAUTHENTICATED:
         fields.append(("www-authenticate", "Bearer"))

@@ -89,8 +89,8 @@ def data_channel() -> Any:
 
 def service(full_name: str, module: str) -> ServiceDescriptor:
     """Return the descriptor of a service; loads `module`, see `load`."""
-    found: ServiceDescriptor = load(module).DESCRIPTOR.services_by_name[full_name.rpartition(".")[2]]
-    return found
+    descriptor: ServiceDescriptor = load(module).DESCRIPTOR.services_by_name[full_name.rpartition(".")[2]]
+    return descriptor
 
 
 def message_class(descriptor: Descriptor) -> type[Message]:

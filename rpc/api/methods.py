@@ -66,8 +66,8 @@ def methods_of(entry: Entry) -> Mapping[str, Method]:
     Client-streaming RPCs that are not in `table.STREAMED` are omitted.
     """
     service = entry.descriptor or messages.service(entry.service, entry.module)
-    found = (_method(descriptor, resource=entry.api is not None) for descriptor in service.methods)
-    return {method.name: method for method in found if method is not None}
+    methods = (_method(descriptor, resource=entry.api is not None) for descriptor in service.methods)
+    return {method.name: method for method in methods if method is not None}
 
 
 def _method(descriptor: MethodDescriptor, *, resource: bool) -> Method | None:

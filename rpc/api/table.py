@@ -139,7 +139,9 @@ def add_api(api: API, service: ServiceDescriptor) -> None:
     Raises MachineError (EXISTS) if the API or the service is already registered with another one.
     """
     entry = Entry(service.full_name, "", api, service)
-    for known in (_APIS.get(api), _SERVICES.get(entry.service)):
-        if known is not None and known != entry:
-            raise MachineError(f"{known.service} speaks for {known.api} already", kind=ErrorKind.EXISTS)
+    for registered in (_APIS.get(api), _SERVICES.get(entry.service)):
+        if registered is not None and registered != entry:
+            raise MachineError(
+                f"{registered.service} is already registered for {registered.api}", kind=ErrorKind.EXISTS
+            )
     _APIS[api] = _SERVICES[entry.service] = entry

@@ -40,7 +40,7 @@ class Opener(Protocol):
         """Return the header fields that the credentials add to a call."""
         ...
 
-    def rejected(self, shown: Sequence[tuple[str, str]] | None) -> bool:
+    def rejected(self, headers: Sequence[tuple[str, str]] | None) -> bool:
         """Report that a call with these credentials was UNAUTHENTICATED; True if new credentials may be accepted."""
         ...
 
@@ -79,7 +79,7 @@ class ClientCall:
         self._metadata = codec.encode(metadata)
         self._timeout = timeout
         self._credentials = credentials
-        self._shown: Sequence[tuple[str, str]] | None = None  # credentials sent with the request
+        self._sent_credentials: Sequence[tuple[str, str]] | None = None  # credentials sent with the request
         self._request = b""  # encoded unary request while it may have to be sent again
         self._scope = trio.CancelScope()
         self._response = Response()
@@ -104,26 +104,28 @@ class ClientCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        last = error
+        final_error = error
         if error is None:
             try:
                 await self._finish()
-            except BaseException as late:
-                last = late
+            except BaseException as finish_error:
+                final_error = finish_error
         elif isinstance(error, StreamTerminatedError):
-            last = self._response.failure() or error
+            final_error = self._response.failure() or error
         if self._connection is not None:
             self._response.discard()
             self._connection.forget(self._sid)
-        self._scope.__exit__(type(last) if last else None, last, last.__traceback__ if last else None)
+        self._scope.__exit__(
+            type(final_error) if final_error else None, final_error, final_error.__traceback__ if final_error else None
+        )
         if self._scope.cancelled_caught:
-            last = GRPCError(Status.DEADLINE_EXCEEDED, "deadline exceeded")
-        if last is not None:
+            final_error = GRPCError(Status.DEADLINE_EXCEEDED, "deadline exceeded")
+        if final_error is not None:
             self._channel.statistics.failed_calls += 1
-            if _unauthenticated(last):
-                self._channel.rejected(self._shown)
-            if last is not error:
-                raise last
+            if _unauthenticated(final_error):
+                self._channel.rejected(self._sent_credentials)
+            if final_error is not error:
+                raise final_error
         return False
 
     # Sending
@@ -136,8 +138,8 @@ class ClientCall:
             raise ProtocolError("a unary request needs a message")
         extra = self._metadata
         if self._credentials:
-            self._shown = await self._channel.credential_headers()
-            extra = [*extra, *self._shown]
+            self._sent_credentials = await self._channel.credential_headers()
+            extra = [*extra, *self._sent_credentials]
         connection = await self._channel.connection()
         block = self._channel.request_block(self._method)
         if self._scope.deadline != inf:
@@ -170,7 +172,7 @@ class ClientCall:
         if self._cardinality.client_streaming:
             await self._send(data, end=end)
             return
-        if self._shown is not None:
+        if self._sent_credentials is not None:
             self._request = data
         try:
             await self._send(data, end=True)
@@ -201,7 +203,7 @@ class ClientCall:
     async def _again(self, error: GRPCError) -> bool:
         """Send the request again if `error` rejected its credentials. Returns False otherwise, or after one retry."""
         data, self._request = self._request, b""
-        if not data or not _unauthenticated(error) or not self._channel.rejected(self._shown):
+        if not data or not _unauthenticated(error) or not self._channel.rejected(self._sent_credentials):
             return False
         assert self._connection is not None
         self._response.discard()

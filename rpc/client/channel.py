@@ -57,13 +57,13 @@ class Target:
             path = text[5:]
             path = path[2:] if path.startswith("//") else path
             if not path:
-                raise ValueError(f"{text!r} names no socket: write unix:/path/of/socket")
+                raise ValueError(f"{text!r} has no socket path: write unix:/path/of/socket")
             return cls("localhost", 0, path)
         tls = text.startswith("https://")
         parts = urlsplit(text if tls or text.startswith("http://") else f"//{text}")
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
         if not parts.hostname or port is None or parts.path not in ("", "/") or parts.query or parts.username:
-            raise ValueError(f"{text!r} is no address: write host:port, unix:/path or https://host")
+            raise ValueError(f"{text!r} is not an address: write host:port, unix:/path or https://host")
         return cls(parts.hostname, port, tls=tls)
 
     @property
@@ -102,7 +102,7 @@ class Channel:
         self._lock = trio.Lock()
         self._failures = 0  # failed attempts to connect
         self._failure = ""
-        self._shown: Sequence[tuple[str, str]] | None = None  # latest credentials, unless they were rejected
+        self._sent_credentials: Sequence[tuple[str, str]] | None = None  # latest credentials, unless they were rejected
         self._manager: AbstractAsyncContextManager[trio.Nursery] | None = None
         self._nursery: trio.Nursery | None = None
         self._closed = False  # after use: a late call gets UNAVAILABLE instead of RuntimeError
@@ -168,18 +168,18 @@ class Channel:
         """Return the header fields that the credentials add to a call."""
         if self._credentials is None:
             return ()
-        self._shown = shown = await self._credentials.headers(self)
-        return shown
+        self._sent_credentials = headers = await self._credentials.headers(self)
+        return headers
 
-    def rejected(self, shown: Sequence[tuple[str, str]] | None) -> bool:
+    def rejected(self, headers: Sequence[tuple[str, str]] | None) -> bool:
         """Report that a call with these header fields was UNAUTHENTICATED. True if new ones may be accepted.
 
         The credentials are notified once, however many concurrent calls were rejected.
         """
-        if self._credentials is None or shown is None:
+        if self._credentials is None or headers is None:
             return False
-        if shown == self._shown:
-            self._shown = None
+        if headers == self._sent_credentials:
+            self._sent_credentials = None
             self._credentials.rejected()
         return True
 

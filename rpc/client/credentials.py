@@ -66,7 +66,7 @@ class ApiKey:
                 return _NONE
             raise
         if reply is None or not reply.access_token:
-            raise GRPCError(Status.UNAUTHENTICATED, "the server gave no token")
+            raise GRPCError(Status.UNAUTHENTICATED, "the server returned no token")
         return (("authorization", f"Bearer {reply.access_token}"),)
 
     def __repr__(self) -> str:

@@ -53,11 +53,11 @@ class Response:
         if status != "200":
             raise _error_of(fields) or GRPCError(statuses.of_http(status), f"HTTP status {status}")
         content_type = fields.get("content-type", "")
-        known = content_type in ("application/grpc", "application/grpc+proto")
-        if not known and "grpc-status" not in fields:  # grpclib sends refusals without a content type
+        supported = content_type in ("application/grpc", "application/grpc+proto")
+        if not supported and "grpc-status" not in fields:  # grpclib sends refusals without a content type
             raise GRPCError(Status.UNKNOWN, f"content type {content_type[:60]!r} instead of application/grpc")
         if fields.get("grpc-encoding", "identity") not in ("identity", "gzip"):
-            raise GRPCError(Status.INTERNAL, "the server compresses in a way that was not offered")
+            raise GRPCError(Status.INTERNAL, "the server uses a compression that was not offered")
         return None if self._head is self._trailers else codec.decode(self._head)
 
     async def message(self) -> bytes | None:

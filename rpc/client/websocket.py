@@ -52,7 +52,7 @@ async def open_websocket(
     from trio_websocket import ConnectionRejected, wrap_client_stream
     from wsproto.utilities import ProtocolError
 
-    failure = NotOpened("it hung up before it answered")
+    failure = NotOpened("the server closed the connection before it responded")
 
     async def watch(read: Read) -> None:
         nonlocal failure
@@ -60,10 +60,10 @@ async def open_websocket(
             await read()
         except ConnectionRejected as error:
             body = (error.body or b"").decode(errors="replace").strip()
-            shown = f": {body[:_SHOWN]}" if body else ""
-            failure = NotOpened(f"refused with HTTP status {error.status_code}{shown}", error.status_code, body)
+            excerpt = f": {body[:_SHOWN]}" if body else ""
+            failure = NotOpened(f"refused with HTTP status {error.status_code}{excerpt}", error.status_code, body)
         except (h11.ProtocolError, ProtocolError):  # raised by wsproto for an unreadable response
-            failure = NotOpened("what answers there speaks neither HTTP/1.1 nor WebSocket")
+            failure = NotOpened("the server's response is neither HTTP/1.1 nor WebSocket")
         finally:
             opening.cancel()
 

@@ -1,9 +1,8 @@
 """ASGI 3 server on Trio for requests that are not gRPC, for any HTTP version.
 
 The application runs in the task of its exchange, which the carrier cancels when the peer disconnects; `receive`
-therefore reports `http.disconnect` only after the response has ended. There is no lifespan scope; the creator of the
-application provides its resources. Endpoints should be coroutines, because Starlette runs plain functions in worker
-threads.
+therefore reports `http.disconnect` only after the response has ended. Applications get no lifespan scope; their creator
+provides their resources. Endpoints should be coroutines, because Starlette runs plain functions in worker threads.
 """
 
 from __future__ import annotations
@@ -129,13 +128,13 @@ class _Bridge:
             if _only_cancelled_or_broken(error):
                 raise
             _log.exception("a page failed", method=exchange.method, path=scope["path"])
-            await self._refuse(HeadError(500, "the page failed; the server's log says why"))
+            await self._refuse(HeadError(500, "the page failed; see the server's log"))
             return
         if self.refusal is not None:
             await self._refuse(self.refusal)
         elif not self.ended:
             _log.error("a page ended without a complete response", method=exchange.method, path=scope["path"])
-            await self._refuse(HeadError(500, "the page gave no answer"))
+            await self._refuse(HeadError(500, "the page sent no complete response"))
 
     def _too_large(self) -> HeadError:
         return HeadError(413, f"the request's body is larger than {self.limits.max_body} bytes")
@@ -167,7 +166,7 @@ class _Bridge:
         kind = message["type"]
         if kind == "http.response.start":
             if self.started:
-                raise RuntimeError("http.response.start was sent already")
+                raise RuntimeError("http.response.start was already sent")
             self.started = True
             await self._head(int(message["status"]), message.get("headers", ()))
         elif kind == "http.response.body":
@@ -176,7 +175,7 @@ class _Bridge:
             if not self.ended:
                 await self._body(bytes(message.get("body", b"")), end=not message.get("more_body", False))
         else:
-            raise RuntimeError(f"{kind} is not known here")
+            raise RuntimeError(f"unknown message type {kind}")
 
     async def _head(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> None:
         head = [(bytes(name).decode("latin-1").lower(), bytes(value).decode("latin-1")) for name, value in fields]

@@ -84,11 +84,11 @@ def parse(raw: bytes, limits: HttpLimits, *, scheme: str) -> Head:
     lines = raw[:-4].split(b"\r\n")
     match = _REQUEST_LINE.match(lines[0])
     if match is None:
-        raise HeadError(400, "this is no HTTP request line")
+        raise HeadError(400, "the request line is malformed")
     method, target = match[1].decode("ascii"), match[2].decode("ascii")
     version = f"{match[3].decode()}.{match[4].decode()}"
     if version not in ("1.0", "1.1"):
-        raise HeadError(505, "this server speaks HTTP/1.1 and HTTP/2")
+        raise HeadError(505, "this server supports HTTP/1.1 and HTTP/2")
     if len(target) > limits.max_target:
         raise HeadError(414, f"the request's target is longer than {limits.max_target} bytes")
     if len(lines) - 1 > limits.max_fields:
@@ -131,19 +131,19 @@ def _framing(head: Head, seen: set[str]) -> None:
         if head.version == "1.0":
             raise HeadError(400, "HTTP/1.0 has no Transfer-Encoding")
         if head.get("transfer-encoding").lower() != "chunked":
-            raise HeadError(501, "only the transfer encoding chunked is known")
+            raise HeadError(501, "only the transfer encoding chunked is supported")
     elif "content-length" in seen:
         length = head.get("content-length")
         if not (length.isascii() and length.isdigit() and len(length) <= 18):
-            raise HeadError(400, "Content-Length is no number")
+            raise HeadError(400, "Content-Length is not a number")
 
 
 def _path(head: Head, scheme: str) -> str:
     target = head.path
     if head.method == "CONNECT":
-        raise HeadError(405, "this server is no proxy")
+        raise HeadError(405, "this server is not a proxy")
     if "#" in target:
-        raise HeadError(400, "a request's target has no fragment")
+        raise HeadError(400, "the request's target must not have a fragment")
     if target.startswith("/"):
         return target
     if target == "*" and head.method == "OPTIONS":

@@ -57,7 +57,7 @@ class Http1Connection:
         self._last = False  # no further request is served on this connection
         self._started = False  # a response has been started
         self._waited = False  # has waited for more of the current request
-        self._asked = False  # the client waits for 100 Continue
+        self._continue_expected = False  # the client waits for 100 Continue
         self._body_deadline = 0.0
 
     def _new_h11(self) -> h11.Connection:
@@ -79,7 +79,7 @@ class Http1Connection:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._out.run)
                 try:
-                    while await self._serve_one():
+                    while await self._serve_request():
                         pass
                 except HeadError as error:
                     self._refuse(error)
@@ -98,20 +98,20 @@ class Http1Connection:
             else:
                 await trio.aclose_forcefully(self.wire)
 
-    async def _serve_one(self) -> bool:
+    async def _serve_request(self) -> bool:
         """Serve one request. Returns True if another may follow."""
         raw, rest = await self._read_head()
         if not raw:
             return False
         head = parse(raw, self.limits, scheme=self.scheme)
         if self.ticket is not None:
-            self.ticket.stands_for(head.fields)
+            self.ticket.count_for_client(head.fields)
         if self.app is not None and await self._websocket(self.app, head, raw + rest):
             return False
         self._h11.receive_data(raw + rest)
         self._next_event()
         self._started = False
-        self._asked = self._h11.they_are_waiting_for_100_continue
+        self._continue_expected = self._h11.they_are_waiting_for_100_continue
         self._body_deadline = trio.current_time() + self.limits.body_grace
         await self._answer(head)
         self._callback = None
@@ -142,30 +142,30 @@ class Http1Connection:
     async def _answer(self, head: Head) -> None:
         fields = dict(head.fields)
         if head.tokens("expect") - {"100-continue"}:
-            raise HeadError(417, "no such expectation is known")
+            raise HeadError(417, "only the expectation 100-continue is supported")
         if is_preflight(head.method, fields):
-            self._turn_away(head)
-            self._short(204, preflight(fields))
+            self._check_origin(head)
+            self._respond(204, preflight(fields))
         elif head.method == "OPTIONS" and head.path == "*":
-            self._short(204, [])
+            self._respond(204, [])
         elif head.method == "TRACE":
-            raise HeadError(405, "requests are not echoed")
+            raise HeadError(405, "TRACE is not supported")
         elif is_grpc(head.get("content-type").strip().lower()):
             content = content_of(head.get("content-type"))
             if content is None or content is Content.GRPC:
-                raise HeadError(415, "over HTTP/1.1 this server speaks application/grpc-web+proto; gRPC needs HTTP/2")
-            self._turn_away(head)
+                raise HeadError(415, "over HTTP/1.1 this server supports application/grpc-web+proto; gRPC needs HTTP/2")
+            self._check_origin(head)
             await WebCall(self, self.core, head, content).run()
         elif self.core.fallback is None:
-            self._short(404, *plain("there are no pages on this port"))
+            self._respond(404, *plain("there are no pages on this port"))
         else:
             await self._page(head)
 
-    def _turn_away(self, head: Head) -> None:
+    def _check_origin(self, head: Head) -> None:
         """Raise HeadError if the origin of a browser request may not call this server."""
-        foreign = self.core.turn_away(self.scheme, head.host, head.get("origin") or None)
-        if foreign is not None:
-            raise HeadError(foreign.http, foreign.message)
+        refusal = self.core.refuse_origin(self.scheme, head.host, head.get("origin") or None)
+        if refusal is not None:
+            raise HeadError(refusal.http, refusal.message)
 
     async def _page(self, head: Head) -> None:
         exchange = PageExchange(self, head, high_water=self.core.limits.send_high_water)
@@ -276,8 +276,8 @@ class Http1Connection:
                 return bytes(event.data)
             if event is not h11.NEED_DATA:
                 return b""
-            if self._asked:
-                self._asked = False
+            if self._continue_expected:
+                self._continue_expected = False
                 if self._h11.our_state is h11.SEND_RESPONSE:
                     self._out.put(self._h11.send(h11.InformationalResponse(status_code=100, headers=[])))
             with trio.move_on_at(self._body_deadline) as patience:
@@ -285,14 +285,14 @@ class Http1Connection:
                     self._waited = True
                     data = await self.wire.receive_some()
                     if not data:
-                        raise trio.BrokenResourceError("the peer has gone in the middle of its request")
+                        raise trio.BrokenResourceError("the peer disconnected in the middle of its request")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     self._gone()
                     raise
                 self._h11.receive_data(data)
             if patience.cancelled_caught:
                 self._last = True
-                raise HeadError(408, "the request's body came too slowly")
+                raise HeadError(408, "the request's body was sent too slowly")
 
     async def watch(self) -> None:
         """Return when the peer disconnects or sends more bytes; call after the end of the request."""
@@ -313,7 +313,7 @@ class Http1Connection:
     def start(self, status: int, headers: Headers) -> None:
         """Queue the response head."""
         fields = [*headers, ("date", formatdate(usegmt=True))]
-        if self._last or self._asked or self.closing.is_set():
+        if self._last or self._continue_expected or self.closing.is_set():
             self._last = True
             fields.append(("connection", "close"))
         self._started = True
@@ -336,7 +336,7 @@ class Http1Connection:
         """Wait until at most `size` bytes of the response are unwritten."""
         await self._out.below(size)
 
-    def _short(self, status: int, headers: Headers, body: bytes = b"") -> None:
+    def _respond(self, status: int, headers: Headers, body: bytes = b"") -> None:
         self.start(status, headers)
         if body:
             self.body(body)

@@ -148,7 +148,7 @@ class WebCall:
     async def send_message(self, sid: int, data: bytes) -> None:
         """See `Carrier.send_message`."""
         if self.gone:
-            raise StreamTerminatedError("the client has gone")
+            raise StreamTerminatedError("the client has disconnected")
         self._frame(data)
         await self.exchange.below(self.core.limits.send_high_water)
 

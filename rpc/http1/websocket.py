@@ -36,9 +36,11 @@ def is_upgrade(head: Head) -> bool:
     if "websocket" not in head.tokens("upgrade") or "upgrade" not in head.tokens("connection"):
         return False
     if head.method != "GET" or head.version != "1.1":
-        raise HeadError(400, "a WebSocket begins with GET in HTTP/1.1")
+        raise HeadError(400, "a WebSocket must be opened with GET in HTTP/1.1")
     if head.get("sec-websocket-version") != "13":
-        raise HeadError(426, "this server speaks version 13 of the WebSocket protocol", ("sec-websocket-version", "13"))
+        raise HeadError(
+            426, "this server supports version 13 of the WebSocket protocol", ("sec-websocket-version", "13")
+        )
     try:
         nonce = base64.b64decode(head.get("sec-websocket-key"), validate=True)
     except (binascii.Error, ValueError):
@@ -46,7 +48,7 @@ def is_upgrade(head: Head) -> bool:
     if len(nonce) != 16:
         raise HeadError(400, "Sec-WebSocket-Key must be 16 bytes in base64")
     if head.get("content-length") not in ("", "0") or head.get("transfer-encoding"):
-        raise HeadError(400, "a request for a WebSocket has no body")
+        raise HeadError(400, "a request for a WebSocket must not have a body")
     return True
 
 
@@ -156,7 +158,7 @@ class _Socket:
     async def send(self, message: Message) -> None:
         handler = self.handlers.get(message["type"])
         if handler is None:
-            raise RuntimeError(f"{message['type']} is not known here")
+            raise RuntimeError(f"unknown message type {message['type']}")
         try:
             await handler(message)
         except ConnectionClosed:
@@ -164,7 +166,7 @@ class _Socket:
 
     async def _accept(self, message: Message) -> None:
         if self.answered:
-            raise RuntimeError("the WebSocket was answered already")
+            raise RuntimeError("the WebSocket was already accepted or rejected")
         self.answered = True
         headers = [(bytes(name), bytes(value)) for name, value in message.get("headers") or ()]
         self.connection = await self.request.accept(subprotocol=message.get("subprotocol"), extra_headers=headers)
@@ -235,4 +237,4 @@ class _Socket:
             await self._reject(503)
             return
         with trio.move_on_after(self.farewell):
-            await self.connection.aclose(GOING_AWAY, "the server shuts down")
+            await self.connection.aclose(GOING_AWAY, "the server is shutting down")

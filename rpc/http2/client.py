@@ -102,8 +102,8 @@ class ClientConnection(Connection):
             headers = self.decoder.decode(block)
             if stream is None or stream.remote_closed:
                 if self.is_idle(sid):
-                    raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which has not begun")
-                self.on_glitch("HEADERS of a call that is over")
+                    raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which is not open")
+                self.on_glitch("HEADERS of a call that has ended")
                 return
             if headers and headers[0][0] == ":status":
                 check_response(headers)
@@ -130,8 +130,8 @@ class ClientConnection(Connection):
         self._slots.unpark_all()
         text = "the server is shutting down"
         if code or debug:
-            said = debug[:200].decode("ascii", "replace")
-            text = f"the server closed the connection: {code_name(code)}{said and ', '}{said}"
+            debug_text = debug[:200].decode("ascii", "replace")
+            text = f"the server closed the connection: {code_name(code)}{debug_text and ', '}{debug_text}"
         for sid, stream in tuple(self.streams.items()):
             if sid > last:
                 self._mark_closed(stream)

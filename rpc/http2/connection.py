@@ -114,8 +114,8 @@ class Connection(SendingStreams):
                 (frames.MAX_HEADER_LIST_SIZE, limits.max_header_list),
             )
         )
-        more = limits.connection_window - frames.DEFAULT_WINDOW
-        update = frames.window_update(0, more) if more > 0 else b""
+        extra = limits.connection_window - frames.DEFAULT_WINDOW
+        update = frames.window_update(0, extra) if extra > 0 else b""
         self.writer.put((b"" if self.server else frames.PREFACE) + settings + update)
 
     async def _read(self, preread: bytes) -> None:
@@ -128,7 +128,7 @@ class Connection(SendingStreams):
         while not self.closed:
             if data:
                 self.last_read = trio.current_time()
-                await self._digest(reader, data)
+                await self._handle(reader, data)
                 if self.receive_owed:
                     self.give_back_window()
                 if writer.size > limit:
@@ -139,7 +139,7 @@ class Connection(SendingStreams):
                 return
             size = _LONG_READ if len(data) >= _READ else _READ
 
-    async def _digest(self, reader: FrameReader, data: bytes) -> None:
+    async def _handle(self, reader: FrameReader, data: bytes) -> None:
         """Handle received bytes."""
         reader.feed(data)
 
@@ -166,7 +166,7 @@ class Connection(SendingStreams):
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise trio.BrokenResourceError("the peer is gone") from error
+                raise trio.BrokenResourceError("the peer has disconnected") from error
 
     async def shut(self) -> None:
         """Write queued bytes, then close, each within `limits.close_timeout`. After a fault, let the peer read why."""
@@ -208,17 +208,17 @@ class Connection(SendingStreams):
             self.nursery.start_soon(self._watch_idle, idle, name="HTTP/2 idle")
         while interval != inf:
             await trio.sleep_until(self.last_read + interval)
-            asked = trio.current_time()
-            if self.last_read + interval > asked:
+            ping_time = trio.current_time()
+            if self.last_read + interval > ping_time:
                 continue
             self.writer.put(frames.ping(_ALIVE_PING, ack=False))
-            await silence(partial(self._heard, asked), lambda: limits.keepalive_timeout)
-            if self.last_read < asked:
+            await silence(partial(self._last_heard, ping_time), lambda: limits.keepalive_timeout)
+            if self.last_read < ping_time:
                 self.give_up("keepalive timeout")
                 return
 
-    def _heard(self, asked: float) -> float:
-        return max(self.last_read, asked)
+    def _last_heard(self, ping_time: float) -> float:
+        return max(self.last_read, ping_time)
 
     async def _watch_idle(self, idle: float) -> None:
         while True:

@@ -110,14 +110,14 @@ class SendingStreams(Streams):
                 raise ConnectionFault(FLOW_CONTROL_ERROR, "flow control", f"window of {self.send_window} bytes")
             if self._waiting:
                 self._waiting.unpark()
-            for late in [stream for stream in self.streams.values() if stream.tail]:
-                self._send_tail(late)
+            for blocked in [stream for stream in self.streams.values() if stream.tail]:
+                self._send_tail(blocked)
             return
         stream = self.streams.get(sid)
         if stream is None or stream.local_closed:
             if self.is_idle(sid):
-                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"WINDOW_UPDATE on stream {sid}, not begun")
-            self.on_glitch("WINDOW_UPDATE of a stream that is over")
+                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"WINDOW_UPDATE on stream {sid}, which is not open")
+            self.on_glitch("WINDOW_UPDATE of a stream that has ended")
             return
         try:
             stream.widen(n)

@@ -113,7 +113,7 @@ class ServerConnection(Connection):
 
     # Requests
 
-    async def _digest(self, reader: FrameReader, data: bytes) -> None:
+    async def _handle(self, reader: FrameReader, data: bytes) -> None:
         """Handle received bytes; if there are other connections, start `CALLS_A_TURN` calls in each turn."""
         turns = self.core.turns
         if self.core.alone:
@@ -131,13 +131,13 @@ class ServerConnection(Connection):
     def on_headers(self, sid: int, block: bytes, end: bool) -> None:
         """Handle the headers or the trailers of a request."""
         if not sid & 1:
-            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which is the server's")
+            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which is an id of the server")
         try:
             headers = self.decoder.decode(block)
         except HeadersTooLarge as fault:
             new = sid > self.highest or (self.limits.late_streams and sid in self.skipped)
             if sid > self.highest:
-                self._pass(sid)
+                self._advance_to(sid)
             self.skipped.take(sid)
             if not (new and self.accepting and self._answer_too_large(sid, fault, end)):
                 self.stream_fault(sid, fault)
@@ -146,19 +146,19 @@ class ServerConnection(Connection):
             self._on_later_headers(sid, headers, end)
             return
         if sid > self.highest:
-            self._pass(sid)
-        early = self.skipped.take(sid)
+            self._advance_to(sid)
+        early_data = self.skipped.take(sid)
         if not self.accepting:
             if sid <= self.last_sid:
                 self.writer.put(frames.rst_stream(sid, REFUSED_STREAM))
             else:
-                self.on_glitch("HEADERS of a stream that GOAWAY has refused")
+                self.on_glitch("HEADERS of a stream that GOAWAY has rejected")
             return
         self._on_request(sid, headers, end)
-        for data, flow, last in early:
+        for data, flow, last in early_data:
             self.receive(sid, data, flow, last)
 
-    def _pass(self, sid: int) -> None:
+    def _advance_to(self, sid: int) -> None:
         """Record `sid` as the highest id in use, and the ids below it that were skipped."""
         if sid > self.highest + 2:
             self.skipped.add(self.highest + 2, sid)
@@ -170,7 +170,7 @@ class ServerConnection(Connection):
         if len(self.streams) >= self.limits.max_streams and self._full():
             self.refused("streams")
             self.writer.put(frames.rst_stream(sid, REFUSED_STREAM))
-            self.on_glitch("HEADERS beyond the streams allowed")
+            self.on_glitch("HEADERS beyond the limit of streams")
             return
         fields = dict(headers)
         try:
@@ -180,10 +180,14 @@ class ServerConnection(Connection):
             self.stream_fault(sid, fault)
             return
         if self.ticket is not None:
-            self.ticket.stands_for(headers)
+            self.ticket.count_for_client(headers)
         content = content_of(fields.get("content-type", ""))
-        if "origin" in fields and content is Content.GRPC and (foreign := self._foreign(fields)) is not None:
-            self._refuse(sid, foreign, end)
+        if (
+            "origin" in fields
+            and content is Content.GRPC
+            and (origin_refusal := self._origin_refusal(fields)) is not None
+        ):
+            self._refuse(sid, origin_refusal, end)
             return
         if content is not Content.GRPC:
             self._web_or_http(sid, headers, fields, expected, end)
@@ -208,9 +212,9 @@ class ServerConnection(Connection):
         if ticket is None or ticket.through_proxy:
             return
         with trio.move_on_after(self.limits.authentication_timeout):
-            await ticket.known.wait()
+            await ticket.recognized.wait()
         await catch_up()
-        while not ticket.known.is_set():
+        while not ticket.recognized.is_set():
             if not any(isinstance(stream.receiver, Exchange) for stream in self.streams.values()):
                 self.give_up("authentication timeout")
                 return
@@ -243,11 +247,11 @@ class ServerConnection(Connection):
     ) -> None:
         assert self.nursery is not None
         content = content_of(fields.get("content-type", ""))
-        asked = is_preflight(fields[":method"], fields)
-        called = content in (Content.WEB, Content.WEB_TEXT)
-        if (asked or called) and (foreign := self._foreign(fields)) is not None:
-            self._refuse(sid, foreign, end)
-        elif asked:
+        is_preflight_request = is_preflight(fields[":method"], fields)
+        is_web_call = content in (Content.WEB, Content.WEB_TEXT)
+        if (is_preflight_request or is_web_call) and (origin_refusal := self._origin_refusal(fields)) is not None:
+            self._refuse(sid, origin_refusal, end)
+        elif is_preflight_request:
             self._answer(sid, [(":status", "204"), *preflight(fields)], end)
         elif content in (Content.WEB, Content.WEB_TEXT):
             carrier = WebCarrier(self, self.flow, content, fields)
@@ -272,10 +276,10 @@ class ServerConnection(Connection):
                 exchange.drain()
             self.nursery.start_soon(exchange.run, name=f"{exchange.method} {exchange.path}")
 
-    def _foreign(self, fields: Mapping[str, str]) -> Refusal | None:
+    def _origin_refusal(self, fields: Mapping[str, str]) -> Refusal | None:
         """Return the refusal of a browser request whose origin is not allowed, otherwise None."""
         authority = fields.get(":authority") or fields.get("host", "")
-        return self.core.turn_away(self.scheme, authority, fields.get("origin"))
+        return self.core.refuse_origin(self.scheme, authority, fields.get("origin"))
 
     def _refuse(self, sid: int, refusal: Refusal, end: bool) -> None:
         self.statistics.failed_calls += 1
@@ -307,13 +311,13 @@ class ServerConnection(Connection):
             if stream is None and sid <= self.skipped.forgotten:
                 self._not_begun(sid, "HEADERS")  # possibly a second response, which clients ignore; better than none
             else:
-                self.on_glitch("HEADERS that came before")  # the call has, or will get, its response
+                self.on_glitch("HEADERS that were received before")  # the call has, or will get, its response
             return
         if stream is None:
             if request or sid in self.skipped:
                 self._not_begun(sid, "HEADERS")
             else:
-                self.on_glitch("trailers of a call that is over")
+                self.on_glitch("trailers of a call that has ended")
             return
         if stream.remote_closed:
             self.on_frame_after_end(stream, "HEADERS")
@@ -342,7 +346,7 @@ class ServerConnection(Connection):
         """Handle DATA without a stream: after its end, or before its HEADERS if `limits.late_streams` is set."""
         late = self.limits.late_streams
         if late and sid > self.highest and sid & 1:
-            self._pass(sid)
+            self._advance_to(sid)
             self.skipped.add(sid, sid + 2)
         if sid not in self.skipped:
             super().on_stray_data(sid, data, flow, end)
@@ -352,14 +356,14 @@ class ServerConnection(Connection):
     def on_frame_after_end(self, stream: Stream, what: str) -> None:
         """Handle a frame after END_STREAM; with `limits.late_streams`, it may be a duplicate and is only a glitch."""
         if self.limits.late_streams:
-            self.on_glitch(f"{what} that came before")
+            self.on_glitch(f"{what} that was received before")
         else:
             super().on_frame_after_end(stream, what)
 
     def on_reset(self, sid: int, code: int) -> None:
         """Handle a stream reset by the peer; the HEADERS of the stream may not have arrived yet."""
         if self.limits.late_streams and sid > self.highest and sid & 1:
-            self._pass(sid)
+            self._advance_to(sid)
         self.skipped.take(sid)
         super().on_reset(sid, code)
 

@@ -146,7 +146,7 @@ class Writer:
                     await trio.lowlevel.wait_writable(self._fd)
                 continue
             except OSError as error:
-                raise trio.BrokenResourceError("the peer is gone") from error
+                raise trio.BrokenResourceError("the peer has disconnected") from error
             self.size -= n
             data = self._rest = memoryview(data)[n:] if n < len(data) else b""
 

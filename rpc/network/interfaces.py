@@ -63,12 +63,12 @@ def interfaces() -> tuple[Interface, ...]:
 def outward() -> list[str]:
     """Return this computer's addresses that other computers may reach, by interface; empty if the kernel fails."""
     try:
-        found = interfaces()
+        own_interfaces = interfaces()
     except OSError:
         return []
     return [
         str(address)
-        for interface in found
+        for interface in own_interfaces
         for address in interface.addresses
         if not (interface.loopback or address.is_loopback or (address.version == 6 and address.is_link_local))
     ]
@@ -93,36 +93,42 @@ async def tell_changes(ring: Callable[[], object]) -> None:
 
 def read_interfaces(links: list[bytes], addresses: list[bytes]) -> tuple[Interface, ...]:
     """Parse the link and address messages of the kernel, without their headers."""
-    of: dict[int, list[Address]] = {}
+    addresses_by_index: dict[int, list[Address]] = {}
     for payload in addresses:
         family, _, flags, _, index = _IFADDR.unpack_from(payload)
-        found = dict(_attributes(payload, _IFADDR.size))
-        if _FLAGS in found:
-            flags = int.from_bytes(found[_FLAGS][:4], "little" if struct.pack("=H", 1)[0] else "big")
-        raw = found.get(_LOCAL) or found.get(_ADDRESS)
+        attributes = dict(_attributes(payload, _IFADDR.size))
+        if _FLAGS in attributes:
+            flags = int.from_bytes(attributes[_FLAGS][:4], "little" if struct.pack("=H", 1)[0] else "big")
+        raw = attributes.get(_LOCAL) or attributes.get(_ADDRESS)
         if raw and family in (socket.AF_INET, socket.AF_INET6) and not flags & _UNUSABLE:
-            of.setdefault(index, []).append(ip_address(raw))
-    seen = []
+            addresses_by_index.setdefault(index, []).append(ip_address(raw))
+    usable = []
     for payload in links:
         _, _, index, flags, _ = _LINK.unpack_from(payload)
         name = dict(_attributes(payload, _LINK.size)).get(_NAME, b"").rstrip(b"\0").decode(errors="replace")
         if flags & _UP and flags & _RUNNING:
-            seen.append(
-                Interface(index, name, bool(flags & _LOOPBACK), bool(flags & _MULTICAST), tuple(of.get(index, ())))
+            usable.append(
+                Interface(
+                    index,
+                    name,
+                    bool(flags & _LOOPBACK),
+                    bool(flags & _MULTICAST),
+                    tuple(addresses_by_index.get(index, ())),
+                )
             )
-    return tuple(sorted(seen, key=lambda one: one.index))
+    return tuple(sorted(usable, key=lambda interface: interface.index))
 
 
 def _dump(sock: socket.socket, kind: int, payload: bytes) -> Iterator[bytes]:
     sock.send(_HEADER.pack(_HEADER.size + len(payload), kind, _DUMP, 1, 0) + payload)
     while True:
-        for found, body in _messages(sock.recv(_BUFFER)):
-            if found == _DONE:
+        for message_kind, body in _messages(sock.recv(_BUFFER)):
+            if message_kind == _DONE:
                 return
-            if found == _ERROR:
+            if message_kind == _ERROR:
                 number = -struct.unpack_from("=i", body)[0]
                 raise OSError(number, "the kernel does not list interfaces")
-            if found in (_NEWLINK, _NEWADDR):
+            if message_kind in (_NEWLINK, _NEWADDR):
                 yield body
 
 

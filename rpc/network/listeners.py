@@ -19,8 +19,8 @@ _LOCALHOST: Final = ("127.0.0.1", "::1")
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 _NO_SUCH_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 _REMEDIES: Final = {
-    errno.EACCES: "choose a port from 1024 on, or give this program the right to bind low ports",
-    errno.EADDRNOTAVAIL: "choose an address that this computer has",
+    errno.EACCES: "choose a port of 1024 or higher, or allow this program to bind lower ports",
+    errno.EADDRNOTAVAIL: "choose an address of this computer",
 }
 
 
@@ -33,7 +33,10 @@ def parse_address(text: str, *, path: str = "network.bind_address") -> tuple[str
         colon = ""
     if not colon or not (port.isascii() and port.isdigit() and int(port) <= 65535):
         raise ConfigError(
-            path, f"{text!r} is no address to listen on", value=text, remedy="write host:port, such as localhost:8080"
+            path,
+            f"{text!r} is not an address to listen on",
+            value=text,
+            remedy="write host:port, such as localhost:8080",
         )
     return host, int(port)
 
@@ -131,14 +134,14 @@ async def _close(listeners: Sequence[trio.SocketListener]) -> None:
 def _unavailable(address: str, error: OSError, *, process: str = "", setting: str = "") -> MachineError:
     if isinstance(error, socket.gaierror):
         return MachineError(
-            f"cannot listen on {address}: the host name is not known",
+            f"cannot listen on {address}: the host name cannot be resolved",
             kind=ErrorKind.INVALID,
             remedy="choose localhost, an address of this computer, or leave the host empty for all",
         )
     if error.errno == errno.EADDRINUSE:
         reason = f"it is in use by {process}" if process else "it is in use"
         other = f"set another port in {setting}" if setting else "choose another port"
-        remedy = f"stop {'it' if process else 'the program that has it'}, or {other}"
+        remedy = f"stop {'it' if process else 'the program that uses it'}, or {other}"
     else:
         reason = (error.strerror or str(error)).lower()
         remedy = _REMEDIES.get(error.errno or 0, "choose another address")

@@ -135,20 +135,20 @@ def encode(message: Message) -> bytes:
 class _Writer:
     def __init__(self) -> None:
         self.data = bytearray()
-        self._known: dict[tuple[bytes, ...], int] = {}
+        self._positions: dict[tuple[bytes, ...], int] = {}
 
     def name(self, name: Name, *, compress: bool = True) -> None:
         labels = tuple(label.encode("utf-8", "surrogateescape") for label in name)
         if sum(len(label) + 1 for label in labels) + 1 > MAX_NAME:
             raise MdnsError(f"{'.'.join(name)} is longer than {MAX_NAME} bytes")
         for index, label in enumerate(labels):
-            if compress and (place := self._known.get(labels[index:])) is not None:
+            if compress and (place := self._positions.get(labels[index:])) is not None:
                 self.data += struct.pack(">H", 0xC000 | place)
                 return
             if not 0 < len(label) <= MAX_LABEL:
                 raise MdnsError(f"{name[index]!r} is not a label of 1 to {MAX_LABEL} bytes")
             if len(self.data) < 0x4000:
-                self._known.setdefault(labels[index:], len(self.data))
+                self._positions.setdefault(labels[index:], len(self.data))
             self.data.append(len(label))
             self.data += label
         self.data.append(0)
@@ -198,16 +198,16 @@ def _texts(texts: Sequence[bytes]) -> bytes:
 def decode(data: bytes) -> Message:
     """Decode a message; MdnsError if it is invalid. Records of classes other than Internet are omitted."""
     if not _HEADER.size <= len(data) <= MAX_MESSAGE:
-        raise MdnsError(f"{len(data)} bytes are no message")
+        raise MdnsError(f"a message of {len(data)} bytes")
     number, flags, *counts = _HEADER.unpack_from(data)
     if flags & _OPCODE_RCODE:
-        raise MdnsError("neither a query nor a response")
+        raise MdnsError("a message that is neither a query nor a response")
     if sum(counts) > MAX_RECORDS:
-        raise MdnsError(f"{sum(counts)} questions and records")
+        raise MdnsError(f"a message of {sum(counts)} questions and records")
     reader = _Reader(data)
-    questions = tuple(asked for _ in range(counts[0]) if (asked := reader.question()) is not None)
+    questions = tuple(question for _ in range(counts[0]) if (question := reader.question()) is not None)
     answers, authorities, additionals = (
-        tuple(found for _ in range(count) if (found := reader.record()) is not None) for count in counts[1:]
+        tuple(record for _ in range(count) if (record := reader.record()) is not None) for count in counts[1:]
     )
     return Message(questions, answers, authorities, additionals, bool(flags & _QR), bool(flags & _TC), number)
 
@@ -248,9 +248,9 @@ class _Reader:
     def _unpack(self, layout: struct.Struct, end: int | None = None) -> tuple[int, ...]:
         if self._at + layout.size > (len(self._data) if end is None else end):
             raise MdnsError("the message ends too early")
-        found = layout.unpack_from(self._data, self._at)
+        fields = layout.unpack_from(self._data, self._at)
         self._at += layout.size
-        return found
+        return fields
 
     def _name(self, end: int | None = None) -> Name:
         """Read a name. Compression pointers must point backwards, so that reading terminates."""
@@ -270,7 +270,7 @@ class _Reader:
                     self._at = at + 2
                     jumped = True
                 if target >= before:
-                    raise MdnsError("a name leads forwards")
+                    raise MdnsError("a compression pointer that points forwards")
                 at = before = target
                 continue
             if size > MAX_LABEL:
@@ -292,15 +292,15 @@ class _Reader:
 
 
 def _split(raw: bytes) -> tuple[bytes, ...]:
-    found, at = [], 0
+    texts, at = [], 0
     while at < len(raw):
         size = raw[at]
         text = raw[at + 1 : at + 1 + size]
         if len(text) != size:
             raise MdnsError("a text ends after its record")
-        found.append(text)
+        texts.append(text)
         at += 1 + size
-    return tuple(text for text in found if text)
+    return tuple(text for text in texts if text)
 
 
 def flags_of(texts: Sequence[bytes]) -> Mapping[str, str | None]:
@@ -308,9 +308,9 @@ def flags_of(texts: Sequence[bytes]) -> Mapping[str, str | None]:
 
     Keys are lower-case; the first occurrence of a key counts.
     """
-    found: dict[str, str | None] = {}
+    flags: dict[str, str | None] = {}
     for text in texts:
         name, equals, value = text.decode("utf-8", "replace").partition("=")
         if name:
-            found.setdefault(name.lower(), value if equals else None)
-    return found
+            flags.setdefault(name.lower(), value if equals else None)
+    return flags

@@ -104,7 +104,9 @@ class HeldTls:
             try:
                 facts, context = _load(certificate, private)
             except TlsError as error:  # the names of the in-memory files mean nothing to users
-                text = error.message.replace(str(certificate), "that came").replace(str(private), "that came with it")
+                text = error.message.replace(str(certificate), "that was received").replace(
+                    str(private), "that was received with it"
+                )
                 raise TlsError(text) from None
         changed = facts != self.facts
         if changed:
@@ -149,7 +151,7 @@ def _load(certificate: Path, key: Path) -> tuple[CertificateFacts, ssl.SSLContex
     except (OSError, ssl.SSLError) as error:  # changed since `_examine`, or refused by the library's policy
         raise TlsError(
             f"TLS certificate {certificate} with key {key} cannot be used: {_why(error)}",
-            remedy="give a certificate chain and its key in PEM format, RSA of 2048 bits or more, or P-256",
+            remedy="use a certificate chain and its key in PEM format, RSA of 2048 bits or more, or P-256",
         ) from None
     return facts, context
 
@@ -163,8 +165,8 @@ def _examine(certificate: Path, key: Path) -> CertificateFacts:
         leaf = x509.load_pem_x509_certificates(chain)[0]
     except ValueError:
         raise TlsError(
-            f"{certificate} holds no readable PEM certificate",
-            remedy="give the file that begins with -----BEGIN CERTIFICATE-----, the server's own certificate first",
+            f"{certificate} contains no readable PEM certificate",
+            remedy="use the file that begins with -----BEGIN CERTIFICATE-----, the server's own certificate first",
         ) from None
     pem = _read(key, "key")
     try:
@@ -175,14 +177,14 @@ def _examine(certificate: Path, key: Path) -> CertificateFacts:
         ) from None
     except Exception:  # ValueError, UnsupportedAlgorithm; their text may quote the file, so it is dropped
         raise TlsError(
-            f"{key} holds no readable PEM private key",
-            remedy="give the file that begins with -----BEGIN PRIVATE KEY-----",
+            f"{key} contains no readable PEM private key",
+            remedy="use the file that begins with -----BEGIN PRIVATE KEY-----",
         ) from None
     spki = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     if private.public_key().public_bytes(*spki) != leaf.public_key().public_bytes(*spki):
         raise TlsError(
             f"the TLS key {key} does not belong to the certificate {certificate}",
-            remedy="give both files of one issue; in a chain the server's own certificate comes first",
+            remedy="use two files that were issued together; in a chain, the server's own certificate comes first",
         )
     try:
         san = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -217,11 +219,11 @@ def _read(path: Path, what: str) -> bytes:
 
 def _unreadable(path: Path, what: str, error: OSError | ssl.SSLError) -> TlsError:
     if isinstance(error, PermissionError):
-        remedy = "let the user this program runs as read it"
+        remedy = "make it readable for the user that runs this program"
     elif isinstance(error, FileNotFoundError):
         remedy = "check the path"
     else:
-        remedy = "give a PEM file"
+        remedy = "use a PEM file"
     return TlsError(f"the TLS {what} {path} cannot be read: {_why(error)}", remedy=remedy)
 
 

@@ -54,7 +54,7 @@ def cache_control(*, versioned: bool) -> str:
 
 def environment(templates: Sequence[Path], assets: Assets) -> Environment:
     """Return a Jinja environment for the folders `templates`, with the shared templates, filters and globals."""
-    made = Environment(
+    jinja = Environment(
         loader=FileSystemLoader([*templates, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -66,6 +66,6 @@ def environment(templates: Sequence[Path], assets: Assets) -> Environment:
         words.short, words.api, words.kind, words.model_word, words.dom_id, words.href, words.shorten,
         words.capitalize_first, words.place_in, words.bytes_text, words.ago, words.clock, words.clock_ms,
     )  # fmt: skip
-    made.filters.update({function.__name__: function for function in filters})
-    made.globals.update(asset=assets.url)
-    return made
+    jinja.filters.update({function.__name__: function for function in filters})
+    jinja.globals.update(asset=assets.url)
+    return jinja

@@ -73,19 +73,19 @@ def drawing(vertices: Iterable[Vertex]) -> Drawing:
 def structure(vertices: Iterable[Vertex]) -> Structure:
     """Return the full names and their dependencies, including missing names."""
     nodes = {vertex.name: vertex for vertex in vertices}
-    found = {name: tuple(full_name(dep, nodes) for dep in node.dependencies) for name, node in nodes.items()}
-    missing = {name for names in found.values() for name in names} - set(found)
-    return tuple(sorted({**found, **dict.fromkeys(missing, ())}.items()))
+    dependencies = {name: tuple(full_name(dep, nodes) for dep in node.dependencies) for name, node in nodes.items()}
+    missing = {name for names in dependencies.values() for name in names} - set(dependencies)
+    return tuple(sorted({**dependencies, **dict.fromkeys(missing, ())}.items()))
 
 
-def full_name(name: str, known: Mapping[str, object]) -> str:
+def full_name(name: str, nodes: Mapping[str, object]) -> str:
     """Resolve a dependency given by its short name; return `name` unchanged if it is unknown or ambiguous."""
-    if name in known:
+    if name in nodes:
         return name
-    meant = [full for full in known if words.short(full) == name]
-    return meant[0] if len(meant) == 1 else name
+    matches = [full for full in nodes if words.short(full) == name]
+    return matches[0] if len(matches) == 1 else name
 
 
 @lru_cache(maxsize=64)  # the structure changes rarely, states often
-def _layout(wanted: Structure) -> Layout:
-    return layout(dict(wanted))
+def _layout(graph: Structure) -> Layout:
+    return layout(dict(graph))

@@ -127,7 +127,7 @@ def _without_back_edges(edges: Mapping[str, tuple[str, ...]]) -> dict[str, tuple
     """Remove the edges that close a cycle in a depth-first search, which is iterative because chains may be long."""
     on_path: set[str] = set()
     done: set[str] = set()
-    kept: dict[str, list[str]] = {name: [] for name in edges}
+    acyclic: dict[str, list[str]] = {name: [] for name in edges}
     for root in edges:
         stack = [(root, iter(edges[root]))] if root not in done else []
         on_path.update(name for name, _ in stack)
@@ -136,7 +136,7 @@ def _without_back_edges(edges: Mapping[str, tuple[str, ...]]) -> dict[str, tuple
             for dep in deps:
                 if dep in on_path:
                     continue
-                kept[name].append(dep)
+                acyclic[name].append(dep)
                 if dep not in done:
                     on_path.add(dep)
                     stack.append((dep, iter(edges[dep])))
@@ -145,7 +145,7 @@ def _without_back_edges(edges: Mapping[str, tuple[str, ...]]) -> dict[str, tuple
                 stack.pop()
                 on_path.discard(name)
                 done.add(name)
-    return {name: tuple(deps) for name, deps in kept.items()}
+    return {name: tuple(deps) for name, deps in acyclic.items()}
 
 
 def _rows(
@@ -182,8 +182,8 @@ def _ordered(rows: list[list[Vertex]], links: Mapping[Vertex, Sequence[Vertex]])
         neighbours: Mapping[Vertex, Sequence[Vertex]] = links if sweep % 2 == 0 else right
         order = range(1, len(rows)) if sweep % 2 == 0 else range(len(rows) - 2, -1, -1)
         for index in order:
-            beside = rows[index - 1 if sweep % 2 == 0 else index + 1]
-            place = {vertex: position for position, vertex in enumerate(beside)}
+            neighbor_row = rows[index - 1 if sweep % 2 == 0 else index + 1]
+            place = {vertex: position for position, vertex in enumerate(neighbor_row)}
             own = {vertex: position for position, vertex in enumerate(rows[index])}
             centre = {v: _mean([place[n] for n in neighbours[v]], own[v]) for v in rows[index]}
             rows[index].sort(key=lambda v: (centre[v], own[v]))
@@ -198,12 +198,12 @@ def crossings(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[
     total = 0
     for left, right in pairwise(rows):
         place = {vertex: position for position, vertex in enumerate(left)}
-        seen: list[int] = []
+        left_ends: list[int] = []
         for vertex in right:
             ends = [place[other] for other in links[vertex]]
-            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            total += sum(len(left_ends) - bisect_right(left_ends, end) for end in ends)
             for end in ends:
-                insort(seen, end)
+                insort(left_ends, end)
     return total
 
 
@@ -218,20 +218,20 @@ def _heights(rows: Sequence[Sequence[Vertex]], links: Mapping[Vertex, Sequence[V
         middle.update(zip(row, _spread(row, [0.0] * len(row)), strict=True))
     for sweep in range(SWEEPS):
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            wanted = [_mean([middle[other] for other in around[vertex]], middle[vertex]) for vertex in row]
-            middle.update(zip(row, _spread(row, wanted), strict=True))
+            targets = [_mean([middle[other] for other in around[vertex]], middle[vertex]) for vertex in row]
+            middle.update(zip(row, _spread(row, targets), strict=True))
     top = min((value - _size(vertex) / 2 for vertex, value in middle.items()), default=0.0)
     return {vertex: round(value - _size(vertex) / 2 - top + MARGIN, 1) for vertex, value in middle.items()}
 
 
-def _spread(row: Sequence[Vertex], wanted: Sequence[float]) -> list[float]:
+def _spread(row: Sequence[Vertex], targets: Sequence[float]) -> list[float]:
     """Return the middles nearest to `wanted` (least squares) that keep order and spacing: pool adjacent violators."""
     offsets = [0.0]
     for above, below in pairwise(row):
         offsets.append(offsets[-1] + (_size(above) + _size(below)) / 2 + GAP_Y)
     blocks: list[tuple[float, int]] = []  # (mean, count)
-    for want, offset in zip(wanted, offsets, strict=False):
-        mean, count = want - offset, 1
+    for target, offset in zip(targets, offsets, strict=False):
+        mean, count = target - offset, 1
         while blocks and blocks[-1][0] > mean:
             other, many = blocks.pop()
             mean, count = (mean * count + other * many) / (count + many), count + many

@@ -154,8 +154,8 @@ def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -
 
 def place_in(reason: str) -> tuple[str, str, str]:
     """Split an error message of a machine into the text before its configuration path, the path, and the rest."""
-    found = _PLACE.search(reason)
-    return (reason, "", "") if found is None else (reason[: found.start(1)], found[1], reason[found.end(1) :])
+    match = _PLACE.search(reason)
+    return (reason, "", "") if match is None else (reason[: match.start(1)], match[1], reason[match.end(1) :])
 
 
 def bytes_text(size: int) -> str:

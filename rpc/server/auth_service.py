@@ -36,7 +36,9 @@ class AuthRouter:
         request = await stream.recv_message()
         if request is None:
             raise GRPCError(Status.INVALID_ARGUMENT, "the request is missing")
-        shown = request.credentials
-        token = await self._authenticator.sign_in(request.entity, shown.type, shown.payload, peer=stream.peer)
+        credentials = request.credentials
+        token = await self._authenticator.sign_in(
+            request.entity, credentials.type, credentials.payload, peer=stream.peer
+        )
         assert self._handler is not None
         await stream.send_message(self._handler.reply_type(access_token=token))

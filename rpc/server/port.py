@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rpc.network.tls import Context
 
 
-class Speech(Enum):
+class WireProtocol(Enum):
     """Protocol at the start of a connection."""
 
     TLS = "tls"
@@ -39,20 +39,20 @@ class Speech(Enum):
 _log = logging.getLogger("rpc.port")
 _TLS_HANDSHAKE: Final = 0x16  # RFC 8446 5.1, first byte of a ClientHello's record
 _PREFACE: Final = b"PRI "  # no HTTP method starts with these bytes
-_CHOSEN: Final = {"h2": Speech.HTTP2, "http/1.1": Speech.HTTP1}  # by ALPN
+_BY_ALPN: Final = {"h2": WireProtocol.HTTP2, "http/1.1": WireProtocol.HTTP1}
 _NO_TLS: Final = "this port does not speak TLS; use http:// or an insecure connection"
 _ONLY_TLS: Final = "this port speaks TLS; use https:// or a secure connection"
 
 
-def speech_of(data: bytes) -> Speech | None:
+def protocol_of(data: bytes) -> WireProtocol | None:
     """Return the protocol that `data`, the first bytes of a connection, starts; None if more bytes are needed."""
     if not data:
         return None
     if data[0] == _TLS_HANDSHAKE:
-        return Speech.TLS
+        return WireProtocol.TLS
     if data[:4] == _PREFACE:
-        return Speech.HTTP2
-    return None if _PREFACE.startswith(data) else Speech.HTTP1
+        return WireProtocol.HTTP2
+    return None if _PREFACE.startswith(data) else WireProtocol.HTTP1
 
 
 async def serve(
@@ -103,8 +103,8 @@ class _Port:
         self.tls = _Always(tls) if isinstance(tls, ssl.SSLContext) else tls
         self.limits = limits
         self.closed = trio.Event()
-        most = core.limits.max_connections
-        self.admission = Admission(most, limits.max_per_address, core.keyed, core.proxies, core.statistics)
+        max_connections = core.limits.max_connections
+        self.admission = Admission(max_connections, limits.max_per_address, core.keyed, core.proxies, core.statistics)
         if app is not None:
             core.fallback = core.gateway(fallback(app, limits)) if core.gateway is not None else fallback(app, limits)
 
@@ -144,17 +144,17 @@ class _Port:
                 await secure.do_handshake()
                 peer = Peer(peer.address, secure.getpeercert() or None)
                 wire, scheme = Wire(secure, stall=stall), "https"
-                speech = _CHOSEN.get(secure.selected_alpn_protocol() or "") or await self._sniff(wire)
+                protocol = _BY_ALPN.get(secure.selected_alpn_protocol() or "") or await self._sniff(wire)
             else:
-                speech = await self._sniff(wire)
+                protocol = await self._sniff(wire)
         if patience.cancelled_caught:
             self.core.statistics.refused("handshake timeout")
-        elif speech is Speech.TLS or (speech and scheme == "http" and not self._may_be_plain(context, peer)):
+        elif protocol is WireProtocol.TLS or (protocol and scheme == "http" and not self._may_be_plain(context, peer)):
             await self._refuse(wire, _NO_TLS if context is None else _ONLY_TLS)
-        elif speech is Speech.HTTP2:
+        elif protocol is WireProtocol.HTTP2:
             below, preread = wire.release()
             await serve_http2(below, self.core, preread=preread, scheme=scheme, ticket=ticket)
-        elif speech is Speech.HTTP1:
+        elif protocol is WireProtocol.HTTP1:
             from rpc.http1.connection import Http1Connection  # imports h11, so only when needed
 
             http1 = Http1Connection(
@@ -165,16 +165,16 @@ class _Port:
     def _may_be_plain(self, context: ssl.SSLContext | None, peer: Peer) -> bool:
         return context is None or (peer.local and self.tls is not None and self.tls.plain_locally)
 
-    async def _sniff(self, wire: Wire) -> Speech | None:
+    async def _sniff(self, wire: Wire) -> WireProtocol | None:
         """Detect the protocol without consuming its first bytes; None if the peer closes before it is known."""
         data = b""
-        while (speech := speech_of(data)) is None:
+        while (protocol := protocol_of(data)) is None:
             more = await wire.receive_some()
             if not more:
                 return None
             data += more
         wire.push_back(data)
-        return speech
+        return protocol
 
     async def _refuse(self, wire: Wire, text: str) -> None:
         body = f"400 Bad Request: {text}\n".encode()

@@ -74,9 +74,9 @@ class _Reflection:
             elif question == "file_containing_symbol":
                 self._add(response, self._file_of(request.file_containing_symbol))
             elif question == "file_containing_extension":
-                wanted = request.file_containing_extension
-                message = self._find("FindMessageTypeByName", wanted.containing_type)
-                self._add(response, message.file.pool.FindExtensionByNumber(message, wanted.extension_number).file)
+                extension = request.file_containing_extension
+                message = self._find("FindMessageTypeByName", extension.containing_type)
+                self._add(response, message.file.pool.FindExtensionByNumber(message, extension.extension_number).file)
             elif question == "all_extension_numbers_of_type":
                 message = self._find("FindMessageTypeByName", request.all_extension_numbers_of_type)
                 numbers = response.all_extension_numbers_response
@@ -84,7 +84,7 @@ class _Reflection:
                 extensions = message.file.pool.FindAllExtensions(message)
                 numbers.extension_number.extend(sorted(each.number for each in extensions))
             else:
-                self._fail(response, Status.INVALID_ARGUMENT, "no question")
+                self._fail(response, Status.INVALID_ARGUMENT, "the request is empty")
         except KeyError:
             self._fail(response, Status.NOT_FOUND, "not found")
         return response

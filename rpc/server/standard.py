@@ -52,16 +52,16 @@ class StandardServices:
         self._serves_all = serves
         self._listen = listen
         self._admit = admit
-        self._made: dict[str, Router] = {}
+        self._routers: dict[str, Router] = {}
 
     def get(self, path: str, /) -> Handler | None:
         """See `Router.get`."""
         service = path[1 : path.rfind("/")]
         if service not in STANDARD:
             return self._inner.get(path)
-        if service not in self._made:
-            self._made[service] = self._make(service)
-        return self._made[service].get(path)
+        if service not in self._routers:
+            self._routers[service] = self._make(service)
+        return self._routers[service].get(path)
 
     def names(self) -> list[str]:
         """Return the full names of all services, including the standard ones."""
@@ -74,12 +74,12 @@ class StandardServices:
             return AuthRouter(self._inner, self._authenticator())
         if service == HEALTH:
             serves: Serves = self._serves
-            made = health(serves, self._listen, token=lambda: self._authenticator().enabled)
+            handlers = health(serves, self._listen, token=lambda: self._authenticator().enabled)
         else:
             from rpc.server.reflection import reflection
 
-            made = reflection(self.names, load=self._load_any, pools=self._pools)
-        return {path: self._admitted(handler) for path, handler in made.items()}
+            handlers = reflection(self.names, load=self._load_any, pools=self._pools)
+        return {path: self._admitted(handler) for path, handler in handlers.items()}
 
     def _admitted(self, handler: Handler) -> Handler:
         return handler._replace(func=partial(self._answer, handler.func))
@@ -107,17 +107,17 @@ def http_and_json(core: ServerCore, names: Callable[[], Iterable[str]], otherwis
 
     The gateway is loaded on the first request for an API path.
     """
-    made: list[Fallback] = []
+    gateways: list[Fallback] = []
 
     async def answer(exchange: HttpExchange) -> None:
         if not exchange.path.startswith(ROUTES):
             await otherwise(exchange)
             return
-        if not made:
+        if not gateways:
             from rpc.api.gateway import Gateway
 
-            made.append(Gateway(core, names, otherwise))
-        await made[0](exchange)
+            gateways.append(Gateway(core, names, otherwise))
+        await gateways[0](exchange)
 
     return answer
 

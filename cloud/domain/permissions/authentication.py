@@ -168,8 +168,8 @@ class CloudAuthenticator(Authenticator):
     def _accepts(self, type: str) -> bool:  # noqa: A002
         return type in credentials.SOURCES
 
-    def _known(self, item: Credential, digest: str) -> str:
-        fingerprint = super()._known(item, digest)
+    def _register(self, item: Credential, digest: str) -> str:
+        fingerprint = super()._register(item, digest)
         self._digests[fingerprint] = digest
         return fingerprint
 

@@ -29,13 +29,13 @@ _cache: dict[tuple[str, Hint], Reader] = {}
 def message_reader(descriptor: Descriptor, hint: Hint = ANY) -> Reader:
     """Return the cached reader of a message type for a hint."""
     key = (descriptor.full_name, hint)
-    found = _cache.get(key)
-    if found is None:
-        late: list[Reader] = []
-        _cache[key] = lambda message: late[0](message)  # types may be recursive
-        found = _cache[key] = _make_reader(descriptor, hint)
-        late.append(found)
-    return found
+    reader = _cache.get(key)
+    if reader is None:
+        deferred: list[Reader] = []
+        _cache[key] = lambda message: deferred[0](message)  # types may be recursive
+        reader = _cache[key] = _make_reader(descriptor, hint)
+        deferred.append(reader)
+    return reader
 
 
 def _make_reader(descriptor: Descriptor, hint: Hint) -> Reader:
@@ -98,11 +98,11 @@ def _dict_reader(descriptor: Descriptor) -> Reader:
     present = [(f.name, field_reader(f)) for f in descriptor.fields if f.has_presence]
 
     def read(message: Any) -> dict[str, Any]:
-        found = {name: read_field(message) for name, read_field in always}
+        values_by_name = {name: read_field(message) for name, read_field in always}
         for name, read_field in present:
             if message.HasField(name):
-                found[name] = read_field(message)
-        return found
+                values_by_name[name] = read_field(message)
+        return values_by_name
 
     return read
 
@@ -136,14 +136,14 @@ def _list_reader(get: Reader, read: Reader | None) -> Reader:
         return lambda message: list(get(message))
 
     def read_items(message: Any) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         try:
             for item in get(message):
-                found.append(read(item))  # noqa: PERF401 - its length is the index in an error
+                items.append(read(item))  # noqa: PERF401 - its length is the index in an error
         except FitError as error:
-            error.inside(str(len(found)))
+            error.inside(str(len(items)))
             raise
-        return found
+        return items
 
     return read_items
 

@@ -121,12 +121,12 @@ _fillers: dict[str, MessageFiller] = {}
 
 def filler(descriptor: Descriptor) -> MessageFiller:
     """Return the cached filler of a message type."""
-    found = _fillers.get(descriptor.full_name)
-    if found is None:
-        found = _fillers[descriptor.full_name] = MessageFiller(descriptor)  # first: types may be recursive
+    message_filler = _fillers.get(descriptor.full_name)
+    if message_filler is None:
+        message_filler = _fillers[descriptor.full_name] = MessageFiller(descriptor)  # first: types may be recursive
         for field in descriptor.fields:
-            found.fields[field.name] = field_filler(field)
-    return found
+            message_filler.fields[field.name] = field_filler(field)
+    return message_filler
 
 
 def field_filler(field: FieldDescriptor) -> Fill:

@@ -28,10 +28,10 @@ class FitError(Exception):
 
     def __str__(self) -> str:
         where = self.where()
-        text = f"expected {self.expected}, got {self._shown(where)}"
+        text = f"expected {self.expected}, got {self._value_text(where)}"
         return f"{where}: {text}" if where else text
 
-    def _shown(self, where: str) -> str:
+    def _value_text(self, where: str) -> str:
         if is_secret_path(where.split(".")):
             return f"{type(self.value).__name__} (not shown)"
         if self.value is None:

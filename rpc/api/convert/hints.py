@@ -61,14 +61,14 @@ def parse(hint: Any) -> Hint:
         return Hint(stream=first)
     if isinstance(base, type):
         return Hint(cls=base)
-    raise TypeError(f"no message can be turned into {hint!r}")
+    raise TypeError(f"no message can be converted to {hint!r}")
 
 
 def _parse_union(members: tuple[Any, ...]) -> Hint:
     rest = [member for member in members if member is not type(None)]
     if len(rest) != 1:
         if len(rest) == len(members):
-            raise TypeError(f"no message can be turned into one of {', '.join(map(str, members))}")
+            raise TypeError(f"no message can be converted to one of {', '.join(map(str, members))}")
         return Hint(optional=True)
     inner = parse(rest[0])
     return Hint(inner.cls, inner.item, inner.value, inner.stream, optional=True)

@@ -120,16 +120,16 @@ def short_names(descriptor: EnumDescriptor) -> dict[str, int]:
 def _enum(descriptor: EnumDescriptor) -> Callable[[Any], int]:
     names = short_names(descriptor)
     numbers = frozenset(names.values())
-    known = {name.lower(): number for name, number in names.items()}
-    known |= {value.name.lower(): value.number for value in descriptor.values}
+    numbers_by_name = {name.lower(): number for name, number in names.items()}
+    numbers_by_name |= {value.name.lower(): value.number for value in descriptor.values}
     expected = f"one of {', '.join(names)}"
 
     def check(value: Any) -> int:
         if isinstance(value, str):
-            found = known.get(value.lower())
-            if found is None:
+            enum_number = numbers_by_name.get(value.lower())
+            if enum_number is None:
                 raise FitError(expected, value)
-            return found
+            return enum_number
         value = value if isinstance(value, int) else plain(value)
         if isinstance(value, bool) or value not in numbers:
             raise FitError(expected, value)

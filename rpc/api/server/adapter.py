@@ -112,23 +112,23 @@ class _Binding:
                 arguments=keywords,
                 call=stream,
             )
-            async with call(info) as found:
+            async with call(info) as instance:
                 if info.reply_metadata:
                     await stream.send_initial_metadata(metadata=info.reply_metadata)
-                function = getattr(found, method, None)
+                function = getattr(instance, method, None)
                 if function is None:
-                    raise _not_implemented(found, info)
+                    raise _not_implemented(instance, info)
                 try:
                     result = await function(**keywords)
                 except NotImplementedError as error:
-                    raise _not_implemented(found, info, error) from error
+                    raise _not_implemented(instance, info, error) from error
                 try:
                     if aside is None:
                         reply, encoded = encode(result), None
                     else:
                         reply, encoded = await aside(stream, path, result, partial(_serialized, encode, result))
                 except FitError as error:
-                    raise _driver_bug(found, info, error) from None
+                    raise _driver_bug(instance, info, error) from None
             await stream.send_message(reply, encoded=encoded)
 
         return answer
@@ -157,16 +157,16 @@ class _Binding:
                 raise missing(self.method.path)
             keywords = await self.read_aside(stream, request, partial(read, request)) | items_of(stream, request)
             info = self.info(stream, name_of(request), keywords)
-            async with self.target.call(info) as found:
+            async with self.target.call(info) as instance:
                 await stream.send_initial_metadata(metadata=info.reply_metadata)
-                function = getattr(found, self.method.name, None)
+                function = getattr(instance, self.method.name, None)
                 if function is None:
-                    raise _not_implemented(found, info)
+                    raise _not_implemented(instance, info)
                 try:
                     result = await function(**keywords)
                 except NotImplementedError as error:
-                    raise _not_implemented(found, info, error) from error
-                reply = self.encoded(found, info, result)
+                    raise _not_implemented(instance, info, error) from error
+                reply = self.encoded(instance, info, result)
             await stream.send_message(reply)
 
         return answer
@@ -187,25 +187,25 @@ class _Binding:
 
     async def send_all(self, stream: Any, info: CallInfo, keywords: dict[str, Any]) -> None:
         """Send the results that the method yields. The generator is always closed."""
-        async with self.target.call(info) as found:
+        async with self.target.call(info) as instance:
             await stream.send_initial_metadata(metadata=info.reply_metadata)
-            function = getattr(found, self.method.name, None)
+            function = getattr(instance, self.method.name, None)
             if function is None:
-                raise _not_implemented(found, info)
+                raise _not_implemented(instance, info)
             try:
                 results = function(**keywords)
             except NotImplementedError as error:
-                raise _not_implemented(found, info, error) from error
+                raise _not_implemented(instance, info, error) from error
             if not hasattr(results, "__aiter__"):
                 if inspect.iscoroutine(results):
                     results.close()
-                raise _driver_bug(found, info, FitError("an async generator", results))
+                raise _driver_bug(instance, info, FitError("an async generator", results))
             async with aclosing(_closable(results)) as items:
                 try:
                     async for item in items:
-                        await stream.send_message(self.encoded(found, info, item))
+                        await stream.send_message(self.encoded(instance, info, item))
                 except NotImplementedError as error:
-                    raise _not_implemented(found, info, error) from error
+                    raise _not_implemented(instance, info, error) from error
 
     async def read_aside(self, stream: Any, request: Any, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Convert the request with `read`, run by the target's `aside` if it has one."""
@@ -229,12 +229,12 @@ class _Binding:
             call=stream,
         )
 
-    def encoded(self, found: object, info: CallInfo, result: Any) -> Any:
+    def encoded(self, instance: object, info: CallInfo, result: Any) -> Any:
         """Convert `result` to a reply; MachineError (INTERNAL) if it does not fit."""
         try:
             return self.encode(result)
         except FitError as error:
-            raise _driver_bug(found, info, error) from None
+            raise _driver_bug(instance, info, error) from None
 
 
 async def _all(results: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -267,25 +267,27 @@ def _encoder(method: Method, hint: Hint) -> Callable[[Any], Any]:
             try:
                 fill(reply, result)
             except RecursionError:
-                raise FitError("something that does not hold itself", type(result)) from None
+                raise FitError("a value that does not contain itself", type(result)) from None
         return reply
 
     return encode
 
 
-def _not_implemented(found: object, info: CallInfo, error: NotImplementedError | None = None) -> MachineError:
+def _not_implemented(instance: object, info: CallInfo, error: NotImplementedError | None = None) -> MachineError:
     more = f": {error}" if error is not None and str(error) else ""
-    return MachineError(f"{_describe(found, info)} does not implement {info.method}{more}", kind=ErrorKind.UNSUPPORTED)
+    return MachineError(
+        f"{_describe(instance, info)} does not implement {info.method}{more}", kind=ErrorKind.UNSUPPORTED
+    )
 
 
-def _driver_bug(found: object, info: CallInfo, error: FitError) -> MachineError:
-    text = f"{_describe(found, info)} returned from {info.method} what its API does not allow: {error}"
+def _driver_bug(instance: object, info: CallInfo, error: FitError) -> MachineError:
+    text = f"{_describe(instance, info)} returned a result from {info.method} that its API does not allow: {error}"
     _log.error(text, method=info.rpc)
     return MachineError(text, kind=ErrorKind.INTERNAL)
 
 
-def _describe(found: object, info: CallInfo) -> str:
+def _describe(instance: object, info: CallInfo) -> str:
     """Return the full name and model of a resource, or the name of a machine-wide service."""
     if info.api is None:
         return info.rpc.rpartition("/")[0].lstrip("/")
-    return f"{info.api}/{info.name} ({getattr(found, 'MODEL', None) or type(found).__name__})"
+    return f"{info.api}/{info.name} ({getattr(instance, 'MODEL', None) or type(instance).__name__})"

@@ -37,25 +37,25 @@ def problems(method: Method, cls: type) -> list[str]:
 
 
 def _arguments(method: Method, signature: Signature) -> list[str]:
-    found = []
+    reasons = []
     streamed = {method.streamed.argument} if method.streamed is not None else set()
     for name, slot in signature.parameters.items():
         field = method.arguments.get(name)
         if name in streamed:
             if slot.hint.stream is None:
-                found.append(f"{name} must be an AsyncIterator")
+                reasons.append(f"{name} must be an AsyncIterator")
             else:
-                found += misfits(method.item, slot.hint.stream, name)
+                reasons += misfits(method.item, slot.hint.stream, name)
         elif field is not None:
-            found += misfits(field, slot.hint, name)
+            reasons += misfits(field, slot.hint, name)
         elif slot.required:
-            found.append(f"the request has no {name}")
+            reasons.append(f"the request has no {name}")
         if name == EXTRA and method.resource and not slot.keyword_only:
-            found.append("extra must be keyword-only")
+            reasons.append("extra must be keyword-only")
     if not signature.any_keyword:
         missing = sorted((method.arguments.keys() | streamed) - signature.parameters.keys())
-        found += [f"has no argument {name}" for name in missing]
-    return found
+        reasons += [f"has no argument {name}" for name in missing]
+    return reasons
 
 
 def _result(method: Method, signature: Signature) -> list[str]:
@@ -92,8 +92,8 @@ def _item_misfits(field: FieldDescriptor, hint: Hint, where: str) -> list[str]:
     if field.enum_type is not None:
         fits = hint.cls is not None and (issubclass(hint.cls, (int, str)))
         if fits and hint.cls is not None and issubclass(hint.cls, Enum):
-            known = {member.value for member in hint.cls}
-            missing = [v.name for v in field.enum_type.values if v.number not in known]
+            numbers = {member.value for member in hint.cls}
+            missing = [v.name for v in field.enum_type.values if v.number not in numbers]
             return [f"{where}: {hint.cls.__name__} lacks {', '.join(missing)}"] if missing else []
     else:
         fits = hint.cls in _SCALARS[type_name(field)]
@@ -116,11 +116,11 @@ def _message_misfits(descriptor: Descriptor, hint: Hint, where: str) -> list[str
             return misfits(descriptor.fields[0], hint, where)
         return [f"{where} must be a class with the fields of {descriptor.name}"]
     fields = {field.name: field for field in descriptor.fields}
-    found = [f"{where}.{name} is no field of {descriptor.full_name}" for name in slots if name not in fields]
+    reasons = [f"{where}.{name} is not a field of {descriptor.full_name}" for name in slots if name not in fields]
     for name, slot in slots.items():
         if name in fields:
-            found += misfits(fields[name], slot.hint, f"{where}.{name}")
-    return found
+            reasons += misfits(fields[name], slot.hint, f"{where}.{name}")
+    return reasons
 
 
 def _converter_misfits(row: Converter, hint: Hint, where: str) -> list[str]:

@@ -59,8 +59,8 @@ def first_reader(method: Method, slots: Slots) -> Keywords:
 def _guarded(read: Callable[[Any], Any]) -> Keywords:
     def guarded(request: Any) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = read(request)
-            return found
+            keywords: dict[str, Any] = read(request)
+            return keywords
         except FitError as error:
             raise _invalid(error) from None
         except (ValueError, TypeError) as error:  # from a class that validates its fields
@@ -99,9 +99,9 @@ class _ItemKind:
         """Remove and return the item in the `aside` field of a later request; None if it is absent."""
         if self._read_aside is None or not request.HasField(self._aside):
             return None
-        found = self._read_aside(request)
+        item = self._read_aside(request)
         request.ClearField(self._aside)
-        return found
+        return item
 
     def holds(self, request: Any) -> bool:
         """Return True if the request has an item. For a field without presence, an empty item does not count."""
@@ -131,7 +131,7 @@ class _Items:
                 if request is None:
                     raise StopAsyncIteration
                 if self._kind.begins(request):
-                    raise MachineError("the stream was begun a second time", kind=ErrorKind.INVALID)
+                    raise MachineError("the stream was started a second time", kind=ErrorKind.INVALID)
                 if (aside := self._kind.take_aside(request)) is not None:
                     self._first = request
                     return aside

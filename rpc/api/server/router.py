@@ -79,5 +79,5 @@ class ApiRouter:
 
 def _imported(path: str) -> type:
     module, _, name = path.partition(":")
-    found: type = getattr(importlib.import_module(module), name)
-    return found
+    cls: type = getattr(importlib.import_module(module), name)
+    return cls

@@ -129,7 +129,7 @@ class FrameReader:
         block = _unpad(buffer, start, end) if flags & PADDED else buffer[start:end]
         if flags & PRIORITIZED:
             if len(block) < 5:
-                raise ConnectionFault(FRAME_SIZE_ERROR, "frame size", "HEADERS without room for its priority")
+                raise ConnectionFault(FRAME_SIZE_ERROR, "frame size", "HEADERS too short for its priority")
             _check_dependency(sid, block)
             block = block[5:]
         if flags & END_HEADERS:
@@ -168,7 +168,7 @@ class FrameReader:
         if kind == WINDOW_UPDATE:
             n = int.from_bytes(payload, "big") & MAX_ID
             if not n:
-                raise ConnectionFault(PROTOCOL_ERROR, "flow control", "WINDOW_UPDATE by 0")
+                raise ConnectionFault(PROTOCOL_ERROR, "flow control", "WINDOW_UPDATE of 0 bytes")
             sink.on_window(sid, n)
         elif kind == RST_STREAM:
             sink.on_reset(sid, int.from_bytes(payload, "big"))
@@ -184,7 +184,7 @@ class FrameReader:
             last = int.from_bytes(payload[:4], "big") & MAX_ID
             sink.on_goaway(last, int.from_bytes(payload[4:8], "big"), payload[8:])
         elif kind == PUSH_PROMISE:
-            raise ConnectionFault(PROTOCOL_ERROR, "frame format", "PUSH_PROMISE, which nobody may send here")
+            raise ConnectionFault(PROTOCOL_ERROR, "frame format", "PUSH_PROMISE, which is not allowed")
         else:
             if kind == PRIORITY:
                 _check_dependency(sid, payload)
@@ -203,7 +203,7 @@ class FrameReader:
 
 def _unpad(buffer: bytes, start: int, end: int) -> bytes:
     if start == end:
-        raise ConnectionFault(FRAME_SIZE_ERROR, "padding", "padded frame without its length of padding")
+        raise ConnectionFault(FRAME_SIZE_ERROR, "padding", "padded frame without the length of its padding")
     stop = end - buffer[start]
     if stop <= start:
         raise ConnectionFault(PROTOCOL_ERROR, "padding", "more padding than frame")

@@ -64,12 +64,12 @@ def _table() -> tuple[list[tuple[int, int]], frozenset[int]]:
     steps = []
     for start in range(len(children)):
         for nibble in range(16):
-            node, found = start, -1
+            node, decoded = start, -1
             for shift in (3, 2, 1, 0):
                 node = children[node][nibble >> shift & 1]
                 if node < 0:
-                    found, node = -1 - node, 0
-            steps.append((node, found))
+                    decoded, node = -1 - node, 0
+            steps.append((node, decoded))
     return steps, frozenset(padding)
 
 

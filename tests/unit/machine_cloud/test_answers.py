@@ -11,13 +11,13 @@ from schema.document.cloud import Cloud
 from tests.loopback import listening
 from uplink.dial import CloudUnavailable, address_of, connected
 
-NEITHER = "speaks neither HTTP/1.1 nor WebSocket"
+NEITHER = "is neither HTTP/1.1 nor WebSocket"
 AWAY = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\n"
 ANSWERS = {
-    "no word": ("", "hung up"),
-    "half a word": ("HTTP/1.1 10", "hung up"),
+    "no word": ("", "closed the connection"),
+    "half a word": ("HTTP/1.1 10", "closed the connection"),
     "a gateway": (f"{AWAY}Content-Length: 11\r\n\r\n<h1>502</h1", "HTTP status 502: <h1>502</h1"),
-    "a gateway that hangs up": (f"{AWAY}Connection: close\r\n\r\n<h1>502</h1>", "hung up"),
+    "a gateway that hangs up": (f"{AWAY}Connection: close\r\n\r\n<h1>502</h1>", "closed the connection"),
     "another place": ("HTTP/1.1 301 Moved\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "HTTP status 301"),
     "a page": ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "HTTP status 200: hi"),
     "no status": ("HTTP/1.1 009 x\r\n\r\n", NEITHER),

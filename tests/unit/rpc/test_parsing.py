@@ -165,7 +165,7 @@ def test_malformed_bytes_are_no_message(data: bytes) -> None:
 @pytest.mark.usefixtures("tiny")
 def test_a_single_field_that_is_there_twice_is_refused() -> None:
     twice = PART(robot_config={"a": 1}).SerializeToString() * 2
-    with pytest.raises(ValueError, match="robot_config is there twice"):
+    with pytest.raises(ValueError, match="robot_config occurs twice"):
         in_pieces(PART, twice)
 
 
@@ -197,7 +197,7 @@ def test_what_is_no_file_is_bounded() -> None:
     with pytest.raises(GRPCError) as caught:
         in_pieces(UPLOAD, b"\x12\x00" * (MAX_STRUCTURE // 2 + 1))
     assert caught.value.status is Status.RESOURCE_EXHAUSTED
-    assert "more than 8 MiB besides files" in str(caught.value.message)
+    assert "more than 8 MiB without files" in str(caught.value.message)
 
 
 def test_a_file_is_one_piece_and_many_values_are_many() -> None:
@@ -326,7 +326,7 @@ def objects(depth: int, wide: int = 0) -> bytes:
 @pytest.mark.parametrize("wide", [0, 20_000])
 async def test_a_request_that_is_nested_too_deeply_is_named(wide: int) -> None:
     assert await called(core_of(Struct), objects(34, 0)).recv_message() is not None
-    with pytest.raises(GRPCError, match="Struct is nested too deeply: at most 100 messages") as caught:
+    with pytest.raises(GRPCError, match="Struct is nested too deeply: messages may have at most 100 levels") as caught:
         await called(core_of(Struct), objects(100 if wide else 35, wide)).recv_message()
     assert caught.value.status is Status.INVALID_ARGUMENT
 

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from cloud.server.memory import APP, ROBOT, MemoryCloud
-from cloud.web.common.closing import RECONNECT, GONE, REFUSED
+from cloud.web.common.closing import GONE, RECONNECT, REFUSED
 from rpc.access.auth import PART_SECRET
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, browser, signed_in

@@ -175,6 +175,6 @@ async def test_behind_a_proxy_the_client_that_it_names_counts() -> None:
     assert not places.evicted
     for ticket in tickets[:5]:
         assert ticket is not None
-        ticket.stands_for([("x-forwarded-for", "192.0.2.1")])
+        ticket.count_for_client([("x-forwarded-for", "192.0.2.1")])
     assert places.evicted == tickets[:2]
     assert places.admission.open == 18

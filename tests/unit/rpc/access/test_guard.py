@@ -85,7 +85,7 @@ async def test_names_of_a_server_on_loopback() -> None:
 
 
 async def test_a_proxy_before_it_ends_tls() -> None:
-    for outside, host, origin, status in (
+    for public_url, host, origin, status in (
         ("https://cloud.example", "cloud.example", "https://cloud.example", b"303"),
         ("https://cloud.example:443/", "Cloud.Example", "https://cloud.example", b"303"),
         ("https://cloud.example:8443", "cloud.example:8443", "https://cloud.example:8443", b"303"),
@@ -99,22 +99,22 @@ async def test_a_proxy_before_it_ends_tls() -> None:
         body = urlencode({"id": "id", "key": "the-key"})
         head = f"host: {host}\r\norigin: {origin}\r\nconnection: close\r\ncontent-length: {len(body)}"
         form = "content-type: application/x-www-form-urlencoded"
-        async with serving(Guard(PAGES, gate, names=None, outside=outside)) as server:
+        async with serving(Guard(PAGES, gate, names=None, public_url=public_url)) as server:
             answer = await server.connect().raw(f"POST /login HTTP/1.1\r\n{head}\r\n{form}\r\n\r\n{body}".encode())
-        assert answer.split()[1] == status, (outside, host, origin)
-        assert (b"; Secure" in answer) == (status == b"303" and origin.startswith("https")), (outside, host)
+        assert answer.split()[1] == status, (public_url, host, origin)
+        assert (b"; Secure" in answer) == (status == b"303" and origin.startswith("https")), (public_url, host)
 
 
 async def test_the_address_outside_is_a_name_of_a_server_on_loopback() -> None:
-    for outside, host, status in (
+    for public_url, host, status in (
         ("https://cloud.example", b"cloud.example", b"200"),
         ("http://cloud.example:8090", b"cloud.example:8090", b"200"),
         ("https://cloud.example", b"evil.example", b"421"),
         ("", b"cloud.example", b"421"),
     ):
-        async with serving(Guard(PAGES, guarded()[1], outside=outside)) as server:
+        async with serving(Guard(PAGES, guarded()[1], public_url=public_url)) as server:
             answer = await server.connect().raw(b"GET / HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n" % host)
-        assert answer.split()[1] == status, (outside, host)
+        assert answer.split()[1] == status, (public_url, host)
 
 
 async def test_no_page_may_be_framed() -> None:
@@ -168,7 +168,7 @@ async def test_what_is_public_is_named() -> None:
         ):
             assert (await client.request("GET", path)).status == status, path
     for wrong in ("/", "/files", ""):
-        with pytest.raises(ValueError, match="everything below a name"):
+        with pytest.raises(ValueError, match="below one folder"):
             Guard(PAGES, gate, public_below=(wrong,))
 
 

@@ -60,7 +60,7 @@ def test_pages(rule: Origins, authority: str, origin: str | None, may: bool) -> 
 
 def test_a_refusal_names_the_option_and_the_origin() -> None:
     assert LOCAL.wrong_page("http", "localhost:1", "https://app.example") == (
-        'web pages of https://app.example may not call this server: if they should, add "https://app.example" to o, '
+        'web pages of https://app.example may not call this server: to allow this, add "https://app.example" to o, '
         "or configure keys"
     )
     assert len(LOCAL.wrong_page("http", "localhost:1", "x" * 10_000)) < 500

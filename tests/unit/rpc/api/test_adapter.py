@@ -117,7 +117,7 @@ async def test_result_that_does_not_fit_is_the_drivers_bug(result, said):
     error = await failure(ApiClient(motor(get_position=get_position)), MOTOR, "left", "get_position")
     assert error.kind is ErrorKind.INTERNAL
     assert str(error) == (
-        f"rdk:component:motor/left (Motor) returned from get_position what its API does not allow: {said}"
+        f"rdk:component:motor/left (Motor) returned a result from get_position that its API does not allow: {said}"
     )
 
 
@@ -147,7 +147,7 @@ async def test_reading_that_holds_itself():
     channel = channel_to(sensor, Sensor, bare(Sensor, get_readings=get_readings))
     error = await failure(ApiClient(channel), sensor, "s", "get_readings")
     assert error.kind is ErrorKind.INTERNAL
-    assert "does not hold itself" in str(error)
+    assert "does not contain itself" in str(error)
 
 
 async def test_unknown_enum_value_is_the_callers_mistake():
@@ -292,7 +292,7 @@ async def test_second_beginning_of_a_stream_is_refused():
     begin = pb.PlayStreamRequest(init=pb.PlayStreamInit(name="speaker"))
     path = "/viam.component.audioout.v1.AudioOutService/PlayStream"
     for requests, said in (
-        ([begin, begin], "the stream was begun a second time"),
+        ([begin, begin], "the stream was started a second time"),
         ([pb.PlayStreamRequest(audio_chunk=pb.PlayStreamChunk(audio_data=b"x"))], "expected init in the first request"),
     ):
         async with channel.request(

@@ -184,11 +184,11 @@ async def test_error_of_a_handler_that_does_not_wait_for_the_rest():
         (MOTOR, "set_powr", {}, "has no method 'set_powr': did you mean 'set_power'?"),
         (MOTOR, "set_power", {"power": 1}, "set_power has no argument 'power': did you mean 'power_pct'?"),
         (MOTOR, "set_power", {"power_pct": "1"}, "set_power: power_pct: expected a number, got '1' (str)"),
-        (MOTOR, "is_moving", {"x": 1}, "is_moving has no argument 'x': it takes none"),
+        (MOTOR, "is_moving", {"x": 1}, "is_moving has no argument 'x': it takes no arguments"),
         (BASE, "set_power", {"linear": {"x": "1"}}, "set_power: linear.x: expected a number"),
         ("rdk:component:motr", "stop", {}, "is not a published API: did you mean 'rdk:component:motor'?"),
         (API("a", "b", "c"), "stop", {}, "a:b:c is not a published API"),
-        (BOARD, "stream_ticks", {}, "stream_ticks has many results: use stream"),
+        (BOARD, "stream_ticks", {}, "stream_ticks returns a stream of results: use stream"),
     ],
 )
 async def test_mistakes_are_found_before_anything_is_sent(api, method, arguments, said):
@@ -283,7 +283,7 @@ def test_arguments_of_a_command_line(api, method, words, expected):
         (MOTOR, "set_power", ["0.5"], "set_power takes power_pct (number), extra (mapping)"),
         (MOTOR, "set_power", ["power=1"], "has no argument 'power': did you mean 'power_pct'?"),
         (MOTOR, "set_power", ["power_pct=fast"], "power_pct: 'fast' is not a number: it takes number"),
-        (MOTOR, "set_power", ["power_pct=1", "power_pct=2"], "power_pct is given twice"),
+        (MOTOR, "set_power", ["power_pct=1", "power_pct=2"], "power_pct is specified twice"),
         (MOTOR, "set_power", ["extra={a}"], "extra: '{a}' is not JSON: it takes mapping"),
         (MOTOR, "set_power", [f"extra={'[' * 5000}"], "is not JSON: it takes mapping"),
         (MOTOR, "set_power", ["extra=[1]"], "extra: expected a mapping, got [1]"),

@@ -400,7 +400,7 @@ def test_hints(hint, expected):
 
 
 def test_hints_that_mean_nothing():
-    with pytest.raises(TypeError, match="no message can be turned into"):
+    with pytest.raises(TypeError, match="no message can be converted to"):
         parse(int | str)
 
 

@@ -177,7 +177,7 @@ async def test_fields_come_from_body_query_and_path(service: Service) -> None:
         (
             "",
             {"extra": json.loads('{"a":' * 40 + "1" + "}" * 40)},
-            "SetPowerRequest is nested too deeply: at most 100 messages",
+            "SetPowerRequest is nested too deeply: messages may have at most 100 levels",
         ),
         ("", {"extra": json.loads('{"a":' * 400 + "1" + "}" * 400)}, "nested too deeply"),
         ("", b'{"extra":' + b'{"a":' * 5000 + b"1" + b"}" * 5001, "nested too deeply"),

@@ -280,7 +280,7 @@ def headers(block: bytes, *, end: bool = False) -> bytes:
         (
             headers(HEAD + b"\x40\x0dgrpc-encoding\x02br"),
             Status.INTERNAL,
-            "the server compresses in a way that was not offered",
+            "the server uses a compression that was not offered",
         ),
         (headers(HEAD) + frames.frame(0, 0, 1, b"\0\0\0\0\3\xff\xff\xff"), Status.INTERNAL, "the reply is not a valid"),
         (frames.goaway(0, 0), Status.UNAVAILABLE, "the server is shutting down"),

@@ -239,7 +239,7 @@ async def test_errors_name_themselves_and_close() -> None:
         head, _, body = received.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 Bad Request")
         assert b"connection: close" in head
-        assert body == b"400 Bad Request: this is no HTTP request line\n"
+        assert body == b"400 Bad Request: the request line is malformed\n"
 
 
 async def test_drain_closes_an_idle_connection_at_once_and_a_busy_one_after_its_answer(

@@ -16,30 +16,30 @@ from rpc.http.wire import Outbox, Wire
 from rpc.limits import Limits
 from rpc.network.holder import holder
 from rpc.network.listeners import open_listeners, parse_address
-from rpc.server.port import Speech, serve, speech_of
+from rpc.server.port import WireProtocol, protocol_of, serve
 from schema.errors import ConfigError, MachineError
 
 GET = b"GET / HTTP/1.0\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("data", "speech"),
+    ("data", "protocol"),
     [
         (b"", None),
         (b"P", None),
         (b"PR", None),
         (b"PRI", None),
-        (b"PRI ", Speech.HTTP2),
-        (b"PRI * HTTP/2.0\r\n", Speech.HTTP2),
-        (b"PUT / ", Speech.HTTP1),
-        (b"PRX", Speech.HTTP1),
-        (b"G", Speech.HTTP1),
-        (b"\x16", Speech.TLS),
-        (b"\x00", Speech.HTTP1),
+        (b"PRI ", WireProtocol.HTTP2),
+        (b"PRI * HTTP/2.0\r\n", WireProtocol.HTTP2),
+        (b"PUT / ", WireProtocol.HTTP1),
+        (b"PRX", WireProtocol.HTTP1),
+        (b"G", WireProtocol.HTTP1),
+        (b"\x16", WireProtocol.TLS),
+        (b"\x00", WireProtocol.HTTP1),
     ],
 )
-def test_first_bytes(data: bytes, speech: Speech | None) -> None:
-    assert speech_of(data) is speech
+def test_first_bytes(data: bytes, protocol: WireProtocol | None) -> None:
+    assert protocol_of(data) is protocol
 
 
 class MemoryListener(trio.abc.Listener[trio.abc.Stream]):

@@ -62,7 +62,7 @@ async def test_of_the_machine_it_is_a_proxy_of_its_type(autojump_clock: MockCloc
         ("summation", ConfigError, "is not an API"),
         ("acme:thing:summation", MachineError, "acme:service:summation"),
         ("rdk:component:sensor", MachineError, "is a published API"),
-        ("acme:service:other", MachineError, "speaks for acme:service:summation already"),
+        ("acme:service:other", MachineError, "is already registered for acme:service:summation"),
     ],
 )
 def test_what_cannot_be_an_api(triple: str, error: type[Exception], words: str) -> None:

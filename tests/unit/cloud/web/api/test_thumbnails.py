@@ -114,7 +114,11 @@ async def test_what_is_kept_stays_within_its_room(cloud: MemoryCloud) -> None:
     made = Thumbnails(cloud.cloud, room=100)
     for digest in "abc":
         made.cache(digest, b"x" * 40)
-    assert (made.cached_thumbnail("a"), made.cached_thumbnail("b"), made.cached_thumbnail("c")) == (None, b"x" * 40, b"x" * 40)
+    assert (made.cached_thumbnail("a"), made.cached_thumbnail("b"), made.cached_thumbnail("c")) == (
+        None,
+        b"x" * 40,
+        b"x" * 40,
+    )
     made.cached_thumbnail("b")
     made.cache("d", b"x" * 40)
     assert (made.cached_thumbnail("c"), made.cached_thumbnail("b")) == (None, b"x" * 40)

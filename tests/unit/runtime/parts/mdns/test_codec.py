@@ -161,14 +161,14 @@ HEAD = b"\0\0\x84\0\0\0\0\1\0\0\0\0"
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "no message"),
-        (b"\0" * (MAX_MESSAGE + 1), "no message"),
+        (b"", "a message of 0 bytes"),
+        (b"\0" * (MAX_MESSAGE + 1), "a message of 9001 bytes"),
         (b"\0\0\x84\3" + b"\0" * 8, "neither a query"),
         (b"\0\0\x08\0" + b"\0" * 8, "neither a query"),
         (b"\0\0\0\0\xff\xff" + b"\0" * 6, "65535 questions"),
         (HEAD, "ends after the message"),
-        (HEAD + b"\xc0\x0c", "leads forwards"),
-        (HEAD + b"\xc0\xff", "leads forwards"),
+        (HEAD + b"\xc0\x0c", "points forwards"),
+        (HEAD + b"\xc0\xff", "points forwards"),
         (HEAD + b"\xc0", "ends after the message"),
         (HEAD + b"\x40", "unknown kind"),
         (HEAD + b"\x05ab", "too long"),
