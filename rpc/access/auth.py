@@ -137,7 +137,7 @@ class Authenticator:
         if not self._accepts(type):
             raise GRPCError(Status.INVALID_ARGUMENT, f"credentials of type {type[:40]!r} are not accepted here")
         if len(entity) > MAX_CREDENTIAL or len(payload) > MAX_CREDENTIAL:
-            text = f"entity and payload of the credentials may have {MAX_CREDENTIAL} characters each"
+            text = f"entity and payload of the credentials may have at most {MAX_CREDENTIAL} characters each"
             raise GRPCError(Status.INVALID_ARGUMENT, text)
         presented = self._fingerprint(type, entity, digest_of(payload))  # hashes a presented digest again
         fingerprints = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
@@ -307,11 +307,14 @@ def credentials_of(
                 )
             if kind in seen:
                 raise ConfigError(
-                    f"{where}.type", f"a second handler of type {kind}", value=kind, remedy="put all keys in one"
+                    f"{where}.type",
+                    f"a second handler of type {kind}",
+                    value=kind,
+                    remedy="put all keys in one handler",
                 )
             config = handler.get("config")
             if not isinstance(config, Mapping):
-                raise ConfigError(f"{where}.config", "an object is missing", remedy="write the keys as {id: key}")
+                raise ConfigError(f"{where}.config", "this is not an object", remedy="write the keys as {id: key}")
             handler_credentials = (
                 _api_keys(config, where) if kind == API_KEY else _secrets(str(kind), config, tuple(hosts), where)
             )

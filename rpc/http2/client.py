@@ -102,7 +102,7 @@ class ClientConnection(Connection):
             headers = self.decoder.decode(block)
             if stream is None or stream.remote_closed:
                 if self.is_idle(sid):
-                    raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which is not open")
+                    raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"HEADERS on stream {sid}, which was not opened")
                 self.on_glitch("HEADERS of a call that has ended")
                 return
             if headers and headers[0][0] == ":status":

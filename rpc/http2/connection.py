@@ -271,7 +271,7 @@ class Connection(SendingStreams):
                 self.send_frame = min(value, self.limits.max_frame)
             elif key == frames.ENABLE_PUSH:
                 if value > 1:
-                    raise ConnectionFault(PROTOCOL_ERROR, "settings", f"push {value}")
+                    raise ConnectionFault(PROTOCOL_ERROR, "settings", f"ENABLE_PUSH of {value}")
             elif key == frames.HEADER_TABLE_SIZE:
                 # RFC 7541 4.2: the smallest size must be signalled, even if a larger one followed
                 self.shrink_table = self.shrink_table or value < frames.DEFAULT_TABLE

@@ -116,7 +116,9 @@ class SendingStreams(Streams):
         stream = self.streams.get(sid)
         if stream is None or stream.local_closed:
             if self.is_idle(sid):
-                raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"WINDOW_UPDATE on stream {sid}, which is not open")
+                raise ConnectionFault(
+                    PROTOCOL_ERROR, "stream id", f"WINDOW_UPDATE on stream {sid}, which was not opened"
+                )
             self.on_glitch("WINDOW_UPDATE of a stream that has ended")
             return
         try:

@@ -206,7 +206,7 @@ class Streams:
     def on_stray_data(self, sid: int, data: bytes, flow: int, end: bool) -> None:
         """Handle DATA without a stream: ConnectionFault if the stream was never opened, otherwise a glitch."""
         if self.is_idle(sid):
-            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"DATA on stream {sid}, which is not open")
+            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"DATA on stream {sid}, which was not opened")
         self.on_glitch("DATA of a call that has ended")
 
     def on_frame_after_end(self, stream: Stream, what: str) -> None:
@@ -246,7 +246,7 @@ class Streams:
         """Handle a stream reset by the peer; ConnectionFault if the peer resets too many."""
         stream = self.streams.get(sid)
         if stream is None and self.is_idle(sid):
-            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"RST_STREAM on stream {sid}, which is not open")
+            raise ConnectionFault(PROTOCOL_ERROR, "stream id", f"RST_STREAM on stream {sid}, which was not opened")
         if not self.resets.take(self.last_read):
             raise ConnectionFault(ENHANCE_YOUR_CALM, "resets", "too many streams reset")
         if stream is None or (stream.local_closed and stream.remote_closed):
