@@ -172,7 +172,7 @@ def test_ml_model_client(seeing: str) -> None:
         answer = await model.infer({"image": given})
         assert answer["logits"].tolist() == [[31.5, 95.5, 159.5]]
         error = await refused(Status.INVALID_ARGUMENT, model.infer({"image": given.astype(numpy.int16)}))
-        assert "give float32" in str(error.message)
+        assert "use float32" in str(error.message)
 
     play(seeing, script)
 
