@@ -53,7 +53,9 @@ class Times:
 
     by_turn: dict[str, list[float]] = field(default_factory=dict)
     late: list[float] = field(default_factory=list)  # delay of the neighbor itself before a request
+    by_minute: dict[int, list[float]] = field(default_factory=dict)  # durations, by the minute of the run
     errors: list[str] = field(default_factory=list)
+    begin: float = 0.0  # time of the first request
 
     @property
     def seconds(self) -> list[float]:
@@ -92,7 +94,7 @@ class Neighbour:
             ),
             "health": lambda: page(self._host, self._port, "/healthz", ""),
         }
-        next_at = trio.current_time()
+        times.begin = next_at = trio.current_time()
         async with trio.open_nursery() as nursery:
             for name in itertools.cycle(turns):
                 nursery.start_soon(self._one, name, turns[name], times)
@@ -107,7 +109,9 @@ class Neighbour:
                 await turn()
         except Exception as error:
             times.errors.append(f"{type(error).__name__}: {error}")
-        times.by_turn.setdefault(name, []).append(trio.current_time() - begin)
+        seconds = trio.current_time() - begin
+        times.by_turn.setdefault(name, []).append(seconds)
+        times.by_minute.setdefault(int((begin - times.begin) / 60), []).append(seconds)
 
 
 async def page(host: str, port: int, path: str, token: str, method: str = "GET", body: bytes = b"") -> int:
@@ -232,6 +236,8 @@ async def measure(given: argparse.Namespace) -> int:
     ratio = loud.p(99) / quiet.p(99)
     print(quiet.line("neighbour quiet       "))
     print(loud.line("neighbour under attack"))
+    minutes = (statistics.quantiles(some, n=100)[98] for _, some in sorted(loud.by_minute.items()) if len(some) > 1)
+    print("p99 of each minute, ms:", " ".join(f"{p99 * 1000:.0f}" for p99 in minutes))
     seconds = sum(costs.values())
     print("processors under attack:", ", ".join(f"{name} {one / seconds:.0%}" for name, one in costs.items()))
     print(f"ratio of p99 {ratio:.1f} (budget {BUDGET:g}); longest {max(loud.seconds) * 1000:.0f} ms")

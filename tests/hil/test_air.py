@@ -59,11 +59,23 @@ async def join(guest: Guest, name: str, *, check: bool = True) -> Completed:
 
 
 async def wait_connected(guest: Guest, connected: bool) -> None:
-    """Return once NetworkManager says of the machine's radio that it is connected, or that it is not."""
-    state = ""
-    with trio.fail_after(LIMIT):
-        while not state or state.startswith("100 ") is not connected:
-            state = (await guest.run("nmcli -g GENERAL.STATE device show wlan0")).stdout
+    """Return once NetworkManager reports the machine's radio as connected, or as not connected.
+
+    AssertionError with the states seen, and with what the radio and the processes do, if that takes too long.
+    """
+    states: list[str] = []
+    begun = trio.current_time()
+    with trio.move_on_after(LIMIT):
+        while True:
+            state = (await guest.run("nmcli -g GENERAL.STATE device show wlan0")).stdout.strip()
+            if state not in states[-1:]:
+                states += [f"{trio.current_time() - begun:.1f} s:", state]
+            if state.startswith("100 ") is connected:
+                return
+    radio = await guest.run(
+        "cat /proc/uptime; iw dev wlan0 link; ip netns; ps -eo pid,etime,wchan:20,args", check=False
+    )
+    raise AssertionError(f"wlan0 was not {'' if connected else 'dis'}connected: {' '.join(states)}\n{radio.output}")
 
 
 async def online(guest: Guest) -> bool:
