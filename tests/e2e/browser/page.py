@@ -132,8 +132,8 @@ class Page:
         try:
             with trio.fail_after(LIMIT):
                 await self._events.until(
-                    lambda method, told: (
-                        method == "Page.lifecycleEvent" and told["name"] == "load" and true(told["loaderId"])
+                    lambda method, event: (
+                        method == "Page.lifecycleEvent" and event["name"] == "load" and true(event["loaderId"])
                     )
                 )
         except trio.TooSlowError:

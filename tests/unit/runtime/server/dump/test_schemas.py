@@ -128,7 +128,7 @@ class Example(Base, rename={"renamed": "as-written"}):
 
     renamed: float = 1.0  # Hz, é before the field ends
     bare: str = ""
-    # a comment above belongs to nobody
+    # a comment above is not a description
     hashed: str = "#"  # after a hash
 
 
