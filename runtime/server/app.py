@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from runtime.server.pages.view import MachineSource
 
 STOP_LIMIT: Final = 60.0  # seconds for the whole orderly shutdown; reference value
-HASTE_LIMIT: Final = 2.0  # seconds that remain after a second signal
+SECOND_SIGNAL_LIMIT: Final = 2.0  # seconds that remain after a second signal
 STALL_LIMIT: Final = 5.0  # seconds after the limit of a shutdown until the process is ended even if the loop hangs
 
 
@@ -112,7 +112,7 @@ async def _serve(
     configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
     if options.webrtc:
-        machine.log.info("WebRTC is not built yet: clients connect directly")
+        machine.log.info("WebRTC is not implemented: clients connect directly")
     tell("server", "startup", version=version(), config=str(options.config), pid=os.getpid())
     graph.subscribe(TransitionLog().note)
     graph.subscribe(Activity().note)
@@ -138,16 +138,18 @@ def _view_of(machine: Machine) -> MachineSource:
 
 
 async def _signals(machine: Machine, *, task_status: trio.TaskStatus[None]) -> None:
-    """Request an orderly shutdown on the first signal; a second one limits it to HASTE_LIMIT seconds."""
+    """Request an orderly shutdown on the first signal; a second one limits it to SECOND_SIGNAL_LIMIT seconds."""
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
         early = held()
         number = early if early is not None else await anext(signals)
         machine.lifecycle.request_stop(f"received {signal.Signals(number).name}")
         number = await anext(signals)
-        machine.log.warning("told to stop again", signal=signal.Signals(number).name, seconds_left=HASTE_LIMIT)
-        _watch_the_loop(HASTE_LIMIT)
-        await trio.sleep(HASTE_LIMIT)
+        machine.log.warning(
+            "received a second stop signal", signal=signal.Signals(number).name, seconds_left=SECOND_SIGNAL_LIMIT
+        )
+        _limit_shutdown(SECOND_SIGNAL_LIMIT)
+        await trio.sleep(SECOND_SIGNAL_LIMIT)
         snapshot = machine.graph.snapshot(tasks=True)
         _end({name: node.tasks for name, node in snapshot.nodes.items() if node.tasks})
 
@@ -157,7 +159,7 @@ async def _stop_when_asked(machine: Machine) -> None:
     reason = "it could not start" if machine.lifecycle.failed else machine.lifecycle.stop_reason
     machine.log.info("stopping", reason=reason)
     tell("server", "shutdown", reason=reason)
-    _watch_the_loop(STOP_LIMIT)
+    _limit_shutdown(STOP_LIMIT)
     machine.graph.stop(machine.lifecycle.stop_reason)
 
 
@@ -182,12 +184,12 @@ async def _announce(machine: Machine) -> None:
         await machine.lifecycle.running.wait()
         os.write(descriptor, b"running\n")
     except OSError:
-        machine.log.info("MACHINE_READY_FD is not read any more")
+        machine.log.info("the parent process closed MACHINE_READY_FD")
     finally:
         os.close(descriptor)
 
 
-def _watch_the_loop(seconds: float) -> None:
+def _limit_shutdown(seconds: float) -> None:
     """End the process with a dump of all stacks if the event loop hangs beyond its own limit."""
     if sys.stderr is not None:
         faulthandler.dump_traceback_later(seconds + STALL_LIMIT, exit=True)

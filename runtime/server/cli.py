@@ -20,9 +20,9 @@ from support.early_stop import hold, release
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file
 
-  machine-server -config machine.json    run the machine of this file; {} is a machine without resources
-  machine check machine.json             find every mistake in it first
-  machine-server -help                   all options"""
+  machine-server -config machine.json    run the machine that this file configures; {} has no resources
+  machine check machine.json             check the file and list all mistakes
+  machine-server -help                   list all options"""
 
 _PATH: Final = click.Path(path_type=Path)
 
@@ -32,36 +32,38 @@ _PATH: Final = click.Path(path_type=Path)
     cls=LongOptions,
     context_settings={"help_option_names": ["-h", "-help", "--help"], "max_content_width": 118, "terminal_width": 118},
     epilog=(
-        "Exit codes: 0 stopped as asked; 1 could not start, or failed; 2 wrong command line; 3 did not stop in time. "
-        "SIGTERM or SIGINT stops everything in order within 60 s; a second one shortens that to 2 s."
+        "Exit codes: 0 stopped on request; 1 failed, or did not start; 2 invalid command line; 3 did not stop in time. "
+        "SIGTERM or SIGINT stops everything in order within 60 s; a second signal shortens this to 2 s."
     ),
 )
 @value("config", _PATH, "FILE", "Configuration file: a full machine configuration, or cloud credentials.")
-@switch("debug", "Log at debug level, whatever the configuration says.")
+@switch("debug", "Log at debug level, regardless of the configuration.")
 @value("log-file", _PATH, "FILE", "Write logs to FILE, with rotation, instead of standard output.")
 @switch("no-tls", "Serve without TLS even if the configuration or the cloud has a certificate.")
 @switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
-@switch("allow-open-shell", "Without keys: let anybody who may call open shells and tunnels and copy files.")
-@switch("reveal-sensitive-config-diffs", "Log what changed in the configuration, secrets included.")
+@switch("allow-open-shell", "If no keys are configured, let all clients open shells and tunnels and copy files.")
+@switch("reveal-sensitive-config-diffs", "Log changes of the configuration, including secrets.")
 @switch("version", "Print the version and exit.")
-@value("dump-resources", _PATH, "FILE", "Write every model with the JSON Schema of its attributes to FILE and exit.")
-@value("cpuprofile", _PATH, "FILE", "Profile the whole run (about half speed) and write it to FILE, for pstats.")
+@value(
+    "dump-resources", _PATH, "FILE", "Write all models, with the JSON Schemas of their attributes, to FILE and exit."
+)
+@value("cpuprofile", _PATH, "FILE", "Profile the whole run (at about half speed) and write a file for pstats to FILE.")
 @switch("network-check", "Run only the network checks and exit.")
 @switch("disable-mdns", "Do not announce the machine by multicast DNS.")
-@switch("ftdc", "Keep full-time diagnostic data: all statistics, each second.", default=True)
-@switch("output-telemetry", "Print metrics every 10 s, and spans; also to tracing.otlpendpoint.")
-@value("shareddir", _PATH, "DIRECTORY", "Take static files of the pages from DIRECTORY where it has them.")
+@switch("ftdc", "Record full-time diagnostic data: all statistics, every second.", default=True)
+@switch("output-telemetry", "Print metrics every 10 s, and spans; also send them to tracing.otlpendpoint.")
+@value("shareddir", _PATH, "DIRECTORY", "Serve static files of the web pages from DIRECTORY if they exist there.")
 @switch("untrusted-env", "Refuse processes and shell access.")
-@switch("webprofile", "Serve profiles, tasks and the graph under /debug/, for this computer only.")
+@switch("webprofile", "Serve profiles, tasks and the graph under /debug/, to this computer only.")
 @click.option(
     "-hardware",
     "--hardware",
     envvar="MACHINE_HARDWARE",
     default="linux",
     metavar="FAMILY",
-    help="What drivers run on: linux, gpiozero, sim, or module:function. [default: linux]",
+    help="Hardware for drivers: linux, gpiozero, sim, or module:function. [default: linux]",
 )
-@switch("webrtc", "Accept WebRTC connections; not built yet, so connections are direct either way.")
+@switch("webrtc", "No effect: WebRTC is not implemented, and clients always connect directly.")
 def command(**options: Any) -> None:
     """Run a machine: its components, its services, and the server through which clients use them.
 
@@ -149,7 +151,7 @@ def _main() -> Callable[[Options], int]:
 def _folder(option: str, path: Path | None) -> Path | None:
     """Return `path`; exits the program unless it is a readable folder."""
     if path is not None and not (path.is_dir() and os.access(path, os.R_OK | os.X_OK)):
-        _fail(f"{option} {path}: is not a folder that this user can read", EXIT_FAILED)
+        _fail(f"{option} {path} is not a folder that this user can read", EXIT_FAILED)
     return path
 
 

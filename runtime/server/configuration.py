@@ -68,16 +68,16 @@ class Configuration:
         self._logs = logs
         self._source = source
         self._environment = environment
-        self._seen: bytes | None = None
-        self._waiting: MachineDocument | None = None  # newest usable document that is not in force yet
+        self._last_data: bytes | None = None
+        self._next_document: MachineDocument | None = None  # newest usable document that is not active yet
         self._hotplug = Hotplug(machine.bench.hardware, machine.graph, machine.roster, machine.log)
         self.context = machine.part_context(serving.router, environment, self._replan)
         self._wake = trio.Event()
         self._settling = trio.Event()
         self._window = Window(machine.roster, machine.configured, machine.log)
         machine.configured.ask_maintenance = self.ask
-        self._applied = False  # a document is in force
-        self._began: float | None = None  # when the document that is being applied was taken
+        self._applied = False  # a document is active
+        self._apply_started: float | None = None  # when applying the current document started
         self._resources: list[Node] = []
         self._unresolved: list[str] = []  # warnings about placeholders in the active document that were not replaced
 
@@ -92,10 +92,10 @@ class Configuration:
             task_status.started()
             async for reading in readings:
                 if reading.data is None:
-                    self._seen = None
-                    self._keep(str(reading.problem))
-                elif reading.data != self._seen:
-                    self._seen = reading.data
+                    self._last_data = None
+                    self._reject(str(reading.problem))
+                elif reading.data != self._last_data:
+                    self._last_data = reading.data
                     decoded = decode_text(reading.data, self._environment) if reading.expand else decode(reading.data)
                     if self.take(with_revision(decoded, reading.data)):
                         await self._source.used(reading)
@@ -104,50 +104,50 @@ class Configuration:
         """Accept a new document, to be applied later; returns False if it is unusable as a whole."""
         machine = self.machine
         for warning in decoded.warnings:
-            machine.log.warning("in the configuration", problem=str(warning))
+            machine.log.warning("warning about the configuration", problem=str(warning))
         for error in decoded.problems:
-            machine.log.error("in the configuration", problem=str(error))
+            machine.log.error("mistake in the configuration", problem=str(error))
         document = decoded.document
         if document is None:
-            self._keep(str(decoded.problems[0]) if decoded.problems else "it cannot be used")
+            self._reject(str(decoded.problems[0]) if decoded.problems else "it cannot be used")
             return False
         try:
             self._serving.gate.credentials(document)
         except ConfigError as error:
-            self._keep(str(error))
+            self._reject(str(error))
             return False
         machine.configured.note(rejected="", problems=tuple(_problem(error) for error in decoded.problems))
         if self._applied and document == machine.configured.document:
-            self._waiting = None
+            self._next_document = None
             machine.configured.note(pending="")
         else:
-            self._waiting = document
+            self._next_document = document
         self._wake.set()
         return True
 
-    def _keep(self, reason: str) -> None:
-        """The newest document cannot be used: what is in force stays."""
+    def _reject(self, reason: str) -> None:
+        """Record and log that the newest document cannot be used; the active one is kept."""
         self.machine.configured.note(rejected=reason)
         tell("reconfigure", "fail", reason=reason)
-        self.machine.log.error("the configuration cannot be used; the one in force is kept", reason=reason)
+        self.machine.log.error("the configuration cannot be used; the active one is kept", reason=reason)
 
     # ---- applying documents
 
     async def run(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Configuration]) -> None:
         """Follow the source and maintenance until cancelled."""
         async with trio.open_nursery() as nursery:
-            self._seen = None
+            self._last_data = None
             await nursery.start(self._follow)
             task_status.started(self)
             nursery.start_soon(self._watch_settling)
             while True:
                 self._wake = trio.Event()
-                document = self._waiting or self.machine.configured.document
+                document = self._next_document or self.machine.configured.document
                 decision = await self._window.ask(document)
                 self.machine.configured.maintenance = decision
-                if self._waiting is document:
+                if self._next_document is document:
                     if not self._applied or decision.allowed:
-                        self._waiting = None
+                        self._next_document = None
                         await self._apply(document)
                     else:
                         self._hold(document, decision)
@@ -156,28 +156,28 @@ class Configuration:
                     await self._wake.wait()
 
     async def ask(self) -> None:
-        """Ask the sensor of the maintenance window now; what waits for it comes into force if it allows."""
-        document = self._waiting or self.machine.configured.document
+        """Read the sensor of the maintenance window now; apply a waiting document if maintenance is allowed."""
+        document = self._next_document or self.machine.configured.document
         if document.maintenance is not None:
             self.machine.configured.maintenance = await self._window.ask(document)
-            if self._waiting is not None and self.machine.configured.maintenance.allowed:
+            if self._next_document is not None and self.machine.configured.maintenance.allowed:
                 self._wake.set()
 
     def _hold(self, document: MachineDocument, decision: Decision) -> None:
         """Apply only network and keys of the new document, because maintenance is not allowed."""
         machine = self.machine
         if machine.configured.status.pending != decision.reason:
-            machine.log.info("the new configuration waits for maintenance", reason=decision.reason)
+            machine.log.info("the new configuration is waiting for maintenance", reason=decision.reason)
             machine.configured.note(pending=decision.reason)
         self._serving.follow(document)
         machine.graph.apply(
-            [*self._internal(document), *self._owned(self._filled(machine.configured.document)), *self._resources]
+            [*self._internal(document), *self._part_nodes(self._filled(machine.configured.document)), *self._resources]
         )
 
     async def _apply(self, document: MachineDocument) -> None:
         machine = self.machine
         tell("reconfigure", "start", revision=document.revision)
-        self._began = trio.current_time()
+        self._apply_started = trio.current_time()
         previous = machine.configured.document
         if self._applied:
             self._log_changes(previous, document)
@@ -187,13 +187,13 @@ class Configuration:
         # The port first: importing drivers takes time, and clients may ask how far the machine is.
         machine.configured.applying = True
         machine.graph.apply(
-            [*self._internal(document), *self._owned(self._filled(machine.configured.document)), *self._resources]
+            [*self._internal(document), *self._part_nodes(self._filled(machine.configured.document)), *self._resources]
         )
         await self._serving.bound.wait()  # no driver may start if another program, or another machine-server, has it
         await self._load_classes(document)
-        if self._waiting is not None:
+        if self._next_document is not None:
             machine.configured.note(pending="")
-            tell("reconfigure", "fail", revision=document.revision, reason="a newer configuration came")
+            tell("reconfigure", "fail", revision=document.revision, reason="a newer configuration arrived")
             return  # overtaken: the newer one is next
         machine.configured.document = document
         machine.configured.note(revision=document.revision, last_updated=datetime.now(UTC), pending="")
@@ -215,18 +215,18 @@ class Configuration:
                 checked = cast("Checked", end.value)
             await trio.lowlevel.checkpoint()
         for warning in checked.warnings:
-            self.machine.log.warning("in the configuration", problem=str(warning))
+            self.machine.log.warning("warning about the configuration", problem=str(warning))
         for error in checked.problems:
             if not error.path.startswith(RESOURCES):
-                self.machine.log.error("in the configuration", problem=str(error))
+                self.machine.log.error("mistake in the configuration", problem=str(error))
 
     def _plan(self, document: MachineDocument) -> None:
         """Plan `document` with the models that modules offer now, and apply the plan to the graph."""
         machine = self.machine
         document = self._filled(document)
-        owned = self._owned(document)  # first: the plan asks modules
+        part_nodes = self._part_nodes(document)  # first: the plan asks modules
         remotes = machine.parts.remotes
-        wanted = plan(
+        new_plan = plan(
             document,
             machine.registry,
             modules=machine.parts.modules,
@@ -235,22 +235,22 @@ class Configuration:
             trusted=not machine.options.untrusted_env,
             levels=self._logs.rules,
         )
-        machine.traffic.sessions.forget(machine.roster.planned.keys() - wanted.resources.keys())
-        machine.roster.planned, machine.roster.aliases = wanted.resources, wanted.aliases
-        self._resources = resource_nodes(machine.roster, machine.bench, wanted, machine.configured.status.revision)
-        machine.graph.apply([*self._internal(document), *owned, *self._resources])
+        machine.traffic.sessions.forget(machine.roster.planned.keys() - new_plan.resources.keys())
+        machine.roster.planned, machine.roster.aliases = new_plan.resources, new_plan.aliases
+        self._resources = resource_nodes(machine.roster, machine.bench, new_plan, machine.configured.status.revision)
+        machine.graph.apply([*self._internal(document), *part_nodes, *self._resources])
         self._settling.set()
 
     def _filled(self, document: MachineDocument) -> MachineDocument:
-        """The document with its placeholders replaced, as far as their packages are there."""
+        """Return the document with the placeholders replaced whose packages are installed."""
         packages = cast("Packages | None", self.machine.parts.part_of(self.context, document, "packages"))
         folders = packages.find(document) if packages is not None else {}
         filled, warnings = fill(document, self._environment, lambda kind, name: folders.get((kind, name)))
-        said = [str(warning) for warning in warnings]
-        if said != self._unresolved:
-            self._unresolved = said
-            for text in said:
-                self.machine.log.warning("in the configuration", problem=text)
+        texts = [str(warning) for warning in warnings]
+        if texts != self._unresolved:
+            self._unresolved = texts
+            for text in texts:
+                self.machine.log.warning("warning about the configuration", problem=text)
         return filled
 
     def _replan(self) -> None:
@@ -279,8 +279,8 @@ class Configuration:
             self.node(),
         ]
 
-    def _owned(self, document: MachineDocument) -> list[Node]:
-        """What `document` asks for besides resources."""
+    def _part_nodes(self, document: MachineDocument) -> list[Node]:
+        """Return the nodes of the parts that `document` needs."""
         return self.machine.parts.nodes(self.context, document)
 
     async def _watch_settling(self) -> None:
@@ -293,8 +293,8 @@ class Configuration:
             if self._settling.is_set():
                 continue
             machine.configured.applying = False
-            if self._began is not None:
-                duration, self._began = round(trio.current_time() - self._began, 3), None
+            if self._apply_started is not None:
+                duration, self._apply_started = round(trio.current_time() - self._apply_started, 3), None
                 counts = {"ready": len(machine.roster.hosts), "configured": len(machine.roster.planned)}
                 tell(
                     "reconfigure", "complete", revision=machine.configured.status.revision, duration=duration, **counts

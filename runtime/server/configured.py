@@ -1,4 +1,4 @@
-"""The configuration of a machine that is in force."""
+"""The active configuration of a machine."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from schema.secrets import Masker
 
 
 class Configured:
-    """`document` is in force; `status` is what is shown of it and of newer ones that are not."""
+    """`document` is active; `status` describes it, and newer documents that are not active."""
 
     def __init__(self, source: str) -> None:
         self.document = MachineDocument()
         self.status = ConfigStatus(source=source, revision="", last_updated=None)
-        self.masker = Masker()  # of the secrets that documents had so far
+        self.masker = Masker()  # of the secrets in all documents so far
         self.applying = True  # a document is being applied
-        self.maintenance = Decision(False, "not asked yet")  # as last decided, at most RETRY_INTERVAL ago
+        # the last decision, at most RETRY_INTERVAL old
+        self.maintenance = Decision(False, "the maintenance sensor was not read yet")
         self.ask_maintenance: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint  # decide again, now
 
     def note(self, **facts: Any) -> None:

@@ -62,12 +62,12 @@ def _structs(kind: Any, seen: set[Any]) -> Iterator[type[msgspec.Struct]]:
 @functools.cache
 def comments(config: type[msgspec.Struct]) -> dict[str, str]:
     """Return the comments after the fields, by their keys in documents; empty if there is no source code."""
-    found: dict[str, str] = {}
+    by_field: dict[str, str] = {}
     for base in reversed(config.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            found.update(_own_comments(base))
+            by_field.update(_own_comments(base))
     keys = {field.name: field.encode_name for field in msgspec.structs.fields(config)}
-    return {keys[name]: comment for name, comment in found.items() if name in keys}
+    return {keys[name]: comment for name, comment in by_field.items() if name in keys}
 
 
 def _own_comments(config: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:

@@ -40,20 +40,22 @@ class Hotplug:
         self._log = log
 
     async def run(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Hotplug]) -> None:
-        """Listen until cancelled; where the system tells nothing, say so once and leave it to the back-off."""
+        """Listen until cancelled; if the system sends no events, log that once and rely on timed restarts."""
         async with AsyncExitStack() as stack:
             try:
                 events = await stack.enter_async_context(self._hardware.hotplug())
             except HalError as error:
-                self._log.info("not told when devices appear: failed resources wait their turn", reason=str(error))
+                self._log.info(
+                    "new devices cannot be detected: failed resources are retried at intervals", reason=str(error)
+                )
                 task_status.started(self)
                 await trio.sleep_forever()
             task_status.started(self)
             async for event in events:
                 if may_help(event):
-                    self._try_again(event)
+                    self._retry(event)
 
-    def _try_again(self, event: HotplugEvent) -> None:
+    def _retry(self, event: HotplugEvent) -> None:
         graph = self._graph
         failed = [
             name
@@ -64,4 +66,4 @@ class Hotplug:
             graph.retry(name)
         if failed:
             device = event.node or event.device
-            self._log.info("a device appeared: trying again", device=device, resources=failed)
+            self._log.info("a device appeared: retrying failed resources", device=device, resources=failed)

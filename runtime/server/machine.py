@@ -1,4 +1,4 @@
-"""Machine: the records of one machine-server, put together. Its parts and the engine are given the records they need.
+"""Machine: the records of one machine-server. Its parts and the engine receive the records that they need.
 
 It starts nothing: `runtime.server.app` composes it, `runtime.server.configuration` feeds it.
 """
@@ -70,7 +70,7 @@ class Machine:
         self.roster = Roster(graph, self.reason)
         self.traffic = Traffic(Operations(), Sessions(self._client_vanished), Calls(Tracer()), Statistics())
         self.tunnels = Tunnels()
-        self.instance = str(uuid.uuid4())  # tells this process from other machines, for those that have it as a remote
+        self.instance = str(uuid.uuid4())  # identifies this process to machines that have it as a remote
         self.sample = Sampler(graph, self.roster, self.traffic, self.pids).sample
         self.status = Report(
             graph, self.roster, self.traffic, self.lifecycle, self.configured, self.endpoint, self.parts, self.reason
@@ -111,7 +111,10 @@ class Machine:
 
     async def _client_vanished(self, session: Any, resources: tuple[str, ...]) -> None:
         tell("session", "liveness_expired", session=session.id, resources=list(resources))
-        say, what = (self.log.info, "closed its connection") if session.closed else (self.log.warning, "vanished")
-        say(f"client {what}: stopping what it commanded", session=session.id, resources=list(resources))
+        if session.closed:
+            log, event = self.log.info, "a client closed its connection"
+        else:
+            log, event = self.log.warning, "a client vanished"
+        log(f"{event}: stopping the resources that it used", session=session.id, resources=list(resources))
         for name, error in (await stop_resources(self.roster, resources)).items():
-            self.log.error("could not be stopped", resource=name, error=str(error))
+            self.log.error("a resource could not be stopped", resource=name, error=str(error))

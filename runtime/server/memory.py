@@ -39,7 +39,7 @@ class MemorySource:
     def __init__(self, data: bytes = b"{}") -> None:
         self._reading = Reading(data)
         self._changed = trio.Event()
-        self.kept: bytes | None = None  # the last accepted document
+        self.accepted: bytes | None = None  # the last accepted document
 
     def write(self, data: bytes) -> None:
         """Replace the document."""
@@ -52,8 +52,8 @@ class MemorySource:
         yield self._iterate()
 
     async def used(self, reading: Reading) -> None:
-        """Store the accepted document in `kept`."""
-        self.kept = reading.data
+        """Store the accepted document in `accepted`."""
+        self.accepted = reading.data
 
     async def _iterate(self) -> AsyncIterator[Reading]:
         while True:
@@ -70,7 +70,7 @@ class MemoryServing(Serving):
         self.bound.set()  # there is no port
 
     def node(self, document: MachineDocument) -> Node:
-        """A node of the same name and version that only waits."""
+        """Return a node with the same name and version that only waits."""
         return Node(RPC, self._wait, requires=super().node(document).requires, version=super().node(document).version)
 
     async def _wait(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:

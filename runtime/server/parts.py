@@ -1,4 +1,4 @@
-"""Parts of a machine besides resources and its port, such as jobs and modules; imported when a machine needs them."""
+"""Parts of a machine other than resources and its port, such as jobs; imported when a machine needs them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "cloud": Kind(lambda document, options: document.cloud is not None, "runtime.parts.cloud.part:CloudPart"),
     "packages": Kind(
-        lambda document, options: bool(document.packages) or any(one.type == "registry" for one in document.modules),
+        lambda document, options: (
+            bool(document.packages) or any(module.type == "registry" for module in document.modules)
+        ),
         "runtime.parts.packages.part:Packages",
     ),
     "modules": Kind(lambda document, options: bool(document.modules), "runtime.parts.modules.manager:Modules"),
@@ -54,7 +56,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "mdns": Kind(lambda document, options: options.mdns, "runtime.parts.mdns.part:Mdns"),
     "capture": Kind(_captures, "runtime.parts.data.part:Captures"),
 }
-"""Asked in this order: a part may look at those before it (`PartContext.parts`)."""
+"""In the order of construction: a part may use those before it (`PartContext.parts`)."""
 
 
 class Parts:
@@ -82,22 +84,22 @@ class Parts:
 
     @property
     def jobs(self) -> Jobs | None:
-        """Its jobs; None on a machine that never had any."""
+        """The part for jobs; None on a machine that never had any."""
         return cast("Jobs | None", self.present.get("jobs"))
 
     @property
     def modules(self) -> Modules | None:
-        """Its modules; None on a machine that never had any."""
+        """The part for modules; None on a machine that never had any."""
         return cast("Modules | None", self.present.get("modules"))
 
     @property
     def packages(self) -> Packages | None:
-        """Its packages; None on a machine that never had any."""
+        """The part for packages; None on a machine that never had any."""
         return cast("Packages | None", self.present.get("packages"))
 
     @property
     def remotes(self) -> Remotes | None:
-        """Its remotes; None on a machine that never had any."""
+        """The part for remotes; None on a machine that never had any."""
         return cast("Remotes | None", self.present.get("remotes"))
 
 

@@ -1,4 +1,4 @@
-"""What a machine shows of itself, gathered from its records."""
+"""The status of a machine, computed from its records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MODULE_STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`status` gathers it; `explain` returns why a node is in its state."""
+    """Computes the status; `explain` returns why a node is in its state."""
 
     graph: Graph
     roster: Roster
@@ -46,15 +46,15 @@ class Report:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def status(self) -> MachineStatus:
-        """Return everything at once, consistent: nothing is awaited while it is gathered."""
+        """Return the status; it is consistent, because nothing is awaited while it is computed."""
         nodes = self.graph.snapshot().nodes
         dependents = _dependents(nodes.values())
-        wanted, configured = self.roster.planned, self.configured
-        resources = [self._resource(name, entry, nodes, dependents.get(name, ())) for name, entry in wanted.items()]
+        planned, configured = self.roster.planned, self.configured
+        resources = [self._resource(name, entry, nodes, dependents.get(name, ())) for name, entry in planned.items()]
         resources += [
             self._resource(name, None, nodes, dependents.get(name, ()))
             for name in nodes
-            if name not in wanted and not name.startswith(INTERNAL)
+            if name not in planned and not name.startswith(INTERNAL)
         ]  # being removed
         return MachineStatus(
             host=socket.gethostname(),
@@ -88,7 +88,7 @@ class Report:
                     name=link.module.name,
                     state=_MODULE_STATES[node.state] if node else "pending",
                     reason=self.explain(node, nodes) if node else "",
-                    since=_wall(node.since) if node else self.started,
+                    since=_utc(node.since) if node else self.started,
                     node=link.node,
                     consecutive_failures=link.failures,
                     models=tuple(sorted({str(model) for _, model in link.offers})),
@@ -115,7 +115,7 @@ class Report:
         )
 
     def _resource(
-        self, name: str, wanted: PlannedResource | None, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]
+        self, name: str, planned: PlannedResource | None, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]
     ) -> ResourceStatus:
         node = nodes.get(name)
         api, _, _ = name.partition("/")
@@ -123,10 +123,10 @@ class Report:
         return ResourceStatus(
             name=name,
             api=api,
-            model=wanted.model if wanted else "",
+            model=planned.model if planned else "",
             state=node.state.value if node else "unconfigured",
             reason=self.explain(node, nodes) if node else "",
-            since=_wall(node.since) if node else self.started,
+            since=_utc(node.since) if node else self.started,
             revision=node.revision if node else "",
             restarts=max(0, node.runs - 1) if node else 0,
             dependencies=tuple(sorted(node.requires | node.uses)) if node else (),
@@ -140,7 +140,7 @@ class Report:
             name=node.name,
             state=node.state.value,
             reason=self.explain(node, nodes),
-            since=_wall(node.since),
+            since=_utc(node.since),
             restarts=max(0, node.runs - 1),
             dependencies=tuple(sorted(node.requires | node.uses)),
             dependents=dependents,
@@ -155,6 +155,6 @@ def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(names)) for name, names in dependents.items()}
 
 
-def _wall(since: float) -> datetime:
-    """A time of Trio's clock as a time of day."""
+def _utc(since: float) -> datetime:
+    """Convert a time of Trio's clock to UTC."""
     return datetime.now(UTC) - timedelta(seconds=trio.current_time() - since)

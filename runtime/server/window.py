@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Window:
-    """Decides from the current readings of the sensor, which may be built in, in a module, or on a remote."""
+    """Decides from the current readings of the sensor, which may be built in, from a module, or on a remote."""
 
     def __init__(self, roster: Roster, configured: Configured, log: structlog.stdlib.BoundLogger) -> None:
         self._roster = roster
@@ -35,20 +35,20 @@ class Window:
         answer = await self._readings(sensor, document)
         decision = decide(answer, sensor, key)
         if isinstance(answer, NoWindow) and decision.reason != self._warned:
-            self._log.warning("the maintenance window is not in force", reason=decision.reason)
+            self._log.warning("the maintenance window has no effect", reason=decision.reason)
         self._warned = decision.reason if isinstance(answer, NoWindow) else ""
         return decision
 
     async def _readings(self, sensor: str, document: MachineDocument) -> Answer:
-        in_force = self._configured.document
-        wanted = self._roster.planned.get(sensor)
-        if wanted is None:
+        active = self._configured.document
+        planned = self._roster.planned.get(sensor)
+        if planned is None:
             remote = _remote_of(sensor)
-            if any(remote == one.name for one in (*in_force.remotes, *document.remotes)):
-                return NoAnswer(f"the remote {remote!r} has no such resource, or has not told of it yet")
+            if any(remote == entry.name for entry in (*active.remotes, *document.remotes)):
+                return NoAnswer(f"the remote {remote!r} has no such resource, or has not listed it yet")
             return NoWindow(f"the sensor {sensor} is not configured")
-        if any(str(entry.resource) == sensor for entry in in_force.broken):
-            return NoWindow(f"the entry of {sensor} has mistakes: {wanted.fault}")
+        if any(str(entry.resource) == sensor for entry in active.broken):
+            return NoWindow(f"the entry of {sensor} has mistakes: {planned.fault}")
         with trio.move_on_after(ANSWER_LIMIT):
             try:
                 async with self._roster.find(sensor).use() as driver:
@@ -58,10 +58,10 @@ class Window:
                     readings: Any = await get_readings()
                     if isinstance(readings, Mapping):
                         return readings
-                    return NoAnswer(f"they are {type(readings).__name__}, not a mapping")
+                    return NoAnswer(f"it returned {type(readings).__name__}, not a mapping")
             except Exception as error:
                 return NoAnswer(str(error) or repr(error))
-        return NoAnswer(f"nothing within {ANSWER_LIMIT:g} s")
+        return NoAnswer(f"no answer within {ANSWER_LIMIT:g} s")
 
 
 def _remote_of(sensor: str) -> str:

@@ -1,4 +1,4 @@
-"""The pages of the real machine, with its counters and a look into its process. Loaded with the first request."""
+"""The pages of the real machine, with its metrics and profiles of its process. Loaded with the first request."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def app(machine: Machine) -> Starlette:
     )
 
     async def debug(request: Request) -> Response:
-        """`GET /debug/...`: profiles and the like."""
+        """Answer `GET /debug/...`: profiles, tasks and the graph."""
         return await answer(process, request)
 
     async def metrics(request: Request) -> Response:
-        """`GET /metrics`: for Prometheus."""
+        """Answer `GET /metrics`, for Prometheus."""
         worker = Worker("metrics")
         async with worker.opened():
             return await exposed(families(machine.status(), machine.traffic, machine.pids()), request, worker.run)

@@ -43,16 +43,16 @@ class MachineSource:
         return [aiter(self._machine.graph.changes()), self.log_changes(self._machine.log_ring.last)]
 
     def module_server(self) -> str:
-        """Where modules that speak TCP find this machine; empty without one."""
+        """Return the address at which modules connect by TCP; empty if there is none."""
         modules = self._machine.parts.modules
         return modules.tcp_address if modules is not None else ""
 
     async def ask_maintenance(self) -> None:
-        """As Source."""
+        """Read the maintenance sensor now; see Source."""
         await self._machine.configured.ask_maintenance()
 
     def attributes(self, name: str) -> Mapping[str, Any] | None:
-        """As in the configuration in force, secrets masked."""
+        """Return the attributes in the active configuration, with secrets masked."""
         document = self._machine.configured.document
         for entry in (*document.components, *document.services):
             if str(entry.name) == name:
@@ -66,7 +66,7 @@ class MachineSource:
         return methods_of(full.api) if full is not None else ()
 
     def is_actuator(self, name: str) -> bool:
-        """By its API; for a ready resource by its driver too, since some APIs move only sometimes."""
+        """Return whether its API, or its driver if it is ready, can move something."""
         host = self._machine.roster.hosts.get(name)
         if host is not None and isinstance(host.resource, Actuator):
             return True
@@ -87,10 +87,10 @@ class MachineSource:
         reply = await self._client.call(full.api, full.short, "get_images")
         for image in reply.get("images", ()):
             return Picture(image["image"], image.get("mime_type") or "image/jpeg")
-        raise MachineError(f"{name} gave no image", kind=ErrorKind.UNAVAILABLE)
+        raise MachineError(f"{name} returned no image", kind=ErrorKind.UNAVAILABLE)
 
     async def stop_all(self) -> None:
-        """Every actuator, and every other call is cancelled."""
+        """Stop every actuator and cancel all calls."""
         await stop_all(self._machine.roster, self._machine.traffic.operations)
 
     def logs(self, since: int = 0) -> Sequence[LogEntry]:
@@ -101,11 +101,11 @@ class MachineSource:
         """Yield when the log ring has entries above `since`."""
         entries = cast("AsyncGenerator[object, None]", self._machine.log_ring.changes(since))
         async with aclosing(entries) as stream:
-            async for new in stream:
-                yield new
+            async for entry in stream:
+                yield entry
 
     def _full(self, name: str) -> ResourceName:
-        """The name of a configured resource, given in full or simply; raises MachineError."""
+        """Return the name of a configured resource from its full or short name; raises MachineError."""
         if name in self._machine.roster.planned:
             return ResourceName.parse(name)
         return self._machine.roster.find(name).name

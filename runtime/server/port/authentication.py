@@ -21,7 +21,7 @@ LOCATION: Final = "location"
 
 
 def instance_of(options: Options) -> str:
-    """What tells a machine from others under the same host name: the computer and its configuration file."""
+    """Return a digest of the computer and the configuration file; it differs for machines with the same host name."""
     try:
         computer = _MACHINE_ID.read_text("ascii", "replace").strip()
     except OSError:  # in containers, for example, which have their own host names
@@ -39,12 +39,12 @@ class MachineAuthenticator(Authenticator):
         self._endpoint = endpoint
 
     def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
-        """As Authenticator; UNAUTHENTICATED too for a key that came over the network without TLS."""
+        """Return a token, see Authenticator; UNAUTHENTICATED also for a key sent over the network without TLS."""
         if self.enabled and not (peer.local or self._endpoint.secure or self._options.allow_insecure_creds):
             raise GRPCError(
                 Status.UNAUTHENTICATED,
-                "API keys are not accepted without TLS from another computer; connect with TLS, or start "
-                "machine-server with -allow-insecure-creds. Replace this key if the network is not yours",
+                "API keys from other computers are accepted only over TLS; connect with TLS, or start "
+                "machine-server with -allow-insecure-creds. Replace this key if others can read this network",
             )
         if type == LOCATION_SECRET and entity:
             entity = LOCATION  # clients send the host name that they dialed, and a host has many names

@@ -25,10 +25,9 @@ GUARDED: Final = frozenset(
         "/viam.robot.v1.RobotService/Tunnel",
     }
 )
-"""Calls that reach beyond the configured resources: shells, files, ports of other programs."""
+"""Calls that give access to more than the configured resources: shells, files, ports of other programs."""
 NEEDS_KEYS: Final = (
-    "is refused because this machine has no keys: configure auth.handlers, or start machine-server with "
-    "-allow-open-shell"
+    "is not allowed on a machine without keys: configure auth.handlers, or start machine-server with -allow-open-shell"
 )
 
 
@@ -75,10 +74,10 @@ class Gate:
         from runtime.server.port.authentication import LOCATION
 
         handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
-        found, problems = credentials_of(handlers)
+        credentials, problems = credentials_of(handlers)
         if problems:
             raise problems[0]
-        return found + [Credential(LOCATION_SECRET, LOCATION, one) for one in secrets]
+        return credentials + [Credential(LOCATION_SECRET, LOCATION, secret) for secret in secrets]
 
     def configure(self, credentials: Iterable[Credential]) -> None:
         """Replace all keys. Tokens issued for other keys become invalid; connections stay open."""
@@ -89,8 +88,9 @@ class Gate:
 
 
 def _location_secrets(document: MachineDocument) -> list[str]:
-    """Return the location secrets that clients may use besides keys; secrets sent by the cloud may be digests."""
+    """Return the location secrets that clients may use instead of keys; secrets from the cloud may be digests."""
     cloud = document.cloud
     if cloud is None:
         return []
-    return [one for one in (cloud.location_secret, *(each.secret for each in cloud.location_secrets)) if one]
+    secrets = (cloud.location_secret, *(entry.secret for entry in cloud.location_secrets))
+    return [secret for secret in secrets if secret]

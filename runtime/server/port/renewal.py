@@ -16,21 +16,21 @@ async def renew(tls: ServerTls, log: structlog.stdlib.BoundLogger) -> None:
     If the new certificate is unusable, the reason is logged and the current one is kept. If the files cannot be
     watched, that is logged and this function returns.
     """
-    complained = ""
+    logged_reason = ""
 
     def reload() -> None:
-        nonlocal complained
+        nonlocal logged_reason
         try:
             if tls.reload():
                 log.info("the certificate was renewed", not_after=tls.facts.not_after.isoformat())
-            complained = ""
+            logged_reason = ""
         except TlsError as error:
-            if str(error) != complained:
-                complained = str(error)
-                log.error("the new certificate cannot be used; the one in use stays", reason=complained)
+            if str(error) != logged_reason:
+                logged_reason = str(error)
+                log.error("the new certificate cannot be used; the current one is kept", reason=logged_reason)
 
     def refused(path: Path | None, error: OSError) -> None:
-        of = {"path": str(path)} if path is not None else {}
-        log.error("a renewed certificate will not be noticed", reason=error.strerror, **of)
+        details = {"path": str(path)} if path is not None else {}
+        log.error("renewals of the certificate will not be detected", reason=error.strerror, **details)
 
     await follow((tls.certificate, tls.key), reload, refused)

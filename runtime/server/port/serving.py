@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-class Lazily:
+class LazyApp:
     """An ASGI application that is created on its first request."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
@@ -94,16 +94,16 @@ def standard_services(inner: ApiRouter, gate: Gate, *, machine: Machine, target:
     """Return the services on the port of a machine."""
     services = MachineServices(inner, machine=machine, target=target)
 
-    async def listen(ring: Callable[[], None]) -> None:
+    async def listen(notify: Callable[[], None]) -> None:
         async def follow_graph() -> None:
             async for _ in machine.graph.changes():  # modules add services
-                ring()
+                notify()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow_graph)
             for event in (machine.lifecycle.running, machine.lifecycle.stopping):
                 await event.wait()
-                ring()
+                notify()
 
     return StandardServices(
         services,
@@ -122,8 +122,8 @@ class Serving:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.gate = Gate(machine.options, machine.endpoint)
-        self.changed = trio.Event()  # of keys or origins
-        self.bound = trio.Event()  # the port was ours once
+        self.changed = trio.Event()  # the keys or origins changed
+        self.bound = trio.Event()  # the port has been opened at least once
         self._network = machine.configured.document.network
         self.dispatch = Dispatch(machine.roster, machine.traffic, requests_limit=requests_limit())
         self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
@@ -133,13 +133,13 @@ class Serving:
 
     def node(self, document: MachineDocument) -> Node:
         """Return the node that listens as configured; equal versions mean the same address and files."""
-        network, options, given = document.network, self.machine.options, self._given()
-        address = bind_address(document, options, given)
+        network, options, cloud_tls = document.network, self.machine.options, self._cloud_tls()
+        address = bind_address(document, options, cloud_tls)
         return Node(
             RPC,
-            Listening(self, network, address, given),
+            Listening(self, network, address, cloud_tls),
             requires={f"{INTERNAL}sessions"},
-            version=_version(network, options, address, given),
+            version=_version(network, options, address, cloud_tls),
             start_timeout=30.0,
             stop_timeout=20.0,
             restart=Restart(kind="permanent", intensity=1_000_000, first_delay=0.2, max_delay=5.0),
@@ -167,18 +167,20 @@ class Serving:
 
     def exposure(self, *, loopback: bool) -> dict[str, Any]:
         """Return a description of what is open to which clients, for the log."""
-        keys, allowed = self.gate.keys, self.machine.options.allow_open_shell
-        who = "everybody on this computer" if loopback else "everybody who reaches this port"
+        keys = self.gate.keys
+        clients = "all programs on this computer" if loopback else "all clients that reach this port"
         pages = ", ".join(self._network.allowed_origins)
-        everybody = "pages of any site that have a token"
+        open_shell = self.machine.options.allow_open_shell
+        shells_without_keys = "open to all (-allow-open-shell)" if open_shell else "refused without keys"
+        any_site = "pages of any site that have a token"
         return {
             "tls": self.machine.endpoint.secure,
-            "keys": str(keys) if keys else f"none: {who} may control the machine; configure auth.handlers",
-            "shell": "with a key" if keys else "open to all (-allow-open-shell)" if allowed else "refused without keys",
-            "browsers": f"its own pages{f' and {pages}' if pages else ''}" if pages or not keys else everybody,
+            "keys": str(keys) if keys else f"none: {clients} may control the machine; configure auth.handlers",
+            "shell": "with a key" if keys else shells_without_keys,
+            "browsers": f"its own pages{f' and {pages}' if pages else ''}" if pages or not keys else any_site,
         }
 
-    def _given(self) -> HeldTls | None:
+    def _cloud_tls(self) -> HeldTls | None:
         """Return the certificate from the cloud, if the machine may have one."""
         link = self.machine.cloud
         return link.certificate.tls if link is not None and link.certificate is not None else None
@@ -199,22 +201,22 @@ class Serving:
             origins = partial(self.origins, loopback=loopback)
             return Guard(app(self.machine), self.gate.authenticator, origins=origins, public=PUBLIC, entrance=ENTRANCE)
 
-        return Lazily(make)
+        return LazyApp(make)
 
 
 class Listening:
     """The run function of the port's node."""
 
-    def __init__(self, serving: Serving, network: Network, address: str, given: HeldTls | None) -> None:
+    def __init__(self, serving: Serving, network: Network, address: str, cloud_tls: HeldTls | None) -> None:
         self._serving = serving
         self._network = network
         self._address = address
-        self._given = given
+        self._cloud_tls = cloud_tls
 
     async def __call__(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         """Listen until cancelled."""
         serving, machine = self._serving, self._serving.machine
-        tls = server_tls(self._network, machine.options, self._given)
+        tls = server_tls(self._network, machine.options, self._cloud_tls)
         listeners = await open_listeners(self._address, setting="network.bind_address")
         serving.bound.set()
         loopback = only_loopback(listeners)
@@ -235,11 +237,11 @@ class Listening:
                 await nursery.start(_serve, listeners, core, serving.pages(loopback=loopback), tls)
                 machine.endpoint.addresses, machine.endpoint.tls = addresses, tls
                 exposure = serving.exposure(loopback=loopback)
-                say = machine.log.info if loopback or serving.gate.enabled else machine.log.warning
-                say("listening on", addresses=list(addresses), open=_page(addresses, tls, loopback), **exposure)
+                log = machine.log.info if loopback or serving.gate.enabled else machine.log.warning
+                log("listening on", addresses=list(addresses), open=_page(addresses, tls, loopback), **exposure)
                 task_status.started(addresses)
                 nursery.start_soon(self._follow, exposure, loopback)
-                if tls is not None and tls is not self._given:
+                if tls is not None and tls is not self._cloud_tls:
                     from rpc.network.tls import ServerTls
                     from runtime.server.port.renewal import renew
 
@@ -248,23 +250,23 @@ class Listening:
         finally:
             machine.endpoint.addresses, machine.endpoint.tls = (), None
 
-    async def _follow(self, said: dict[str, Any], loopback: bool) -> None:
+    async def _follow(self, logged: dict[str, Any], loopback: bool) -> None:
         """Log when a new configuration changes the exposure."""
         serving, log = self._serving, self._serving.machine.log
         while True:
             await serving.changed.wait()
-            now = serving.exposure(loopback=loopback)
-            if now != said:
-                said = now
-                (log.info if loopback or serving.gate.enabled else log.warning)("open to", **now)
+            exposure = serving.exposure(loopback=loopback)
+            if exposure != logged:
+                logged = exposure
+                (log.info if loopback or serving.gate.enabled else log.warning)("access changed", **exposure)
 
 
 async def _no_webrtc(stream: Any) -> None:
     """Reject WebRTC signaling. Official SDKs log the message as an error, and then connect directly."""
     raise GRPCError(
         Status.UNIMPLEMENTED,
-        "no failure: this machine has no WebRTC yet and is reached directly; "
-        "dial with disable_webrtc=True to go without this attempt",
+        "this is not an error: this machine does not support WebRTC, and clients connect directly; "
+        "dial with disable_webrtc=True to skip this attempt",
     )
 
 
@@ -274,7 +276,7 @@ async def _serve(
     await serve(listeners, core, app=app, tls=tls, task_status=task_status)
 
 
-def server_tls(network: Network, options: Options, given: HeldTls | None = None) -> Context | None:
+def server_tls(network: Network, options: Options, cloud_tls: HeldTls | None = None) -> Context | None:
     """Return the certificate from configured files, else from the cloud (now or later); None without TLS.
 
     Raises TlsError.
@@ -282,20 +284,20 @@ def server_tls(network: Network, options: Options, given: HeldTls | None = None)
     if options.no_tls or network.no_tls:
         return None
     if not network.tls_cert_file:
-        return given
+        return cloud_tls
     from rpc.network.tls import ServerTls
 
     return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
 
 
-def bind_address(document: MachineDocument, options: Options, given: HeldTls | None) -> str:
+def bind_address(document: MachineDocument, options: Options, cloud_tls: HeldTls | None) -> str:
     """Return the address to listen on: the configured one, or the default.
 
     The default is all interfaces if there are keys for clients and the cloud's certificate is in use, else loopback.
     """
     network = document.network
-    held = given is not None and given.context is not None and not network.tls_cert_file
-    managed = held and bool(document.auth.handlers) and not (options.no_tls or network.no_tls)
+    has_certificate = cloud_tls is not None and cloud_tls.context is not None and not network.tls_cert_file
+    managed = has_certificate and bool(document.auth.handlers) and not (options.no_tls or network.no_tls)
     return network.bind_address or (MANAGED_BIND_ADDRESS if managed else DEFAULT_BIND_ADDRESS)
 
 
@@ -312,7 +314,7 @@ def requests_limit() -> int:
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else REQUESTS_LIMIT
 
 
-def _version(network: Network, options: Options, address: str, given: HeldTls | None) -> Hashable:
+def _version(network: Network, options: Options, address: str, cloud_tls: HeldTls | None) -> Hashable:
     """Return the settings whose change requires new sockets; the node itself follows new and renewed certificates."""
-    secure = (given is not None or bool(network.tls_cert_file)) and not (options.no_tls or network.no_tls)
+    secure = (cloud_tls is not None or bool(network.tls_cert_file)) and not (options.no_tls or network.no_tls)
     return (address, *((network.tls_cert_file, network.tls_key_file) if secure else ()))

@@ -14,17 +14,19 @@ ITEMS: Final = 20  # maximum number of items shown of a list or mapping
 
 def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments as plain values with secrets masked and long values cut, without None and request streams."""
-    given = {name: value for name, value in arguments.items() if value is not None and not hasattr(value, "__anext__")}
-    found: dict[str, Any] = _cut(masked(plain(given)))
-    return found
+    present = {
+        name: value for name, value in arguments.items() if value is not None and not hasattr(value, "__anext__")
+    }
+    shown: dict[str, Any] = _cut(masked(plain(present)))
+    return shown
 
 
 def _cut(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= TEXT else f"{value[:TEXT]}... ({len(value)} characters)"
     if isinstance(value, dict):
-        found = {key: _cut(item) for key, item in list(value.items())[:ITEMS]}
-        return found if len(value) <= ITEMS else {**found, "...": f"{len(value)} in all"}
+        items = {key: _cut(item) for key, item in list(value.items())[:ITEMS]}
+        return items if len(value) <= ITEMS else {**items, "...": f"{len(value)} in all"}
     if isinstance(value, list):
         return [*map(_cut, value[:ITEMS]), *([f"... ({len(value)} in all)"] if len(value) > ITEMS else [])]
     return value

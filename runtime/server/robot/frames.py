@@ -11,7 +11,7 @@ from runtime.engine.geometry import frames
 from runtime.engine.views import messages as m
 from runtime.server.machine import Machine
 from runtime.server.robot.joints import links_of, poses_of
-from runtime.server.robot.pcd import moved
+from runtime.server.robot.pcd import transformed
 from schema.frames import WORLD
 from schema.geometry import PoseInFrame
 
@@ -50,16 +50,16 @@ class FrameRpcs:
         self, source: PoseInFrame, destination: str, supplemental_transforms: Sequence[m.Transform] = ()
     ) -> PoseInFrame:
         """Transform a pose to another frame (default `world`)."""
-        known = self._frames(supplemental_transforms)
+        frame_system = self._frames(supplemental_transforms)
         destination = destination or WORLD
-        moving = known.moving(source.reference_frame, destination)
-        return known.transform(source, destination, await poses_of(self._machine.roster, moving))
+        moving = frame_system.moving(source.reference_frame, destination)
+        return frame_system.transform(source, destination, await poses_of(self._machine.roster, moving))
 
     async def transform_pcd(self, point_cloud_pcd: bytes, source: str, destination: str) -> bytes:
         """Transform a point cloud (PCD, ascii or binary, metres) to another frame (default `world`)."""
         pose = (await self.transform_pose(PoseInFrame(source), destination)).pose
         chunks = []
-        for chunk in moved(point_cloud_pcd, pose):
+        for chunk in transformed(point_cloud_pcd, pose):
             chunks.append(chunk)
             await trio.lowlevel.checkpoint()
         return b"".join(chunks)
@@ -67,10 +67,10 @@ class FrameRpcs:
     def _frames(self, supplemental: Sequence[m.Transform]) -> frames.Frames:
         return frames.of_document(self._machine.configured.document).with_parts(
             frames.Part(
-                one.reference_frame,
-                one.pose_in_observer_frame.reference_frame or WORLD,
-                one.pose_in_observer_frame.pose,
-                one.physical_object,
+                transform.reference_frame,
+                transform.pose_in_observer_frame.reference_frame or WORLD,
+                transform.pose_in_observer_frame.pose,
+                transform.physical_object,
             )
-            for one in supplemental
+            for transform in supplemental
         )

@@ -22,22 +22,22 @@ from schema.errors import ErrorKind, MachineError
 from schema.geometry import Pose
 from support.gather import gather
 
-TOLD_LIMIT: Final = 2.0  # seconds for components to return their kinematics; later results are left out
+KINEMATICS_LIMIT: Final = 2.0  # seconds for components to return their kinematics; later results are left out
 
 
 async def poses_of(roster: Roster, parts: Iterable[Part]) -> Mapping[str, Pose]:
-    """Where each part is in its `_origin` frame, asked at the same time; by the part's name.
+    """Return the pose of each part in its `_origin` frame by the part's name; the components are asked concurrently.
 
     Raises MachineError (UNAVAILABLE) for a component that is not ready, or the errors of a component.
     """
-    found: dict[str, Pose] = {}
+    poses: dict[str, Pose] = {}
 
-    async def ask(part: Part) -> None:
+    async def read(part: Part) -> None:
         async with roster.find(part.resource).use() as driver:
-            found[part.name] = await _pose_of(driver)
+            poses[part.name] = await _pose_of(driver)
 
-    await gather(*(partial(ask, part) for part in parts))
-    return found
+    await gather(*(partial(read, part) for part in parts))
+    return poses
 
 
 async def _pose_of(driver: Resource) -> Pose:
@@ -62,20 +62,20 @@ async def _pose_of(driver: Resource) -> Pose:
 async def links_of(
     roster: Roster, log: structlog.stdlib.BoundLogger, parts: Iterable[Part]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """The links and joints of moving parts as SVA JSON, by name; a part that cannot tell them in time is left out."""
-    found: dict[str, Mapping[str, Any]] = {}
+    """Return the links and joints of moving parts as SVA JSON, by name, without parts that do not answer in time."""
+    links: dict[str, Mapping[str, Any]] = {}
 
-    async def ask(part: Part) -> None:
+    async def read(part: Part) -> None:
         try:
             async with roster.find(part.resource).use() as driver:
                 if isinstance(driver, (Arm, Gantry, Gripper)):
-                    told = await driver.get_kinematics()
-                    if told.format is KinematicsFormat.SVA:
-                        document = json.loads(told.kinematics_data)
-                        found[part.name] = document if isinstance(document, dict) else {}
-        except Exception as error:  # a list of frames is worth having without this one's links
-            log.debug("a part does not tell its links", part=part.name, error=str(error))
+                    kinematics = await driver.get_kinematics()
+                    if kinematics.format is KinematicsFormat.SVA:
+                        document = json.loads(kinematics.kinematics_data)
+                        links[part.name] = document if isinstance(document, dict) else {}
+        except Exception as error:  # the list of frames is useful without the links of this part
+            log.debug("the links of a part cannot be read", part=part.name, error=str(error))
 
-    with trio.move_on_after(TOLD_LIMIT):
-        await gather(*(partial(ask, part) for part in parts if part.moves and part.resource))
-    return found
+    with trio.move_on_after(KINEMATICS_LIMIT):
+        await gather(*(partial(read, part) for part in parts if part.moves and part.resource))
+    return links

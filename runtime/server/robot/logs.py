@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from runtime.engine.planning.reconfigure import PlannedResource
     from runtime.parts.modules.manager import Modules
 
-LATE: Final = timedelta(seconds=1)  # older entries keep their own time in a field besides the time of arrival
+LATE: Final = timedelta(seconds=1)  # older entries keep their own time in an extra field
 _RESERVED: Final = frozenset(
     {"event", "level", "logger", "timestamp", "exc_info", "stack_info", "log_ts", "host", "stack", REVEALED}
 )
-_ALSO: Final = {"trace": "debug", "notice": "info", **dict.fromkeys(("critical", "dpanic", "panic", "fatal"), "error")}
+_SDK_LEVELS: Final = {
+    "trace": "debug",
+    "notice": "info",
+    **dict.fromkeys(("critical", "dpanic", "panic", "fatal"), "error"),
+}
 """Levels of the SDKs' logging libraries that the machine does not have."""
 
 _CALLER = re.compile(r"(?P<file>[^\s:]+\.\w+):(?P<line>\d+)\t")  # prefix of messages from the Python SDK
@@ -40,17 +44,17 @@ def forward(
     modules: Modules | None = None,
     planned: Mapping[str, PlannedResource] = MappingProxyType({}),
 ) -> None:
-    """Log each entry; a level that is not known counts as info.
+    """Log each entry; an unknown level counts as info.
 
-    `sender` is the module that sends them, as it says itself. Without it, the module is that which offers the resource
-    or has the name that the logger is called by: one of `modules`, or of the resources that are `planned`.
+    `sender` is the name of the module that sends them. If it is empty, the logger's name identifies the
+    module: it is the name of one of `modules`, or of one of the resources in `planned`.
     """
     now = datetime.now(UTC)
     for entry in entries:
         fields: dict[str, Any] = {
             f"field_{key}" if key.rstrip("_") in _RESERVED or key.startswith("_") else key: value
-            for one in entry.fields
-            for key, value in _pairs(one)
+            for field in entry.fields
+            for key, value in _pairs(field)
         }
         if entry.time is not None and now - entry.time > LATE:
             fields["log_ts"] = entry.time.isoformat()
@@ -66,18 +70,19 @@ def logger_of(name: str, sender: str = "", module_of: Callable[[str], str] = lam
     Otherwise it is the module's logger with the rest of the name. The module is `sender`, or the result of `module_of`
     for the full name of the resource or the first part of `name`.
     """
-    found = FULL_NAME.search(name)
+    match = FULL_NAME.search(name)
     dotted = name.replace("/", ".").strip(".")
     bare = dotted.removeprefix(f"{MODULES}.")
     first, _, rest = bare.partition(".")
-    module = sender or module_of(found["full"] if found else first)
-    if found:
-        return f"{of_module(module)}.{found['full']}" if module else of_resource(found["full"])
+    module = sender or module_of(match["full"] if match else first)
+    if match:
+        return f"{of_module(module)}.{match['full']}" if module else of_resource(match["full"])
     if module:
         below = rest if first == module else bare
         return f"{of_module(module)}.{below}" if below else of_module(module)
-    forged = dotted == ACTIVITY or dotted.startswith(f"{ACTIVITY}.")  # reserved for the machine: it is never suppressed
-    return f"{ROOT}.client.{dotted}" if forged else dotted or ROOT
+    # for the machine's own entries, which are never suppressed
+    reserved = dotted == ACTIVITY or dotted.startswith(f"{ACTIVITY}.")
+    return f"{ROOT}.client.{dotted}" if reserved else dotted or ROOT
 
 
 def _module_of(modules: Modules | None, planned: Mapping[str, PlannedResource], name: str) -> str:
@@ -97,8 +102,8 @@ def _log(entry: LogEntry, name: str, fields: dict[str, Any]) -> None:
     message, file, line = entry.message, "", 0
     if match := _CALLER.match(message):
         message, file, line = message[match.end() :], match["file"], int(match["line"])
-    elif isinstance(told := entry.caller.get("File"), str):
-        file, line = told, int(cast("float", entry.caller.get("Line") or 0))
+    elif isinstance(caller_file := entry.caller.get("File"), str):
+        file, line = caller_file, int(cast("float", entry.caller.get("Line") or 0))
     logger.handle(logging.LogRecord(name, level, file, line, {"event": message, **fields}, None, None))
 
 
@@ -115,12 +120,12 @@ def _value(field: Mapping[str, Any]) -> object:
     """Return the value of a field of a Go module. Unused kinds have zero values, so the type tells 0 from ""."""
     if field.get("Type") == _BOOL:
         return bool(field.get("Integer"))
-    nothing = field.get("Integer", "") if field.get("Type") != _STRING else ""
-    return next((field[kind] for kind in ("String", "Integer", "Interface") if field.get(kind)), nothing)
+    zero = field.get("Integer", "") if field.get("Type") != _STRING else ""
+    return next((field[kind] for kind in ("String", "Integer", "Interface") if field.get(kind)), zero)
 
 
 def _level(word: str) -> int:
     try:
-        return parse_level(_ALSO.get(word.strip().lower(), word))
+        return parse_level(_SDK_LEVELS.get(word.strip().lower(), word))
     except ConfigError:
         return LEVELS["info"]

@@ -19,7 +19,7 @@ CHUNK: Final = 2048  # points transformed per step, which takes about a millisec
 MM: Final = 1000.0  # per metre
 HEADER_LIMIT: Final = 16 * 1024  # bytes
 
-_PLACE: Final = ("x", "y", "z")
+_POSITION: Final = ("x", "y", "z")
 _NORMAL: Final = ("normal_x", "normal_y", "normal_z")
 _CODES: Final[Mapping[tuple[str, int], str]] = {
     ("F", 4): "f",
@@ -46,70 +46,74 @@ class Header:
     data: str  # ascii or binary
     length: int  # bytes of the header
 
-    def place_of(self, names: Sequence[str]) -> tuple[int, ...] | None:
+    def indices_of(self, names: Sequence[str]) -> tuple[int, ...] | None:
         """Return the indices of the named fields in the values of a point, or None if a field is missing.
 
         Raises MachineError (INVALID) if a field has several values.
         """
-        found = []
+        indices = []
         for name in names:
             if name not in self.names:
                 return None
             index = self.names.index(name)
             if self.counts[index] != 1:
-                raise _bad(f"field {name} has {self.counts[index]} values", "give it one")
-            found.append(sum(self.counts[:index]))
-        return tuple(found)
+                raise _unreadable(
+                    f"field {name} has {self.counts[index]} values per point", "store one value per point"
+                )
+            indices.append(sum(self.counts[:index]))
+        return tuple(indices)
 
 
-def _bad(what: str, remedy: str = "") -> MachineError:
+def _unreadable(what: str, remedy: str = "") -> MachineError:
     return MachineError(f"the point cloud cannot be read: {what}", kind=ErrorKind.INVALID, remedy=remedy)
 
 
 def header(data: bytes) -> Header:
     """Parse the header; raises MachineError: INVALID, or UNSUPPORTED for DATA other than ascii and binary."""
-    at, found = 0, dict[str, list[str]]()
-    while "DATA" not in found:
-        end = data.find(b"\n", at, HEADER_LIMIT)
-        if end < 0:
-            raise _bad("its header has no DATA line", "give a file in the PCD format")
-        words = data[at:end].decode("ascii", "replace").split()
-        at = end + 1
+    position, fields = 0, dict[str, list[str]]()
+    while "DATA" not in fields:
+        line_end = data.find(b"\n", position, HEADER_LIMIT)
+        if line_end < 0:
+            raise _unreadable("its header has no DATA line", "use a file in the PCD format")
+        words = data[position:line_end].decode("ascii", "replace").split()
+        position = line_end + 1
         if words and not words[0].startswith("#"):
-            found[words[0]] = words[1:]
+            fields[words[0]] = words[1:]
     try:
-        names = tuple(found["FIELDS"])
-        points = int(found["POINTS"][0]) if "POINTS" in found else int(found["WIDTH"][0]) * int(found["HEIGHT"][0])
-        counts = tuple(int(word) for word in found.get("COUNT", ["1"] * len(names)))
-        sizes, kinds = tuple(int(word) for word in found["SIZE"]), tuple(found["TYPE"])
-        form = found["DATA"][0]
+        names = tuple(fields["FIELDS"])
+        points = int(fields["POINTS"][0]) if "POINTS" in fields else int(fields["WIDTH"][0]) * int(fields["HEIGHT"][0])
+        counts = tuple(int(word) for word in fields.get("COUNT", ["1"] * len(names)))
+        sizes, kinds = tuple(int(word) for word in fields["SIZE"]), tuple(fields["TYPE"])
+        encoding = fields["DATA"][0]
     except (KeyError, ValueError, IndexError) as error:
-        raise _bad(f"its header is incomplete ({error})", "give a file in the PCD format, version 0.7") from error
+        raise _unreadable(f"its header is incomplete ({error})", "use a file in the PCD format, version 0.7") from error
     if not len(names) == len(counts) == len(sizes) == len(kinds) or points < 0 or min(counts, default=1) < 1:
-        raise _bad("FIELDS, SIZE, TYPE and COUNT do not belong together")
-    if form not in ("ascii", "binary"):
+        raise _unreadable("FIELDS, SIZE, TYPE and COUNT do not match, or a number is out of range")
+    if encoding not in ("ascii", "binary"):
         raise MachineError(
-            f"point clouds of DATA {form} are not read", kind=ErrorKind.UNSUPPORTED, remedy="use ascii or binary"
+            f"point clouds with DATA {encoding} are not supported",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="use ascii or binary",
         )
-    return Header(names, sizes, kinds, counts, points, form, at)
+    return Header(names, sizes, kinds, counts, points, encoding, position)
 
 
-def moved(data: bytes, pose: Pose) -> Iterator[bytes]:
+def transformed(data: bytes, pose: Pose) -> Iterator[bytes]:
     """Yield the cloud transformed by `pose`, the pose of its frame in another: header, then CHUNK points at a time.
 
     Raises MachineError: INVALID if it is not a cloud of points in space, UNSUPPORTED for DATA binary_compressed.
     """
     head = header(data)
-    place = head.place_of(_PLACE)
-    if place is None:
-        raise _bad(f"its fields are {' '.join(head.names)}", "it needs x, y and z")
-    normal = head.place_of(_NORMAL)
+    position = head.indices_of(_POSITION)
+    if position is None:
+        raise _unreadable(f"its fields are {' '.join(head.names)}", "add the fields x, y and z")
+    normal = head.indices_of(_NORMAL)
     yield data[: head.length]
     turn, shift = _moves(pose)
     if head.data == "ascii":
-        yield from _moved_text(data, head, place, normal, turn, shift)
+        yield from _transformed_text(data, head, position, normal, turn, shift)
     else:
-        yield from _moved_binary(data, head, place, normal, turn, shift)
+        yield from _transformed_binary(data, head, position, normal, turn, shift)
 
 
 def _moves(pose: Pose) -> tuple[Move, Move]:
@@ -130,57 +134,59 @@ def _moves(pose: Pose) -> tuple[Move, Move]:
 _AXES: Final = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
-def _moved_binary(
-    data: bytes, head: Header, place: tuple[int, ...], normal: tuple[int, ...] | None, turn: Move, shift: Move
+def _transformed_binary(
+    data: bytes, head: Header, position: tuple[int, ...], normal: tuple[int, ...] | None, turn: Move, shift: Move
 ) -> Iterator[bytes]:
     try:
         codes = [
             _CODES[kind, size] * count for kind, size, count in zip(head.kinds, head.sizes, head.counts, strict=True)
         ]
     except KeyError as error:
-        raise _bad(f"a field has the type and size {error}") from error
+        raise _unreadable(f"a field has the unknown type and size {error}") from error
     whole = struct.Struct("<" + "".join(codes))
     if len(data) - head.length < whole.size * head.points:
-        raise _bad(f"it has fewer bytes than {head.points} points of {whole.size} need")
-    for at in (*place, *(normal or ())):
+        raise _unreadable(f"it is too short for {head.points} points of {whole.size} bytes")
+    for at in (*position, *(normal or ())):
         if "".join(codes)[at] not in "fd":
-            raise _bad("its places are no floating point numbers", "give x, y and z the TYPE F")
-    moves = [(place, shift), *([(normal, turn)] if normal else [])]
-    steps = [(_reach(whole.format, where), where, move) for where, move in moves]
+            raise _unreadable(
+                "its positions or normals are not floating-point numbers", "use TYPE F for x, y, z and the normals"
+            )
+    moves = [(position, shift), *([(normal, turn)] if normal else [])]
+    steps = [(_accessors(whole.format, where), where, move) for where, move in moves]
     points = bytearray(data[head.length : head.length + whole.size * head.points])
     for first in range(0, head.points, CHUNK):
         last = min(head.points, first + CHUNK)
         for offset in range(first * whole.size, last * whole.size, whole.size):
-            for spots, _, move in steps:
-                values = move(*(spot.unpack_from(points, offset + at)[0] for spot, at in spots))
-                for (spot, at), value in zip(spots, values, strict=True):
-                    spot.pack_into(points, offset + at, value)
+            for accessors, _, move in steps:
+                values = move(*(accessor.unpack_from(points, offset + at)[0] for accessor, at in accessors))
+                for (accessor, at), value in zip(accessors, values, strict=True):
+                    accessor.pack_into(points, offset + at, value)
         yield bytes(points[first * whole.size : last * whole.size])
 
 
-def _reach(layout: str, where: Sequence[int]) -> list[tuple[struct.Struct, int]]:
+def _accessors(layout: str, where: Sequence[int]) -> list[tuple[struct.Struct, int]]:
     """Return the struct and offset of values of a point."""
     codes = layout.removeprefix("<")
     return [(struct.Struct("<" + codes[at]), struct.calcsize("<" + codes[:at])) for at in where]
 
 
-def _moved_text(
-    data: bytes, head: Header, place: tuple[int, ...], normal: tuple[int, ...] | None, turn: Move, shift: Move
+def _transformed_text(
+    data: bytes, head: Header, position: tuple[int, ...], normal: tuple[int, ...] | None, turn: Move, shift: Move
 ) -> Iterator[bytes]:
     lines = data[head.length :].decode("ascii", "replace").splitlines()
     rows = [line.split() for line in lines if line.strip()][: head.points]
     if len(rows) < head.points:
-        raise _bad(f"it has {len(rows)} lines for {head.points} points")
+        raise _unreadable(f"it has {len(rows)} lines, but its header says {head.points} points")
     for first in range(0, head.points, CHUNK):
-        done = []
+        converted = []
         for row in rows[first : first + CHUNK]:
             try:
-                for where, move in ((place, shift), (normal or (), turn)):
+                for where, move in ((position, shift), (normal or (), turn)):
                     if where:
                         values = move(*(float(row[at]) for at in where))
                         for at, value in zip(where, values, strict=True):
                             row[at] = f"{value:.9g}"
             except (ValueError, IndexError) as error:
-                raise _bad(f"the point {' '.join(row)!r} has no place") from error
-            done.append(" ".join(row))
-        yield ("\n".join(done) + "\n").encode("ascii", "replace")
+                raise _unreadable(f"the line {' '.join(row)!r} is not a valid point") from error
+            converted.append(" ".join(row))
+        yield ("\n".join(converted) + "\n").encode("ascii", "replace")

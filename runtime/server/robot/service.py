@@ -48,24 +48,24 @@ class RobotService(FrameRpcs):
             call.reply_metadata[FACTS_KEY] = json.dumps(facts_of(machine.status()))
 
     def _machines(self) -> dict[str, str]:
-        """Who is behind each chain of remotes, so that machines that have each other as remotes end the circle."""
+        """Return the instance behind each chain of remotes, so that machines detect circles of remotes."""
         remotes = self._machine.parts.remotes
         return {"": self._machine.instance, **(remotes.machines() if remotes is not None else {})}
 
     # ---- resources and status
 
     async def resource_names(self) -> list[m.Name]:
-        """Every ready resource."""
+        """Return the names of all ready resources."""
         return [m.Name.of(name) for name in self._machine.roster.names()]
 
     async def resource_rpc_subtypes(self) -> list[m.ResourceRPCSubtype]:
-        """The APIs of the ready resources, each with its protobuf service."""
+        """Return the APIs of the ready resources, with their protobuf services."""
         apis = sorted({name.api for name in self._machine.roster.names()})
         services = {api: APIS[api].service if api in APIS else self._foreign(api) for api in apis}
         return [m.ResourceRPCSubtype(m.Name.of_api(api), service) for api, service in services.items() if service]
 
     def _foreign(self, api: API) -> str | None:
-        """The service of an API that only a module knows."""
+        """Return the service of an API that is defined only in a module."""
         modules = self._machine.parts.modules
         return modules.foreign.service_of(api) if modules is not None else None
 
@@ -75,13 +75,13 @@ class RobotService(FrameRpcs):
         return m.GetMachineStatusResponse(
             resources=[
                 m.ResourceStatus(
-                    name=_name(one.name),
-                    state=m.ResourceState[one.state.upper()],
-                    last_updated=one.since,
-                    revision=one.revision,
-                    error=one.reason if one.state == "unhealthy" else "",
+                    name=_name(resource.name),
+                    state=m.ResourceState[resource.state.upper()],
+                    last_updated=resource.since,
+                    revision=resource.revision,
+                    error=resource.reason if resource.state == "unhealthy" else "",
                 )
-                for one in status.resources
+                for resource in status.resources
             ]
             + [
                 m.ResourceStatus(
@@ -98,9 +98,13 @@ class RobotService(FrameRpcs):
             state=m.MachineState.INITIALIZING if status.state is MachineState.INITIALIZING else m.MachineState.RUNNING,
             modules=[
                 m.ModuleStatus(
-                    one.name, m.ModuleState[one.state.upper()], one.since, one.reason, one.consecutive_failures
+                    module.name,
+                    m.ModuleState[module.state.upper()],
+                    module.since,
+                    module.reason,
+                    module.consecutive_failures,
                 )
-                for one in status.modules
+                for module in status.modules
             ],
             job_statuses=[m.JobStatus(job.name, list(job.succeeded), list(job.failed)) for job in status.jobs],
         )
@@ -110,13 +114,13 @@ class RobotService(FrameRpcs):
         return m.GetVersionResponse(PLATFORM, version(), API_VERSION)
 
     async def get_cloud_metadata(self) -> m.GetCloudMetadataResponse:
-        """The ids of this machine in its cloud; FAILED_PRECONDITION if it runs from a local configuration file."""
+        """Return the ids of this machine in its cloud; FAILED_PRECONDITION if it has no cloud."""
         cloud = self._machine.configured.document.cloud
         if cloud is not None and cloud.id:
             return m.GetCloudMetadataResponse(cloud.primary_org_id, cloud.location_id, cloud.machine_id, cloud.id)
         if self._machine.cloud is not None:
             raise MachineError(
-                "the configuration of this machine was not read yet",
+                "this machine has not read its configuration yet",
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="try again in a moment",
             )
@@ -127,7 +131,7 @@ class RobotService(FrameRpcs):
         )
 
     async def get_models_from_modules(self) -> list[m.ModuleModel]:
-        """What every module offers that has been ready."""
+        """Return the models of all modules that have been ready."""
         modules = self._machine.parts.modules
         return [
             m.ModuleModel(link.module.name, str(model), str(api), link.module.type != "registry")
@@ -138,7 +142,8 @@ class RobotService(FrameRpcs):
     async def list_tunnels(self) -> list[m.Tunnel]:
         """Return the ports of this computer that clients may connect to."""
         return [
-            m.Tunnel(one.port, timedelta(seconds=one.connection_timeout)) for one in self._machine.tunnels.endpoints
+            m.Tunnel(endpoint.port, timedelta(seconds=endpoint.connection_timeout))
+            for endpoint in self._machine.tunnels.endpoints
         ]
 
     def tunnel(self, destination_port: int, data: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -150,8 +155,14 @@ class RobotService(FrameRpcs):
     async def get_operations(self) -> list[m.Operation]:
         """Return all calls in progress except this one."""
         return [
-            m.Operation(one.id, one.method, one.started, shown_arguments(one.arguments), one.session or None)
-            for one in self._machine.traffic.operations.running(excluding=self._operation)
+            m.Operation(
+                operation.id,
+                operation.method,
+                operation.started,
+                shown_arguments(operation.arguments),
+                operation.session or None,
+            )
+            for operation in self._machine.traffic.operations.running(excluding=self._operation)
         ]
 
     async def cancel_operation(self, id: str) -> None:  # noqa: A002 - field of the wire
@@ -163,14 +174,16 @@ class RobotService(FrameRpcs):
         await self._other(id).wait()
 
     def _other(self, opid: str) -> Operation:
-        found = self._machine.traffic.operations.find(opid)
-        if found is self._operation:
-            raise MachineError(f"{opid} is this very call", kind=ErrorKind.INVALID, remedy="name another operation")
-        return found
+        operation = self._machine.traffic.operations.find(opid)
+        if operation is self._operation:
+            raise MachineError(
+                f"{opid} is this call itself", kind=ErrorKind.INVALID, remedy="use the id of another operation"
+            )
+        return operation
 
     async def stop_all(self, extra: Sequence[m.StopExtraParameters] = ()) -> None:
-        """Cancel every other call and bring every actuator to rest."""
-        parameters = {each.name.full: each.params for each in extra}
+        """Cancel every other call and stop every actuator."""
+        parameters = {parameter.name.full: parameter.params for parameter in extra}
         await stop_all(self._machine.roster, self._machine.traffic.operations, parameters, excluding=self._operation)
 
     # ---- sessions
@@ -184,7 +197,7 @@ class RobotService(FrameRpcs):
         return m.StartSessionResponse(session.id, timedelta(seconds=session.window))
 
     async def send_session_heartbeat(self, id: str) -> None:  # noqa: A002 - field of the wire
-        """The client lives; INVALID_ARGUMENT "SESSION_EXPIRED" if its session does not."""
+        """Extend a session; INVALID_ARGUMENT "SESSION_EXPIRED" if it has ended."""
         self._machine.traffic.sessions.find(id, owner_of(self._call)).touch(self._farewell())
 
     def _farewell(self) -> Farewell | None:
@@ -193,8 +206,8 @@ class RobotService(FrameRpcs):
     async def get_sessions(self) -> list[m.Session]:
         """Return all live sessions."""
         return [
-            m.Session(one.id, m.PeerConnectionInfo(remote_address=one.peer or None))
-            for one in self._machine.traffic.sessions.status()
+            m.Session(session.id, m.PeerConnectionInfo(remote_address=session.peer or None))
+            for session in self._machine.traffic.sessions.status()
         ]
 
     # ---- other calls
@@ -209,7 +222,7 @@ class RobotService(FrameRpcs):
         )
 
     async def send_traces(self, resource_spans: Sequence[Mapping[str, Any]]) -> None:
-        """Spans of a module, or of a client: they go where this machine's own go, or nowhere while it makes none."""
+        """Record spans of a module or a client like this machine's own; drop them while tracing is off."""
         tracer = self._machine.traffic.calls.tracer
         if not tracer.enabled:
             return
@@ -234,9 +247,9 @@ class RobotService(FrameRpcs):
     ) -> None:
         """Reject the call: a client could name any path, and so read every file that the server can read."""
         raise MachineError(
-            "UploadDataFromPath is not built",
+            "UploadDataFromPath is not supported",
             kind=ErrorKind.UNSUPPORTED,
-            remedy="name the file's folder in additional_sync_paths of the data manager, "
+            remedy="add the file's folder to additional_sync_paths of the data manager, "
             "or send its contents with UploadBinaryDataToDatasets",
         )
 
@@ -246,13 +259,13 @@ class RobotService(FrameRpcs):
 
     async def restart_module(self, module_id: str | None = None, module_name: str | None = None) -> None:
         """Stop a module, after its resources, and start it again; NOT_FOUND if it is not configured."""
-        wanted = module_id or module_name or ""
+        id_or_name = module_id or module_name or ""
         modules = self._machine.parts.modules
         for link in modules.links.values() if modules is not None else ():
-            if wanted and wanted in (link.module.module_id, link.module.name):
-                self._machine.graph.restart(link.node, "a client asked for it")
+            if id_or_name and id_or_name in (link.module.module_id, link.module.name):
+                self._machine.graph.restart(link.node, "a client requested a restart")
                 return
-        raise MachineError(f"no module {wanted!r} is configured", kind=ErrorKind.NOT_FOUND)
+        raise MachineError(f"no module {id_or_name!r} is configured", kind=ErrorKind.NOT_FOUND)
 
 
 def _name(full: str) -> m.Name:

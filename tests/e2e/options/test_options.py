@@ -69,7 +69,7 @@ def test_webrtc_is_accepted_and_the_log_says_that_connections_are_direct(
 ) -> None:
     with Server({}, tmp_path, *words) as server:
         server.wait_running()
-        assert server.log().count("WebRTC is not built yet: clients connect directly") == 1
+        assert server.log().count("WebRTC is not implemented: clients connect directly") == 1
         assert server.stop() == EXIT_OK
 
 

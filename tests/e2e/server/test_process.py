@@ -131,7 +131,7 @@ async def test_the_file_is_followed_and_only_what_changed_is_touched(tmp_path: P
             await client.call(MOTOR, "b", "is_moving")
         assert caught.value.kind is ErrorKind.NOT_FOUND
         running.write(b"{")
-        await until_logged(running, "the one in force is kept")
+        await until_logged(running, "the active one is kept")
         assert await client.call(MOTOR, "a", "is_moving")
         assert await running.stop() == EXIT_OK
 
@@ -196,7 +196,7 @@ trio.run(main)
                 while await client.call(MOTOR, "m", "is_moving"):  # noqa: ASYNC110 - it runs down as a real one does
                     await trio.sleep(0.02)
             process.kill()
-            (line,) = [one for one in running.log().splitlines() if "stopping what it commanded" in one]
+            (line,) = [one for one in running.log().splitlines() if "stopping the resources that it used" in one]
             (level,) = [level for said, level in levels.items() if f"\t{said}: " in line]
             assert f"\t{level}\t" in line
 

@@ -187,8 +187,8 @@ async def test_a_machine_says_what_it_can_use(broken: dict[str, Any] | bytes) ->
     good = {"components": [{"name": "s", "api": "rdk:component:sensor", "model": "fake"}]}
     async with open_machine(good) as memory:
         await memory.machine.lifecycle.running.wait()
-        assert json.loads(memory.source.kept or b"") == good
+        assert json.loads(memory.source.accepted or b"") == good
         memory.write(broken)
         await trio.testing.wait_all_tasks_blocked()
         assert memory.machine.configured.status.rejected
-        assert json.loads(memory.source.kept or b"") == good
+        assert json.loads(memory.source.accepted or b"") == good

@@ -77,7 +77,7 @@ async def test_a_bad_or_missing_file_keeps_the_old_one_and_is_mended(
     before = tls.context
     (tmp_path / "key.pem").unlink()
     await told.until(lambda: len(told.entries) == 1)
-    assert told.words() == ["the new certificate cannot be used; the one in use stays"]
+    assert told.words() == ["the new certificate cannot be used; the current one is kept"]
     assert "key.pem cannot be read" in told.entries[0]["reason"]
     (tmp_path / "cert.pem").write_text("nonsense")
     await told.until(lambda: len(told.entries) == 2)

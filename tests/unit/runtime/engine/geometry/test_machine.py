@@ -18,7 +18,7 @@ from runtime.engine.registry import Registry
 from runtime.engine.resource import Extra, model
 from runtime.models import BUILTIN
 from runtime.server.memory import MemoryMachine, open_machine
-from runtime.server.robot.joints import TOLD_LIMIT
+from runtime.server.robot.joints import KINEMATICS_LIMIT
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Pose
 
@@ -199,6 +199,6 @@ async def test_a_slow_component_delays_the_list_only_a_little(autojump_clock: Mo
         await memory.machine.lifecycle.running.wait()
         begin = trio.current_time()
         parts = await robot(memory, "frame_system_config")
-        assert trio.current_time() - begin == pytest.approx(TOLD_LIMIT)
+        assert trio.current_time() - begin == pytest.approx(KINEMATICS_LIMIT)
         assert [bool(one["kinematics"]) for one in parts] == [False, True, False]
         assert place(await robot(memory, "get_pose", component_name="hand")) == [1, 2, 10]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.engine.geometry.frames import compose
-from runtime.server.robot.pcd import CHUNK, header, moved
+from runtime.server.robot.pcd import CHUNK, header, transformed
 from schema.errors import ErrorKind, MachineError
 from schema.geometry import Pose
 
@@ -34,7 +34,7 @@ def cloud(
 
 def after(data: bytes, pose: Pose) -> tuple[bytes, bytes]:
     """Return the header and the points of the moved cloud."""
-    found = b"".join(moved(data, pose))
+    found = b"".join(transformed(data, pose))
     length = header(found).length
     return found[:length], found[length:]
 
@@ -99,7 +99,7 @@ def test_every_point_goes_where_its_pose_goes(
 def test_a_large_cloud_comes_in_chunks() -> None:
     count = CHUNK * 2 + 5
     data = cloud("x y z", "4 4 4", "F F F", struct.pack("<fff", 1, 2, 3) * count, points=count)
-    chunks = list(moved(data, Pose(0, 0, 1000)))
+    chunks = list(transformed(data, Pose(0, 0, 1000)))
     assert [len(chunk) for chunk in chunks[1:]] == [CHUNK * 12, CHUNK * 12, 5 * 12]
     assert b"".join(chunks[1:]) == struct.pack("<fff", 1, 2, 4) * count
 
@@ -114,22 +114,26 @@ GOOD = struct.pack("<fff", 1, 2, 3)
         (b"nonsense\n" * 5000, "no DATA line", ErrorKind.INVALID),
         (b"DATA binary\n", "incomplete", ErrorKind.INVALID),
         (cloud("x y z", "4 4 4", "F F F", GOOD, form="binary_compressed"), "binary_compressed", ErrorKind.UNSUPPORTED),
-        (cloud("x y", "4 4", "F F", GOOD), "needs x, y and z", ErrorKind.INVALID),
-        (cloud("x y z", "4 4", "F F F", GOOD), "do not belong together", ErrorKind.INVALID),
-        (cloud("x y z", "4 4 4", "F F F", GOOD[:-1]), "fewer bytes than 1 points of 12", ErrorKind.INVALID),
-        (cloud("x y z", "4 4 4", "F F F", GOOD, points=-1), "do not belong together", ErrorKind.INVALID),
+        (cloud("x y", "4 4", "F F", GOOD), "add the fields x, y and z", ErrorKind.INVALID),
+        (cloud("x y z", "4 4", "F F F", GOOD), "do not match", ErrorKind.INVALID),
+        (cloud("x y z", "4 4 4", "F F F", GOOD[:-1]), "too short for 1 points of 12 bytes", ErrorKind.INVALID),
+        (cloud("x y z", "4 4 4", "F F F", GOOD, points=-1), "do not match", ErrorKind.INVALID),
         (cloud("x y z", "3 4 4", "F F F", GOOD), "type and size", ErrorKind.INVALID),
         (cloud("x y z", "4 4 4", "I F F", GOOD), "TYPE F", ErrorKind.INVALID),
         (cloud("x y z", "4 4 4", "F F F", GOOD * 2, count="2 1 1"), "field x has 2 values", ErrorKind.INVALID),
-        (cloud("x y z", "4 4 4", "F F F", GOOD, count="0 1 1"), "do not belong together", ErrorKind.INVALID),
-        (cloud("x y z", "4 4 4", "F F F", b"1 2 3\n", form="ascii", points=2), "1 lines for 2", ErrorKind.INVALID),
-        (cloud("x y z", "4 4 4", "F F F", b"1 2\n", form="ascii"), "'1 2' has no place", ErrorKind.INVALID),
-        (cloud("x y z", "4 4 4", "F F F", b"1 b 2\n", form="ascii"), "'1 b 2' has no place", ErrorKind.INVALID),
+        (cloud("x y z", "4 4 4", "F F F", GOOD, count="0 1 1"), "do not match", ErrorKind.INVALID),
+        (
+            cloud("x y z", "4 4 4", "F F F", b"1 2 3\n", form="ascii", points=2),
+            "1 lines, but its header says 2",
+            ErrorKind.INVALID,
+        ),
+        (cloud("x y z", "4 4 4", "F F F", b"1 2\n", form="ascii"), "'1 2' is not a valid point", ErrorKind.INVALID),
+        (cloud("x y z", "4 4 4", "F F F", b"1 b 2\n", form="ascii"), "'1 b 2' is not a valid point", ErrorKind.INVALID),
     ],
 )
 def test_what_is_no_cloud_is_refused(data: bytes, words: str, kind: ErrorKind) -> None:
     with pytest.raises(MachineError) as caught:
-        b"".join(moved(data, Pose()))
+        b"".join(transformed(data, Pose()))
     assert words in f"{caught.value.message}: {caught.value.remedy}"
     assert caught.value.kind is kind
 
@@ -138,6 +142,6 @@ def test_what_is_no_cloud_is_refused(data: bytes, words: str, kind: ErrorKind) -
 def test_nonsense_never_breaks_it(data: bytes) -> None:
     for text in (data, b"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nPOINTS 2\nDATA ascii\n" + data):
         try:
-            b"".join(moved(text, Pose()))
+            b"".join(transformed(text, Pose()))
         except MachineError:
             pass

@@ -118,11 +118,11 @@ CASES: dict[str, tuple[Any, float, bool, str]] = {
     "a number": ({"open": 1}, 0, False, "open in the readings of rdk:component:sensor/door is int, not true or false"),
     "a text": ({"open": "true"}, 0, False, "is str, not true or false"),
     "null": ({"open": None}, 0, False, "is NoneType, not true or false"),
-    "a list": ([True], 0, False, "returned no readings: they are list, not a mapping"),
+    "a list": ([True], 0, False, "returned no readings: it returned list, not a mapping"),
     "an error": (MachineError("bus stuck"), 0, False, "returned no readings: bus stuck"),
     "a bug": (ZeroDivisionError(), 0, False, "returned no readings: ZeroDivisionError()"),
     "slow": ({"open": True}, ANSWER_LIMIT - 0.5, True, "says open is true"),
-    "too slow": ({"open": True}, ANSWER_LIMIT + 0.5, False, "returned no readings: nothing within 5 s"),
+    "too slow": ({"open": True}, ANSWER_LIMIT + 0.5, False, "returned no readings: no answer within 5 s"),
 }
 
 
@@ -176,7 +176,7 @@ async def test_a_sensor_of_a_remote_that_has_not_told_of_it(autojump_clock: Mock
         memory.write(document(2.0, window=window) | {"remotes": [{"name": "pi", "address": "127.0.0.1:1"}]})
         await taken(memory)
         assert speed(memory) == 1.0
-        assert "the remote 'pi' has no such resource, or has not told" in memory.machine.status().config.pending
+        assert "the remote 'pi' has no such resource, or has not listed" in memory.machine.status().config.pending
 
 
 async def test_the_window_of_the_new_document_counts(autojump_clock: MockClock) -> None:
