@@ -17,8 +17,8 @@ WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
 ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
 
 FINISHED = (
-    "hal/", "nursery_graph/", "runtime/engine/", "runtime/models/", "runtime/programs/", "runtime/sdk/", "runtime/server/",
-    "support/", "telemetry/", "uplink/",
+    "hal/", "nursery_graph/", "runtime/engine/", "runtime/models/", "runtime/parts/", "runtime/programs/",
+    "runtime/sdk/", "runtime/server/", "support/", "telemetry/", "uplink/",
 )  # fmt: skip
 """Folders without dialect."""
 

@@ -1,1 +1,1 @@
-"""The parts of machine-server besides resources, with a folder for each part."""
+"""The parts of machine-server other than resources, with a folder for each part."""

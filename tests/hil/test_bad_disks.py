@@ -17,7 +17,7 @@ PLACE = "/mnt/data"
 FOLDER = f"{PLACE}/capture"
 HOME = f"{PLACE}/home"
 MANAGER = "rdk:service:data_manager"
-AGAIN = "the disk takes captured data again"
+AGAIN = "the disk accepts captured data again"
 
 
 def capturing(method: str, frequency: float) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.engine.home import home
-from runtime.parts.cloud.live import MAX_TEXT, tell
+from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
 from schema.document.cloud import Cloud
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
@@ -32,7 +32,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
     errno.ENOSPC: "free some space there",
     errno.EDQUOT: "free some space there",
     errno.EROFS: "mount its file system for writing",
-    errno.EIO: "look at `dmesg`, save what is on the disk and replace it",
+    errno.EIO: "read `dmesg`, copy the files from the disk and replace it",
 }
 
 
@@ -53,17 +53,17 @@ class CloudLink:
         self.source.attach(
             state=lambda: _state(view(), mask()),
             changes=lambda: view().changes(),
-            restart=lambda: request_stop("the cloud asked for a restart"),
-            tell=lambda watch, send: tell(view(), mask, watch, send),
+            restart=lambda: request_stop("the cloud requested a restart"),
+            tell=lambda watch, send: send_snapshots(view(), mask, watch, send),
         )
 
 
-def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], beside: Path = HERE) -> CloudLink:
-    """Open the link that the credentials file `initial` in the folder `beside` describes.
+def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], directory: Path = HERE) -> CloudLink:
+    """Open the link that the credentials file `initial` in `directory` describes.
 
     Raises MachineError if its files cannot be used.
     """
-    address, folder = address_of(cloud, beside), home(environment)
+    address, folder = address_of(cloud, directory), home(environment)
     worker = Worker("files of the cloud")
     try:
         outbox = Outbox(folder / FOLDER / _name(cloud.id), worker.run)
@@ -71,14 +71,14 @@ def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], besi
         raise MachineError(
             f"another machine-server uses {folder} for the same part",
             kind=ErrorKind.PRECONDITION,
-            remedy="stop it, or give this one a folder of its own with MACHINE_HOME",
+            remedy="stop it, or set MACHINE_HOME to another folder for this one",
         ) from None
     except OSError as error:
         raise MachineError(
             f"{folder / FOLDER} cannot be used: {error.strerror}",
             kind=ErrorKind.UNAVAILABLE if error.errno in _REMEDIES else ErrorKind.PERMISSION,
-            remedy=f"{_REMEDIES.get(error.errno or 0, 'let this user write there')}, "
-            "or name another folder with MACHINE_HOME",
+            remedy=f"{_REMEDIES.get(error.errno or 0, 'allow this user to write there')}, "
+            "or set MACHINE_HOME to another folder",
         ) from error
     certificate = None
     if address.secure:
@@ -108,9 +108,9 @@ def _state(view: Source, masker: Masker) -> Mapping[str, Any]:
         "version": status.version,
         "address": reached_at(status.addresses),
         "state": status.state.value,
-        "ready": sum(one.state == "ready" for one in status.resources),
-        "unhealthy": sum(one.state == "unhealthy" for one in status.resources),
-        "waiting": sum(one.state == "unconfigured" for one in status.resources)
+        "ready": sum(resource.state == "ready" for resource in status.resources),
+        "unhealthy": sum(resource.state == "unhealthy" for resource in status.resources),
+        "waiting": sum(resource.state == "unconfigured" for resource in status.resources)
         if status.state.value == "running"
         else 0,
         "revision": status.config.revision,
@@ -126,10 +126,10 @@ def reached_at(addresses: Sequence[str]) -> str:
     """
     if not addresses:
         return ""
-    host, _, port = addresses[0].rpartition(":")
-    if host not in ("0.0.0.0", "[::]"):
+    listening, _, port = addresses[0].rpartition(":")
+    if listening not in ("0.0.0.0", "[::]"):
         return addresses[0]
     from rpc.network.interfaces import outward
 
-    found = next(iter(outward()), "127.0.0.1")
-    return f"[{found}]:{port}" if ":" in found else f"{found}:{port}"
+    host = next(iter(outward()), "127.0.0.1")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -25,8 +25,8 @@ MAX_VALUES: Final = 100  # of one sensor
 MAX_TEXT: Final = 300  # characters of a reason or a value
 
 
-async def tell(source: Source, mask: Callable[[], Masker], watch: Watch, send: Send) -> None:
-    """The Tell of a machine. A sensor that is slow to answer delays nothing but its own readings."""
+async def send_snapshots(source: Source, mask: Callable[[], Masker], watch: Watch, send: Send) -> None:
+    """Send snapshots while the cloud asks for them; implements Tell. A slow sensor delays only its own readings."""
     from runtime.engine.views.readings import Shared
 
     shared = Shared(source.call)
@@ -38,10 +38,10 @@ async def tell(source: Source, mask: Callable[[], Masker], watch: Watch, send: S
             while watch.is_active:
                 status = since.settled(source.status())
                 sensors.follow(status)
-                found = snapshot(status, sensors.readings)
-                if found != last:
-                    last = found
-                    await send(mask().value(bounded(found)))
+                current = snapshot(status, sensors.readings)
+                if current != last:
+                    last = current
+                    await send(mask().value(bounded(current)))
                 await trio.sleep(PERIOD)
             nursery.cancel_scope.cancel()
 
@@ -50,18 +50,18 @@ class _Since:
     """Stable times of states. Each status computes the times again, with small differences."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[object, ...], datetime]] = {}
+        self._reported: dict[str, tuple[tuple[object, ...], datetime]] = {}
 
     def settled(self, status: MachineStatus) -> MachineStatus:
         """Return `status` with the time that was reported first for the current state of each resource."""
-        before, self._known = self._known, {}
+        before, self._reported = self._reported, {}
         resources = []
-        for one in status.resources:
-            state = (one.state, one.reason, one.restarts, one.revision)
-            known = before.get(one.name)
-            since = known[1] if known is not None and known[0] == state else one.since
-            self._known[one.name] = (state, since)
-            resources.append(replace(one, since=since))
+        for resource in status.resources:
+            state = (resource.state, resource.reason, resource.restarts, resource.revision)
+            reported = before.get(resource.name)
+            since = reported[1] if reported is not None and reported[0] == state else resource.since
+            self._reported[resource.name] = (state, since)
+            resources.append(replace(resource, since=since))
         return replace(status, resources=tuple(resources))
 
 
@@ -77,12 +77,12 @@ class _Sensors:
 
     def follow(self, status: MachineStatus) -> None:
         """Read exactly the resources that are ready and have readings, at most MAX_SENSORS."""
-        ready = sorted(one.name for one in status.resources if one.state == "ready")
-        wanted = [name for name in ready if self._has_readings(name)][:MAX_SENSORS]
-        for name in set(self._followed) - set(wanted):
+        ready = sorted(resource.name for resource in status.resources if resource.state == "ready")
+        sensors = [name for name in ready if self._has_readings(name)][:MAX_SENSORS]
+        for name in set(self._followed) - set(sensors):
             self._followed.pop(name).cancel()
             self.readings.pop(name, None)
-        for name in wanted:
+        for name in sensors:
             if name not in self._followed:
                 self._followed[name] = trio.CancelScope()
                 self._nursery.start_soon(self._read, name, self._followed[name])
@@ -110,43 +110,48 @@ def snapshot(status: MachineStatus, readings: Mapping[str, Reading]) -> Mapping[
         "rejected": config.rejected[:MAX_TEXT],
         "pending": config.pending[:MAX_TEXT],
         "problems": [
-            {"path": one.path, "message": one.message[:MAX_TEXT], "remedy": one.remedy[:MAX_TEXT]}
-            for one in config.problems[:MAX_VALUES]
+            {"path": problem.path, "message": problem.message[:MAX_TEXT], "remedy": problem.remedy[:MAX_TEXT]}
+            for problem in config.problems[:MAX_VALUES]
         ],
         "resources": [
             {
-                "name": one.name,
-                "model": one.model,
-                "state": one.state,
-                "reason": one.reason[:MAX_TEXT],
-                "since": one.since.isoformat(timespec="seconds"),
-                "dependencies": list(one.dependencies),
+                "name": resource.name,
+                "model": resource.model,
+                "state": resource.state,
+                "reason": resource.reason[:MAX_TEXT],
+                "since": resource.since.isoformat(timespec="seconds"),
+                "dependencies": list(resource.dependencies),
             }
-            for one in status.resources
+            for resource in status.resources
         ],
         "readings": {
             name: {
-                "values": [[key, text[:MAX_TEXT], number] for key, text, number in one.values[:MAX_VALUES]],
-                "error": one.error[:MAX_TEXT],
+                "values": [[key, text[:MAX_TEXT], number] for key, text, number in reading.values[:MAX_VALUES]],
+                "error": reading.error[:MAX_TEXT],
             }
-            for name, one in sorted(readings.items())
+            for name, reading in sorted(readings.items())
         },
         "downloads": [
-            {"name": one.name[:MAX_TEXT], "version": one.version, "done": one.done, "size": one.size}
-            for one in status.downloads[:MAX_VALUES]
+            {
+                "name": download.name[:MAX_TEXT],
+                "version": download.version,
+                "done": download.done,
+                "size": download.size,
+            }
+            for download in status.downloads[:MAX_VALUES]
         ],
         "omitted": 0,
     }
 
 
-def bounded(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def bounded(view: Mapping[str, Any]) -> Mapping[str, Any]:
     """Reduce a snapshot to MAX_SNAPSHOT bytes: drop readings, then resources. `omitted` counts dropped resources."""
-    size = len(json.dumps(found))
+    size = len(json.dumps(view))
     if size > MAX_SNAPSHOT:
-        found = {**found, "readings": {}}
-    resources = list(found["resources"])
+        view = {**view, "readings": {}}
+    resources = list(view["resources"])
     kept = len(resources)
-    while kept and len(json.dumps(found)) > MAX_SNAPSHOT:
+    while kept and len(json.dumps(view)) > MAX_SNAPSHOT:
         kept //= 2
-        found = {**found, "resources": resources[:kept], "omitted": len(resources) - kept}
-    return found
+        view = {**view, "resources": resources[:kept], "omitted": len(resources) - kept}
+    return view

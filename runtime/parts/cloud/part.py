@@ -34,12 +34,12 @@ class CloudPart:
         if self._link.certificate is not None:
             self._link.certificate.configured(_names(document))
         return [
-            Node(QUEUE, self._keep, restart=RESTART),
-            Node(UPLOAD, self._send, requires={QUEUE}, restart=RESTART),
+            Node(QUEUE, self._run_queue, restart=RESTART),
+            Node(UPLOAD, self._upload, requires={QUEUE}, restart=RESTART),
             *([Node(CERTIFICATE, self._certify, restart=RESTART)] if self._link.certificate is not None else []),
         ]
 
-    async def _keep(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _run_queue(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._link is not None
         async with self._link.worker.opened():
             await self._link.sink.run(task_status=task_status)
@@ -50,7 +50,7 @@ class CloudPart:
         assert link.certificate is not None
         await link.certificate.follow(link.worker, self._changed, task_status=task_status)
 
-    async def _send(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _upload(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._link is not None
         task_status.started()
         await upload(self._link.sink, self._link.address)
@@ -59,5 +59,5 @@ class CloudPart:
 def _names(document: MachineDocument) -> Hashable:
     """Return the configuration that determines the machine's host names."""
     network, cloud = document.network, document.cloud
-    place = (cloud.location_id, cloud.primary_org_id, cloud.fqdn) if cloud is not None else ()
-    return (network.fqdn, network.bind_address, *place)
+    cloud_names = (cloud.location_id, cloud.primary_org_id, cloud.fqdn) if cloud is not None else ()
+    return (network.fqdn, network.bind_address, *cloud_names)

@@ -33,7 +33,7 @@ class Export:
     media_files: int = 0
     damaged: list[Content] = field(default_factory=list)
 
-    def all(self) -> Iterator[Row]:
+    def all_rows(self) -> Iterator[Row]:
         """Yield every row, count it, and write its bytes to `media`."""
         for row in rows(self.folder, self.selection, self.damaged):
             if row.binary is not None and self.media is not None:
@@ -57,14 +57,14 @@ def _facts(row: Row, media: Path | None) -> dict[str, Any]:
     for name in ("time_requested", "time_received"):
         facts[name] = facts[name].isoformat(timespec="microseconds").replace("+00:00", "Z")
     if row.binary is not None:
-        place = str(media / row.file) if media is not None else ""
-        facts |= {"mime_type": row.mime_type, "bytes": len(row.binary), "labels": list(row.labels), "file": place}
+        path = str(media / row.file) if media is not None else ""
+        facts |= {"mime_type": row.mime_type, "bytes": len(row.binary), "labels": list(row.labels), "file": path}
     return facts
 
 
 def jsonl(export: Export, out: IO[str]) -> None:
     """Write a line of JSON for each reading, with unchanged values under `data`."""
-    for row in export.all():
+    for row in export.all_rows():
         out.write(jsonl_line(row, export.media) + "\n")
 
 
@@ -80,7 +80,7 @@ def csv_(export: Export, out: IO[str]) -> None:
     """Write a line of CSV (RFC 4180) for each reading. Missing values are empty, lists are JSON."""
     writer = csv.DictWriter(out, export.columns(), restval="", extrasaction="ignore")
     writer.writerow({name: harmless(name) for name in writer.fieldnames})
-    for row in export.all():
+    for row in export.all_rows():
         writer.writerow({name: cell(value) for name, value in _flat(row, export.media).items()})
 
 
@@ -124,7 +124,7 @@ def parquet(export: Export, path: Path) -> None:
     schema = arrow.schema([(name, types[kind]) for name, kind in kinds.items()])
     with files.ParquetWriter(str(path), schema) as writer:
         batch: list[Mapping[str, Any]] = []
-        for row in export.all():
+        for row in export.all_rows():
             batch.append(_typed(row, export.media, kinds))
             if len(batch) >= BATCH:
                 writer.write_table(arrow.Table.from_pylist(batch, schema))
@@ -140,11 +140,11 @@ def _kinds(export: Export) -> dict[str, str]:
     """Read everything, and return the type of each column: number, bool, text or time."""
     kinds: dict[str, str] = {}
     for row in rows(export.folder, export.selection):
-        found = dict.fromkeys(BINARY, "text") | {"bytes": "number"} if row.binary is not None else {}
+        row_kinds = dict.fromkeys(BINARY, "text") | {"bytes": "number"} if row.binary is not None else {}
         for name, value in flat(row.data):
             if value is not None:
-                found[name] = _kind(value)
-        for name, kind in found.items():
+                row_kinds[name] = _kind(value)
+        for name, kind in row_kinds.items():
             kinds[name] = kind if kinds.get(name, kind) == kind else "text"
     facts = dict.fromkeys(FACTS, "text") | {"time_requested": "time", "time_received": "time"}
     return facts | {name: kinds[name] for name in (*BINARY, *sorted(kinds.keys() - {*BINARY, *FACTS})) if name in kinds}
@@ -155,13 +155,13 @@ def _kind(value: Any) -> str:
 
 
 def _typed(row: Row, media: Path | None, kinds: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in (
         _flat(row, media) | {key: row.facts[key] for key in ("time_requested", "time_received")}
     ).items():
         text = value is not None and kinds.get(name) == "text" and not isinstance(value, str)
-        found[name] = (_text(value) or None) if text else value
-    return found
+        values[name] = (_text(value) or None) if text else value
+    return values
 
 
 FORMATS: Final[Mapping[str, Callable[[Export, IO[str]], None]]] = {"csv": csv_, "jsonl": jsonl}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 KEY: Final = "should_sync"
-NO_CLOUD: Final = "this machine has no cloud: captured files stay"
+NO_CLOUD: Final = "this machine has no cloud: captured files stay on this computer"
 
 
 @dataclass(frozen=True, slots=True)

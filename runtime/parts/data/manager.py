@@ -82,7 +82,9 @@ class BuiltinDataManager(DataManager):
         """Set whether data may be uploaded. When the gate opens, start an upload; without a cloud, close all files."""
         before, self.gate = self.gate, gate
         if gate != before:
-            self.log.info("captured data may leave" if gate.is_open else "captured data stays", reason=gate.reason)
+            self.log.info(
+                "captured data is uploaded" if gate.is_open else "captured data is not uploaded", reason=gate.reason
+            )
         if gate.is_open and not before.is_open:
             if self.syncer is not None:
                 self.syncer.wake()
@@ -100,10 +102,10 @@ class BuiltinDataManager(DataManager):
             return
         await self.store.flush()
         raise MachineError(
-            f"this machine has no cloud to sync with; everything captured so far is in closed files in"
-            f" {self.store.folder}, nothing is lost",
+            f"this machine has no cloud to sync with; everything captured so far is in closed files in "
+            f"{self.store.folder}",
             kind=ErrorKind.PRECONDITION,
-            remedy="take it from there with `machine data export`",
+            remedy="export the files with `machine data export`",
         )
 
     async def upload_binary_data_to_datasets(
@@ -127,7 +129,7 @@ class BuiltinDataManager(DataManager):
             await uploader.binary(metadata, binary_data, moment)
             return
         raise MachineError(
-            f"this machine has no cloud: the {len(binary_data)} bytes were not uploaded and are not kept here",
+            f"this machine has no cloud: the {len(binary_data)} bytes were neither uploaded nor stored",
             kind=ErrorKind.PRECONDITION,
             remedy="keep them, and upload them when the machine is connected to a cloud",
         )

@@ -32,32 +32,36 @@ class Method:
     shape: str = "tabular"  # how a result becomes readings: a name in runtime.parts.data.files.encode
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     extra: bool = True  # whether it has the argument `extra`
-    always: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of every call
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of every call
 
     @property
     def binary(self) -> bool:
         """Whether each reading is a separate file."""
         return self.shape not in ("tabular", "readings", "command")
 
-    def arguments(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def arguments(self, values: Mapping[str, Any], path: str) -> dict[str, Any]:
         """Return the arguments of the call. Raises ConfigError at `path` for missing and unknown parameters."""
-        for name in given:
+        for name in values:
             if name not in self.parameters:
                 raise ConfigError(
                     f"{path}.{name}",
                     "this method has no such parameter",
-                    value=given[name],
+                    value=values[name],
                     remedy=did_you_mean(name, self.parameters)
-                    or (f"it has {', '.join(self.parameters)}" if self.parameters else "it has none: remove it"),
+                    or (
+                        f"use one of: {', '.join(self.parameters)}"
+                        if self.parameters
+                        else "it has no parameters: remove it"
+                    ),
                 )
         for name, parameter in self.parameters.items():
-            if parameter.required and not given.get(name):
+            if parameter.required and not values.get(name):
                 raise ConfigError(path, f"{name!r} is missing", remedy=f"add {name!r}")
-        arguments = {self.parameters[name].argument: value for name, value in given.items()}
-        return {**self.always, **{argument: value for argument, value in arguments.items() if argument}}
+        arguments = {self.parameters[name].argument: value for name, value in values.items()}
+        return {**self.fixed, **{argument: value for argument, value in arguments.items() if argument}}
 
 
-_SEEN: Final = {"return_image": True, "return_detections": True, "return_classifications": True}
+_VISION_RESULTS: Final = {"return_image": True, "return_detections": True, "return_classifications": True}
 _MIME: Final = {"mime_type": Parameter("mime_type")}
 _SOURCES: Final = {"filter_source_names": Parameter("filter_source_names")}
 _MOVEMENT: Final = {
@@ -110,7 +114,7 @@ _METHODS: Final[Mapping[str, Mapping[str, Method]]] = {
     "rdk:component:servo": {"Position": Method("get_position")},
     "rdk:service:vision": {
         "CaptureAllFromCamera": Method(
-            "capture_all_from_camera", "vision", {"camera_name": Parameter("camera_name")}, always=_SEEN
+            "capture_all_from_camera", "vision", {"camera_name": Parameter("camera_name")}, fixed=_VISION_RESULTS
         ),
     },
 }
@@ -125,12 +129,12 @@ def methods_of(api: API) -> Mapping[str, Method]:
 
 def find(api: API, name: str, path: str) -> Method:
     """Return the method called `name`. Raises ConfigError at `path`, with similar names or all names."""
-    known = methods_of(api)
-    if name in known:
-        return known[name]
+    methods = methods_of(api)
+    if name in methods:
+        return methods[name]
     raise ConfigError(
         path,
         f"{api} has no capture method {name!r}",
         value=name,
-        remedy=did_you_mean(name, known) or f"use one of: {', '.join(known)}",
+        remedy=did_you_mean(name, methods) or f"use one of: {', '.join(methods)}",
     )

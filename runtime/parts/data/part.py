@@ -22,7 +22,7 @@ from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.engine.services.data_manager import DataManager
 from runtime.parts.data.capture.collector import Capture, Collector
 from runtime.parts.data.capture.control import Override, overridden
-from runtime.parts.data.capture.settings import Wish, wishes
+from runtime.parts.data.capture.settings import ConfiguredCapture, configured_captures
 from runtime.parts.data.capture.steering import RESTART, steering_nodes
 from runtime.parts.data.gate import NO_CLOUD
 from runtime.parts.data.manager import BuiltinDataManager
@@ -41,62 +41,77 @@ class Captures:
         self._context = context
         self._changed = context.changed
         self._overrides: tuple[Override, ...] = ()
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return a node for each captured method, and the nodes for steering sensors and upload."""
         service = manager_of(document)
-        found = wishes(document)
+        captures = configured_captures(document)
         if service is None:
-            return [_no_manager(wish) for wish in found if wish.active]
+            return [_no_manager(capture) for capture in captures if capture.active]
         name, config = str(service.name), config_of(service)
         steering = steering_nodes(document, config, name, self._context.hardware, self._override) if config else []
         if config is not None and self._context.cloud is not None:
             steering.append(sync_node(self._context.cloud.address, config, name))
         elif config is not None and (config.additional_sync_paths or config.selective_syncer_name):
-            self._tell(MachineError(NO_CLOUD), "not uploaded")
+            self._warn_once(MachineError(NO_CLOUD), "not uploaded")
         if config is not None and config.capture_disabled:
             return steering
-        names = {wanted.name for wanted in self._context.roster.planned.values()} | {
-            one.name for one in document.resources
+        names = {planned.name for planned in self._context.roster.planned.values()} | {
+            entry.name for entry in document.resources
         }
-        found, problems = overridden(found, self._overrides, names)
+        captures, problems = overridden(captures, self._overrides, names)
         for problem in problems:
-            self._tell(problem)
-        nodes = [self._node(wish, name) for wish in found if wish.active]
+            self._warn_once(problem)
+        nodes = [self._node(capture, name) for capture in captures if capture.active]
         return nodes + steering
 
-    def _tell(self, problem: MachineError, what: str = "not captured") -> None:
+    def _warn_once(self, problem: MachineError, what: str = "not captured") -> None:
         """Log a problem once."""
-        if str(problem) not in self._told:
-            self._told.add(str(problem))
+        if str(problem) not in self._logged:
+            self._logged.add(str(problem))
             self._context.log.warning(what, problem=str(problem))
 
-    def _node(self, wish: Wish, service: str) -> Node:
-        if wish.fault is not None:
-            return _failing(wish, wish.fault)
+    def _node(self, capture: ConfiguredCapture, service: str) -> Node:
+        if capture.fault is not None:
+            return _failing(capture, capture.fault)
         return Node(
-            f"{PREFIX}{wish.key}",
-            partial(self._run, wish, service),
-            requires=frozenset({service, wish.resource}),
-            version=wish.version,
+            f"{PREFIX}{capture.key}",
+            partial(self._run, capture, service),
+            requires=frozenset({service, capture.resource}),
+            version=capture.version,
             restart=RESTART,
         )
 
     async def _run(
-        self, wish: Wish, service: str, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]
+        self,
+        configured: ConfiguredCapture,
+        service: str,
+        deps: Mapping[str, Any],
+        /,
+        *,
+        task_status: trio.TaskStatus[None],
     ) -> None:
         manager = deps[service].resource
         if not isinstance(manager, BuiltinDataManager):
-            raise MachineError(f"{service} does not capture", remedy="configure its model as rdk:builtin:builtin")
-        assert wish.source is not None
-        assert wish.method is not None
-        tags = wish.tags if wish.only_these_tags else tuple(dict.fromkeys((*manager.store.tags, *wish.tags)))
-        capture = Capture(
-            wish.key, replace(wish.source, tags=tags), wish.method, wish.arguments, wish.frequency, wish.queue
+            raise MachineError(f"{service} cannot capture data", remedy="configure its model as rdk:builtin:builtin")
+        assert configured.source is not None
+        assert configured.method is not None
+        tags = (
+            configured.tags
+            if configured.only_these_tags
+            else tuple(dict.fromkeys((*manager.store.tags, *configured.tags)))
         )
-        host: ResourceHost = deps[wish.resource]
-        await Collector(capture, host, manager.store, self._context.hardware).run(task_status=task_status)
+        task = Capture(
+            configured.key,
+            replace(configured.source, tags=tags),
+            configured.method,
+            configured.arguments,
+            configured.frequency,
+            configured.queue,
+        )
+        host: ResourceHost = deps[configured.resource]
+        await Collector(task, host, manager.store, self._context.hardware).run(task_status=task_status)
 
     def _override(self, overrides: tuple[Override, ...]) -> None:
         """Set the overrides from the control sensor, and request a new plan if they changed."""
@@ -120,14 +135,14 @@ def config_of(service: ResourceEntry) -> DataManagerConfig | None:
     return config
 
 
-def _no_manager(wish: Wish) -> Node:
+def _no_manager(capture: ConfiguredCapture) -> Node:
     fault = ConfigError(
-        wish.path,
+        capture.path,
         "nothing is captured: there is no data manager",
         remedy='add {"api": "rdk:service:data_manager", "name": "data"} to services',
     )
-    return _failing(wish, wish.fault or fault)
+    return _failing(capture, capture.fault or fault)
 
 
-def _failing(wish: Wish, fault: ConfigError) -> Node:
-    return Node(f"{PREFIX}{wish.key}", refused(fault), version=(str(fault),), restart=NO_RESTART)
+def _failing(capture: ConfiguredCapture, fault: ConfigError) -> Node:
+    return Node(f"{PREFIX}{capture.key}", refused(fault), version=(str(fault),), restart=NO_RESTART)

@@ -80,7 +80,7 @@ def rows(folder: Path, selection: Selection, damaged: list[Content] | None = Non
 
 def _rows(content: Content, selection: Selection) -> Iterator[Row]:
     header = content.header
-    same = {
+    common = {
         "component_type": header.component_type,
         "component_name": header.component_name,
         "method_name": header.method_name,
@@ -91,12 +91,12 @@ def _rows(content: Content, selection: Selection) -> Iterator[Row]:
         requested = moment(reading.metadata.time_requested)
         if not selection.has_time(requested):
             continue
-        facts = {"time_requested": requested, "time_received": moment(reading.metadata.time_received), **same}
+        facts = {"time_requested": requested, "time_received": moment(reading.metadata.time_received), **common}
         if reading.WhichOneof("data") == "struct":
             yield Row(facts, values.read_struct(reading.struct))
             continue
         annotations = reading.metadata.annotations
-        labels = tuple(one.label for one in (*annotations.classifications, *annotations.bboxes))
+        labels = tuple(annotation.label for annotation in (*annotations.classifications, *annotations.bboxes))
         number = f"-{index}" if index else ""
         extension = header.file_extension if header.file_extension != DAT else EXTENSIONS.get(header.mime_type, DAT)
         name = f"{safe(header.component_name)}-{header.method_name}-{content.path.stem}{number}{extension}"

@@ -41,9 +41,9 @@ def settings_of(config: DataManagerConfig) -> Settings:
 
     return Settings(
         interval=config.sync_interval,
-        others=tuple(Path(path).expanduser().absolute() for path in config.additional_sync_paths),
-        untouched=config.file_last_modified_millis / 1000,
-        at_once=config.maximum_num_sync_threads or max(1, (os.cpu_count() or 2) // 2),
+        other_folders=tuple(Path(path).expanduser().absolute() for path in config.additional_sync_paths),
+        minimum_age=config.file_last_modified_millis / 1000,
+        simultaneous=config.maximum_num_sync_threads or max(1, (os.cpu_count() or 2) // 2),
         automatic=not config.sync_disabled,
     )
 
@@ -62,7 +62,7 @@ async def _sync(
 
     manager = deps[service].resource
     if not isinstance(manager, BuiltinDataManager):
-        raise MachineError(f"{service} does not capture", remedy="configure its model as rdk:builtin:builtin")
+        raise MachineError(f"{service} cannot capture data", remedy="configure its model as rdk:builtin:builtin")
     node = current_node()
     disk = type(manager).DISK(f"uploads from {manager.store.folder}")
 
@@ -78,7 +78,7 @@ async def _sync(
             disk,
             Uploader(channel, address.part),
             settings_of(config),
-            may_leave=lambda: manager.gate.is_open,
+            may_upload=lambda: manager.gate.is_open,
             report=report,
         )
         manager.syncer = syncer

@@ -31,17 +31,17 @@ SUFFIX: Final = ".ftdc"
 
 PERIOD: Final = 1.0  # seconds between two samples; reference value
 LIMIT: Final = 10_000_000  # bytes of a file; reference value
-KEEP: Final = 20  # files; reference value
-SYNCED_EACH: Final = 30  # samples; reference value
-RETRY: Final = 30.0  # seconds until writing is tried again after an error
+FILES: Final = 20  # reference value
+SYNC_INTERVAL: Final = 30  # samples between two synchronizations; reference value
+RETRY: Final = 30.0  # seconds until writing is retried after an error
 WAITING: Final = 600  # samples kept while the disk does not respond; older ones are dropped
 LAST_LIMIT: Final = 2.0  # seconds to write the last samples when the recorder ends
 
-Elsewhere = Callable[[Callable[[], None]], Awaitable[None]]
+RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
 """Runs a function that may block on the disk."""
 
 
-async def _here(function: Callable[[], None]) -> None:
+async def _run_directly(function: Callable[[], None]) -> None:
     function()
 
 
@@ -67,13 +67,13 @@ class Recorder:
             folder = folder_of(home(self._environment), part)
         except RuntimeError:  # a user without a home
             structlog.get_logger(f"{ROOT}.ftdc").warning(
-                "diagnostic data is not kept", reason="this user has no home folder", remedy="set MACHINE_HOME"
+                "diagnostic data is not recorded", reason="this user has no home folder", remedy="set MACHINE_HOME"
             )
             task_status.started()
             await trio.sleep_forever()
         worker = Worker("ftdc")
         async with worker.opened():
-            ring = FileRing(folder, PREFIX, SUFFIX, limit=LIMIT, keep=KEEP)
+            ring = FileRing(folder, PREFIX, SUFFIX, limit=LIMIT, keep=FILES)
             diary = Diary(self._sample, ring, worker.run, worker.run)
             await diary.run(task_status=task_status)
 
@@ -84,12 +84,16 @@ class Diary:
     """
 
     def __init__(
-        self, sample: Callable[[], dict[str, float]], ring: FileRing, sync: Elsewhere, write: Elsewhere = _here
+        self,
+        sample: Callable[[], dict[str, float]],
+        ring: FileRing,
+        sync: RunBlocking,
+        write: RunBlocking = _run_directly,
     ) -> None:
         self._sample = sample
         self._ring = ring
         self._sync = sync
-        self._write_by = write
+        self._run_write = write
         self._encoder = Encoder()
         self._waiting: list[tuple[int, dict[str, float]]] = []  # samples taken while the disk was busy
         self._busy = False  # writing or synchronizing
@@ -125,16 +129,16 @@ class Diary:
         del self._waiting[:-WAITING]
         if not self._busy:
             self._busy = True
-            nursery.start_soon(self._to_disk)
+            nursery.start_soon(self._write_and_sync)
 
-    async def _to_disk(self) -> None:
+    async def _write_and_sync(self) -> None:
         try:
             await self._write()
-            if self._since_sync >= SYNCED_EACH and self._ring.is_open:
+            if self._since_sync >= SYNC_INTERVAL and self._ring.is_open:
                 self._since_sync = 0
                 await self._sync(self._ring.sync())
         except OSError as error:
-            self._refused(error, 0)
+            self._failed(error, 0)
         finally:
             self._busy = False
 
@@ -149,14 +153,14 @@ class Diary:
             return
         self._writing = True
         try:
-            await self._write_by(partial(self._append, waiting))
+            await self._run_write(partial(self._append, waiting))
         except OSError as error:
             self._writing = False
-            self._refused(error, len(waiting))
+            self._failed(error, len(waiting))
             return
         self._writing = False
         if self._failure and waiting:
-            self._log.info("diagnostic data is kept again", folder=str(self._ring.folder), dropped=self.dropped)
+            self._log.info("diagnostic data is recorded again", folder=str(self._ring.folder), dropped=self.dropped)
             self._failure = ""
 
     def _append(self, samples: list[tuple[int, dict[str, float]]]) -> None:
@@ -167,15 +171,15 @@ class Diary:
             self._ring.write(self._encoder.encode(when, values))
             self._since_sync += 1
 
-    def _refused(self, error: OSError, lost: int) -> None:
+    def _failed(self, error: OSError, lost: int) -> None:
         self.dropped += lost
         self._retry_at = trio.current_time() + RETRY
         self._ring.close()
         if not self._failure:
             self._failure = error.strerror or str(error)
             self._log.warning(
-                "diagnostic data is not kept",
+                "diagnostic data is not recorded",
                 folder=str(self._ring.folder),
                 reason=self._failure,
-                remedy="free space, let this user write there, or start with -ftdc=false",
+                remedy="free space, allow this user to write there, or start with -ftdc=false",
             )

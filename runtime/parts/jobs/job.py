@@ -13,7 +13,7 @@ import trio
 from runtime.parts.jobs.schedule import Continuous, Cron, Every, Schedule
 from schema.errors import MachineError
 
-KEPT: Final = 10  # runs recorded for each outcome; reference value
+RECORDED_RUNS: Final = 10  # runs recorded for each outcome; reference value
 LONGEST_SLEEP: Final = 60.0  # seconds until a waiting cron job reads the clock again, which may have been set
 
 
@@ -21,8 +21,8 @@ LONGEST_SLEEP: Final = 60.0  # seconds until a waiting cron job reads the clock 
 class History:
     """Start times of the latest successes and failures, oldest first."""
 
-    succeeded: deque[datetime] = field(default_factory=lambda: deque(maxlen=KEPT))
-    failed: deque[datetime] = field(default_factory=lambda: deque(maxlen=KEPT))
+    succeeded: deque[datetime] = field(default_factory=lambda: deque(maxlen=RECORDED_RUNS))
+    failed: deque[datetime] = field(default_factory=lambda: deque(maxlen=RECORDED_RUNS))
     last_error: str = ""
     next_run: datetime | None = None  # None if the job is not waiting for a time
     running: bool = False
@@ -31,8 +31,8 @@ class History:
 class JobRunner:
     """Runs one job until cancelled.
 
-    `call` does the work and may raise MachineError; `now` returns the local time with time zone; `told` is called after
-    each run, with the error or None.
+    `call` does the work and may raise MachineError; `now` returns the local time with time zone; `report` is called
+    after each run, with the error or None.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class JobRunner:
         call: Callable[[], Awaitable[object]],
         history: History,
         now: Callable[[], datetime],
-        told: Callable[[MachineError | None], None],
+        report: Callable[[MachineError | None], None],
     ) -> None:
         self._schedule = schedule
         self._call = call
         self._history = history
         self._now = now
-        self._told = told
+        self._report = report
 
     async def run(self) -> None:
         """Run by the schedule. Returns only if the schedule has no further time."""
@@ -59,7 +59,7 @@ class JobRunner:
             case Continuous() as continuous:
                 failures = 0
                 while True:
-                    failures = 0 if await self._once() else failures + 1
+                    failures = 0 if await self._run_once() else failures + 1
                     await trio.sleep(continuous.pause(failures))
 
     async def _every(self, seconds: float) -> None:
@@ -70,7 +70,7 @@ class JobRunner:
             await trio.sleep_until(due)
             self._history.next_run = None
             due = max(due, trio.current_time() - seconds)  # catch up on at most one late run
-            await self._once()
+            await self._run_once()
 
     async def _by_clock(self, cron: Cron) -> None:
         history = self._history
@@ -79,9 +79,9 @@ class JobRunner:
             while (left := (due - self._now()).total_seconds()) > 0:  # noqa: ASYNC110 - the clock may be set meanwhile
                 await trio.sleep(min(left, LONGEST_SLEEP))
             history.next_run = None
-            await self._once()
+            await self._run_once()
 
-    async def _once(self) -> bool:
+    async def _run_once(self) -> bool:
         history, began = self._history, self._now()
         history.running = True
         try:
@@ -89,10 +89,10 @@ class JobRunner:
         except MachineError as error:
             history.failed.append(began)
             history.last_error = str(error)
-            self._told(error)
+            self._report(error)
             return False
         finally:
             history.running = False
         history.succeeded.append(began)
-        self._told(None)
+        self._report(None)
         return True

@@ -46,10 +46,10 @@ class Jobs:
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return a node for each job of `document`, and drop the histories of other jobs."""
-        for gone in self.histories.keys() - {job.name for job in document.jobs}:
-            del self.histories[gone]
-        places = document.places("jobs")
-        return [self._node(job, path) for job, path in zip(document.jobs, places, strict=True)]
+        for name in self.histories.keys() - {job.name for job in document.jobs}:
+            del self.histories[name]
+        paths = document.places("jobs")
+        return [self._node(job, path) for job, path in zip(document.jobs, paths, strict=True)]
 
     def _node(self, job: Job, path: str) -> Node:
         history = self.histories.setdefault(job.name, History())
@@ -66,15 +66,15 @@ class Jobs:
         schedule = parse_schedule(job.schedule, f"{path}.schedule")
         log = structlog.get_logger(of_job(job.name))
 
-        def told(error: MachineError | None) -> None:
+        def report(error: MachineError | None) -> None:
             if error is None:
-                log.debug("ran", resource=job.resource, method=job.method)
+                log.debug("a run succeeded", resource=job.resource, method=job.method)
             else:
-                log.error("failed", resource=job.resource, method=job.method, error=str(error))
+                log.error("a run failed", resource=job.resource, method=job.method, error=str(error))
 
         task_status.started()
-        await JobRunner(schedule, partial(self._call, job, path), history, self._now, told).run()
-        raise ConfigError(f"{path}.schedule", f"{job.schedule!r} has no further time", value=job.schedule)
+        await JobRunner(schedule, partial(self._call, job, path), history, self._now, report).run()
+        raise ConfigError(f"{path}.schedule", f"{job.schedule!r} has no future run", value=job.schedule)
 
     async def _call(self, job: Job, path: str) -> None:
         host = self._roster.find(job.resource)
@@ -83,17 +83,19 @@ class Jobs:
         arguments = {"command": job.command} if method == "do_command" else {}
         if find_method(api, method).server_streaming:
             raise MachineError(
-                f"{path}.method: {job.method} has many results", kind=ErrorKind.INVALID, remedy="name one with one"
+                f"{path}.method: {job.method} returns a stream of results",
+                kind=ErrorKind.INVALID,
+                remedy="choose a method that returns one result",
             )
         await self._client.call(api, host.name.short, method, **arguments)
 
     def _method(self, api: API, job: Job, path: str) -> str:
         name = python_name(job.method)
-        known = {method.path.rpartition("/")[2]: name for name, method in methods_for(api).items()}
-        if name not in known.values():
+        names = {method.path.rpartition("/")[2]: name for name, method in methods_for(api).items()}
+        if name not in names.values():
             raise MachineError(
                 f"{path}.method: {api} has no method {job.method!r}",
                 kind=ErrorKind.INVALID,
-                remedy=did_you_mean(job.method, known),
+                remedy=did_you_mean(job.method, names),
             )
         return name

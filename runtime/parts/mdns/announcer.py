@@ -19,9 +19,9 @@ from runtime.parts.mdns.replies import Replies, is_shared
 # RFC 6762 8.1 and 8.2
 PROBES: Final = 3
 PROBE_PAUSE: Final = 0.25  # seconds
-DEFERRED: Final = 1.0  # seconds until a prober that lost against another prober tries again
-MANY: Final = 15  # conflicts until the pause gets longer
-MANY_PAUSE: Final = 5.0  # seconds
+DEFER_PAUSE: Final = 1.0  # seconds until a prober that lost against another prober tries again
+MANY_CONFLICTS: Final = 15  # conflicts until the pause gets longer
+CONFLICT_PAUSE: Final = 5.0  # seconds
 
 ANNOUNCE_PAUSE: Final = 1.0  # seconds between the two announcements; RFC 6762 8.3
 SHARED_DELAY: Final = (0.02, 0.12)  # seconds before an answer that others may also give; RFC 6762 6
@@ -61,7 +61,7 @@ class Announcer:
         self.place = place
         self.announced = False
         self.names = names  # the current names, which differ from the original ones after conflicts
-        self._wanted = names
+        self._original = names
         self._own = own
         self._log = log
         self._chance = chance
@@ -86,7 +86,7 @@ class Announcer:
                     await self._send(self._replies.goodbye())
 
     def _begin(self, number: int) -> None:
-        self.names = self._wanted.renamed(number)
+        self.names = self._original.renamed(number)
         self._replies = Replies(Zone(self.names, self.place.port, self.place.addresses, self._own))
         self._conflict, self._deferred = trio.Event(), trio.Event()
 
@@ -100,26 +100,26 @@ class Announcer:
                     interface=self.place.interface.name,
                     name=".".join(self.names.hosts[0]),
                     addresses=[str(address) for address in self.place.addresses],
-                    **({"taken": ".".join(self._wanted.hosts[0])} if number > 1 else {}),
+                    **({"taken": ".".join(self._original.hosts[0])} if number > 1 else {}),
                 )
                 await self._announce()
                 self.announced = False
-                self._log.warning("somebody else announces the same name", name=".".join(self.names.hosts[0]))
+                self._log.warning("another host announces the same name", name=".".join(self.names.hosts[0]))
             elif self._conflict.is_set():
                 number += 1
                 self._log.debug("a name is taken on the local network", name=".".join(self.names.hosts[0]))
-                if number == MANY + 1:
+                if number == MANY_CONFLICTS + 1:
                     self._log.warning(
-                        "no free name on the local network so far; still trying, more slowly",
+                        "all names tried on the local network are taken; retrying more slowly",
                         interface=self.place.interface.name,
-                        taken=".".join(self._wanted.hosts[0]),
-                        tried=MANY,
-                        remedy="give the machine another name; clients reach it by its address meanwhile",
+                        taken=".".join(self._original.hosts[0]),
+                        tried=MANY_CONFLICTS,
+                        remedy="give the machine another name; until then, clients reach it by its address",
                     )
-                if number > MANY:
-                    await trio.sleep(MANY_PAUSE)
+                if number > MANY_CONFLICTS:
+                    await trio.sleep(CONFLICT_PAUSE)
             else:
-                await trio.sleep(DEFERRED)
+                await trio.sleep(DEFER_PAUSE)
             self._begin(number)
 
     async def _probe(self) -> bool:
@@ -159,23 +159,23 @@ class Announcer:
             if message.authorities and self._replies.loses(message):
                 self._deferred.set()
             return
-        await self._asked(message, address, carrier)
+        await self._query_received(message, address, carrier)
 
-    async def _asked(self, query: Message, address: tuple[Any, ...], carrier: Carrier) -> None:
+    async def _query_received(self, query: Message, address: tuple[Any, ...], carrier: Carrier) -> None:
         if address[1] != PORT:
             await self._send_to(carrier, address, self._replies.legacy(query))
         elif address in self._pending:
             self._pending[address].extend(query.answers)
             if query.questions:
-                self._later(query, address)
+                self._answer_later(query, address)
         elif query.authorities:  # a probe: the owner of the name answers without delay
             await self._send(self._replies.alone(query, ()))
         elif query.questions and all(question.unicast for question in query.questions):
             await self._send_to(carrier, address, self._replies.alone(query, query.answers))
         elif query.questions:
-            self._later(query, address)
+            self._answer_later(query, address)
 
-    def _later(self, query: Message, address: tuple[Any, ...]) -> None:
+    def _answer_later(self, query: Message, address: tuple[Any, ...]) -> None:
         if len(self._pending) < PENDING:
             self._pending.setdefault(address, []).extend(query.answers)
             self._nursery.start_soon(self._answer, query, address)
@@ -189,9 +189,9 @@ class Announcer:
             elif likely is not None and is_shared(likely):
                 await trio.sleep(self._chance(*SHARED_DELAY))
         finally:
-            known = self._pending.pop(address, [])
+            known_answers = self._pending.pop(address, [])
         if self.announced and replies is self._replies:
-            await self._send(replies.to(query, known, trio.current_time()))
+            await self._send(replies.to(query, known_answers, trio.current_time()))
 
     # ---- sent messages
 
@@ -208,8 +208,8 @@ class Announcer:
 
 def _is_near(address: tuple[Any, ...]) -> bool:
     """Return whether `address` is neither multicast nor unspecified, so that a forged sender cannot spread answers."""
-    found = ip_address(str(address[0]))
-    return not (found.is_multicast or found.is_unspecified)
+    host = ip_address(str(address[0]))
+    return not (host.is_multicast or host.is_unspecified)
 
 
 async def _then_cancel(event: trio.Event, scope: trio.CancelScope) -> None:

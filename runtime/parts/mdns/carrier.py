@@ -54,17 +54,17 @@ class Socket:
 
 async def open_sockets(interface: Interface, *, port: int = PORT) -> list[Socket]:
     """Open a socket for each address family of the interface. Raises OSError if none can be opened."""
-    found: list[Socket] = []
+    sockets: list[Socket] = []
     failure: OSError | None = None
-    for open_family, wanted in ((_open_v4, IPv4Address), (_open_v6, IPv6Address)):
-        if any(isinstance(address, wanted) for address in interface.addresses):
+    for open_family, address_type in ((_open_v4, IPv4Address), (_open_v6, IPv6Address)):
+        if any(isinstance(address, address_type) for address in interface.addresses):
             try:
-                found.append(await open_family(interface.index, port))
+                sockets.append(await open_family(interface.index, port))
             except OSError as error:
                 failure = error
-    if not found and failure is not None:
+    if not sockets and failure is not None:
         raise failure
-    return found
+    return sockets
 
 
 async def _open_v4(index: int, port: int) -> Socket:

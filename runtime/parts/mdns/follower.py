@@ -34,7 +34,7 @@ class Follower:
         try:
             changes = Changes()
         except OSError as error:
-            self._warn("changes of the network are not followed", error)
+            self._warn("changes of the network cannot be followed", error)
             changes = None
         try:
             async with trio.open_nursery() as nursery:
@@ -50,19 +50,19 @@ class Follower:
 
     async def _reconcile(self, nursery: trio.Nursery) -> None:
         try:
-            found = interfaces()
+            all_interfaces = interfaces()
         except OSError as error:
             self._warn("the machine is not announced", error)
             return
-        wanted = places(self._bound, found)
+        current = places(self._bound, all_interfaces)
         self._everywhere.clear()
-        self._everywhere.update(address for interface in found for address in interface.addresses)
+        self._everywhere.update(address for interface in all_interfaces for address in interface.addresses)
         running = self._running
-        for place in [place for place in running if place not in wanted or running[place].ended.is_set()]:
-            gone = running.pop(place)
-            gone.scope.cancel()
-            await gone.ended.wait()
-        for place in wanted:
+        for place in [place for place in running if place not in current or running[place].ended.is_set()]:
+            ended = running.pop(place)
+            ended.scope.cancel()
+            await ended.ended.wait()
+        for place in current:
             if place not in running:
                 running[place] = _Running()
                 nursery.start_soon(self._announce, place, running[place])
@@ -75,8 +75,8 @@ class Follower:
                 try:
                     await announcer.run(sockets)
                 finally:
-                    for one in sockets:
-                        one.close()
+                    for opened in sockets:
+                        opened.close()
         except (OSError, MdnsError) as error:
             self._warn(f"the machine is not announced on {place.interface.name}", error)
         except BaseExceptionGroup as group:
@@ -90,7 +90,11 @@ class Follower:
 
     def _warn(self, what: str, error: BaseException) -> None:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        self._log.warning(what, reason=reason, remedy="clients reach it by its address; -disable-mdns turns this off")
+        self._log.warning(
+            what,
+            reason=reason,
+            remedy="clients reach the machine by its address; -disable-mdns turns announcements off",
+        )
 
 
 class _Running:

@@ -23,7 +23,7 @@ class Names:
         if number < 2:
             return self
         return Names(
-            tuple(_numbered(one, number) for one in self.instances),
+            tuple(_numbered(instance, number) for instance in self.instances),
             tuple((_numbered(host[0], number), *host[1:]) for host in self.hosts),
         )
 
@@ -35,11 +35,11 @@ def names_of(full_names: Iterable[str], host: str) -> Names:
     """
     instances: dict[str, None] = {}
     hosts: dict[Name, None] = {}
-    known = [name.strip(".") for name in full_names if name.strip(".")] or [host.partition(".")[0] or "machine"]
-    for name in known:
+    names = [name.strip(".") for name in full_names if name.strip(".")] or [host.partition(".")[0] or "machine"]
+    for name in names:
         dashed = name.replace(".", "-")
-        for one in (name, dashed):
-            instances[_cut(one)] = None
+        for instance in (name, dashed):
+            instances[_cut(instance)] = None
         hosts[(_cut(dashed), "local")] = None
         labels = tuple(name.split("."))
         if len(labels) > 1 and all(0 < len(label.encode()) <= MAX_LABEL for label in labels):

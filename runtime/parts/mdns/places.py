@@ -21,15 +21,15 @@ class Place:
     addresses: tuple[Address, ...]
 
 
-def places(bound: Iterable[str], found: Sequence[Interface]) -> tuple[Place, ...]:
-    """Return where to announce a server that listens at `bound`, such as `0.0.0.0:8080`; `found` are all interfaces.
+def places(bound: Iterable[str], interfaces: Sequence[Interface]) -> tuple[Place, ...]:
+    """Return where to announce a server that listens at `bound`, such as `0.0.0.0:8080`; `interfaces` are all of them.
 
     A server on loopback is announced on the loopback interface only, a server on all addresses on every multicast
     interface, and a server on a certain address on the interface that has it.
     """
-    listening = [(host, port) for one in bound if (host := _host(one)) is not None and (port := _port(one))]
+    listening = [(host, port) for address in bound if (host := _host(address)) is not None and (port := _port(address))]
     result = []
-    for interface in found:
+    for interface in interfaces:
         ports = [
             (port, address)
             for address in interface.addresses
@@ -37,7 +37,7 @@ def places(bound: Iterable[str], found: Sequence[Interface]) -> tuple[Place, ...
             if _reaches(host, address, interface)
         ]
         if interface.loopback:
-            ports = [one for one in ports if isinstance(one[1], IPv4Address)] or ports
+            ports = [(port, address) for port, address in ports if isinstance(address, IPv4Address)] or ports
         if ports and (interface.multicast or interface.loopback):
             result.append(Place(interface, ports[0][0], tuple(address for _, address in ports)[:ADDRESSES]))
     return tuple(result)

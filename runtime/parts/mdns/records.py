@@ -33,14 +33,19 @@ class Zone:
         ]
         target = names.hosts[0]
         self.instances: list[Name] = [(instance, *SERVICE) for instance in names.instances]
-        self.services = [Record(one, SRV, Service(port, target), HOST_TTL, flush=True) for one in self.instances]
-        self.texts = [Record(one, TXT, TEXTS, OTHER_TTL, flush=True) for one in self.instances]
-        self.pointers = [Record(SERVICE, PTR, one, OTHER_TTL) for one in self.instances]
+        self.services = [
+            Record(instance, SRV, Service(port, target), HOST_TTL, flush=True) for instance in self.instances
+        ]
+        self.texts = [Record(instance, TXT, TEXTS, OTHER_TTL, flush=True) for instance in self.instances]
+        self.pointers = [Record(SERVICE, PTR, instance, OTHER_TTL) for instance in self.instances]
         self.kinds = [Record(ENUMERATION, PTR, SERVICE, OTHER_TTL)]
         types = {A if isinstance(address, IPv4Address) else AAAA for address in addresses}
         self.absences = [
             *(Record(host, NSEC, Present(frozenset(types)), HOST_TTL, flush=True) for host in names.hosts),
-            *(Record(one, NSEC, Present(frozenset((SRV, TXT))), HOST_TTL, flush=True) for one in self.instances),
+            *(
+                Record(instance, NSEC, Present(frozenset((SRV, TXT))), HOST_TTL, flush=True)
+                for instance in self.instances
+            ),
         ]
 
     @property
@@ -55,27 +60,27 @@ class Zone:
 
     def owns(self, name: Name) -> bool:
         """Return whether `name` is unique to this machine."""
-        return any(key(name) == key(one.name) for one in self.unique)
+        return any(key(name) == key(record.name) for record in self.unique)
 
     def answers(self, question: Question) -> list[Record]:
         """Return the records that answer a question.
 
         Empty for names of others. For a record type that one of the own names lacks, the answer is an NSEC record.
         """
-        wanted = key(question.name)
-        found = [one for one in self.all if key(one.name) == wanted and question.type in (one.type, ANY)]
-        if found or question.type == PTR:
-            return found
-        return [one for one in self.absences if key(one.name) == wanted]
+        name = key(question.name)
+        records = [record for record in self.all if key(record.name) == name and question.type in (record.type, ANY)]
+        if records or question.type == PTR:
+            return records
+        return [record for record in self.absences if key(record.name) == name]
 
-    def beside(self, answers: Sequence[Record]) -> list[Record]:
+    def additionals(self, answers: Sequence[Record]) -> list[Record]:
         """Return additional records that the receiver of `answers` will need next; RFC 6763 12."""
-        wanted = {key(one.data) for one in answers if one.type == PTR and isinstance(one.data, tuple)}  # type: ignore[arg-type]
-        found = [one for one in (*self.services, *self.texts) if key(one.name) in wanted]
-        hosts = {key(one.data.target) for one in (*answers, *found) if isinstance(one.data, Service)}
-        hosts |= {key(one.name) for one in answers if one.type in (A, AAAA)}
-        found += [one for one in (*self.addresses, *self.absences) if key(one.name) in hosts]
-        return [one for one in found if not any(one.same(other) for other in answers)]
+        instances = {key(record.data) for record in answers if record.type == PTR and isinstance(record.data, tuple)}  # type: ignore[arg-type]
+        records = [record for record in (*self.services, *self.texts) if key(record.name) in instances]
+        hosts = {key(record.data.target) for record in (*answers, *records) if isinstance(record.data, Service)}
+        hosts |= {key(record.name) for record in answers if record.type in (A, AAAA)}
+        records += [record for record in (*self.addresses, *self.absences) if key(record.name) in hosts]
+        return [record for record in records if not any(record.same(other) for other in answers)]
 
     def contradicts(self, record: Record) -> bool:
         """Return whether `record`, from another host, conflicts with a unique record of this machine."""
@@ -83,5 +88,5 @@ class Zone:
             return False
         if isinstance(record.data, (IPv4Address, IPv6Address)) and record.data in self._own:
             return False
-        mine = [one for one in self.unique if key(one.name) == key(record.name) and one.type == record.type]
-        return bool(mine) and not any(one.same(record) for one in mine)
+        own = [ours for ours in self.unique if key(ours.name) == key(record.name) and ours.type == record.type]
+        return bool(own) and not any(ours.same(record) for ours in own)

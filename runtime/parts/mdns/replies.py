@@ -8,7 +8,7 @@ from typing import Final
 from rpc.network.mdns import ANY, PTR, Message, Question, Record, encode, key
 from runtime.parts.mdns.records import Zone
 
-OFTEN: Final = 1.0  # seconds until a record may be multicast again; RFC 6762 6
+REPEAT_INTERVAL: Final = 1.0  # seconds until a record may be multicast again; RFC 6762 6
 LEGACY_TTL: Final = 10  # maximum seconds for resolvers that do not support multicast DNS; RFC 6762 6.7
 
 
@@ -22,10 +22,14 @@ class Replies:
     def to(self, query: Message, known: Iterable[Record], now: float) -> Message | None:
         """Return the multicast response to `query` without the records in `known`; None if it would be empty.
 
-        Records that were multicast less than OFTEN seconds before `now` are left out.
+        Records that were multicast less than REPEAT_INTERVAL seconds before `now` are left out.
         """
         answers = self._answers(query, known)
-        answers = [one for one in answers if now - self._sent.get(self._place(one), -OFTEN) >= OFTEN]
+        answers = [
+            record
+            for record in answers
+            if now - self._sent.get(self._index(record), -REPEAT_INTERVAL) >= REPEAT_INTERVAL
+        ]
         return self._response(answers, now)
 
     def alone(self, query: Message, known: Iterable[Record]) -> Message | None:
@@ -33,7 +37,7 @@ class Replies:
         answers = self._answers(query, known)
         if not answers:
             return None
-        return Message(answers=tuple(answers), additionals=tuple(self.zone.beside(answers)), response=True)
+        return Message(answers=tuple(answers), additionals=tuple(self.zone.additionals(answers)), response=True)
 
     def legacy(self, query: Message) -> Message | None:
         """Return the response for an ordinary resolver, with its question and id and a short TTL."""
@@ -42,8 +46,8 @@ class Replies:
             return None
         return Message(
             query.questions,
-            tuple(_short(one) for one in answers),
-            additionals=tuple(_short(one) for one in self.zone.beside(answers)),
+            tuple(_short(record) for record in answers),
+            additionals=tuple(_short(record) for record in self.zone.additionals(answers)),
             response=True,
             id=query.id,
         )
@@ -51,58 +55,60 @@ class Replies:
     def announcement(self, now: float) -> Message:
         """Return an unsolicited response with all records."""
         for record in self.zone.all:
-            self._sent[self._place(record)] = now
+            self._sent[self._index(record)] = now
         return Message(answers=tuple(self.zone.all), response=True)
 
     def goodbye(self) -> Message:
         """Return a response that withdraws all records; RFC 6762 10.1."""
-        gone = tuple(Record(one.name, one.type, one.data, 0, one.flush) for one in self.zone.all)
+        gone = tuple(Record(record.name, record.type, record.data, 0, record.flush) for record in self.zone.all)
         return Message(answers=gone, response=True)
 
     def probe(self) -> Message:
         """Return a probe for the unique names, with the proposed records; RFC 6762 8.1."""
-        names = dict.fromkeys(one.name for one in self.zone.unique)
+        names = dict.fromkeys(record.name for record in self.zone.unique)
         questions = tuple(Question(name, ANY, unicast=True) for name in names)
-        return Message(questions, authorities=tuple(_plain(one) for one in self.zone.unique))
+        return Message(questions, authorities=tuple(_plain(record) for record in self.zone.unique))
 
     def conflict(self, response: Message) -> Record | None:
         """Return the first record of a response that conflicts with this machine's records, or None."""
         records = (*response.answers, *response.additionals)
-        return next((one for one in records if self.zone.contradicts(one)), None)
+        return next((record for record in records if self.zone.contradicts(record)), None)
 
     def loses(self, probe: Message) -> bool:
         """Return whether a simultaneous probe of another host takes precedence; RFC 6762 8.2."""
-        for name in dict.fromkeys(key(one.name) for one in self.zone.unique):
-            theirs = sorted(_order(one) for one in probe.authorities if key(one.name) == name)
-            mine = sorted(_order(one) for one in self.zone.unique if key(one.name) == name)
+        for name in dict.fromkeys(key(record.name) for record in self.zone.unique):
+            theirs = sorted(_order(record) for record in probe.authorities if key(record.name) == name)
+            mine = sorted(_order(record) for record in self.zone.unique if key(record.name) == name)
             if theirs and mine < theirs:
                 return True
         return False
 
     def _answers(self, query: Message, known: Iterable[Record]) -> list[Record]:
-        had = list(known)
-        found: list[Record] = []
+        known_records = list(known)
+        answers: list[Record] = []
         for question in query.questions:
-            for one in self.zone.answers(question):
-                if one not in found and not any(one.same(other) and other.ttl * 2 >= one.ttl for other in had):
-                    found.append(one)
-        return found
+            for record in self.zone.answers(question):
+                if record not in answers and not any(
+                    record.same(have) and have.ttl * 2 >= record.ttl for have in known_records
+                ):
+                    answers.append(record)
+        return answers
 
     def _response(self, answers: Sequence[Record], now: float) -> Message | None:
         if not answers:
             return None
-        for one in answers:
-            self._sent[self._place(one)] = now
-        return Message(answers=tuple(answers), additionals=tuple(self.zone.beside(answers)), response=True)
+        for record in answers:
+            self._sent[self._index(record)] = now
+        return Message(answers=tuple(answers), additionals=tuple(self.zone.additionals(answers)), response=True)
 
-    def _place(self, record: Record) -> int:
+    def _index(self, record: Record) -> int:
         everything = self.zone.all
         return everything.index(record) if record in everything else -1 - self.zone.absences.index(record)
 
 
 def is_shared(response: Message) -> bool:
     """Return whether other hosts may answer the same question: then each waits for a random time; RFC 6762 6."""
-    return any(one.type == PTR for one in response.answers)
+    return any(record.type == PTR for record in response.answers)
 
 
 def _short(record: Record) -> Record:

@@ -68,7 +68,7 @@ class Printer:
         self._sink.write(Entry(self._printed, time.time(), level, f"{ROOT}.{logger}", "", message, fields))
 
 
-class Disk:
+class SpanFile:
     """Writes spans to files in the format of the OpenTelemetry file exporter: OTLP JSON lines."""
 
     def __init__(self, ring: FileRing, resource: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class Disk:
             self._ring.close()
             if not self._failed:
                 self._failed = True
-                _log.warning("spans are not kept on disk", folder=str(self._ring.folder), reason=error.strerror)
+                _log.warning("spans are not written to disk", folder=str(self._ring.folder), reason=error.strerror)
 
     def close(self) -> None:
         """Close the file."""
@@ -103,7 +103,7 @@ class Collector:
         self._resource = resource
         self._spans: deque[Span] = deque(maxlen=QUEUE)
         self._metrics: bytes = b""
-        self._news = trio.Event()
+        self._queued = trio.Event()
         self._failing = False
         self.dropped = 0
         self.started = time.time_ns()
@@ -112,20 +112,20 @@ class Collector:
         """Queue a finished span; drop the oldest one if the queue is full."""
         self.dropped += len(self._spans) == QUEUE
         self._spans.append(span)
-        self._news.set()
+        self._queued.set()
 
     def metrics(self, values: Mapping[str, float]) -> None:
         """Queue one sample, which replaces a sample that has not been sent yet."""
         request = metrics_request(values, start=self.started, now=time.time_ns(), kind=kind_of, resource=self._resource)
         self._metrics = msgspec.json.encode(request)
-        self._news.set()
+        self._queued.set()
 
     async def run(self) -> None:
         """Send spans and metrics until cancelled; then send the rest within LAST_LIMIT seconds."""
         pause = GATHER
         try:
             while True:
-                await self._news.wait()
+                await self._queued.wait()
                 await trio.sleep(pause)
                 pause = GATHER if await self._send() else min(LONGEST_PAUSE, 2 * pause)
         finally:
@@ -134,7 +134,7 @@ class Collector:
 
     async def _send(self) -> bool:
         """Send everything that is queued. Return False if the collector did not accept it."""
-        self._news = trio.Event()
+        self._queued = trio.Event()
         try:
             while self._spans:
                 batch = [self._spans[index] for index in range(min(BATCH, len(self._spans)))]
@@ -146,10 +146,10 @@ class Collector:
                 body, self._metrics = self._metrics, b""
                 await self._post("/v1/metrics", body)
         except MachineError as error:
-            self._news.set()
+            self._queued.set()
             if not self._failing:
                 self._failing = True
-                _log.warning("telemetry is not delivered", reason=str(error), kept=len(self._spans))
+                _log.warning("telemetry cannot be delivered", reason=str(error), kept=len(self._spans))
             return False
         if self._failing:
             self._failing = False

@@ -15,7 +15,7 @@ from runtime.engine.home import home
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.version import version
-from runtime.parts.metrics.exporters import Collector, Disk, Printer
+from runtime.parts.metrics.exporters import Collector, Printer, SpanFile
 from runtime.parts.metrics.post import Endpoint
 from schema.document.machine import MachineDocument
 from schema.document.tracing import Tracing
@@ -38,7 +38,7 @@ class Telemetry:
         self._context = context
 
     def nodes(self, document: MachineDocument) -> list[Node]:
-        """One while anybody wants spans or metrics."""
+        """Return one node if spans or metrics are exported."""
         tracing, printed = document.tracing, self._context.options.output_telemetry
         if not printed and not tracing.enabled:
             return []
@@ -63,14 +63,14 @@ class Telemetry:
                 ring = FileRing(
                     home(context.environment) / FOLDER / part, "machine-server-", ".jsonl", limit=LIMIT, keep=KEEP
                 )
-                disk = Disk(ring, resource)
+                disk = SpanFile(ring, resource)
                 stack.callback(disk.close)
-            collector = _collector(tracing, resource, wanted=printed)
-            takers = [taker for taker in (printer, disk, collector) if taker is not None]
+            collector = _collector(tracing, resource, metrics=printed)
+            exporters = [exporter for exporter in (printer, disk, collector) if exporter is not None]
 
             def collect(span: Span) -> None:
-                for taker in takers:
-                    taker.span(span)
+                for exporter in exporters:
+                    exporter.span(span)
 
             context.tracer.start(collect, context.graph.snapshot())
             stack.callback(context.tracer.stop)
@@ -80,24 +80,24 @@ class Telemetry:
                 if collector is not None:
                     nursery.start_soon(collector.run)
                 if printed:
-                    await self._measure([taker for taker in (printer, collector) if taker is not None])
+                    await self._measure([exporter for exporter in (printer, collector) if exporter is not None])
                 else:
                     await trio.sleep_forever()
 
-    async def _measure(self, takers: list[Printer | Collector]) -> None:
+    async def _measure(self, exporters: list[Printer | Collector]) -> None:
         while True:
             await trio.sleep(PERIOD)
             values = self._context.sample()
-            for taker in takers:
-                taker.metrics(values)
+            for exporter in exporters:
+                exporter.metrics(values)
 
 
-def _collector(tracing: Tracing, resource: Mapping[str, Any], *, wanted: bool) -> Collector | None:
-    """Return the configured collector, or None unless tracing is enabled or metrics are `wanted`.
+def _collector(tracing: Tracing, resource: Mapping[str, Any], *, metrics: bool) -> Collector | None:
+    """Return the configured collector, or None unless tracing is enabled or `metrics` are exported.
 
     Raises ConfigError if its address is invalid.
     """
-    if not tracing.otlp_endpoint or not (tracing.enabled or wanted):
+    if not tracing.otlp_endpoint or not (tracing.enabled or metrics):
         return None
     try:
         return Collector(Endpoint.parse(tracing.otlp_endpoint), resource)

@@ -30,7 +30,9 @@ class Endpoint:
         """Parse `http://host:4318`, `https://host/path` or `host:4318`. Raises ValueError for anything else."""
         parts = urlsplit(text if "://" in text else f"http://{text}")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
-            raise ValueError(f"{text!r} is no collector: write http://host:{DEFAULT_PORT} or https://host")
+            raise ValueError(
+                f"{text!r} is not the address of a collector: write http://host:{DEFAULT_PORT} or https://host"
+            )
         port = parts.port or (443 if parts.scheme == "https" else DEFAULT_PORT)
         return cls(parts.hostname, port, parts.scheme == "https", parts.path.rstrip("/").removesuffix("/v1/traces"))
 
@@ -40,7 +42,7 @@ class Endpoint:
 
 
 async def post(endpoint: Endpoint, path: str, body: bytes) -> None:
-    """Send `body` to `path` below the endpoint. Raises MachineError unless it is accepted. There is no time limit."""
+    """Send `body` to `path` below the endpoint, without a time limit. Raises MachineError unless it is accepted."""
     try:
         stream: trio.abc.Stream = await trio.open_tcp_stream(endpoint.host, endpoint.port)
         if endpoint.tls:
@@ -52,7 +54,7 @@ async def post(endpoint: Endpoint, path: str, body: bytes) -> None:
         raise MachineError(f"{endpoint} cannot be reached: {error}", kind=ErrorKind.UNAVAILABLE) from None
     if status >= 300:
         text = answer.decode("utf-8", "replace").strip()[:200]
-        raise MachineError(f"{endpoint}{path} answers {status}{f': {text}' if text else ''}")
+        raise MachineError(f"{endpoint}{path} answered {status}{f': {text}' if text else ''}")
 
 
 async def _exchange(stream: trio.abc.Stream, endpoint: Endpoint, path: str, body: bytes) -> tuple[int, bytes]:
@@ -87,5 +89,5 @@ async def _exchange(stream: trio.abc.Stream, endpoint: Endpoint, path: str, body
             elif isinstance(event, (h11.EndOfMessage, h11.ConnectionClosed)):
                 return status or 502, answer
     except h11.RemoteProtocolError:
-        remedy = f"name its port for OTLP over HTTP, usually {DEFAULT_PORT}; {_GRPC_PORT} is for gRPC"
+        remedy = f"use its port for OTLP over HTTP, usually {DEFAULT_PORT}; {_GRPC_PORT} is for gRPC"
         raise MachineError(f"{endpoint} does not speak HTTP/1.1", remedy=remedy) from None

@@ -52,7 +52,7 @@ class ModuleClient:
     def __init__(self, channel: Channel, name: str) -> None:
         self.channel = channel
         self.calls = ApiClient(channel)
-        self.trouble = ""  # why the module was not ready at the last call
+        self.not_ready_reason = ""  # why the module was not ready at the last call
         self.building = 0  # calls in progress that may keep the process from answering others
         self.built = 0  # total number of such calls
         self._name = name
@@ -60,7 +60,7 @@ class ModuleClient:
     async def ready(self, parent: str) -> Offer:
         """Wait until the module reports that it is ready, and return what it offers.
 
-        There is no time limit; the caller sets one.
+        Has no time limit; the caller sets it.
         """
         addresses = {"parent_address": parent, "raw_parent_address": parent}
         while True:
@@ -68,11 +68,11 @@ class ModuleClient:
                 answer = await within(READY_LIMIT, partial(self._ask, "ready", **addresses))
                 if answer["ready"]:
                     return _offer(answer["handlermap"] or {})
-                self.trouble = "it says that it is not ready yet"
+                self.not_ready_reason = "it reports that it is not ready yet"
             except trio.TooSlowError:
-                self.trouble = f"no answer within {READY_LIMIT:g} s"
+                self.not_ready_reason = f"no answer within {READY_LIMIT:g} s"
             except MachineError as error:
-                self.trouble = error.message
+                self.not_ready_reason = error.message
                 if error.kind not in _NOT_YET:
                     raise
             await trio.sleep(READY_PAUSE)
@@ -80,7 +80,7 @@ class ModuleClient:
     async def probe(self) -> None:
         """Return when the module has answered a health check with any result.
 
-        There is no time limit; the caller sets one.
+        Has no time limit; the caller sets it.
         """
         while True:
             try:
@@ -104,7 +104,9 @@ class ModuleClient:
                 return Needs(error=f"it did not answer within {VALIDATE_LIMIT:g} s", silent=True)
             except MachineError as error:
                 return Needs() if error.kind is ErrorKind.UNSUPPORTED else Needs(error=error.message)
-        return Needs(_known(answer["dependencies"]), _known(answer["optional_dependencies"]))
+        return Needs(
+            _without_frame_system(answer["dependencies"]), _without_frame_system(answer["optional_dependencies"])
+        )
 
     async def add(self, entry: ResourceEntry, level: str, dependencies: Iterable[str]) -> None:
         """Let the module build the resource with log level `level`. Raises MachineError if the module refuses."""
@@ -150,7 +152,7 @@ def config_of(entry: ResourceEntry) -> dict[str, Any]:
         "model": str(entry.model),
         "attributes": dict(entry.attributes),
         "depends_on": list(entry.depends_on),
-        "service_configs": [{"type": one.type, "attributes": one.attributes} for one in entry.service_configs],
+        "service_configs": [{"type": config.type, "attributes": config.attributes} for config in entry.service_configs],
     }
 
 
@@ -166,6 +168,6 @@ def _offer(handlermap: Mapping[str, Any]) -> Offer:
     return Offer(frozenset(models), tuple(services.items()))
 
 
-def _known(names: Iterable[str]) -> tuple[str, ...]:
+def _without_frame_system(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names without the frame system, which is not a resource in this implementation."""
     return tuple(name for name in names if name.lstrip("$") != "framesystem")

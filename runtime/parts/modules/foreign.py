@@ -75,7 +75,7 @@ class ForeignMethod:
         fields = self.descriptor.input_type.fields_by_name
         field = next((name for name in NAME_FIELDS if name in fields), None)
         if field is None:
-            raise MachineError(f"requests of {self.path} name no resource", kind=ErrorKind.UNSUPPORTED)
+            raise MachineError(f"requests of {self.path} have no field for a resource", kind=ErrorKind.UNSUPPORTED)
         try:
             return str(getattr(GetMessageClass(self.descriptor.input_type).FromString(request), field))
         except DecodeError:
@@ -108,7 +108,7 @@ def check_service(api: API, service: str) -> None:
     """Raise MachineError (INVALID) if `service` is the published service of another API."""
     owner = SERVICES.get(service)
     if owner is not None and owner.api != api:
-        raise MachineError(f"{service} does not speak for {api}", kind=ErrorKind.INVALID)
+        raise MachineError(f"{service} is not the service of {api}", kind=ErrorKind.INVALID)
 
 
 class ForeignServices:
@@ -120,11 +120,11 @@ class ForeignServices:
 
     def serve(self, apis: list[ForeignApi]) -> None:
         """Serve exactly these APIs. If several have the same service, the first counts."""
-        wanted: dict[str, ForeignApi] = {}
+        services: dict[str, ForeignApi] = {}
         for api in apis:
-            wanted.setdefault(api.service, api)
-        if wanted != self._apis:
-            self._apis = wanted
+            services.setdefault(api.service, api)
+        if services != self._apis:
+            self._apis = services
             self._handlers.clear()
 
     def names(self) -> list[str]:
@@ -137,7 +137,7 @@ class ForeignServices:
 
     def service_of(self, api: API) -> str | None:
         """Return the full name of the service of an API, or None."""
-        return next((one.service for one in self._apis.values() if one.api == api), None)
+        return next((served.service for served in self._apis.values() if served.api == api), None)
 
     def handler(self, path: str, target: Target) -> Handler | None:
         """Return the handler for the path of an RPC, or None. Calls reach their resource through `target`."""
@@ -166,11 +166,13 @@ async def _answer(method: ForeignMethod, target: Target, stream: Any) -> None:
         stream.identity,
         stream.peer,
     )
-    async with target.call(info) as found:
+    async with target.call(info) as resource:
         try:
-            await _forward(found.channel(), method, stream, first, info.reply_metadata)
+            await _forward(resource.channel(), method, stream, first, info.reply_metadata)
         except StreamTerminatedError as error:
-            raise MachineError(f"{found.name}: its module went away: {error}", kind=ErrorKind.UNAVAILABLE) from None
+            raise MachineError(
+                f"{resource.name}: the connection to its module was lost: {error}", kind=ErrorKind.UNAVAILABLE
+            ) from None
 
 
 async def _forward(channel: Any, method: ForeignMethod, stream: Any, first: Raw, ours: Mapping[str, str]) -> None:
@@ -198,7 +200,7 @@ async def _forward(channel: Any, method: ForeignMethod, stream: Any, first: Raw,
         await stream.send_trailing_metadata(
             status=error.status,
             status_message=error.message,
-            status_details=_known(error.details),
+            status_details=_serializable(error.details),
             metadata=call.trailing_metadata,
         )
         return
@@ -221,9 +223,9 @@ async def _send_all(call: Any, first: Raw, stream: Any) -> None:
     await call.end()
 
 
-def _known(details: Any) -> Any:
+def _serializable(details: Any) -> Any:
     """Return the error details whose message types exist here; others cannot be serialized again."""
-    return [one for one in details if isinstance(one, Message)] if details else None
+    return [detail for detail in details if isinstance(detail, Message)] if details else None
 
 
 def _leaf(error: BaseException) -> BaseException:
@@ -237,7 +239,7 @@ async def do_command(channel: Any, api: ForeignApi, name: str, command: Mapping[
     common = messages.common()
     method = api.methods.get(f"/{api.service}/DoCommand")
     if method is None or method.descriptor.input_type.full_name != common.DoCommandRequest.DESCRIPTOR.full_name:
-        raise MachineError(f"{api.api}/{name} has no commands", kind=ErrorKind.UNSUPPORTED)
+        raise MachineError(f"{api.api}/{name} does not support do_command", kind=ErrorKind.UNSUPPORTED)
     request = common.DoCommandRequest(name=name)
     request.command.update(command)
     try:
@@ -249,6 +251,6 @@ async def do_command(channel: Any, api: ForeignApi, name: str, command: Mapping[
     except GRPCError as error:
         raise to_machine_error(error) from None
     except StreamTerminatedError as error:
-        raise MachineError(f"its module went away: {error}", kind=ErrorKind.UNAVAILABLE) from None
-    found: Mapping[str, Any] = MessageToDict(reply.result)
-    return found
+        raise MachineError(f"the connection to its module was lost: {error}", kind=ErrorKind.UNAVAILABLE) from None
+    result: Mapping[str, Any] = MessageToDict(reply.result)
+    return result

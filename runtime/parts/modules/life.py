@@ -110,11 +110,11 @@ class ModuleLife:
             link.starting = client
             try:
                 try:
-                    await within(limit, partial(self._meet, process, client, channel))
+                    await within(limit, partial(self._wait_until_ready, process, client, channel))
                 except trio.TooSlowError:
-                    trouble = f": {client.trouble}" if client.trouble else ""
+                    reason = f": {client.not_ready_reason}" if client.not_ready_reason else ""
                     raise MachineError(
-                        f"the module {link.module.name!r} was not ready within {limit:g} s{trouble}",
+                        f"the module {link.module.name!r} was not ready within {limit:g} s{reason}",
                         kind=ErrorKind.TIMEOUT,
                     ) from None
                 self._log.info("module is ready", models=sorted(str(model) for _, model in link.offers))
@@ -124,7 +124,7 @@ class ModuleLife:
             finally:
                 link.closed()
 
-    async def _meet(self, process: Running, client: ModuleClient, channel: Channel) -> None:
+    async def _wait_until_ready(self, process: Running, client: ModuleClient, channel: Channel) -> None:
         await process.appeared()
         offer = await client.ready(self._parent)
         apis, faults = await learn(channel, offer)

@@ -41,10 +41,10 @@ def usage(pid: int) -> Usage:
     """Return the current usage of a process and its descendants, except those that were reparented."""
     memory = processes = 0
     page = resource.getpagesize()
-    for one in _descendants(pid):
+    for descendant in _descendants(pid):
         with suppress(OSError, IndexError, ValueError):  # the process has just ended
-            memory += int(Path(f"/proc/{one}/statm").read_bytes().split()[1]) * page
-            processes += len(os.listdir(f"/proc/{one}/task"))
+            memory += int(Path(f"/proc/{descendant}/statm").read_bytes().split()[1]) * page
+            processes += len(os.listdir(f"/proc/{descendant}/task"))
     return Usage(memory, processes)
 
 
@@ -60,9 +60,9 @@ def exceeded(limits: ModuleLimits, used: Usage) -> str:
 def _descendants(pid: int) -> Iterator[int]:
     waiting = [pid]
     while waiting:
-        one = waiting.pop()
-        yield one
+        parent = waiting.pop()
+        yield parent
         with suppress(OSError):
-            for task in os.listdir(f"/proc/{one}/task"):
+            for task in os.listdir(f"/proc/{parent}/task"):
                 with suppress(OSError):
-                    waiting.extend(map(int, Path(f"/proc/{one}/task/{task}/children").read_bytes().split()))
+                    waiting.extend(map(int, Path(f"/proc/{parent}/task/{task}/children").read_bytes().split()))

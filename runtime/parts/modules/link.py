@@ -62,9 +62,9 @@ class ModuleLink:
         """Why the module is not ready; empty if it is."""
         if self.client is not None:
             return ""
-        trouble = self.starting.trouble if self.starting is not None else ""
+        reason = self.starting.not_ready_reason if self.starting is not None else ""
         phase = "ended" if self.ended else self.phase
-        return self.failure or (f"{phase}: {trouble}" if trouble else phase)
+        return self.failure or (f"{phase}: {reason}" if reason else phase)
 
     def starts(self) -> None:
         """Record that a start begins."""
@@ -75,7 +75,7 @@ class ModuleLink:
         """Return the client. Raises MachineError (UNAVAILABLE) while the module is not ready."""
         if self.client is None:
             raise MachineError(
-                f"the module {self.module.name!r} is away ({self.waiting})",
+                f"the module {self.module.name!r} is not ready ({self.waiting})",
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="try again later",
             )

@@ -39,7 +39,7 @@ PARENT_TCP: Final = f"{INTERNAL}module-parent-tcp"
 RELOAD: Final = f"{INTERNAL}module-reload/"
 UNPACK_LIMIT: Final = 600.0  # seconds to unpack an archive
 STOP_LIMIT: Final = 40.0  # seconds; more than the grace between SIGTERM and SIGKILL
-SHORT: Final = 120  # maximum characters of a module's reason within the reason of a resource
+LONGEST_REASON: Final = 120  # maximum characters of a module's reason within the reason of a resource
 TRUSTED_NAMESPACE: Final = "viam"  # namespace of modules that run in an untrusted environment; reference value
 
 RESTART: Final = Restart(kind="permanent", intensity=1_000_000, first_delay=0.5, max_delay=30.0)
@@ -49,11 +49,11 @@ class Packages(Protocol):
     """The packages of one machine, as far as its modules ask for them; the part `packages`."""
 
     def module(self, module: Module) -> Module | None:
-        """Return the entry of a module of the registry with the version that is there; None before one is there."""
+        """Return the entry of a registry module with the installed version; None if no version is installed."""
         ...
 
-    def trouble(self, kind: str, name: str) -> str:
-        """Return why the wanted version of a package is not there; empty while nothing is known against it."""
+    def failure(self, kind: str, name: str) -> str:
+        """Return why the configured version of a package could not be installed; empty if it has not failed."""
         ...
 
 
@@ -75,7 +75,7 @@ class Modules:
     # ---- for the plan and the router
 
     def offers(self, entry: ResourceEntry) -> bool:
-        """Say whether a module offers the model of `entry`, whether it runs now or not."""
+        """Return whether a module offers the model of `entry`, even if it does not run now."""
         return self._offer(entry) is not None
 
     def plan_resource(self, entry: ResourceEntry, directory: Directory, levels: Rules) -> PlannedResource:
@@ -109,19 +109,19 @@ class Modules:
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return the nodes of the modules of `document`, the nodes that they share, and the tidy node."""
-        wanted: dict[str, tuple[Module, str]] = {
+        configured: dict[str, tuple[Module, str]] = {
             module.name: (module, path)
             for module, path in zip(document.modules, document.places("modules"), strict=True)
         }
-        gone = self.links.keys() - wanted.keys()
-        for name in gone:
+        removed = self.links.keys() - configured.keys()
+        for name in removed:
             del self.links[name]
         data = data_folder(self._environment, document)
         # A module whose entry has become invalid keeps its data: the entry was not removed on purpose.
-        whole = not any(entry.section == "modules" for entry in document.broken)
-        self._tidy.plan({name: f"{PREFIX}{name}" for name in gone if whole}, wanted.keys(), data)
+        all_valid = not any(entry.section == "modules" for entry in document.broken)
+        self._tidy.plan({name: f"{PREFIX}{name}" for name in removed if all_valid}, configured.keys(), data)
         nodes: list[Node] = []
-        for name, (entry, path) in wanted.items():
+        for name, (entry, path) in configured.items():
             module = self._startable(entry)
             link = self.links.get(name)
             if link is None or link.module != module:
@@ -131,7 +131,7 @@ class Modules:
         self._serve_foreign()
         if any(PARENT_TCP in node.requires for node in nodes):
             nodes.append(Node(PARENT_TCP, partial(self._serve_parent, tcp=True), restart=RESTART))
-        if wanted:
+        if configured:
             nodes.append(Node(PARENT, partial(self._serve_parent, tcp=False), restart=RESTART))
         return [*nodes, self._tidy.node()]
 
@@ -171,8 +171,8 @@ class Modules:
             requires.add(package_node("module", module.name))
             version = (module.source.version if module.source is not None else "") or module.version
             link.phase = f"installing {module.module_id} {version}".rstrip()
-            trouble = packages.trouble("module", module.name)
-            link.failure = f"{link.phase}: {trouble}" if trouble else ""
+            failure = packages.failure("module", module.name)
+            link.failure = f"{link.phase}: {failure}" if failure else ""
         nodes = [
             Node(
                 link.node,
@@ -199,7 +199,7 @@ class Modules:
         if self._options.untrusted_env and module.module_id.partition(":")[0] != TRUSTED_NAMESPACE:
             return ConfigError(
                 path,
-                f"the module {module.name!r} is a program of the configuration, which -untrusted-env refuses",
+                f"the module {module.name!r} runs a program that the configuration names, which -untrusted-env forbids",
                 value=module.name,
                 remedy="start machine-server without -untrusted-env, or remove the module",
             )
@@ -245,10 +245,10 @@ def _in_short(reason: str) -> str:
 
     The status of the module has the whole reason.
     """
-    first, said, printed = reason.partition("; its last output: ")
+    first, separator, printed = reason.partition("; its last output: ")
     last = next((line.strip() for line in reversed(printed.split(" | ")) if line.strip()), "")
-    text = first.partition("\n")[0] + (f"{said}{last}" if last else "")
-    return text if len(text) <= SHORT else f"{text[:SHORT]}…"
+    text = first.partition("\n")[0] + (f"{separator}{last}" if last else "")
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
 def start_limit(environment: Mapping[str, str]) -> float:

@@ -124,7 +124,7 @@ class MemoryProcess:
     async def dial(self) -> trio.abc.Stream:
         """Return a connection to it. Raises ConnectionRefusedError if it does not listen."""
         if not self._listens.is_set() or self._ended.is_set():
-            raise ConnectionRefusedError("nobody listens")
+            raise ConnectionRefusedError("no module listens at this address")
         near, far = memory_stream_pair()
         self._nursery.start_soon(self._serve, far)
         return near
@@ -201,7 +201,7 @@ class MemoryProcesses:
         async def connect() -> trio.abc.Stream:
             process = self.running.get(address)
             if process is None:
-                raise ConnectionRefusedError("nobody listens")
+                raise ConnectionRefusedError("no module listens at this address")
             return await process.dial()
 
         return Channel(f"unix:{address}", connect=connect, limits=CHANNEL)

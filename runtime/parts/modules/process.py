@@ -108,7 +108,7 @@ class LocalProcesses:
     async def parent(self, router: Router, *, tcp: bool) -> AsyncIterator[str]:
         """Serve on loopback TCP, or on a Unix socket in a folder that only this user can enter. See Processes.parent.
 
-        There is no authentication.
+        Clients are not authenticated.
         """
         async with trio.open_nursery() as nursery:
             folder = None if tcp else Path(tempfile.mkdtemp(prefix="machine-module-"))

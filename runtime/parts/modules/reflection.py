@@ -23,19 +23,17 @@ _VERSIONS: Final = (("grpc.reflection.v1", v1), ("grpc.reflection.v1alpha", v1al
 async def service_descriptor(channel: Any, service: str) -> ServiceDescriptor:
     """Return the descriptor of a service, in its own pool. `service` is the full name.
 
-    Raises MachineError if the server does not provide it or it is invalid. There is no time limit; the caller sets one.
+    Raises MachineError if the server does not provide it or it is invalid. Has no time limit; the caller sets it.
     """
     files = await _files(channel, service)
     pool = DescriptorPool()
     added: set[str] = set()
     try:
         _add(pool, files, next(iter(files)), added)
-        found = pool.FindServiceByName(service)
+        descriptor = pool.FindServiceByName(service)
     except (KeyError, TypeError, ValueError) as error:
-        raise MachineError(
-            f"the descriptors of {service} do not fit together: {error}", kind=ErrorKind.INVALID
-        ) from None
-    return found
+        raise MachineError(f"the descriptors of {service} are inconsistent: {error}", kind=ErrorKind.INVALID) from None
+    return descriptor
 
 
 async def _files(channel: Any, service: str) -> dict[str, FileDescriptorProto]:
@@ -48,7 +46,7 @@ async def _files(channel: Any, service: str) -> dict[str, FileDescriptorProto]:
             reason = error.message or error.status.name
             if error.status is not Status.UNIMPLEMENTED:
                 break
-    raise MachineError(f"its server does not tell what {service} looks like: {reason}", kind=ErrorKind.UNSUPPORTED)
+    raise MachineError(f"its server does not provide the descriptor of {service}: {reason}", kind=ErrorKind.UNSUPPORTED)
 
 
 async def _ask(channel: Any, package: str, messages: Any, service: str) -> dict[str, FileDescriptorProto]:
@@ -63,7 +61,7 @@ async def _ask(channel: Any, package: str, messages: Any, service: str) -> dict[
             await stream.send_message(question)
             answer = await stream.recv_message()
             if answer is None:
-                raise MachineError(f"its server stopped telling what {service} looks like", kind=ErrorKind.UNAVAILABLE)
+                raise MachineError(f"its server stopped sending descriptors of {service}", kind=ErrorKind.UNAVAILABLE)
             for data in answer.file_descriptor_response.file_descriptor_proto:
                 try:
                     file = FileDescriptorProto.FromString(data)

@@ -38,17 +38,17 @@ class Reloader:
         """Watch until cancelled. Raises OSError if the folder cannot be watched."""
         notices = Inotify(CLOSE_WRITE | MOVED_TO | MOVED_FROM | CREATE | DELETE)
         try:
-            seen = self._look(notices)
+            seen = self._stamps(notices)
             task_status.started()
             while True:
                 await trio.lowlevel.wait_readable(notices.fileno())
                 await self._settle(notices)
-                before, seen = seen, self._look(notices)
+                before, seen = seen, self._stamps(notices)
                 changed = changes(before, seen)
                 if changed:
-                    named = ", ".join(str(path.relative_to(self._folder)) for path in changed[:3])
+                    names = ", ".join(str(path.relative_to(self._folder)) for path in changed[:3])
                     more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-                    self._restart(f"{named}{more} changed")
+                    self._restart(f"{names}{more} changed")
         finally:
             notices.close()
 
@@ -62,7 +62,7 @@ class Reloader:
                 if quiet.cancelled_caught:
                     return
 
-    def _look(self, notices: Inotify) -> Stamps:
+    def _stamps(self, notices: Inotify) -> Stamps:
         """Watch the folders that exist now, and return the stamps of their files."""
         if self._only is not None:
             notices.watch({self._folder})
@@ -70,7 +70,7 @@ class Reloader:
             return {self._only: stamp} if stamp is not None else {}
         folders: set[Path] = set()
         for folder, inner, _ in os.walk(self._folder):
-            inner[:] = [one for one in inner if one not in _SKIPPED_FOLDERS and not one.startswith(".")]
+            inner[:] = [name for name in inner if name not in _SKIPPED_FOLDERS and not name.startswith(".")]
             folders.add(Path(folder))
             if len(folders) >= MOST_FOLDERS:
                 break

@@ -60,7 +60,9 @@ class ModuleResource(Proxied):
                     except MachineError as error:
                         self.log.debug("the module had nothing to close", reason=str(error))
             if limit.cancelled_caught:
-                self.log.error("the module did not close it in time", module=link.module.name, seconds=REMOVE_LIMIT)
+                self.log.error(
+                    "the module did not close the resource in time", module=link.module.name, seconds=REMOVE_LIMIT
+                )
 
 
 class ForeignResource(ModuleResource):
@@ -77,7 +79,7 @@ class ForeignResource(ModuleResource):
 
         api = self.attributes.link.apis.get(self.API)
         if api is None:
-            raise Unsupported(f"{self.name} has no commands")
+            raise Unsupported(f"{self.name} does not support do_command")
         return await do_command(self.channel(), api, self.name.short, command)
 
 
@@ -99,16 +101,16 @@ def plan_module_resource(
     else:
         raise ConfigError(
             entry.path,
-            f"{entry.api} is an API of the module {link.module.name!r} itself, and what it looks like is not known: "
-            f"{link.faults.get(entry.api, 'it names no service for it')}",
+            f"{entry.api} is defined by the module {link.module.name!r}, but its descriptor is missing: "
+            f"{link.faults.get(entry.api, 'the module names no service for it')}",
             value=str(entry.api),
             remedy="serve gRPC reflection in the module, as the official SDKs do",
         )
     needs = link.needs(entry)
     if needs is None:
-        raise ConfigError(entry.path, f"the module {link.module.name!r} was not asked about its attributes yet")
+        raise ConfigError(entry.path, f"the module {link.module.name!r} has not validated the attributes yet")
     if needs.error:
-        verb = "is asked again about them" if needs.silent else "refuses them"
+        verb = "did not validate them and is asked again" if needs.silent else "rejects them"
         raise ConfigError(f"{entry.path}.attributes", f"the module {link.module.name!r} {verb}: {needs.error}")
     level = WORDS[levels.level(f"{of_module(link.module.name)}.{entry.name}")]
     attributes = ModuleAttributes(link=link, entry=entry, level=level)

@@ -24,20 +24,20 @@ class Tidy:
         self._graph = graph
         self._environment = environment
         self._data = Path()
-        self._gone: dict[str, str] = {}  # names of nodes, by names of modules
+        self._removed: dict[str, str] = {}  # names of nodes, by names of modules
         self._news = trio.Event()
 
-    def plan(self, gone: Mapping[str, str], wanted: Collection[str], data: Path) -> None:
+    def plan(self, removed: Mapping[str, str], configured: Collection[str], data: Path) -> None:
         """Schedule the removal of files.
 
-        `gone` maps the names of removed modules to their nodes, `wanted` are the configured modules, and `data` is the
-        parent of the data folders.
+        `removed` maps the names of removed modules to their nodes, `configured` are the configured modules, and `data`
+        is the parent of the data folders.
         """
         self._data = data
-        self._gone |= gone
-        for name in self._gone.keys() & set(wanted):
-            del self._gone[name]
-        if self._gone:
+        self._removed |= removed
+        for name in self._removed.keys() & set(configured):
+            del self._removed[name]
+        if self._removed:
             self._news.set()
 
     def node(self) -> Node:
@@ -51,9 +51,9 @@ class Tidy:
             await self._news.wait()
             self._news = trio.Event()
             async for snapshot in self._graph.changes():
-                for name in [name for name, node in self._gone.items() if node not in snapshot.nodes]:
-                    del self._gone[name]
+                for name in [name for name, node in self._removed.items() if node not in snapshot.nodes]:
+                    del self._removed[name]
                     await install.remove(name, self._data, self._environment)
-                    log.info("what a removed module kept was removed", module=name, folder=str(self._data / name))
-                if not self._gone:
+                    log.info("the files of a removed module were deleted", module=name, folder=str(self._data / name))
+                if not self._removed:
                     break

@@ -14,7 +14,7 @@ from schema.document.modules import Module
 from schema.errors import ErrorKind, MachineError
 
 LONGEST_PAUSE: Final = 10.0  # seconds between an answer and the next probe
-LOOK_EVERY: Final = 1.0  # seconds between two measurements of its usage; the kernel has no event for it
+MEASURE_INTERVAL: Final = 1.0  # seconds between two measurements of its usage; the kernel has no event for it
 
 
 async def watch_answers(client: ModuleClient, module: Module, build_limit: float) -> None:
@@ -39,9 +39,9 @@ async def watch_answers(client: ModuleClient, module: Module, build_limit: float
             answered = trio.current_time()  # this process was suspended: the answer may have arrived, unread
         elif (client.building, client.built) == (0, built) or silent >= limit + build_limit:
             raise MachineError(
-                f"the module {module.name!r} has answered nothing for {silent:.0f} s",
+                f"the module {module.name!r} has not answered for {silent:.0f} s",
                 kind=ErrorKind.UNAVAILABLE,
-                remedy="it is started again; if its calls may block it for so long, raise watchdog of the module",
+                remedy="it is restarted; if its calls may block it for that long, raise `watchdog` of the module",
             )
 
 
@@ -56,8 +56,8 @@ async def watch_usage(usage: Callable[[], Usage], module: Module) -> None:
         reason = exceeded(module.limits, usage())
         if reason:
             raise MachineError(
-                f"the module {module.name!r} is ended: {reason}",
+                f"the module {module.name!r} was stopped: {reason}",
                 kind=ErrorKind.EXHAUSTED,
-                remedy="it is started again; raise the limit if it needs more",
+                remedy="it is restarted; raise the limit if it needs more",
             )
-        await trio.sleep(LOOK_EVERY)
+        await trio.sleep(MEASURE_INTERVAL)

@@ -22,7 +22,7 @@ from telemetry.logs.names import ROOT
 
 NODE: Final = f"{INTERNAL}network-check"
 PERIOD: Final = 300.0  # seconds; reference value
-AGAIN: Final = ("dns", "ping")
+REPEATED: Final = ("dns", "ping")
 
 
 class NetworkChecks:
@@ -46,19 +46,25 @@ class NetworkChecks:
         self.note(await check(targets), ())
         while True:
             await trio.sleep(PERIOD)
-            await self._again(targets)
+            await self._repeat(targets)
 
-    async def _again(self, targets: Targets) -> None:
-        self.note(await check(targets, only=AGAIN), AGAIN)
+    async def _repeat(self, targets: Targets) -> None:
+        self.note(await check(targets, only=REPEATED), REPEATED)
 
     def note(self, findings: Sequence[Finding], only: Sequence[str]) -> None:
         """Log new and ended failures. `only` are the kinds of checks that were run; empty means all."""
-        before = {key: one for key, one in self._failing.items() if not only or key[0] in only}
-        others = {key: one for key, one in self._failing.items() if key not in before}
-        now = {(one.check, one.target): one for one in failures(findings)}
+        before = {key: finding for key, finding in self._failing.items() if not only or key[0] in only}
+        others = {key: finding for key, finding in self._failing.items() if key not in before}
+        now = {(finding.check, finding.target): finding for finding in failures(findings)}
         for key in now.keys() - before.keys():
-            one = now[key]
-            self._log.warning("failed", check=one.check, target=one.target, reason=one.detail, remedy=one.remedy)
+            finding = now[key]
+            self._log.warning(
+                "a network check failed",
+                check=finding.check,
+                target=finding.target,
+                reason=finding.detail,
+                remedy=finding.remedy,
+            )
         for check_name, target in before.keys() - now.keys():
-            self._log.info("works again", check=check_name, target=target)
+            self._log.info("a network check succeeds again", check=check_name, target=target)
         self._failing = {**others, **now}

@@ -22,7 +22,9 @@ RESEND: Final = 1.0  # seconds until an unanswered datagram is sent again
 
 Job = Callable[[], Awaitable[list[Finding]]]
 
-PING_REMEDY: Final = "this user may not send ICMP: sysctl -w net.ipv4.ping_group_range='0 2147483647', or run as root"
+PING_REMEDY: Final = (
+    "this user is not allowed to send ICMP: run sysctl -w net.ipv4.ping_group_range='0 2147483647', or run as root"
+)
 
 _FAILURES: Final = (OSError, trio.BrokenResourceError, dns.DnsError, stun.StunError, ValueError)
 
@@ -30,22 +32,22 @@ _FAILURES: Final = (OSError, trio.BrokenResourceError, dns.DnsError, stun.StunEr
 async def check(targets: Targets, *, only: Sequence[str] = ()) -> list[Finding]:
     """Run all checks, or `only` these kinds, and return the findings in the order of the targets."""
     jobs: list[tuple[str, Job]] = [
-        *(("dns", _bound(_dns, one, targets.question)) for one in targets.dns),
-        *(("resolve", _bound(_resolve, one)) for one in targets.resolve),
+        *(("dns", _bound(_dns, server, targets.question)) for server in targets.dns),
+        *(("resolve", _bound(_resolve, name)) for name in targets.resolve),
         ("stun", _bound(_stun, targets.stun)),
-        *(("stun-tcp", _bound(_stun_tcp, one)) for one in targets.stun_tcp),
+        *(("stun-tcp", _bound(_stun_tcp, server)) for server in targets.stun_tcp),
         ("ping", _bound(_pings, targets)),
     ]
-    wanted = [job for kind, job in jobs if not only or kind in only]
-    found: list[list[Finding]] = [[] for _ in wanted]
+    selected = [job for kind, job in jobs if not only or kind in only]
+    findings: list[list[Finding]] = [[] for _ in selected]
 
     async def run(index: int, job: Job) -> None:
-        found[index] = await job()
+        findings[index] = await job()
 
     async with trio.open_nursery() as nursery:
-        for index, job in enumerate(wanted):
+        for index, job in enumerate(selected):
             nursery.start_soon(run, index, job)
-    return [finding for group in found for finding in group]
+    return [finding for group in findings for finding in group]
 
 
 def _bound(function: Callable[..., Awaitable[list[Finding]]], *arguments: object) -> Job:
@@ -72,9 +74,9 @@ def _reason(error: BaseException) -> str:
     inner = error.__cause__
     while isinstance(inner, BaseExceptionGroup):
         inner = inner.exceptions[0]
-    for one in (inner, error):
-        if isinstance(one, OSError) and not isinstance(one, socket.gaierror) and one.errno:
-            return os.strerror(one.errno)
+    for cause in (inner, error):
+        if isinstance(cause, OSError) and not isinstance(cause, socket.gaierror) and cause.errno:
+            return os.strerror(cause.errno)
     return str(error)
 
 
@@ -85,16 +87,16 @@ async def _dns(server: str, question: str) -> list[Finding]:
         async with stream:
             await stream.send_all(dns.query(number, question))
             (size,) = struct.unpack(">H", await _exactly(stream, 2))
-            found = dns.answer(await _exactly(stream, size), number)
-        return f"{question} is {', '.join(found) or 'without an address'}"
+            addresses = dns.answer(await _exactly(stream, size), number)
+        return f"{question}: {', '.join(addresses) or 'no address'}"
 
     return await _timed("dns", server, ask)
 
 
 async def _resolve(name: str) -> list[Finding]:
     async def ask() -> str:
-        found = await trio.socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-        return ", ".join(dict.fromkeys(str(address[0]) for *_, address in found))
+        addresses = await trio.socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        return ", ".join(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
     return await _timed("resolve", name, ask)
 
@@ -116,7 +118,7 @@ async def _stun(servers: Sequence[str]) -> list[Finding]:
     """Ask all servers from one socket. If they see different addresses, the router's NAT is symmetric."""
     begun = trio.current_time()
     waiting: dict[bytes, str] = {random.randbytes(12): server for server in servers}
-    found: dict[str, Finding] = {}
+    results: dict[str, Finding] = {}
     seen: list[tuple[str, int]] = []
     with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         await sock.bind(("0.0.0.0", 0))
@@ -130,7 +132,7 @@ async def _stun(servers: Sequence[str]) -> list[Finding]:
                     await trio.sleep(RESEND)
             except _FAILURES as error:
                 waiting.pop(transaction, None)
-                found[server] = Finding("stun", server, "failed", _reason(error))
+                results[server] = Finding("stun", server, "failed", _reason(error))
 
         async def listen() -> None:
             while waiting:
@@ -142,11 +144,11 @@ async def _stun(servers: Sequence[str]) -> list[Finding]:
                 try:
                     address = stun.answer(message, transaction)
                 except stun.StunError as error:
-                    found[server] = Finding("stun", server, "failed", str(error))
+                    results[server] = Finding("stun", server, "failed", str(error))
                     continue
                 seen.append(address)
                 took = (trio.current_time() - begun) * 1000
-                found[server] = Finding("stun", server, "ok", f"seen as {address[0]}:{address[1]}", took)
+                results[server] = Finding("stun", server, "ok", f"seen as {address[0]}:{address[1]}", took)
 
         with trio.move_on_after(LIMIT):
             async with trio.open_nursery() as nursery:
@@ -155,7 +157,7 @@ async def _stun(servers: Sequence[str]) -> list[Finding]:
                 await listen()
                 nursery.cancel_scope.cancel()
     none = f"no answer within {LIMIT:g} s"
-    findings = [found.get(server, Finding("stun", server, "failed", none)) for server in servers]
+    findings = [results.get(server, Finding("stun", server, "failed", none)) for server in servers]
     symmetric = mapping(seen)
     return [*findings, *([Finding("stun", "router", "note", symmetric)] if symmetric else [])]
 

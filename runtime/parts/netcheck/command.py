@@ -37,10 +37,10 @@ def report(findings: list[Finding]) -> str:
     lines = table(("CHECK", "TARGET", "OUTCOME", "TIME", "DETAIL"), rows(findings))
     bad = failures(findings)
     if bad:
-        remedies = dict.fromkeys(f"{one.check}: {one.remedy}" for one in bad)
+        remedies = dict.fromkeys(f"{finding.check}: {finding.remedy}" for finding in bad)
         return "\n".join([*lines, "", "The network has problems.", *remedies]) + "\n"
-    said = "The network is fit." if findings else "Nobody was asked."
-    return "\n".join([*lines, "", said]) + "\n"
+    result = "The network works." if findings else "No checks are configured."
+    return "\n".join([*lines, "", result]) + "\n"
 
 
 def _cloud_host(config: Path | None) -> str:

@@ -11,7 +11,12 @@ _RECURSION: Final = 0x0100  # 4.1.1, RD
 _ANSWER: Final = 0x8000  # QR
 _A, _IN = 1, 1
 
-CODES: Final = {1: "the query is malformed", 2: "the server failed", 3: "there is no such name", 5: "refused"}
+CODES: Final = {
+    1: "the query is malformed",
+    2: "the server failed",
+    3: "there is no such name",
+    5: "the server refused the query",
+}
 """Texts for response codes (RFC 1035 4.1.1, RCODE)."""
 
 
@@ -30,31 +35,31 @@ def answer(message: bytes, number: int) -> list[str]:
     """Return the IPv4 addresses in an answer (without length prefix) to query `number`. Raises DnsError."""
     if len(message) < _HEADER.size:
         raise DnsError("the answer is cut off")
-    got, flags, questions, answers, _, _ = _HEADER.unpack_from(message)
-    if got != number or not flags & _ANSWER:
-        raise DnsError("that is no answer to this question")
+    answered, flags, questions, answers, _, _ = _HEADER.unpack_from(message)
+    if answered != number or not flags & _ANSWER:
+        raise DnsError("the message is not an answer to this query")
     if code := flags & 0xF:
         raise DnsError(CODES.get(code, f"error {code}"))
     try:
-        at = _HEADER.size
+        offset = _HEADER.size
         for _ in range(questions):
-            at = _skip_name(message, at) + 4
-        found = []
+            offset = _skip_name(message, offset) + 4
+        addresses = []
         for _ in range(answers):
-            at = _skip_name(message, at)
-            kind, _, _, size = struct.unpack_from(">HHIH", message, at)
-            data = message[at + 10 : at + 10 + size]
-            at += 10 + size
+            offset = _skip_name(message, offset)
+            kind, _, _, size = struct.unpack_from(">HHIH", message, offset)
+            data = message[offset + 10 : offset + 10 + size]
+            offset += 10 + size
             if kind == _A:
-                found.append(str(ipaddress.IPv4Address(data)))
+                addresses.append(str(ipaddress.IPv4Address(data)))
     except (struct.error, IndexError, ipaddress.AddressValueError):
         raise DnsError("the answer is cut off") from None
-    return found
+    return addresses
 
 
-def _skip_name(message: bytes, at: int) -> int:
-    while (size := message[at]) != 0:
+def _skip_name(message: bytes, offset: int) -> int:
+    while (size := message[offset]) != 0:
         if size & 0xC0:
-            return at + 2  # a pointer ends the name
-        at += 1 + size
-    return at + 1
+            return offset + 2  # a pointer ends the name
+        offset += 1 + size
+    return offset + 1

@@ -12,11 +12,11 @@ REDUNDANT: Final = frozenset({"dns", "stun", "stun-tcp"})
 """Checks for which one success is enough, because some public servers are always unreachable."""
 
 REMEDIES: Final = {
-    "dns": "check cable, Wi-Fi and route (ip route); a firewall must let TCP to port 53 out",
-    "resolve": "the system's resolver does not know it: look at /etc/resolv.conf and resolvectl status",
-    "stun": "a firewall must let UDP out, to ports 3478 and 19302; without it WebRTC needs a relay",
-    "stun-tcp": "a firewall must let TCP out, to ports 3478 and 443; relays for WebRTC are reached so",
-    "ping": "packets are lost on the way: look at the Wi-Fi signal, the cable and what else uses the line",
+    "dns": "check cable, Wi-Fi and route (ip route); a firewall must allow outgoing TCP to port 53",
+    "resolve": "the system's resolver cannot resolve the name: check /etc/resolv.conf and resolvectl status",
+    "stun": "a firewall must allow outgoing UDP to ports 3478 and 19302; otherwise WebRTC needs a relay",
+    "stun-tcp": "a firewall must allow outgoing TCP to ports 3478 and 443, which relays for WebRTC use",
+    "ping": "packets are lost: check the Wi-Fi signal, the cable and other traffic on the line",
 }
 
 HARD_LOSS: Final = 0.1  # share of lost packets that counts as a failure, because people notice it
@@ -40,8 +40,8 @@ class Finding:
 
 def failures(findings: Sequence[Finding]) -> list[Finding]:
     """Return the relevant failures: all, except those of redundant checks with at least one success."""
-    good = {one.check for one in findings if one.outcome == "ok"}
-    return [one for one in findings if one.outcome == "failed" and not (one.check in REDUNDANT and one.check in good)]
+    redundant = REDUNDANT & {finding.check for finding in findings if finding.outcome == "ok"}
+    return [finding for finding in findings if finding.outcome == "failed" and finding.check not in redundant]
 
 
 def mapping(addresses: Iterable[tuple[str, int]]) -> str:
@@ -49,9 +49,10 @@ def mapping(addresses: Iterable[tuple[str, int]]) -> str:
     seen = sorted(set(addresses))
     if len(seen) < 2:
         return ""
+    listed = ", ".join(f"{host}:{port}" for host, port in seen)
     return (
-        f"the router gives every destination another address ({', '.join(f'{host}:{port}' for host, port in seen)}): "
-        "direct connections from outside will fail, WebRTC needs a relay"
+        f"the router uses a different address for each destination ({listed}): "
+        "direct connections from outside will fail, and WebRTC needs a relay"
     )
 
 
@@ -66,7 +67,7 @@ def loss(target: str, sent: int, times: Sequence[float], *, gateway: bool, beyon
     detail = f"{lost} of {sent} lost"
     if not times:
         if gateway and beyond:
-            return Finding("ping", target, "note", f"{detail}: the router does not answer, which harms nothing")
+            return Finding("ping", target, "note", f"{detail}: the router does not answer, which is harmless")
         return Finding("ping", target, "failed", detail)
     middle = sorted(times)[len(times) // 2]
     outcome: Outcome = "failed" if share > HARD_LOSS else "ok"
@@ -78,11 +79,11 @@ def rows(findings: Iterable[Finding]) -> list[tuple[str, str, str, str, str]]:
     """Return the rows of a table: check, target, outcome, time, detail."""
     return [
         (
-            one.check,
-            one.target,
-            one.outcome,
-            "" if one.milliseconds is None else f"{one.milliseconds:.1f} ms",
-            one.detail,
+            finding.check,
+            finding.target,
+            finding.outcome,
+            "" if finding.milliseconds is None else f"{finding.milliseconds:.1f} ms",
+            finding.detail,
         )
-        for one in findings
+        for finding in findings
     ]

@@ -34,19 +34,19 @@ def transaction_of(message: bytes) -> bytes:
 def answer(message: bytes, transaction: bytes) -> tuple[str, int]:
     """Return the address and port that the server saw. Raises StunError if the message is not a valid answer."""
     if transaction_of(message) != transaction or struct.unpack_from(">H", message)[0] != _SUCCESS:
-        raise StunError("that is no answer to this request")
-    at, plain = HEADER, None
+        raise StunError("the message is not an answer to this request")
+    offset, plain = HEADER, None
     end = min(len(message), HEADER + length(message))
-    while at + 4 <= end:
-        kind, size = struct.unpack_from(">HH", message, at)
-        value = message[at + 4 : at + 4 + size]
+    while offset + 4 <= end:
+        kind, size = struct.unpack_from(">HH", message, offset)
+        value = message[offset + 4 : offset + 4 + size]
         if kind == _XOR_MAPPED:
             return _address(value, message[4:HEADER])
         if kind == _MAPPED:
             plain = value
-        at += 4 + size + (-size % 4)
+        offset += 4 + size + (-size % 4)
     if plain is None:
-        raise StunError("the answer names no address")
+        raise StunError("the answer contains no address")
     return _address(plain, bytes(16))
 
 
@@ -55,5 +55,5 @@ def _address(value: bytes, mask: bytes) -> tuple[str, int]:
     if not size or len(value) < 4 + size:
         raise StunError("the answer's address is cut off")
     port = struct.unpack_from(">H", value, 2)[0] ^ int.from_bytes(mask[:2], "big")
-    raw = bytes(one ^ other for one, other in zip(value[4 : 4 + size], mask[:size], strict=True))
+    raw = bytes(byte ^ masking for byte, masking in zip(value[4 : 4 + size], mask[:size], strict=True))
     return str(ipaddress.ip_address(raw)), port

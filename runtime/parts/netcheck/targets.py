@@ -46,11 +46,11 @@ def load(environment: Mapping[str, str], *, cloud: str = "") -> Targets:
     if name == OFF:
         return Targets(dns=(), resolve=(), stun=(), stun_tcp=(), ping=())
     if not name:
-        usual = Targets()
+        defaults = Targets()
         return msgspec.structs.replace(
-            usual,
-            dns=(*usual.dns, *([LOCAL_RESOLVER] if _uses_local_resolver() else [])),
-            resolve=(*([cloud] if cloud else []), *usual.resolve),
+            defaults,
+            dns=(*defaults.dns, *([LOCAL_RESOLVER] if _uses_local_resolver() else [])),
+            resolve=(*([cloud] if cloud else []), *defaults.resolve),
         )
     try:
         return msgspec.convert(parse_json(Path(name).read_bytes()), Targets)

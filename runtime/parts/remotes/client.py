@@ -65,7 +65,7 @@ class RemoteClient(ApiClient):
                 self._note(base.API, name, method)  # type: ignore[attr-defined]
                 result = await call()
         except MachineError as error:
-            raise self._told(error) from error
+            raise self._for_clients(error) from error
         if method == "stop":
             self.session.commanded.discard((base.API, name))  # type: ignore[attr-defined]
         return result
@@ -80,7 +80,7 @@ class RemoteClient(ApiClient):
         except MachineError as error:
             if _expired(error):
                 await self.renew(self.session.id)
-            raise self._told(error) from error
+            raise self._for_clients(error) from error
 
     def has_commanded(self, api: API, name: str) -> bool:
         """Return whether a resource was commanded to move in the current session and not stopped since."""
@@ -90,15 +90,15 @@ class RemoteClient(ApiClient):
         if find_method(api, method).monitored:
             self.session.commanded.add((api, name))
 
-    def _told(self, error: MachineError) -> MachineError:
+    def _for_clients(self, error: MachineError) -> MachineError:
         """Convert an error for the clients of this machine."""
         kind, message = error.kind, error.message
         if kind in (ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND):
             self.doubt.set()
         if _expired(error):  # clients have sessions with this machine, which have not expired
-            return self.unavailable("our session has just expired there: try again")
+            return self.unavailable("this machine's session there has expired: try again")
         if kind is ErrorKind.UNAUTHENTICATED:
-            return self.unavailable(f"it refuses this machine: {message}")
+            return self.unavailable(f"it rejects the credentials of this machine: {message}")
         return self.unavailable(message) if kind is ErrorKind.UNAVAILABLE else error
 
     def unavailable(self, reason: str) -> MachineError:
@@ -139,7 +139,7 @@ class RemoteClient(ApiClient):
 
     # ---- resources and status
 
-    async def look(self) -> Report:
+    async def read_report(self) -> Report:
         """Return the resources and the status of the remote."""
         ready, machines = await self._names()
         try:
@@ -148,7 +148,7 @@ class RemoteClient(ApiClient):
             if error.kind is not ErrorKind.UNSUPPORTED:
                 raise
             return Report(ready, machines=machines)
-        return Report(ready, troubles_of(status), status.get("state") == "INITIALIZING", machines)
+        return Report(ready, problems_of(status), status.get("state") == "INITIALIZING", machines)
 
     async def _names(self) -> tuple[frozenset[ResourceName], Mapping[str, str]]:
         method = find_method(ROBOT, "resource_names")
@@ -162,18 +162,21 @@ class RemoteClient(ApiClient):
             raise to_machine_error(error) from None
         except (StreamTerminatedError, OSError) as error:
             raise MachineError(f"the connection was lost: {error}", kind=ErrorKind.UNAVAILABLE) from error
-        names = (_name(API(one.namespace, one.type, one.subtype), one.name) for one in reply.resources)
+        names = (
+            _name(API(resource.namespace, resource.type, resource.subtype), resource.name)
+            for resource in reply.resources
+        )
         return frozenset(names), _machines((stream.initial_metadata or {}).get(MACHINES_KEY, ""))
 
 
-def troubles_of(status: Mapping[str, Any]) -> dict[ResourceName, str]:
+def problems_of(status: Mapping[str, Any]) -> dict[ResourceName, str]:
     """Return the resources that are configured but not ready, with reasons, from a GetMachineStatus response."""
-    troubles = {}
-    for one in status.get("resources", ()):
-        if one["state"] != "READY":
-            name = ResourceName.parse(str(one["name"]))
-            troubles[name] = f"{one['state'].lower()}{': ' if one.get('error') else ''}{one.get('error', '')}"
-    return troubles
+    problems = {}
+    for resource in status.get("resources", ()):
+        if resource["state"] != "READY":
+            name, error = ResourceName.parse(str(resource["name"])), resource.get("error", "")
+            problems[name] = f"{resource['state'].lower()}{': ' if error else ''}{error}"
+    return problems
 
 
 def _name(api: API, text: str) -> ResourceName:
@@ -184,10 +187,10 @@ def _name(api: API, text: str) -> ResourceName:
 def _machines(text: str) -> Mapping[str, str]:
     """Parse the value of MACHINES_KEY. Invalid values count as empty."""
     try:
-        found = json.loads(text)
+        machines = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
+    return {str(key): str(value) for key, value in machines.items()} if isinstance(machines, dict) else {}
 
 
 def _expired(error: MachineError) -> bool:

@@ -29,7 +29,7 @@ Mode = Literal["plain", "tls", "either"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """How to reach a remote. `secret` means that a key will be sent to it."""
 
     target: Target
@@ -42,8 +42,8 @@ class Way:
         return f"unix:{self.target.path}" if self.target.path else self.target.authority
 
 
-def way_to(remote: Remote, path: str) -> Way:
-    """Return the way to `remote`, whose entry is at `path` of the document. Raises ConfigError."""
+def route_to(remote: Remote, path: str) -> Route:
+    """Return the route to `remote`, whose entry is at `path` of the document. Raises ConfigError."""
     text = remote.address
     try:
         if "://" not in text and not text.startswith("unix:") and urlsplit(f"//{text}").port is None:
@@ -52,7 +52,7 @@ def way_to(remote: Remote, path: str) -> Way:
     except ValueError as error:
         raise ConfigError(
             f"{path}.address",
-            f"{remote.address!r} is no address",
+            f"{remote.address!r} is not a valid address",
             value=remote.address,
             remedy="write host, host:port, https://host or unix:/path",
         ) from error
@@ -65,51 +65,54 @@ def way_to(remote: Remote, path: str) -> Way:
         )
     plain = remote.insecure or target.path or text.startswith("http://")
     mode: Mode = "tls" if target.tls else "plain" if plain else "either"
-    return Way(target, mode, secret=credentials_of(remote, path) is not None)
+    return Route(target, mode, secret=credentials_of(remote, path) is not None)
 
 
 def credentials_of(remote: Remote, path: str) -> ApiKey | None:
     """Return the configured credentials for the remote, or None. Raises ConfigError."""
-    given = remote.auth.credentials if remote.auth is not None else None
+    credentials = remote.auth.credentials if remote.auth is not None else None
     entity = remote.auth.entity if remote.auth is not None else ""
-    if given is None or not given.payload:
+    if credentials is None or not credentials.payload:
         return ApiKey(entity or _host(remote), remote.secret, type=LOCATION_SECRET) if remote.secret else None
-    kind = given.type or API_KEY
+    kind = credentials.type or API_KEY
     if kind not in TYPES:
         raise ConfigError(
-            f"{path}.auth.credentials.type", f"{kind!r} is unknown", value=kind, remedy=f"use {' or '.join(TYPES)}"
+            f"{path}.auth.credentials.type",
+            f"{kind!r} is not supported",
+            value=kind,
+            remedy=f"use {' or '.join(TYPES)}",
         )
     if kind == API_KEY and not entity:
         raise ConfigError(f"{path}.auth.entity", "is missing", remedy="write the id of the API key")
-    return ApiKey(entity or _host(remote), given.payload, type=kind)
+    return ApiKey(entity or _host(remote), credentials.payload, type=kind)
 
 
 def _host(remote: Remote) -> str:
     return urlsplit(remote.address if "://" in remote.address else f"//{remote.address}").hostname or remote.address
 
 
-Dial: TypeAlias = Callable[[Way], Awaitable[trio.abc.Stream]]
+Dial: TypeAlias = Callable[[Route], Awaitable[trio.abc.Stream]]
 """Returns a stream that is ready for HTTP/2. Raises OSError with the reason."""
 
 
-async def dial(way: Way, *, trusted: Callable[[], str] = str) -> trio.abc.Stream:
+async def dial(route: Route, *, trusted: Callable[[], str] = str) -> trio.abc.Stream:
     """Connect to a remote over the network. See Dial.
 
     `trusted` returns root certificates (PEM) that are trusted in addition to those of the system.
     """
-    if way.mode == "plain":
-        return await _open(way.target)
+    if route.mode == "plain":
+        return await _open(route.target)
     try:
-        return await _secured(way.target, trusted())
+        return await _secured(route.target, trusted())
     except _NoTls as error:
-        if way.mode == "tls":
-            raise OSError(f"no TLS connection came about ({error})") from error
-    stream = await _open(way.target)
-    if way.secret and not Peer.of(stream).local:
+        if route.mode == "tls":
+            raise OSError(f"the TLS connection failed ({error})") from error
+    stream = await _open(route.target)
+    if route.secret and not Peer.of(stream).local:
         await trio.aclose_forcefully(stream)
         raise OSError(
-            "it does not speak TLS, and a key is not sent in plain text: give it a certificate (network.tls_cert_"
-            "file), or set insecure to true for this remote if nobody else can read this network"
+            "it does not support TLS, and keys are not sent in plain text: configure a certificate there "
+            "(network.tls_cert_file), or set insecure to true for this remote if others cannot read this network"
         )
     return stream
 
@@ -148,8 +151,8 @@ async def _secured(target: Target, trusted: str) -> trio.abc.Stream:
         cause = error.__cause__ or error
         if isinstance(cause, ssl.SSLCertVerificationError):
             raise OSError(
-                f"its certificate is not trusted ({cause.verify_message}): name its authority's file in the "
-                "environment variable SSL_CERT_FILE, and the machine by a name that the certificate has"
+                f"its certificate is not trusted ({cause.verify_message}): set the environment "
+                "variable SSL_CERT_FILE to its authority's file, and use a name that is in the certificate"
             ) from error
         raise _NoTls(str(cause)) from error
     except BaseException:

@@ -13,7 +13,7 @@ from runtime.engine.apis import base_of
 from runtime.engine.planning import remote_names
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.parts.remotes.client import RemoteClient, RemoteSession
-from runtime.parts.remotes.dial import Way
+from runtime.parts.remotes.dial import Route
 from schema.document.remotes import Remote
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
@@ -26,10 +26,10 @@ class RemoteLink:
     """One configured remote, across connections. Its resources stay known while it is disconnected."""
 
     def __init__(
-        self, remote: Remote, way: Way, credentials: ApiKey | None, this_machine: str, changed: Callable[[], None]
+        self, remote: Remote, route: Route, credentials: ApiKey | None, this_machine: str, changed: Callable[[], None]
     ) -> None:
         self.remote = remote
-        self.way = way
+        self.route = route
         self.credentials = credentials
         self.node = f"{PREFIX}{remote.name}"
         self.path = ""  # of its entry in the document: remotes.0
@@ -42,8 +42,8 @@ class RemoteLink:
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger(f"rdk.remote.{remote.name}")
         self._this_machine = this_machine
         self._changed = changed
-        self._there: frozenset[ResourceName] = frozenset()  # names on the remote of the resources used here
-        self._troubles: Mapping[ResourceName, str] = {}
+        self._remote_names: frozenset[ResourceName] = frozenset()  # names on the remote of the resources used here
+        self._problems: Mapping[ResourceName, str] = {}
         self._unserved: frozenset[str] = frozenset()
 
     def connected(self) -> RemoteClient:
@@ -54,11 +54,11 @@ class RemoteLink:
             )
         return self.client
 
-    def trouble(self, name: ResourceName) -> str:
+    def problem_of(self, name: ResourceName) -> str:
         """Return why a resource cannot be used now; empty if there is no known reason."""
         if self.failure:
             return f"remote {self.remote.name!r} is not connected: {self.failure}"
-        reason = self._troubles.get(name)
+        reason = self._problems.get(name)
         return f"on remote {self.remote.name!r}: {reason}" if reason else ""
 
     # ---- for RemoteLife
@@ -66,51 +66,54 @@ class RemoteLink:
     def opened(self, client: RemoteClient) -> None:
         """Record that the remote is connected and its resources are known."""
         self.client, self.failure = client, ""
-        self.log.info("connected", address=self.way.address, resources=len(self.resources))
-        self._tell()
+        self.log.info("connected", address=self.route.address, resources=len(self.resources))
+        self._notify()
 
     def closed(self, reason: str) -> bool:
         """Record that the remote is not connected. Return whether it was.
 
         Repeated failures with the same reason are logged once.
         """
-        was, self.client = self.client is not None, None
+        was_connected, self.client = self.client is not None, None
         if reason != self.failure:
-            self.log.warning("disconnected" if was else "cannot be reached", address=self.way.address, reason=reason)
+            self.log.warning(
+                "disconnected" if was_connected else "cannot be reached", address=self.route.address, reason=reason
+            )
             self.failure = reason
             self._changed()
-            self._tell()
-        return was
+            self._notify()
+        return was_connected
 
     async def learn(self, report: remote_names.Report) -> None:
         """Update the resources and their troubles from a report of the remote."""
         remote = self.remote
-        found: dict[ResourceName, str] = {}
+        resources: dict[ResourceName, str] = {}
         served: list[ResourceName] = []
         unserved: set[str] = set()
-        for there in sorted(remote_names.usable_names(report, self._there, self._this_machine)):
+        for remote_name in sorted(remote_names.usable_names(report, self._remote_names, self._this_machine)):
             await trio.lowlevel.checkpoint()  # a base class may be imported
-            if base_of(there.api) is None:
-                unserved.add(str(there.api))
+            if base_of(remote_name.api) is None:
+                unserved.add(str(remote_name.api))
             else:
-                served.append(there)
-                found[remote_names.name_here(there, remote.name, remote.prefix)] = there.short
+                served.append(remote_name)
+                resources[remote_names.name_here(remote_name, remote.name, remote.prefix)] = remote_name.short
         if unserved != self._unserved:
             self._unserved = frozenset(unserved)
             if unserved:
-                self.log.warning("this machine does not serve some of its APIs", apis=sorted(unserved))
+                self.log.warning("this machine does not support some APIs of the remote", apis=sorted(unserved))
         if report.machines.get("") == self._this_machine:
-            self.log.warning("this remote is the machine itself: nothing is taken over from it")
-        self._troubles = {
-            remote_names.name_here(there, remote.name, remote.prefix): why for there, why in report.troubles.items()
+            self.log.warning("this remote is the machine itself: its resources are not used")
+        self._problems = {
+            remote_names.name_here(remote_name, remote.name, remote.prefix): why
+            for remote_name, why in report.troubles.items()
         }
-        self._there = frozenset(served)
+        self._remote_names = frozenset(served)
         self.machines = report.machines
-        if found != self.resources:
-            self.resources = found
+        if resources != self.resources:
+            self.resources = resources
             self._changed()
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.news.set()
         self.news = trio.Event()

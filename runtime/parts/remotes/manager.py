@@ -18,8 +18,8 @@ from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.engine.planning.remote_names import behind
 from runtime.engine.proxy import proxy_of
-from runtime.parts.remotes.dial import Dial, credentials_of, way_to
-from runtime.parts.remotes.dial import dial as network
+from runtime.parts.remotes.dial import Dial, credentials_of, route_to
+from runtime.parts.remotes.dial import dial as network_dial
 from runtime.parts.remotes.life import RemoteLife
 from runtime.parts.remotes.link import NOT_YET, PREFIX, RemoteLink
 from runtime.parts.remotes.resource import RemoteAttributes, RemoteResource
@@ -39,14 +39,14 @@ class Remotes:
     def __init__(self, context: PartContext, *, dial: Dial | None = None) -> None:
         self._cloud = context.cloud
         self._instance = context.instance
-        self._dial = dial or partial(network, trusted=self._trusted)
+        self._dial = dial or partial(network_dial, trusted=self._trusted)
         self._changed = context.changed
         self.links: dict[str, RemoteLink] = {}
         self._faults: dict[str, MachineError] = {}
         self._versions: dict[str, str] = {}
 
     def _trusted(self) -> str:
-        """What the machines of this one's organization are trusted by; "" without a certificate of the cloud."""
+        """Return root certificates for machines of the same organization; "" without a certificate of the cloud."""
         cloud = self._cloud
         return cloud.certificate.roots if cloud is not None and cloud.certificate is not None else ""
 
@@ -54,15 +54,15 @@ class Remotes:
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return the nodes of the remotes of `document`."""
-        found = {
+        entries = {
             remote.name: (remote, path)
             for remote, path in zip(document.remotes, document.places("remotes"), strict=True)
         }
-        for gone in self._versions.keys() - found.keys():
-            del self._versions[gone]
-            self.links.pop(gone, None)
+        for name in self._versions.keys() - entries.keys():
+            del self._versions[name]
+            self.links.pop(name, None)
         self._faults.clear()
-        return [self._node(remote, path) for remote, path in found.values()]
+        return [self._node(remote, path) for remote, path in entries.values()]
 
     def _node(self, remote: Remote, path: str) -> Node:
         name = f"{PREFIX}{remote.name}"
@@ -73,10 +73,12 @@ class Remotes:
                 self._versions[remote.name] = version
             if remote.name not in self.links:
                 self.links[remote.name] = RemoteLink(
-                    remote, way_to(remote, path), credentials_of(remote, path), self._instance, self._changed
+                    remote, route_to(remote, path), credentials_of(remote, path), self._instance, self._changed
                 )
                 if remote.frame is not None:
-                    self.links[remote.name].log.warning("its frame is not used: frames of remotes are not followed yet")
+                    self.links[remote.name].log.warning(
+                        "the frame of the remote has no effect: frames of remotes are not implemented"
+                    )
         except MachineError as fault:
             self._faults[remote.name] = fault
             return Node(name, refused(fault), version=(version, str(fault)), restart=NO_RESTART)
@@ -89,16 +91,16 @@ class Remotes:
     def planned_resources(self) -> Iterator[PlannedResource]:
         """Yield every resource of the remotes, as last reported."""
         for link in self.links.values():
-            for name, there in link.resources.items():
+            for name, remote_name in link.resources.items():
                 base: Any = base_of(name.api)
                 yield PlannedResource(
                     name=name,
                     path=link.path,
                     model=MODEL,
-                    version=(self._versions[link.remote.name], there),
+                    version=(self._versions[link.remote.name], remote_name),
                     requires=frozenset({link.node}),
                     cls=proxy_of(base, RemoteResource),
-                    attributes=RemoteAttributes(link=link, there=there),
+                    attributes=RemoteAttributes(link=link, remote_name=remote_name),
                 )
 
     def absent(self, text: str) -> str:
@@ -109,9 +111,9 @@ class Remotes:
         if colon:
             if first in waiting:
                 return f"the remote {first!r} is not connected: {waiting[first]}"
-            return f"the remote {first!r} has none of that name" if first in self.links else ""
+            return f"the remote {first!r} has no resource of that name" if first in self.links else ""
         listed = ", ".join(f"{name} ({reason})" for name, reason in waiting.items())
-        return f"a remote may have it and is not connected: {listed}" if waiting else ""
+        return f"it may be on a remote that is not connected: {listed}" if waiting else ""
 
     def starting(self) -> list[str]:
         """Return the nodes of remotes whose first attempt to connect has not ended."""

@@ -14,7 +14,7 @@ class RemoteAttributes(Attributes, kw_only=True, frozen=True):
     """Attributes set by the plan."""
 
     link: Any  # the RemoteLink
-    there: str  # name of the resource on the remote
+    remote_name: str  # name of the resource on the remote
 
 
 class RemoteResource(Proxied):
@@ -24,7 +24,7 @@ class RemoteResource(Proxied):
 
     def remote(self) -> tuple[ApiClient, str]:
         """Return the client and the name on the remote. Raises MachineError (UNAVAILABLE) while it is not connected."""
-        return self.attributes.link.connected(), self.attributes.there
+        return self.attributes.link.connected(), self.attributes.remote_name
 
     async def run(self, *, task_status: Started) -> None:
         """Report the health of the resource until cancelled."""
@@ -32,8 +32,8 @@ class RemoteResource(Proxied):
         task_status.started()
         while True:
             news = link.news
-            if trouble := link.trouble(self.name):
-                node.unhealthy(trouble)
+            if problem := link.problem_of(self.name):
+                node.unhealthy(problem)
             else:
                 node.healthy()
             await news.wait()
@@ -41,5 +41,5 @@ class RemoteResource(Proxied):
     async def come_to_rest(self) -> None:
         """Stop the resource if this machine has commanded it. Motion commanded by others continues."""
         client = self.attributes.link.client
-        if client is not None and client.has_commanded(self.API, self.attributes.there):
+        if client is not None and client.has_commanded(self.API, self.attributes.remote_name):
             await self.stop()  # type: ignore[attr-defined]

@@ -41,7 +41,7 @@ class Tunnels:
         self._endpoints = {endpoint.port: endpoint for endpoint in endpoints}
         for tunnel, port in list(self._open.items()):
             if port not in self._endpoints:
-                tunnel.fail(self._refusal(port))
+                tunnel.fail(self._not_allowed(port))
 
     async def relay(self, port: int, data: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Connect to `port`, send `data` and then end of file, and yield received bytes until the port's end of file.
@@ -51,12 +51,12 @@ class Tunnels:
         """
         endpoint = self._endpoints.get(port)
         if endpoint is None:
-            raise self._refusal(port)
+            raise self._not_allowed(port)
         if len(self._open) >= TUNNELS_LIMIT:
             raise MachineError(
-                f"{TUNNELS_LIMIT} tunnels are open",
+                f"{TUNNELS_LIMIT} tunnels are open, which is the limit",
                 kind=ErrorKind.EXHAUSTED,
-                remedy="close some, or cancel them (GetOperations lists them)",
+                remedy="close or cancel some of them (GetOperations lists them)",
             )
         tunnel = SideTask()  # counts before it is connected, so that simultaneous connects respect the limit
         self._open[tunnel] = port
@@ -68,12 +68,12 @@ class Tunnels:
         finally:
             del self._open[tunnel]
 
-    def _refusal(self, port: int) -> MachineError:
+    def _not_allowed(self, port: int) -> MachineError:
         allowed = ", ".join(map(str, sorted(self._endpoints)))
         return MachineError(
             f"port {port} is not open for tunnels",
             kind=ErrorKind.PERMISSION,
-            remedy=f"{f'those are {allowed}; ' if allowed else ''}network.traffic_tunnel_endpoints lists them",
+            remedy=f"{f'allowed ports are {allowed}; ' if allowed else ''}add it to network.traffic_tunnel_endpoints",
         )
 
 
@@ -113,5 +113,5 @@ async def _receive(stream: trio.SocketStream, port: int) -> bytes:
     except trio.BrokenResourceError as error:
         reason = os.strerror(error.__cause__.errno or 0) if isinstance(error.__cause__, OSError) else str(error)
         raise MachineError(
-            f"the connection to port {port} of the machine broke: {reason}", kind=ErrorKind.UNAVAILABLE
+            f"the connection to port {port} of the machine failed: {reason}", kind=ErrorKind.UNAVAILABLE
         ) from error

@@ -96,7 +96,7 @@ async def attempt(action: Callable[[], Awaitable[object]]) -> Outcome:
     except MachineError as error:
         return Outcome(_since(start), error=str(error), status=STATUS.get(error.kind, 500))
     except NotImplementedError:
-        return Outcome(_since(start), error="this model does not have that method", status=501)
+        return Outcome(_since(start), error="this model does not support the method", status=501)
     except Exception as error:  # an error of a driver: show it as RPC does
         return Outcome(_since(start), error=f"{type(error).__name__}: {error}", status=500)
     return Outcome(_since(start), value=None if value is None else words.pretty(value))

@@ -23,40 +23,40 @@ LONGEST: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What `/debug/...` looks into; `enabled` says whether the profiler is switched on now."""
+    """What `/debug/...` shows; `enabled` returns whether it is switched on now."""
 
     enabled: Callable[[], bool]
     graph: Graph
-    sample: Callable[[], dict[str, float]]  # everything that the machine counts, now
+    sample: Callable[[], dict[str, float]]  # all statistics of the machine
 
 
 Handler = Callable[[Process, Request], Awaitable[Response]]
 
 
 async def answer(process: Process, request: Request) -> Response:
-    """One request. MachineError unless the profiler is switched on and a program of this computer asks."""
+    """Answer a request. Raises MachineError if `/debug/` is switched off or the client is on another computer."""
     if not process.enabled():
         raise MachineError(
-            "the profiler is switched off",
+            "/debug/ is switched off",
             kind=ErrorKind.NOT_FOUND,
             remedy="start machine-server with -webprofile, or set enable_web_profile in the configuration",
         )
     if not is_loopback(request.scope.get("client")) or not allowed_host(request.headers.get("host", ""), ()):
         raise MachineError(
-            "only programs on this computer may look into the server",
+            "only programs on this computer may use /debug/",
             kind=ErrorKind.PERMISSION,
-            remedy="ask there, by http://localhost; over SSH, forward the port with ssh -L",
+            remedy="use http://localhost on that computer; over SSH, forward the port with ssh -L",
         )
     what = request.path_params["what"].removeprefix("pprof/").rstrip("/")
-    found = _PAGES.get(what)
-    if found is None:
-        raise MachineError(f"there is no /debug/{what}", kind=ErrorKind.NOT_FOUND, remedy="/debug/ lists what there is")
-    return await found[0](process, request)
+    page = _PAGES.get(what)
+    if page is None:
+        raise MachineError(f"there is no /debug/{what}", kind=ErrorKind.NOT_FOUND, remedy="/debug/ lists all paths")
+    return await page[0](process, request)
 
 
 async def _index(process: Process, request: Request) -> Response:
     lines = [f"  {usage:48} {meaning}" for _, usage, meaning in _PAGES.values() if usage]
-    return PlainTextResponse("machine-server can be looked into here:\n\n" + "\n".join(lines) + "\n")
+    return PlainTextResponse("Diagnostics of machine-server:\n\n" + "\n".join(lines) + "\n")
 
 
 async def _profile(process: Process, request: Request) -> Response:
@@ -117,12 +117,12 @@ _PAGES: Final[Mapping[str, tuple[Handler, str, str]]] = {
     "profile": (
         _profile,
         "/debug/profile?seconds=10&format=collapsed",
-        "processor time: collapsed (stacks for flame graphs), text or pstats (every call; slows down)",
+        "processor time: collapsed (stacks for flame graphs), text or pstats (which count calls and slow the server)",
     ),
-    "tasks": (_tasks, "/debug/tasks", "every task with the stack of what it waits for"),
-    "memory": (_memory, "/debug/memory?seconds=10", "what is allocated meanwhile and stays; objects by type"),
+    "tasks": (_tasks, "/debug/tasks", "all tasks with their stacks"),
+    "memory": (_memory, "/debug/memory?seconds=10", "memory allocated in that time and not freed; objects by type"),
     "graph": (_graph, "/debug/graph?format=text", "nodes and edges: text, dot or svg"),
-    "metrics": (_metrics, "/debug/metrics", "every counter, as -ftdc keeps them"),
+    "metrics": (_metrics, "/debug/metrics", "all statistics, as recorded with -ftdc"),
 }
 
 
@@ -134,7 +134,9 @@ def _seconds(request: Request) -> float:
         seconds = 0.0
     if not 0 < seconds <= LONGEST:
         raise MachineError(
-            f"seconds={text!r} is no time", kind=ErrorKind.INVALID, remedy=f"give seconds, at most {LONGEST:g}"
+            f"seconds={text!r} is not valid",
+            kind=ErrorKind.INVALID,
+            remedy=f"use a number above 0, at most {LONGEST:g}",
         )
     return seconds
 
@@ -142,5 +144,7 @@ def _seconds(request: Request) -> float:
 def _choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
     value: Any = request.query_params.get(name, choices[0])
     if value not in choices:
-        raise MachineError(f"{name}={value!r} is not known", kind=ErrorKind.INVALID, remedy=f"{', '.join(choices)}")
+        raise MachineError(
+            f"{name}={value!r} is not supported", kind=ErrorKind.INVALID, remedy=f"use one of: {', '.join(choices)}"
+        )
     return str(value)

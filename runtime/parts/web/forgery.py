@@ -37,7 +37,7 @@ class Forgery:
         check_origin(connection)
         cookie = connection.cookies.get(COOKIE, "")
         if not cookie or not hmac.compare_digest(self.token(cookie).encode(), form.get("csrf", "").encode()):
-            raise _forged("the form is older than the server or was not made by it")
+            raise _forged("this server did not create the form, or has restarted since")
 
 
 def check_origin(connection: HTTPConnection) -> None:
@@ -71,4 +71,4 @@ def is_loopback(client: tuple[str, int] | None) -> bool:
 
 
 def _forged(reason: str) -> MachineError:
-    return MachineError(reason, kind=ErrorKind.PERMISSION, remedy="load the page again and repeat what you did")
+    return MachineError(reason, kind=ErrorKind.PERMISSION, remedy="reload the page and try again")

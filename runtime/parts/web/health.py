@@ -26,10 +26,10 @@ def health(status: MachineStatus) -> tuple[bool, dict[str, Any]]:
         reasons.append({"name": "machine", "reason": f"the machine is {status.state.value}"})
     if status.config.rejected:
         reasons.append({"name": "configuration", "reason": status.config.rejected})
-    reasons += [{"name": one.path, "reason": one.message} for one in status.config.problems]
+    reasons += [{"name": problem.path, "reason": problem.message} for problem in status.config.problems]
     nodes = (
-        *((one.name, one.state, one.reason) for one in status.internal),
-        *((one.name, one.state, one.reason) for one in status.resources),
+        *((node.name, node.state, node.reason) for node in status.internal),
+        *((resource.name, resource.state, resource.reason) for resource in status.resources),
     )
     reasons += [
         {"name": name, "reason": f"{state}: {reason}" if reason else state}

@@ -87,13 +87,13 @@ class Live:
                 await client.send({"readings": {"values": reading.values, "error": reading.error}})
 
     async def _logs(self, client: _Client) -> None:
-        async with aclosing(self._source.log_changes(client.seen)) as news:
-            async for _ in news:
+        async with aclosing(self._source.log_changes(client.seen)) as changes:
+            async for _ in changes:
                 entries = self._source.logs(client.seen)
                 client.seen = entries[-1].seq if entries else client.seen
-                wanted = newest(entries, client.filter, SHOWN)
-                if wanted:
-                    await client.send({"log": [self._renderer.part("log_line", entry) for entry in wanted]})
+                lines = newest(entries, client.filter, SHOWN)
+                if lines:
+                    await client.send({"log": [self._renderer.part("log_line", entry) for entry in lines]})
                     await trio.sleep(FRAME)
 
 

@@ -34,7 +34,7 @@ _LONGEST_REASON = 120  # bytes of a close reason; the protocol allows 123
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class LogQuery:
     """The parameters of a request for log lines."""
 
     view: Filter
@@ -45,11 +45,11 @@ class Wishes:
     follow: bool = False
 
     @classmethod
-    def of(cls, query: Mapping[str, str], now: datetime) -> Wishes:
+    def of(cls, query: Mapping[str, str], now: datetime) -> LogQuery:
         """Parse the parameters of a request. Raises MachineError (INVALID)."""
         level = query.get("level", "debug").lower()
         if level not in LEVELS:
-            raise _wrong(f"level={level}", f"one of {', '.join(LEVELS)}")
+            raise _invalid(f"level={level}", f"one of {', '.join(LEVELS)}")
         return cls(
             view=Filter(level, query.get("resource", ""), query.get("text", "")),
             logger=_pattern(query.get("logger", "")),
@@ -75,59 +75,59 @@ class LogStream:
         self._source = source
 
     async def serve(self, socket: WebSocket) -> None:
-        """Serve one reader until it disconnects or has all lines that it asked for."""
+        """Serve one reader until it disconnects or has received all requested lines."""
         try:
             check_origin(socket)
         except MachineError as error:
             await socket.close(REFUSED, error.message[:_LONGEST_REASON])
             return
         await socket.accept()
-        query = dict(socket.query_params)
+        parameters = dict(socket.query_params)
         try:
-            wishes = Wishes.of(query, datetime.now(UTC))
+            query = LogQuery.of(parameters, datetime.now(UTC))
         except MachineError as error:
             await socket.close(INVALID, str(error)[:_LONGEST_REASON])
             return
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_until_gone, socket, nursery.cancel_scope)
             try:
-                await self._serve(socket, wishes, query.get("instance", ""))
+                await self._serve(socket, query, parameters.get("instance", ""))
                 await socket.close()
             except (OSError, WebSocketDisconnect):
                 pass
             nursery.cancel_scope.cancel()
 
-    async def _serve(self, socket: WebSocket, wishes: Wishes, known: str) -> None:
+    async def _serve(self, socket: WebSocket, query: LogQuery, last_instance: str) -> None:
         status = self._source.status()
         instance = status.started.isoformat()
-        seen = wishes.since if instance == known else 0
+        seen = query.since if instance == last_instance else 0
         await _send(socket, machine={"instance": instance, "host": status.host, "version": status.version})
         entries = self._source.logs(seen)
-        last, wanted = _wanted(entries, wishes, seen)
-        if wishes.newest is not None:
-            wanted = wanted[len(wanted) - min(len(wanted), wishes.newest) :]
-        await self._tell(socket, wanted, _missed(entries, seen))
-        if not wishes.follow:
+        last, matching = _matching(entries, query, seen)
+        if query.newest is not None:
+            matching = matching[len(matching) - min(len(matching), query.newest) :]
+        await self._send_lines(socket, matching, _missed(entries, seen))
+        if not query.follow:
             return
-        async with aclosing(self._source.log_changes(last)) as news:
-            async for _ in news:
+        async with aclosing(self._source.log_changes(last)) as changes:
+            async for _ in changes:
                 entries = self._source.logs(last)
                 missed = _missed(entries, last)
-                last, wanted = _wanted(entries, wishes, last)
-                await self._tell(socket, wanted, missed)
+                last, matching = _matching(entries, query, last)
+                await self._send_lines(socket, matching, missed)
                 await trio.sleep(FRAME)
 
-    async def _tell(self, socket: WebSocket, entries: list[LogEntry], missed: int) -> None:
+    async def _send_lines(self, socket: WebSocket, entries: list[LogEntry], missed: int) -> None:
         if missed:
             await _send(socket, missed=missed)
         for start in range(0, len(entries), AT_ONCE):
             await _send(socket, entries=[_line(entry) for entry in entries[start : start + AT_ONCE]])
 
 
-def _wanted(entries: Iterable[LogEntry], wishes: Wishes, seen: int) -> tuple[int, list[LogEntry]]:
+def _matching(entries: Iterable[LogEntry], query: LogQuery, seen: int) -> tuple[int, list[LogEntry]]:
     """Return the number of the newest entry (or `seen`), and the matching entries."""
     entries = list(entries)
-    return (entries[-1].seq if entries else seen), [entry for entry in entries if wishes.admits(entry)]
+    return (entries[-1].seq if entries else seen), [entry for entry in entries if query.admits(entry)]
 
 
 def _missed(entries: Iterable[LogEntry], seen: int) -> int:
@@ -160,7 +160,7 @@ async def _until_gone(socket: WebSocket, scope: trio.CancelScope) -> None:
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise _wrong(f"{name}={text}", "a whole number")
+        raise _invalid(f"{name}={text}", "a whole number")
     return int(text)
 
 
@@ -168,7 +168,7 @@ def _pattern(text: str) -> re.Pattern[str] | None:
     try:
         return compile_pattern(text) if text else None
     except re.error as error:
-        raise _wrong(f"logger={text}", f"a logger's name, with * for anything ({error})") from None
+        raise _invalid(f"logger={text}", f"a logger's name, with * for anything ({error})") from None
 
 
 def _moment(text: str, now: datetime) -> datetime | None:
@@ -182,9 +182,9 @@ def _moment(text: str, now: datetime) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _wrong(f"after={text}", "a duration such as 10m, or a time such as 2006-01-02T15:04:05Z") from None
+        raise _invalid(f"after={text}", "a duration such as 10m, or a time such as 2006-01-02T15:04:05Z") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _wrong(what: str, wanted: str) -> MachineError:
-    return MachineError(f"{what} is not understood", kind=ErrorKind.INVALID, remedy=f"write {wanted}")
+def _invalid(what: str, expected: str) -> MachineError:
+    return MachineError(f"{what} is not valid", kind=ErrorKind.INVALID, remedy=f"write {expected}")

@@ -37,10 +37,10 @@ class Filter:
             return False
         if self.resource and entry.resource != self.resource and not entry.logger.endswith(self.resource):
             return False
-        wanted = self.text.casefold()
-        return not wanted or any(wanted in part.casefold() for part in (entry.message, entry.fields, entry.logger))
+        text = self.text.casefold()
+        return not text or any(text in part.casefold() for part in (entry.message, entry.fields, entry.logger))
 
 
-def newest(entries: Iterable[LogEntry], wanted: Filter, limit: int = SHOWN) -> list[LogEntry]:
+def newest(entries: Iterable[LogEntry], log_filter: Filter, limit: int = SHOWN) -> list[LogEntry]:
     """Return the last `limit` matching entries, oldest first."""
-    return [entry for entry in entries if wanted.admits(entry)][-limit:]
+    return [entry for entry in entries if log_filter.admits(entry)][-limit:]

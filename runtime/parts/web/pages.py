@@ -39,7 +39,7 @@ PUBLIC: Final = ("/", "/healthz", "/restart_status")
 PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})  # SVG may contain code
 ENTRANCE: Final = Entrance(
     "Log in to the machine",
-    "With a key of its configuration (auth), or of the cloud that it is joined to.",
+    "Use a key from its configuration (auth), or from the cloud that it has joined.",
 )
 
 
@@ -92,24 +92,26 @@ class Pages:
             try:
                 return await endpoint(request)
             except MachineError as error:
-                return self._refusal(request, error)
+                return self._error(request, error)
 
         return answer
 
-    def _refusal(self, request: Request, error: MachineError) -> Response:
+    def _error(self, request: Request, error: MachineError) -> Response:
         code = STATUS.get(error.kind, 500)
         if wants_page(request.headers) and not wants_json(request.headers):
-            return self._page(request, "error.html", code, title=TITLES.get(code, "That failed"), message=str(error))
+            return self._page(
+                request, "error.html", code, title=TITLES.get(code, "The request failed"), message=str(error)
+            )
         return JSONResponse({"error": str(error)}, status_code=code)
 
     async def not_found(self, request: Request, _: Exception) -> Response:
         """Return the answer for an unknown path."""
-        return self._refusal(request, MachineError(f"there is no page {request.url.path}", kind=ErrorKind.NOT_FOUND))
+        return self._error(request, MachineError(f"there is no page {request.url.path}", kind=ErrorKind.NOT_FOUND))
 
     async def wrong_method(self, request: Request, _: Exception) -> Response:
         """Return the answer for a method that the path does not support."""
-        response = self._refusal(
-            request, MachineError(f"{request.url.path} does not answer to {request.method}", kind=ErrorKind.INVALID)
+        response = self._error(
+            request, MachineError(f"{request.url.path} does not support {request.method}", kind=ErrorKind.INVALID)
         )
         response.status_code = 405
         return response
@@ -182,16 +184,16 @@ class Pages:
 
     async def logs(self, request: Request) -> Response:
         """`GET /logs?level=&resource=&text=`: the page of log lines."""
-        wanted = Filter.of(request.query_params)
+        log_filter = Filter.of(request.query_params)
         entries = self._source.logs()
         last = entries[-1].seq if entries else 0
-        query = {"level": wanted.level, "resource": wanted.resource, "text": wanted.text}
+        query = {"level": log_filter.level, "resource": log_filter.resource, "text": log_filter.text}
         return self._page(
             request,
             "logs.html",
             status=self._source.status(),
-            entries=newest(entries, wanted),
-            filter=wanted,
+            entries=newest(entries, log_filter),
+            filter=log_filter,
             levels=LEVELS,
             last=last,
             here="logs",
@@ -202,7 +204,7 @@ class Pages:
         node = pieces.find(status, name)
         if node is None:
             raise MachineError(
-                f"there is no resource {name!r}", kind=ErrorKind.NOT_FOUND, remedy="the overview lists all of them"
+                f"there is no resource {name!r}", kind=ErrorKind.NOT_FOUND, remedy="the overview lists all resources"
             )
         return node
 
@@ -228,18 +230,22 @@ class Pages:
         since = request.query_params.get("since", "0")
         if not since.isdigit():
             raise MachineError(
-                f"since={since!r} is not a number", kind=ErrorKind.INVALID, remedy="give `last` of before"
+                f"since={since!r} is not a number",
+                kind=ErrorKind.INVALID,
+                remedy="use the number `last` of an earlier answer",
             )
         entries = self._source.logs(int(since))
-        wanted = Filter.of({"level": "debug", **request.query_params})
+        log_filter = Filter.of({"level": "debug", **request.query_params})
         last = entries[-1].seq if entries else int(since)
-        return _json({"last": last, "entries": [entry for entry in entries if wanted.admits(entry)]})
+        return _json({"last": last, "entries": [entry for entry in entries if log_filter.admits(entry)]})
 
     async def image(self, request: Request) -> Response:
         """`GET /resources/<name>/image`: the newest image of a camera."""
         picture = await self._source.picture(request.path_params["name"])
         if picture.mime_type not in PICTURES:
-            raise MachineError(f"the camera sent {picture.mime_type}, which is not shown", kind=ErrorKind.UNSUPPORTED)
+            raise MachineError(
+                f"the camera sent {picture.mime_type}, which cannot be shown", kind=ErrorKind.UNSUPPORTED
+            )
         return Response(picture.data, media_type=picture.mime_type)
 
     async def healthz(self, _: Request) -> Response:
@@ -252,17 +258,17 @@ class Pages:
         client = request.scope.get("client")
         if not health.is_here(client):
             raise MachineError(
-                "only a process on this machine may ask", kind=ErrorKind.PERMISSION, remedy="ask through localhost"
+                "only processes on this machine may read this", kind=ErrorKind.PERMISSION, remedy="use localhost"
             )
         await self._source.ask_maintenance()
         return JSONResponse(health.restart_status(self._source.status(), self._source.module_server()))
 
     async def static(self, request: Request) -> Response:
         """`GET /static/<file>?v=<digest>`: a static file."""
-        found = self._assets.get(request.path_params["file"])
-        if found is None:
+        asset = self._assets.get(request.path_params["file"])
+        if asset is None:
             return await self.not_found(request, KeyError())
-        data, media_type = found
+        data, media_type = asset
         cache = cache_control(versioned="v" in request.query_params)
         return Response(data, headers={"content-type": media_type, "cache-control": cache})
 

@@ -33,25 +33,25 @@ class Node:
 def resources(status: MachineStatus) -> tuple[Node, ...]:
     """Return all configured resources."""
     return tuple(
-        replace(_node(one), model=one.model, revision=one.revision, calls=one.calls, tasks=one.tasks)
-        for one in status.resources
+        replace(_node(entry), model=entry.model, revision=entry.revision, calls=entry.calls, tasks=entry.tasks)
+        for entry in status.resources
     )
 
 
 def internal(status: MachineStatus) -> tuple[Node, ...]:
     """Return all parts of the server."""
-    return tuple(_node(one) for one in status.internal)
+    return tuple(_node(view) for view in status.internal)
 
 
 def modules(status: MachineStatus) -> tuple[Node, ...]:
     """Return the parts of the server that run modules."""
     nodes = {node.name: node for node in internal(status)}
-    return tuple(nodes[one.node] for one in status.modules if one.node in nodes)
+    return tuple(nodes[module.node] for module in status.modules if module.node in nodes)
 
 
 def parts(status: MachineStatus) -> tuple[Node, ...]:
     """Return the parts of the server that do not run modules."""
-    shown = {one.node for one in status.modules}
+    shown = {module.node for module in status.modules}
     return tuple(node for node in internal(status) if node.name not in shown)
 
 
@@ -99,8 +99,8 @@ def find(status: MachineStatus, name: str) -> Node | None:
     """Return the node with this full name, or the only resource with this simple name; else None."""
     configured = resources(status)
     exact = [node for node in (*configured, *internal(status)) if node.name == name]
-    meant = exact or [node for node in configured if words.short(node.name) == name]
-    return meant[0] if len(meant) == 1 else None
+    matching = exact or [node for node in configured if words.short(node.name) == name]
+    return matching[0] if len(matching) == 1 else None
 
 
 def links(status: MachineStatus, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -119,10 +119,10 @@ def _vertices(status: MachineStatus) -> list[Vertex]:
     return [Vertex(node.name, node.state, node.reason, node.dependencies) for node in nodes]
 
 
-def _node(one: ResourceStatus | NodeView) -> Node:
+def _node(view: ResourceStatus | NodeView) -> Node:
     # Rounded to seconds: each status computes the time of an event again, with differences of microseconds.
-    since = (one.since + timedelta(milliseconds=500)).replace(microsecond=0)
-    return Node(one.name, one.state, one.reason, since, one.restarts, one.dependencies, one.dependents)
+    since = (view.since + timedelta(milliseconds=500)).replace(microsecond=0)
+    return Node(view.name, view.state, view.reason, since, view.restarts, view.dependencies, view.dependents)
 
 
 def _states(status: MachineStatus) -> Mapping[str, str]:

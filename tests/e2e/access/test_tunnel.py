@@ -181,7 +181,7 @@ def test_the_published_stub(tmp_path: Path) -> None:
                 await open_port(stub, 22)
             if isinstance(refused.value, GRPCError):  # grpclib may notice the end of the stream before its status
                 assert refused.value.status is Status.PERMISSION_DENIED
-                assert f"those are {port}" in str(refused.value.message)
+                assert f"allowed ports are {port}" in str(refused.value.message)
         finally:
             channel.close()
 

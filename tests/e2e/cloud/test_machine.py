@@ -184,7 +184,7 @@ async def test_somebody_asks_for_a_restart(joined: Joined) -> None:
         await joined.client.call(APP, "", "mark_part_for_restart", part_id=joined.part)
         with trio.fail_after(LIMIT):
             assert await machine.process.wait() == 0
-        assert "the cloud asked for a restart" in machine.log()
+        assert "the cloud requested a restart" in machine.log()
 
 
 async def _said(machine: Server, text: str) -> bool:

@@ -160,7 +160,7 @@ async def test_a_module_of_the_registry_runs_rolls_over_and_works_offline(world:
         assert (folders[0] / "made.txt").read_text() == "prepared\n"
         await world.upload("1.1.0")  # no configuration is saved: `latest` now means this version
         await until(lambda: world.says(machine, "1.1.0"), "the second version", machine)
-        await until(lambda: logged(machine, "needed no more was removed"), "the old one is removed", machine)
+        await until(lambda: logged(machine, "no longer needed was removed"), "the old one is removed", machine)
         assert not folders[0].exists()
         await world.save("1.0")
         await until(lambda: world.says(machine, "1.0.0"), "back to the first", machine)

@@ -246,10 +246,10 @@ async def test_a_resource_of_a_remote_is_captured_and_comes_back_with_it(tmp_pat
         async with server(here, {**document(folder), "remotes": [remote]}, running=True) as running:
             await until(lambda: list(folder.rglob("*.prog")))
             assert await other.stop() == 0
-            await until(lambda: "cannot be captured now" in running.log())
+            await until(lambda: "capture fails" in running.log())
             again = {**far, "network": {"bind_address": f"localhost:{port}"}}
             async with server(there, again, running=True):
-                await until(lambda: "is captured again" in running.log())
+                await until(lambda: "capture works again" in running.log())
             assert await running.stop() == 0
     headers = {(header.component_name, len(found) > 0) for header, found in map(official, closed(folder))}
     assert headers == {("air", True)}, "as the remote calls it"

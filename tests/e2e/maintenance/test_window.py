@@ -101,7 +101,7 @@ def test_a_door_that_flips(tmp_path: Path) -> None:
         page = urllib.request.Request(f"http://{server.address}/", headers={"Accept": "text/html"})
         with urllib.request.urlopen(page, timeout=LIMIT) as reply:
             html = reply.read().decode()
-        assert "A newer configuration waits." in html
+        assert "A newer configuration is waiting." in html
         assert html.count(reason) >= 2
 
         door.says({"open": True})

@@ -59,7 +59,7 @@ async def says(client: ApiClient, *words: str, name: str = "air") -> str:
 @pytest.mark.parametrize(
     ("env", "words", "trouble"),
     [
-        ({"LIE": "never"}, ["demo (starting)"], "starting: it says that it is not ready yet"),
+        ({"LIE": "never"}, ["demo (starting)"], "starting: it reports that it is not ready yet"),
         ({"GARBAGE": "socket"}, ["demo (starting)"], "starting: "),
         ({"LIE": "api"}, ["demo (", "not a name"], "not a name"),
         ({"EXIT_WITHIN": "0 0"}, ["demo ended with status 7"], "demo ended with status 7"),
@@ -86,7 +86,7 @@ async def test_a_start_that_takes_too_long_has_its_reason(tmp_path: Path) -> Non
         limit = {"VIAM_MODULE_STARTUP_TIMEOUT": f"{seconds}s"}
         async with machine(tmp_path, wanted, running=False, **limit) as (_, client):
             said = await says(client, f"was not ready within {seconds} s")
-            if "it says that it is not ready yet" in said:
+            if "it reports that it is not ready yet" in said:
                 assert (await module_state(client))["consecutive_failures"] >= 1
                 return
     raise AssertionError(said)
@@ -95,7 +95,7 @@ async def test_a_start_that_takes_too_long_has_its_reason(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("lie", "words"),
     [
-        ("service", "viam.robot.v1.RobotService does not speak for acme:component:sensor"),
+        ("service", "viam.robot.v1.RobotService is not the service of acme:component:sensor"),
         ("unknown", "acme.nobody.v1.NobodyService"),
     ],
 )
@@ -132,7 +132,7 @@ async def test_a_constructor_that_hangs(tmp_path: Path) -> None:
         for _ in range(20):
             assert await readings(client, "plain") == PLAIN
         # The constructor blocks the whole process: after the limit the watchdog notices that it does not answer.
-        await until(lambda: _in_log(server, "the module 'demo' has answered nothing for"), message=server.log()[-2000:])
+        await until(lambda: _in_log(server, "the module 'demo' has not answered for"), message=server.log()[-2000:])
         assert await readings(client, "plain") == PLAIN
 
 
@@ -144,7 +144,7 @@ async def test_a_call_that_blocks_the_module_ends_in_a_restart(tmp_path: Path) -
             await client.call(SENSOR, "air", "do_command", command={"do": "hang", "seconds": 600})
         assert caught.value.kind is ErrorKind.UNAVAILABLE
         await until(lambda: _another(client, first))
-        assert "has answered nothing for 2 s" in server.log()
+        assert "has not answered for 2 s" in server.log()
 
 
 async def test_a_stopped_process_is_noticed(tmp_path: Path) -> None:

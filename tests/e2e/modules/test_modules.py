@@ -203,7 +203,7 @@ async def test_garbage_on_stdout_is_only_logged(tmp_path: Path) -> None:
     ("options", "path", "reason"),
     [
         ((), "nothing", "absent (modules.0.executable_path: there is no such file: correct the path)"),
-        (("-untrusted-env",), "module", "is a program of the configuration, which -untrusted-env refuses"),
+        (("-untrusted-env",), "module", "runs a program that the configuration names, which -untrusted-env forbids"),
     ],
     ids=["absent", "untrusted"],
 )

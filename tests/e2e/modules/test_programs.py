@@ -227,7 +227,7 @@ async def test_a_module_of_the_registry_says_what_it_needs(tmp_path: Path) -> No
     async with machine(tmp_path, wanted, running=False) as (_, client):
 
         async def said() -> bool:
-            return "need a machine that is joined to a cloud" in (await module_state(client))["error"]
+            return "join the machine to a cloud" in (await module_state(client))["error"]
 
         await until(said)
 

@@ -72,7 +72,7 @@ def disk(folder: Path) -> dict[str, Any]:
 
         def full() -> bool:
             server.command("call", "m", next(methods))  # adds counters, so that the next sample has a different schema
-            return "diagnostic data is not kept" in server.log()
+            return "diagnostic data is not recorded" in server.log()
 
         until(full, "the disk was not full")
         moving = server.command("call", "m", "is_moving").returncode
@@ -80,7 +80,7 @@ def disk(folder: Path) -> dict[str, Any]:
     return {
         "call": moving,
         "exit": code,
-        "said": server.log().count("diagnostic data is not kept"),
+        "said": server.log().count("diagnostic data is not recorded"),
         "reason": "No space left on device" in server.log(),
         "whole": [read(path.read_bytes()).problem for path in home.rglob("*.ftdc")],
     }

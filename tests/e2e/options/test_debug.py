@@ -90,7 +90,7 @@ def test_collapsed_stacks_name_frames_from_outside_in(server: Server) -> None:
 
 def test_memory_names_what_was_allocated(server: Server) -> None:
     text = get(server, "/debug/memory?seconds=0.2")[1].decode()
-    assert text.startswith("allocated meanwhile and still held")
+    assert text.startswith("allocated and not freed")
     assert "objects: " in text
     assert "builtins.dict" in text
 

@@ -118,10 +118,10 @@ def test_a_folder_that_cannot_be_made_is_said_once_and_stops_nothing(tmp_path: P
     (tmp_path / "home").write_text("a file where a folder should be")
     with Server({"components": [motor("m")]}, tmp_path) as server:
         server.wait_running()
-        until_logged(server, "diagnostic data is not kept")
+        until_logged(server, "diagnostic data is not recorded")
         assert server.command("call", "m", "is_moving").returncode == 0
         assert server.command("status").returncode == 0
-        assert server.log().count("diagnostic data is not kept") == 1
+        assert server.log().count("diagnostic data is not recorded") == 1
         assert server.stop() == 0
 
 

@@ -137,11 +137,11 @@ async def test_spans_wait_for_a_collector_that_comes_back_and_the_outage_is_said
         tracing = {"enabled": True, "otlpendpoint": f"127.0.0.1:{collector.port}"}
         async with server(tmp_path, {"components": [motor("m")], "tracing": tracing}, running=True) as running:
             await call(running)
-            await until(lambda: "telemetry is not delivered" in running.log(), running)
+            await until(lambda: "telemetry cannot be delivered" in running.log(), running)
             collector.status = 200
             await until(lambda: any(one["name"] == f"{MOTOR}/m.set_power" for one in collector.spans()), running)
             await until(lambda: "telemetry is delivered again" in running.log(), running)
-            assert running.log().count("telemetry is not delivered") == 1
+            assert running.log().count("telemetry cannot be delivered") == 1
 
 
 async def test_spans_are_kept_on_disk_and_shown_on_the_console(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from runtime.engine.components.motion.motor import Motor
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.parts.remotes.dial import Way
+from runtime.parts.remotes.dial import Route
 from runtime.parts.remotes.manager import Remotes
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import MachineError
@@ -159,7 +159,7 @@ class Network:
     async def _live(self, address: str, *, task_status: trio.TaskStatus[MemoryMachine]) -> None:
         end = self._ends[address] = trio.Event()
 
-        async def dial(way: Way) -> trio.abc.Stream:
+        async def dial(way: Route) -> trio.abc.Stream:
             return self._dialled(address, way.target.host)
 
         async with open_machine({}, registry=registry()) as memory:

@@ -110,7 +110,10 @@ async def test_what_a_remote_adds_and_removes_without_a_restart(network: Network
     assert error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE)
     await until(lambda: f"{MOTOR}/pi:left" not in parent.machine.roster.hosts, 3)
     await until(
-        lambda: "the remote 'pi' has none of that name" in status(parent, "near").reason or not ready(parent, "near")()
+        lambda: (
+            "the remote 'pi' has no resource of that name" in status(parent, "near").reason
+            or not ready(parent, "near")()
+        )
     )
     pi.write(PI)
     await until(ready(parent, "pi:left", "near"), 15)
@@ -157,7 +160,7 @@ async def test_a_remote_that_hangs_from_the_start_keeps_the_machine_from_nothing
     await until(ready(parent, "own"), 1)
     await until(lambda: not parent.machine.configured.applying, 3)
     assert trio.current_time() - began < 3
-    assert "a remote may have it and is not connected: pi (not connected yet)" in status(parent, "near").reason
+    assert "it may be on a remote that is not connected: pi (not connected yet)" in status(parent, "near").reason
     network.release("pi")
     await until(ready(parent, "pi:left", "near"), 30)
 

@@ -25,7 +25,7 @@ CLOSE_LIMIT: Final = 5.0  # seconds for writing the last readings when capture e
 EXTRA: Final[Mapping[str, Any]] = {"fromDataManagement": True}
 """The argument `extra` of a call for capture, by which a driver can filter readings; published."""
 
-NOTHING: Final = "no capture from filter module"
+NO_CAPTURE: Final = "no capture from filter module"
 """Text of the error (FAILED_PRECONDITION) with which a driver says that there is nothing to store; published."""
 
 
@@ -68,7 +68,7 @@ class Collector:
                 nursery.start_soon(_in_scope, scope, writer)
                 try:
                     task_status.started()
-                    await self._by_beat(encode, writer)
+                    await self._capture_at_ticks(encode, writer)
                 finally:
                     writer.close()
                     with trio.move_on_after(CLOSE_LIMIT, shield=True) as limit:
@@ -79,16 +79,16 @@ class Collector:
                         )
                     scope.cancel()
 
-    async def _by_beat(self, encode: Encode, writer: Writer) -> None:
+    async def _capture_at_ticks(self, encode: Encode, writer: Writer) -> None:
         async with self._hardware.ticks(1 / self._capture.frequency) as ticks:
             async for passed in ticks:
                 writer.counters.missed += passed - 1
                 try:
-                    await self._once(encode, writer)
+                    await self._capture_once(encode, writer)
                 finally:
                     writer.counters.waiting_for = ""
 
-    async def _once(self, encode: Encode, writer: Writer) -> None:
+    async def _capture_once(self, encode: Encode, writer: Writer) -> None:
         counters, clock = writer.counters, self._store.clock
         requested = clock()
         counters.waiting_for = "resource"
@@ -100,13 +100,13 @@ class Collector:
                 raise MachineError(f"no reading within {CALL_LIMIT:g} s", kind=ErrorKind.TIMEOUT)
             records = list(encode(result, Times(requested, clock())))
         except MachineError as error:
-            if error.kind is ErrorKind.PRECONDITION and NOTHING in error.message:
+            if error.kind is ErrorKind.PRECONDITION and NO_CAPTURE in error.message:
                 counters.filtered += 1
             else:
                 self._failed(writer, str(error))
             return
         except FitError as error:
-            self._failed(writer, f"it returned what its API does not allow: {error}")
+            self._failed(writer, f"its result does not match its API: {error}")
             return
         except NotImplementedError:
             self._failed(writer, f"its model does not implement {self._capture.method.python}")
@@ -114,7 +114,7 @@ class Collector:
         except Exception as error:  # a driver's own code
             self._failed(writer, repr(error))
             return
-        self._worked()
+        self._succeeded()
         counters.waiting_for = "disk"
         for record in records:
             await writer.backlog.put(record)
@@ -135,11 +135,11 @@ class Collector:
         self._failures += 1
         if error != self._error:
             self._error = error
-            self._log.warning("cannot be captured now", error=error)
+            self._log.warning("capture fails", error=error)
 
-    def _worked(self) -> None:
+    def _succeeded(self) -> None:
         if self._failures:
-            self._log.info("is captured again", failures=self._failures)
+            self._log.info("capture works again", failures=self._failures)
             self._failures, self._error = 0, ""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from runtime.parts.data.capture.settings import Wish
+from runtime.parts.data.capture.settings import ConfiguredCapture
 from runtime.parts.data.files.messages import Source
 from runtime.parts.data.methods import find
 from schema.decoding.report import did_you_mean
@@ -36,79 +36,81 @@ class Override:
 def parse_overrides(readings: Mapping[str, Any], key: str) -> tuple[Override, ...]:
     """Parse the overrides in the reading `key`. Raises MachineError (INVALID)."""
     if key not in readings:
-        raise _wrong(f"its readings have no {key!r}: {did_you_mean(key, readings) or 'correct the key'}")
+        raise _invalid(f"its readings have no {key!r}: {did_you_mean(key, readings) or 'correct the key'}")
     items = readings[key]
     if not isinstance(items, Sequence) or isinstance(items, (str, bytes)):
-        raise _wrong(f"its reading {key!r} is no list")
+        raise _invalid(f"its reading {key!r} is not a list")
     return tuple(_override(item, f"{key}.{index}") for index, item in enumerate(items))
 
 
 def _override(item: Any, path: str) -> Override:
     if not isinstance(item, Mapping):
-        raise _wrong(f"{path} is no object")
+        raise _invalid(f"{path} is not an object")
     resource, method = item.get("resource_name"), item.get("method")
     if not (isinstance(resource, str) and resource and isinstance(method, str) and method):
-        raise _wrong(f"{path} needs resource_name and method")
+        raise _invalid(f"{path} must have resource_name and method")
     frequency, tags = item.get("capture_frequency_hz"), item.get("tags")
     if frequency is not None and not (
         isinstance(frequency, (int, float)) and not isinstance(frequency, bool) and 0 <= frequency < math.inf
     ):
-        raise _wrong(f"{path}.capture_frequency_hz is {frequency!r}, no frequency in Hz")
+        raise _invalid(f"{path}.capture_frequency_hz is {frequency!r}, not a frequency in Hz")
     if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
-        raise _wrong(f"{path}.tags is no list of strings")
+        raise _invalid(f"{path}.tags is not a list of strings")
     return Override(
         resource, method, None if frequency is None else float(frequency), None if tags is None else tuple(tags)
     )
 
 
-def _wrong(reason: str) -> MachineError:
+def _invalid(reason: str) -> MachineError:
     return MachineError(reason, kind=ErrorKind.INVALID)
 
 
 def overridden(
-    found: Iterable[Wish], overrides: Iterable[Override], names: Iterable[ResourceName]
-) -> tuple[list[Wish], list[MachineError]]:
-    """Apply overrides to `found`, and return the result and the overrides' errors.
+    captures: Iterable[ConfiguredCapture], overrides: Iterable[Override], names: Iterable[ResourceName]
+) -> tuple[list[ConfiguredCapture], list[MachineError]]:
+    """Apply overrides to `captures`, and return the result and the overrides' errors.
 
     Overrides may also add methods of the resources in `names` that are not configured.
     """
-    result = {wish.key: wish for wish in found}
-    known = {name.name: name for name in names} | {str(name): name for name in names}
+    result = {capture.key: capture for capture in captures}
+    by_name = {name.name: name for name in names} | {str(name): name for name in names}
     problems: list[MachineError] = []
     for override in overrides:
-        meant = [wish for wish in result.values() if _is_meant(wish, override)]
-        if not meant and override.frequency:
+        matching = [capture for capture in result.values() if _matches(capture, override)]
+        if not matching and override.frequency:
             try:
-                meant = [_new(override, known)]
+                matching = [_new(override, by_name)]
             except MachineError as error:
                 problems.append(error)
-        for wish in meant:
-            result[wish.key] = replace(
-                wish,
-                frequency=wish.frequency if override.frequency is None else override.frequency,
-                tags=wish.tags if override.tags is None else override.tags,
+        for capture in matching:
+            result[capture.key] = replace(
+                capture,
+                frequency=capture.frequency if override.frequency is None else override.frequency,
+                tags=capture.tags if override.tags is None else override.tags,
                 only_these_tags=override.tags is not None,
             )
     return list(result.values()), problems
 
 
-def _is_meant(wish: Wish, override: Override) -> bool:
-    source = wish.source
+def _matches(capture: ConfiguredCapture, override: Override) -> bool:
+    source = capture.source
     return (
         source is not None
-        and wish.fault is None
+        and capture.fault is None
         and source.method == override.method
-        and override.resource in (source.component_name, wish.resource)
+        and override.resource in (source.component_name, capture.resource)
     )
 
 
-def _new(override: Override, known: Mapping[str, ResourceName]) -> Wish:
-    name = known.get(override.resource)
+def _new(override: Override, by_name: Mapping[str, ResourceName]) -> ConfiguredCapture:
+    name = by_name.get(override.resource)
     if name is None:
-        raise ConfigError(PATH, f"no resource {override.resource!r}", remedy=did_you_mean(override.resource, known))
+        raise ConfigError(
+            PATH, f"there is no resource {override.resource!r}", remedy=did_you_mean(override.resource, by_name)
+        )
     method = find(name.api, override.method, PATH)
     method.arguments({}, PATH)
-    return Wish(
+    return ConfiguredCapture(
         f"{name} {override.method}",
         str(name),
         PATH,

@@ -56,7 +56,7 @@ class CaptureMethod(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ConfiguredCapture:
     """The configured capture of a method, or the error in its configuration."""
 
     key: str  # rdk:component:sensor/t Readings
@@ -90,76 +90,82 @@ class Wish:
         )
 
 
-def wishes(document: MachineDocument) -> list[Wish]:
+def configured_captures(document: MachineDocument) -> list[ConfiguredCapture]:
     """Return all captures configured in `document`, in its order. A duplicate gets an error."""
-    found: dict[str, Wish] = {}
-    for wish in _all(document):
-        if wish.key in found:
-            first = found[wish.key]
+    by_key: dict[str, ConfiguredCapture] = {}
+    for capture in _all(document):
+        if capture.key in by_key:
+            first = by_key[capture.key]
             fault = ConfigError(
-                wish.path, f"{wish.key} is captured by {first.path} already", remedy="remove one of the two"
+                capture.path, f"{capture.key} is already captured by {first.path}", remedy="remove one of the two"
             )
-            wish = replace(wish, key=f"{wish.key} {wish.path}", fault=wish.fault or fault)
-        found[wish.key] = wish
-    return list(found.values())
+            capture = replace(capture, key=f"{capture.key} {capture.path}", fault=capture.fault or fault)
+        by_key[capture.key] = capture
+    return list(by_key.values())
 
 
-def _all(document: MachineDocument) -> Iterator[Wish]:
+def _all(document: MachineDocument) -> Iterator[ConfiguredCapture]:
     for entry in document.resources:
         for index, config in enumerate(entry.service_configs):
             if config.type in TYPES:
                 path = join(entry.path, "service_configs", index, "attributes")
                 yield from _methods(config.attributes, path, entry.name, None)
-    for place, remote in zip(document.places("remotes"), document.remotes, strict=True):
+    for remote_path, remote in zip(document.places("remotes"), document.remotes, strict=True):
         for index, raw in enumerate(remote.service_configs):
             if raw.get("type") in TYPES:
-                path = join(place, "service_configs", index, "attributes")
+                path = join(remote_path, "service_configs", index, "attributes")
                 yield from _methods(raw.get("attributes") or {}, path, None, remote)
 
 
-def _methods(attributes: Any, path: str, resource: ResourceName | None, remote: Remote | None) -> Iterator[Wish]:
+def _methods(
+    attributes: Any, path: str, resource: ResourceName | None, remote: Remote | None
+) -> Iterator[ConfiguredCapture]:
     items = attributes.get("capture_methods") if isinstance(attributes, Mapping) else None
-    at = join(path, "capture_methods")
+    list_path = join(path, "capture_methods")
     if items is None:
         return
     if not isinstance(items, (list, tuple)):
-        fault = ConfigError(at, "is not a list", value=items, remedy="write a list of objects with 'method'")
-        yield Wish(_unnamed(resource, remote, at), str(resource or ""), at, fault=fault)
+        fault = ConfigError(list_path, "is not a list", value=items, remedy="write a list of objects with 'method'")
+        yield ConfiguredCapture(_fallback_key(resource, remote, list_path), str(resource or ""), list_path, fault=fault)
         return
     for index, item in enumerate(items):
-        yield _wish(item, join(at, index), resource, remote)
+        yield _parsed(item, join(list_path, index), resource, remote)
 
 
-def _unnamed(resource: ResourceName | None, remote: Remote | None, path: str) -> str:
+def _fallback_key(resource: ResourceName | None, remote: Remote | None, path: str) -> str:
     return f"{resource or (remote.name if remote else '')} {path}"
 
 
-def _wish(item: Any, path: str, resource: ResourceName | None, remote: Remote | None) -> Wish:
-    key, here = _unnamed(resource, remote, path), resource
+def _parsed(item: Any, path: str, resource: ResourceName | None, remote: Remote | None) -> ConfiguredCapture:
+    key, local_name = _fallback_key(resource, remote, path), resource
     try:
         if not isinstance(item, Mapping):
             raise ConfigError(path, "is not an object", value=item, remedy="write an object with 'method'")
         setting, _ = decode(CaptureMethod, item, path=path)
-        there = resource or ResourceName.parse(setting.name, path=join(path, "name"))
-        here = there if remote is None else name_here(there, remote.name, remote.prefix)
-        key = f"{here} {setting.method}{_shown(setting.additional_params)}"
-        return _understood(setting, path, there, here, key)
+        remote_name = resource or ResourceName.parse(setting.name, path=join(path, "name"))
+        local_name = remote_name if remote is None else name_here(remote_name, remote.name, remote.prefix)
+        key = f"{local_name} {setting.method}{_key_suffix(setting.additional_params)}"
+        return _capture_of(setting, path, remote_name, local_name, key)
     except ConfigError as error:
-        return Wish(key, str(here or ""), path, fault=error)
+        return ConfiguredCapture(key, str(local_name or ""), path, fault=error)
 
 
-def _shown(parameters: Mapping[str, Any]) -> str:
+def _key_suffix(parameters: Mapping[str, Any]) -> str:
     return f" {msgspec.json.encode(parameters, order='sorted').decode()}" if parameters else ""
 
 
-def _understood(setting: CaptureMethod, path: str, there: ResourceName, here: ResourceName, key: str) -> Wish:
-    method = find(there.api, setting.method, join(path, "method"))
+def _capture_of(
+    setting: CaptureMethod, path: str, remote_name: ResourceName, local_name: ResourceName, key: str
+) -> ConfiguredCapture:
+    method = find(remote_name.api, setting.method, join(path, "method"))
     arguments = method.arguments(setting.additional_params, join(path, "additional_params"))
-    return Wish(
+    return ConfiguredCapture(
         key,
-        str(here),
+        str(local_name),
         path,
-        source=Source(str(there.api), there.short, setting.method, setting.additional_params, binary=method.binary),
+        source=Source(
+            str(remote_name.api), remote_name.short, setting.method, setting.additional_params, binary=method.binary
+        ),
         method=method,
         arguments=arguments,
         frequency=0.0 if setting.disabled else setting.capture_frequency_hz,

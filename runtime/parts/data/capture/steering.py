@@ -61,8 +61,8 @@ def _node(name: str, run: Any, service: str, sensor: str, detail: object) -> Nod
 
 def full_name(document: MachineDocument, name: str) -> str:
     """Return the full name for a simple or full name; that of a sensor if nothing with that name is configured."""
-    found = (str(one.name) for one in document.resources if name in (one.name.short, str(one.name)))
-    return next(found, name if "/" in name else f"{Sensor.API}/{name}")
+    names = (str(entry.name) for entry in document.resources if name in (entry.name.short, str(entry.name)))
+    return next(names, name if "/" in name else f"{Sensor.API}/{name}")
 
 
 async def ask(host: ResourceHost) -> Mapping[str, Any]:
@@ -91,24 +91,24 @@ async def _control(
 ) -> None:
     log = deps[service].resource.log
     task_status.started()
-    before = ""
+    logged_problem = ""
     try:
         async with hardware.ticks(PERIOD) as ticks:
             async for _ in ticks:
-                trouble = ""
+                problem = ""
                 overrides: tuple[Override, ...] = ()
                 try:
                     overrides = parse_overrides(await ask(deps[sensor]), key)
                 except Exception as error:  # a driver's own code, and what it returned
-                    trouble = str(error) or repr(error)
+                    problem = str(error) or repr(error)
                 override(overrides)
-                if trouble and trouble != before:
+                if problem and problem != logged_problem:
                     log.warning(
                         "the sensor that controls capture fails: everything is captured as configured",
                         sensor=sensor,
-                        error=trouble,
+                        error=problem,
                     )
-                before = trouble
+                logged_problem = problem
     finally:
         override(())
 

@@ -126,10 +126,12 @@ class _Tabular:
 
 def plain(message: Any) -> dict[str, Any]:
     """Convert a message to a mapping with its published field names. Enums are numbers, absent messages are None."""
-    return {field.name: _plain_field(message, field) for field in message.DESCRIPTOR.fields if _counts(message, field)}
+    return {
+        field.name: _plain_field(message, field) for field in message.DESCRIPTOR.fields if _is_included(message, field)
+    }
 
 
-def _counts(message: Any, field: FieldDescriptor) -> bool:
+def _is_included(message: Any, field: FieldDescriptor) -> bool:
     """Return whether to include a field. A scalar alternative of a oneof is included only if it is set."""
     return not field.has_presence or field.message_type is not None or message.HasField(field.name)
 
@@ -202,18 +204,18 @@ def _vision(data: Any) -> Encode:
         message = _stamped(data, times)
         message.binary = bytes(result.image.image)
         annotations = message.metadata.annotations
-        for one in result.detections or ():
-            if one.x_max_normalized is not None:
+        for detection in result.detections or ():
+            if detection.x_max_normalized is not None:
                 annotations.bboxes.add(
-                    label=one.class_name,
-                    confidence=one.confidence,
-                    x_min_normalized=one.x_min_normalized or 0.0,
-                    y_min_normalized=one.y_min_normalized or 0.0,
-                    x_max_normalized=one.x_max_normalized,
-                    y_max_normalized=one.y_max_normalized or 0.0,
+                    label=detection.class_name,
+                    confidence=detection.confidence,
+                    x_min_normalized=detection.x_min_normalized or 0.0,
+                    y_min_normalized=detection.y_min_normalized or 0.0,
+                    x_max_normalized=detection.x_max_normalized,
+                    y_max_normalized=detection.y_max_normalized or 0.0,
                 )
-        for one in result.classifications or ():
-            annotations.classifications.add(label=one.class_name, confidence=one.confidence)
+        for classification in result.classifications or ():
+            annotations.classifications.add(label=classification.class_name, confidence=classification.confidence)
         yield _record(message, result.image.mime_type)
 
     return encode
@@ -228,9 +230,9 @@ def _audio(data: Any) -> Encode:
             return
         info = chunks[0].audio.audio_info
         message = _stamped(data, times)
-        known = _PCM.get(info.codec)
-        message.binary = sound if known is None else wave_header(info, len(sound), *known) + sound
-        yield _record(message, "audio/wav" if known else f"audio/{info.codec or 'unknown'}".replace("mp3", "mpeg"))
+        pcm = _PCM.get(info.codec)
+        message.binary = sound if pcm is None else wave_header(info, len(sound), *pcm) + sound
+        yield _record(message, "audio/wav" if pcm else f"audio/{info.codec or 'unknown'}".replace("mp3", "mpeg"))
 
     return encode
 

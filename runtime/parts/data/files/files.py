@@ -94,8 +94,8 @@ def _create(folder: Path, microseconds: int) -> tuple[Path, int]:
 
     Return its path and descriptor.
     """
-    for later in range(_NAMES):
-        stem = stem_of(microseconds + later)
+    for offset in range(_NAMES):
+        stem = stem_of(microseconds + offset)
         if (folder / f"{stem}{CLOSED}").exists():
             continue
         path = folder / f"{stem}{OPEN}"
@@ -103,7 +103,7 @@ def _create(folder: Path, microseconds: int) -> tuple[Path, int]:
             return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, private.FILE)
         except FileExistsError:
             continue
-    raise OSError(errno.EEXIST, "no free name", str(folder))
+    raise OSError(errno.EEXIST, "no unused file name", str(folder))
 
 
 def make_folder(folder: Path) -> None:

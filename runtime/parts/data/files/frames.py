@@ -36,27 +36,29 @@ def framed(message: bytes) -> bytes:
 
 def frames(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the end offset and the bytes of each message. Raises Damaged at the first one that is not whole."""
-    at, view = 0, memoryview(data)
-    while at < len(data):
-        length, begin = _varint(data, at)
+    offset, view = 0, memoryview(data)
+    while offset < len(data):
+        length, begin = _varint(data, offset)
         if length == 0:
-            rest = len(data) - at
-            if data.count(0, at) == rest:
-                raise Damaged(at, f"{rest} zeros: the disk had room for what was not written any more", cut=True)
-            raise Damaged(at, "an empty message")
+            rest = len(data) - offset
+            if data.count(0, offset) == rest:
+                raise Damaged(
+                    offset, f"{rest} zero bytes: the file was extended for data that was never written", cut=True
+                )
+            raise Damaged(offset, "a message is empty")
         if begin + length > len(data):
-            raise Damaged(at, f"{begin + length - len(data)} bytes of a message are missing", cut=True)
+            raise Damaged(offset, f"{begin + length - len(data)} bytes of a message are missing", cut=True)
         yield begin + length, bytes(view[begin : begin + length])
-        at = begin + length
+        offset = begin + length
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     value = 0
     for index in range(_LONGEST_VARINT):
-        if at + index >= len(data):
-            raise Damaged(at, "the length of a message is cut off", cut=True)
-        byte = data[at + index]
+        if offset + index >= len(data):
+            raise Damaged(offset, "the length of a message is cut off", cut=True)
+        byte = data[offset + index]
         value |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
-            return value, at + index + 1
-    raise Damaged(at, "no length of a message")
+            return value, offset + index + 1
+    raise Damaged(offset, "the length of a message is not valid")

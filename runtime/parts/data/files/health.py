@@ -11,8 +11,8 @@ import structlog
 
 from schema.errors import ErrorKind, MachineError
 
-_PERMISSION: Final = "let the user who runs machine-server write there, or set capture_dir to a folder of that user"
-_SPACE: Final = "free some space, or lower disk_usage_deletion_threshold so that old captured files go earlier"
+_PERMISSION: Final = "allow the user of machine-server to write there, or set capture_dir to a folder of that user"
+_SPACE: Final = "free some space, or lower disk_usage_deletion_threshold so that old captured files are deleted earlier"
 _REMEDIES: Final[Mapping[int, str]] = {
     errno.EACCES: _PERMISSION,
     errno.EPERM: _PERMISSION,
@@ -21,8 +21,8 @@ _REMEDIES: Final[Mapping[int, str]] = {
     errno.EDQUOT: _SPACE,
     errno.EEXIST: "something on that path is a file: remove it, or set capture_dir to a folder",
     errno.ENOTDIR: "something on that path is a file: remove it, or set capture_dir to a folder",
-    errno.EIO: "the disk fails: look at `dmesg`, save what is on it and replace it",
-    errno.ETIMEDOUT: "wait, or look at `dmesg` and check the disk, its cable or its card",
+    errno.EIO: "the disk fails: read `dmesg`, copy the files from the disk and replace it",
+    errno.ETIMEDOUT: "wait, or read `dmesg` and check the disk, its cable or its card",
     errno.ENOENT: "its disk may not be mounted: mount it, or set capture_dir to another folder",
     errno.EMFILE: "too many files are open: raise LimitNOFILE of the service",
 }
@@ -42,36 +42,36 @@ def unusable(folder: Path, error: OSError) -> MachineError:
 class Health:
     """The state of the disk. Changes are logged and passed to `report`, with the reason or an empty string.
 
-    Implements `writer.Trouble`.
+    Implements `writer.DiskReports`.
     """
 
     def __init__(self, folder: Path, log: structlog.stdlib.BoundLogger, report: Callable[[str], None]) -> None:
         self._folder = folder
         self._log = log
         self._report = report
-        self._refused: dict[object, str] = {}
+        self._failures: dict[object, str] = {}
 
     @property
     def reason(self) -> str:
         """Why writing fails; empty if it works."""
-        return next(iter(self._refused.values()), "")
+        return next(iter(self._failures.values()), "")
 
-    def refused(self, who: object, error: OSError) -> None:
-        """See Trouble.refused."""
-        before, self._refused[who] = self.reason, str(unusable(self._folder, error))
-        self._tell(before)
+    def refused(self, user: object, error: OSError) -> None:
+        """See DiskReports.refused."""
+        before, self._failures[user] = self.reason, str(unusable(self._folder, error))
+        self._report_change(before)
 
-    def accepted(self, who: object) -> None:
-        """See Trouble.accepted."""
+    def accepted(self, user: object) -> None:
+        """See DiskReports.accepted."""
         before = self.reason
-        self._refused.pop(who, None)
-        self._tell(before)
+        self._failures.pop(user, None)
+        self._report_change(before)
 
-    def _tell(self, before: str) -> None:
+    def _report_change(self, before: str) -> None:
         if self.reason == before:
             return
         if self.reason:
             self._log.error("capture waits for the disk", reason=self.reason)
         else:
-            self._log.info("the disk takes captured data again")
+            self._log.info("the disk accepts captured data again")
         self._report(self.reason)

@@ -52,8 +52,8 @@ def parameters_of(header: Any) -> dict[str, Any]:
     """Return the parameters in a DataCaptureMetadata as plain values, or the type URL for types other than Value."""
     from google.protobuf.struct_pb2 import Value
 
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name, packed in header.method_parameters.items():
         message = Value()
-        found[name] = values.read_value(message) if packed.Unpack(message) else packed.type_url
-    return found
+        parameters[name] = values.read_value(message) if packed.Unpack(message) else packed.type_url
+    return parameters

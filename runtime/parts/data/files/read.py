@@ -73,9 +73,9 @@ def _reading(sync: Any, message: bytes, offset: int) -> Any:
     try:
         reading = sync.SensorData.FromString(message)
     except DecodeError:
-        raise Damaged(offset, "no SensorData") from None
+        raise Damaged(offset, "not a SensorData message") from None
     if not reading.HasField("metadata") or reading.WhichOneof("data") is None:
-        raise Damaged(offset, "no SensorData")
+        raise Damaged(offset, "not a SensorData message")
     return reading
 
 

@@ -31,35 +31,35 @@ class Recovered:
 
 def recover(folder: Path) -> Recovered:
     """Truncate every abandoned `.prog` file after its last whole reading, and close it. Raises OSError."""
-    found = Recovered()
+    result = Recovered()
     for path in list(capture_files(folder)) if folder.is_dir() else []:
         if path.suffix == OPEN:
-            _recover_file(folder, path, found)
-    return found
+            _recover_file(folder, path, result)
+    return result
 
 
-def _recover_file(folder: Path, path: Path, found: Recovered) -> None:
+def _recover_file(folder: Path, path: Path, result: Recovered) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            found.in_use += 1
+            result.in_use += 1
             return
         data = _read_all(fd)
         content = parse(path, data)
         if content.damage is not None and not content.cut:
-            set_aside(folder, path)
-            found.damaged += 1
-        found.cut_bytes += len(data) - content.end if content.readings else 0
+            copy_to_failed(folder, path)
+            result.damaged += 1
+        result.cut_bytes += len(data) - content.end if content.readings else 0
         if not content.readings:
             path.unlink()
-            found.empty += 1
+            result.empty += 1
             return
         os.pwrite(fd, data[: content.end], 0)  # the kernel may cache data that the disk refused, marked as written
         _close(fd, path, content)
-        found.files += 1
-        found.readings += len(content.readings)
+        result.files += 1
+        result.readings += len(content.readings)
     finally:
         os.close(fd)
 
@@ -81,7 +81,7 @@ def _close(fd: int, path: Path, content: Content) -> None:
     sync_folder(path.parent)
 
 
-def set_aside(folder: Path, path: Path) -> Path:
+def copy_to_failed(folder: Path, path: Path) -> Path:
     """Copy a damaged file to the same relative path below `failed`, and return the path of the copy."""
     target = folder / FAILED / path.relative_to(folder)
     make_folder(target.parent)

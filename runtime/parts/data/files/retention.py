@@ -75,7 +75,7 @@ def make_room(
     if usage.folder_ratio < limits.folder:
         return Deleted(usage, warn=True)
     count = size = 0
-    for path, length in chosen([one for one in usage.files if one[0] not in held], limits.every):
+    for path, length in chosen([file for file in usage.files if file[0] not in held], limits.every):
         try:
             path.unlink()
         except FileNotFoundError:
@@ -84,11 +84,11 @@ def make_room(
     return Deleted(usage, count, size)
 
 
-def usage_of(folder: Path, worth_a_walk: float, measure: Measure = disk_of) -> Usage:
-    """Return the usage of the disk. Files are listed only from the share `worth_a_walk` on: there may be very many."""
+def usage_of(folder: Path, minimum: float, measure: Measure = disk_of) -> Usage:
+    """Return the usage of the disk. Files are listed only if the used share is at least `minimum`."""
     total, used = measure(folder)
-    if not total or used / total < worth_a_walk:
+    if not total or used / total < minimum:
         return Usage(total, used)
     files = [(path, path.stat().st_size) for path in capture_files(folder) if path.suffix == CLOSED]
-    files.sort(key=lambda one: (one[0].name, one[0]))  # names are times
+    files.sort(key=lambda file: (file[0].name, file[0]))  # names are times
     return Usage(total, used, tuple(files))

@@ -21,9 +21,9 @@ from runtime.parts.data.files.messages import Source
 from runtime.parts.data.files.names import folder_of
 from runtime.parts.data.files.recover import Recovered, recover
 from runtime.parts.data.files.retention import Deleted, Limits, disk_of, make_room
-from runtime.parts.data.files.writer import NO_ROOM, Place, Writer
+from runtime.parts.data.files.writer import NO_ROOM, FileLayout, Writer
 
-LOOK_INTERVAL: Final = 30.0  # seconds between two checks of the disk's usage; reference value
+CHECK_INTERVAL: Final = 30.0  # seconds between two checks of the disk's usage; reference value
 
 
 class Store:
@@ -45,7 +45,7 @@ class Store:
         self.log = log
         self.tags = tags
         self.clock = clock
-        self.health = Health(folder, log, self._told)
+        self.health = Health(folder, log, self._disk_changed)
         self.recovered = Recovered()
         self._prepared = True  # files abandoned by a killed process or after a disk failure are recovered
         self.deleted_files = 0
@@ -57,12 +57,12 @@ class Store:
         self._warned = False
         self._report = report
         self._held: set[Path] = set()  # files being uploaded; used only in the disk's thread
-        self._look = trio.Event()  # requests a check of the disk now
+        self._check_now = trio.Event()  # requests a check of the disk now
 
-    def _told(self, reason: str) -> None:
+    def _disk_changed(self, reason: str) -> None:
         """Report a failure or the recovery of the disk, and check the disk's usage and abandoned files."""
         self._prepared = self._prepared and bool(reason)
-        self._look.set()
+        self._check_now.set()
         self._report(reason)
 
     async def prepare(self) -> None:
@@ -80,13 +80,13 @@ class Store:
 
     async def _recover(self) -> None:
         await self.disk.run(partial(probe, self.folder))
-        found = await self.disk.run(partial(recover, self.folder))
+        result = await self.disk.run(partial(recover, self.folder))
         if not self._prepared:
-            found = replace(found, in_use=0)  # these are files of this process
-        self.recovered = self.recovered.and_then(found)
-        if found != Recovered():
+            result = replace(result, in_use=0)  # these are files of this process
+        self.recovered = self.recovered.and_then(result)
+        if result != Recovered():
             self.log.warning(
-                "recovered what was being captured when machine-server ended, or the disk failed", **asdict(found)
+                "recovered files that were open when machine-server ended or the disk failed", **asdict(result)
             )
 
     async def _prepare_again(self) -> None:
@@ -103,8 +103,8 @@ class Store:
         """Provide a writer for one method, with counters under `key`. The caller runs and closes it."""
         counters = self._counters.setdefault(key, Counters())
         folder = self.folder / folder_of(source.component_type, source.component_name, source.method)
-        place = Place(folder, source.header, source.binary, self._largest, self.clock)
-        writer = Writer(place, self.disk, self.health, self.log.bind(capture=key), queue=queue, counters=counters)
+        layout = FileLayout(folder, source.header, source.binary, self._largest, self.clock)
+        writer = Writer(layout, self.disk, self.health, self.log.bind(capture=key), queue=queue, counters=counters)
         self._writers[key] = writer
         try:
             yield writer
@@ -137,14 +137,14 @@ class Store:
             try:
                 deleted = await self.disk.run(partial(make_room, self.folder, limits, disk_of, self._held))
             except OSError as error:
-                self.log.error("the disk could not be looked at", error=str(error))
+                self.log.error("the usage of the disk cannot be read", error=str(error))
             else:
                 self._note(deleted, limits)
             if not self._prepared:
                 await self._prepare_again()
-            with trio.move_on_after(LOOK_INTERVAL):
-                await self._look.wait()
-            self._look = trio.Event()
+            with trio.move_on_after(CHECK_INTERVAL):
+                await self._check_now.wait()
+            self._check_now = trio.Event()
 
     def _note(self, deleted: Deleted, limits: Limits) -> None:
         self.disk_used = deleted.usage.ratio
@@ -161,7 +161,7 @@ class Store:
             )
         if deleted.warn and not self._warned:
             self.log.warning(
-                "the disk is nearly full, but not of captured files: none are deleted",
+                "the disk is nearly full, but not because of captured files: none are deleted",
                 disk_used=round(deleted.usage.ratio, 3),
                 captured=round(deleted.usage.folder_ratio, 3),
                 threshold=limits.folder,

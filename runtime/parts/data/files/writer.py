@@ -36,18 +36,18 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors of a disk that works but is full."""
 
 
-class Trouble(Protocol):
-    """Receives reports about a disk. `who` identifies the user of the disk."""
+class DiskReports(Protocol):
+    """Receives reports about a disk. `user` identifies the user of the disk."""
 
-    def refused(self, who: object, error: OSError) -> None:
+    def refused(self, user: object, error: OSError) -> None:
         """Report that the disk has refused a write."""
 
-    def accepted(self, who: object) -> None:
-        """Report that the disk works again, or that `who` does not use it any more."""
+    def accepted(self, user: object) -> None:
+        """Report that the disk works again, or that `user` does not use it any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLayout:
     """The folder and the format of one method's files."""
 
     folder: Path
@@ -60,8 +60,8 @@ class Place:
 class Files:
     """The open files of one method. Blocking. The counters are correct even if a method raises an exception."""
 
-    def __init__(self, place: Place, counters: Counters) -> None:
-        self._place = place
+    def __init__(self, layout: FileLayout, counters: Counters) -> None:
+        self._layout = layout
         self._counters = counters
         self._open: list[CaptureFile] = []  # at most one of a tabular method
         self._uncommitted = 0
@@ -81,13 +81,13 @@ class Files:
             raise
 
     def _write_all(self, records: list[Record]) -> None:
-        place = self._place
+        layout = self._layout
         if self._doubtful:
-            make_folder(place.folder)
-            prove(place.folder)
+            make_folder(layout.folder)
+            prove(layout.folder)
             self._doubtful = False
         while records:
-            if place.binary:
+            if layout.binary:
                 self._write(self._new(records[0].mime_type), records[0].data, 1)
                 del records[0]
                 if len(self._open) >= UNCOMMITTED_FILES:
@@ -96,7 +96,7 @@ class Files:
             file = self._open[0] if self._open else self._new("")
             count, size = 0, file.size
             for record in records:
-                if size + len(record.data) > place.largest and count + file.readings:
+                if size + len(record.data) > layout.largest and count + file.readings:
                     break
                 count, size = count + 1, size + len(record.data)
             if count:
@@ -106,7 +106,7 @@ class Files:
                 self.finish()
 
     def _new(self, mime_type: str) -> CaptureFile:
-        file = CaptureFile(self._place.folder, self._place.header(mime_type), self._place.clock)
+        file = CaptureFile(self._layout.folder, self._layout.header(mime_type), self._layout.clock)
         self._counters.bytes += file.size
         self._open.append(file)
         return file
@@ -126,7 +126,7 @@ class Files:
 
     def commit(self) -> None:
         """Synchronize everything written to disk, and count it as committed. Raises OSError."""
-        if self._place.binary:
+        if self._layout.binary:
             self.finish()
             return
         for file in self._open:
@@ -166,9 +166,9 @@ class Writer:
 
     def __init__(
         self,
-        place: Place,
+        layout: FileLayout,
         disk: Disk,
-        trouble: Trouble,
+        reports: DiskReports,
         log: structlog.stdlib.BoundLogger,
         *,
         queue: int,
@@ -177,9 +177,9 @@ class Writer:
         self.counters = counters or Counters()
         self.backlog = Backlog(queue)
         self.done = trio.Event()
-        self._files = Files(place, self.counters)
+        self._files = Files(layout, self.counters)
         self._disk = disk
-        self._trouble = trouble
+        self._reports = reports
         self._log = log
         self._urgent = trio.Event()  # a caller waits until files are closed
         self._flushed: list[trio.Event] = []
@@ -211,7 +211,7 @@ class Writer:
                     await self.backlog.pressing()
         finally:
             self._disk.post(self._files.abandon)  # not directly: the thread may still use the files
-            self._trouble.accepted(self)
+            self._reports.accepted(self)
             self.done.set()
 
     async def _write(self, records: list[Record]) -> None:
@@ -235,7 +235,7 @@ class Writer:
         if failure is not None:
             self._refused(failure)
             return False
-        self._trouble.accepted(self)
+        self._reports.accepted(self)
         return True
 
     async def _report_slow(self) -> None:
@@ -244,7 +244,7 @@ class Writer:
 
     def _refused(self, error: OSError) -> None:
         self.counters.last_error = str(error)
-        self._trouble.refused(self, error)
+        self._reports.refused(self, error)
 
     async def flush(self) -> None:
         """Return when all readings taken so far are in closed files, or the disk refused them, or `run` has ended."""

@@ -21,19 +21,19 @@ from schema.errors import ErrorKind, MachineError
 
 TAG: Final = "tag="  # a folder with this prefix is a tag of the files in it; published
 DATASET: Final = "dataset="  # likewise for a dataset
-_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 """Errors because a resource of the computer is exhausted; they say nothing about the file."""
 
 T = TypeVar("T")
 
 
 class Unreadable(MachineError):
-    """The file cannot be read; trying again is useless."""
+    """The file cannot be read; a retry is useless."""
 
     kind = ErrorKind.INVALID
 
 
-class Kept(MachineError):
+class NotRemoved(MachineError):
     """The file was uploaded but cannot be removed. It will be uploaded again, which has no effect in the cloud."""
 
     kind = ErrorKind.PRECONDITION
@@ -64,7 +64,7 @@ class Sent:
 class Parcel:
     """The upload of one file. `sent` counts acknowledged amounts during the upload."""
 
-    one: Waiting
+    file: Waiting
     disk: Disk
     uploader: Uploader
     sent: Sent = field(default_factory=Sent)
@@ -72,16 +72,16 @@ class Parcel:
     async def send(self) -> None:
         """Upload the file and delete it.
 
-        Raises FileNotFoundError if it does not exist any more, Unreadable, Damaged, Changed, Kept, and the errors of
-        Uploader.
+        Raises FileNotFoundError if it does not exist any more, Unreadable, Damaged, Changed, NotRemoved, and the errors
+        of Uploader.
         """
-        await (self._captured() if self.one.captured else self._other())
+        await (self._captured() if self.file.captured else self._other())
         self.sent.files += 1
 
     # ---- capture files
 
     async def _captured(self) -> None:
-        path = self.one.path
+        path = self.file.path
         reader = await self._run(partial(CaptureReader, path))
         try:
             offset = max(reader.start, await self._run(partial(waiting.progress_of, path)))
@@ -105,24 +105,24 @@ class Parcel:
     async def _pieces(self, read: Callable[[int, int], bytes], begin: int, offset: int, size: int) -> bytes:
         piece = await self._run(partial(read, begin + offset, size))
         if not piece:
-            raise Changed(f"{shown(self.one.path)} became shorter while it was uploaded")
+            raise Changed(f"{shown(self.file.path)} became shorter while it was uploaded")
         return piece
 
     # ---- other files
 
     async def _other(self) -> None:
-        path = self.one.path
-        file = await self._run(partial(_Opened, path))
+        path = self.file.path
+        opened = await self._run(partial(_Opened, path))
         try:
             metadata = self.uploader.file_metadata(
-                shown(path.relative_to(self.one.root.parent)), shown(path.suffix), file.changed, *labels_of(path)
+                shown(path.relative_to(self.file.root.parent)), shown(path.suffix), opened.changed, *labels_of(path)
             )
-            await self.uploader.file(metadata, file.size, partial(self._pieces, file.read, 0))
-            self.sent.bytes += file.size
-            if not await self._delete(file.delete_unless_changed):
+            await self.uploader.file(metadata, opened.size, partial(self._pieces, opened.read, 0))
+            self.sent.bytes += opened.size
+            if not await self._delete(opened.delete_unless_changed):
                 raise Changed(f"{shown(path)} was changed while it was uploaded: it is uploaded again")
         finally:
-            self.disk.post(file.close)
+            self.disk.post(opened.close)
 
     async def _run(self, function: Callable[[], T]) -> T:
         """Run `function` in the thread for files. Converts OSError, which would else look like a lost connection."""
@@ -131,8 +131,8 @@ class Parcel:
         except FileNotFoundError:
             raise
         except OSError as error:
-            reason = f"{shown(self.one.path)} cannot be read: {error.strerror or error}"
-            if error.errno in _SHORT:
+            reason = f"{shown(self.file.path)} cannot be read: {error.strerror or error}"
+            if error.errno in _EXHAUSTED:
                 raise MachineError(reason, kind=ErrorKind.EXHAUSTED) from error
             raise Unreadable(reason) from error
 
@@ -140,9 +140,9 @@ class Parcel:
         try:
             return await self.disk.run(function)
         except OSError as error:
-            raise Kept(
-                f"{shown(self.one.path)} was uploaded and cannot be removed: {error.strerror or error}",
-                remedy="let this user write to its folder",
+            raise NotRemoved(
+                f"{shown(self.file.path)} was uploaded and cannot be removed: {error.strerror or error}",
+                remedy="allow this user to write to its folder",
             ) from error
 
 

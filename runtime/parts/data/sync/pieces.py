@@ -74,11 +74,11 @@ class CaptureReader:
             if end - begin > UNARY:
                 return self._large(begin, end)
             return Batch(end, [self._reading(self.read(begin, end - begin), offset)])
-        found: list[Any] = []
+        readings: list[Any] = []
         for end, message in self._frames(offset, BATCH):
-            found.append(self._reading(message, offset))
+            readings.append(self._reading(message, offset))
             offset = end
-        return Batch(offset, found)
+        return Batch(offset, readings)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes; fewer only at the end of the file."""
@@ -110,7 +110,7 @@ class CaptureReader:
         with _parsed("SensorData", offset):
             reading = self._sync.SensorData.FromString(message)
         if reading.WhichOneof("data") is None:
-            raise Damaged(offset, "no SensorData")
+            raise Damaged(offset, "not a SensorData message")
         return reading
 
     # ---- readings that are not read at once
@@ -119,27 +119,27 @@ class CaptureReader:
         """Return end and begin of the message whose length is at `offset`."""
         size, begin = self._varint(offset)
         if not size or begin + size > self.size:
-            raise Damaged(offset, "the message is not whole", cut=bool(size))
+            raise Damaged(offset, "the message is incomplete", cut=bool(size))
         return begin + size, begin
 
     def _large(self, begin: int, end: int) -> Large:
         metadata = self._sync.SensorMetadata()
-        place: tuple[int, int] | None = None
-        at = begin
-        while at < end:
-            tag, at = self._varint(at)
-            size, at = self._varint(at)
-            if tag & 7 != 2 or at + size > end:
-                raise Damaged(begin, "no SensorData")
+        location: tuple[int, int] | None = None
+        position = begin
+        while position < end:
+            tag, position = self._varint(position)
+            size, position = self._varint(position)
+            if tag & 7 != 2 or position + size > end:
+                raise Damaged(begin, "not a SensorData message")
             if tag == _METADATA_TAG:
-                with _parsed("SensorMetadata", at):
-                    metadata = self._sync.SensorMetadata.FromString(self.read(at, size))
+                with _parsed("SensorMetadata", position):
+                    metadata = self._sync.SensorMetadata.FromString(self.read(position, size))
             elif tag == _BINARY_TAG:
-                place = at, size
-            at += size
-        if place is None:
-            raise Damaged(begin, "no binary reading")
-        return Large(end, metadata, *place)
+                location = position, size
+            position += size
+        if location is None:
+            raise Damaged(begin, "the message has no binary reading")
+        return Large(end, metadata, *location)
 
     def _varint(self, offset: int) -> tuple[int, int]:
         value = 0
@@ -147,7 +147,7 @@ class CaptureReader:
             value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
                 return value, offset + index + 1
-        raise Damaged(offset, "no length of a message")
+        raise Damaged(offset, "the length of a message is not valid")
 
 
 @contextmanager
@@ -155,4 +155,4 @@ def _parsed(what: str, offset: int) -> Iterator[None]:
     try:
         yield
     except DecodeError:
-        raise Damaged(offset, f"no {what}") from None
+        raise Damaged(offset, f"not a {what} message") from None

@@ -34,7 +34,7 @@ FILE_DELAY: Final = 0.2  # seconds until the next attempt if only this file fail
 MAX_FILE_DELAY: Final = 3600.0  # seconds; reference value
 MAX_FULL_DELAY: Final = 300.0  # seconds; instead of MAX_FILE_DELAY if the cloud reports an exhausted quota or disk
 
-_NOBODY: Final = frozenset(
+_CLOUD_FAILURES: Final = frozenset(
     {
         ErrorKind.UNAVAILABLE,
         ErrorKind.TIMEOUT,
@@ -45,8 +45,8 @@ _NOBODY: Final = frozenset(
 )
 """Errors that do not depend on the file and would affect all files. NOT_FOUND may be about a file's dataset."""
 
-_WRONG: Final = _NOBODY - {ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT}
-"""Those of them that do not disappear without intervention."""
+_NEEDS_ACTION: Final = _CLOUD_FAILURES - {ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT}
+"""Those of them that last until someone corrects the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Settings:
     """Upload settings from the data manager's attributes."""
 
     interval: float  # seconds
-    others: tuple[Path, ...] = ()  # folders with further files to upload
-    untouched: float = 10.0  # seconds without a change before a file in them is uploaded
-    at_once: int = 1  # simultaneous uploads
+    other_folders: tuple[Path, ...] = ()  # folders with further files to upload
+    minimum_age: float = 10.0  # seconds without a change before a file in them is uploaded
+    simultaneous: int = 1  # simultaneous uploads
     automatic: bool = True  # if false, upload only on demand
 
 
@@ -69,7 +69,7 @@ class _Request:
 class Syncer:
     """Uploads the files that `store` has closed. `run` is the task of a node.
 
-    `may_leave` returns, before each automatic round, whether uploads are allowed. `report` is called with a problem
+    `may_upload` returns, before each automatic round, whether uploads are allowed. `report` is called with a problem
     that needs intervention, or "".
     """
 
@@ -80,31 +80,31 @@ class Syncer:
         uploader: Uploader,
         settings: Settings,
         *,
-        may_leave: Callable[[], bool] = lambda: True,
+        may_upload: Callable[[], bool] = lambda: True,
         report: Callable[[str], None] = lambda reason: None,
         today: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.sent = Sent()
         self.refused = 0  # files moved to `failed` since the start
-        self.trouble = ""  # why nothing can be uploaded now
+        self.cloud_problem = ""  # why nothing can be uploaded now
         self.waiting = 0  # number of files, at the last count
         self.uploader = uploader
         self._disk = disk
         self._settings = settings
-        self._may_leave = may_leave
+        self._may_upload = may_upload
         self._report = report
         self._today = today
         self._log: structlog.stdlib.BoundLogger = store.log
         self._wake = trio.Event()
         self._requests: list[_Request] = []
         self._delay = FIRST_DELAY
-        self._after = 0.0  # seconds that the cloud asked to wait
-        self._serious = ""  # the trouble, if it needs intervention
-        self._later: dict[Path, tuple[float, float]] = {}  # due time and next delay of files that failed individually
-        self._last = ""  # reason of the last failure of a file
+        self._requested_delay = 0.0  # seconds that the cloud asked to wait
+        self._urgent_problem = ""  # `cloud_problem`, if it does not disappear by itself
+        self._retries: dict[Path, tuple[float, float]] = {}  # due time and next delay of files that failed individually
+        self._last_error = ""  # reason of the last failure of a file
 
-    # ---- for others
+    # ---- for other tasks
 
     def wake(self) -> None:
         """Start the next round now."""
@@ -112,12 +112,12 @@ class Syncer:
 
     def cloud_is_back(self) -> None:
         """Start the next round now if uploads failed because of the cloud."""
-        if self.trouble:
+        if self.cloud_problem:
             self._delay = FIRST_DELAY
             self.wake()
 
     async def sync(self) -> None:
-        """Upload everything captured so far, even if `may_leave` is false.
+        """Upload everything captured so far, even if `may_upload` is false.
 
         Raises MachineError (UNAVAILABLE) if not everything could be uploaded.
         """
@@ -129,17 +129,17 @@ class Syncer:
             raise MachineError(
                 request.problem,
                 kind=ErrorKind.UNAVAILABLE,
-                remedy="nothing is lost: it is tried again by itself",
+                remedy="nothing is lost: uploads are retried automatically",
             )
 
     def status(self) -> Mapping[str, Any]:
         """Return the status for people."""
         return {
-            "problem": self.trouble,
+            "problem": self.cloud_problem,
             "waiting_files": self.waiting,
             "uploaded": asdict(self.sent),
             "put_aside": self.refused,
-            "last_error": self._last,
+            "last_error": self._last_error,
         }
 
     # ---- the rounds
@@ -151,7 +151,7 @@ class Syncer:
                 self._wake = trio.Event()
                 requests, self._requests = self._requests, []
                 try:
-                    if requests or (self._settings.automatic and self._may_leave()):
+                    if requests or (self._settings.automatic and self._may_upload()):
                         problem = await self._round(demanded=bool(requests))
                         for request in requests:
                             request.problem = problem
@@ -165,71 +165,75 @@ class Syncer:
                 request.done.set()
 
     def _pause(self) -> float:
-        if not self.trouble:
+        if not self.cloud_problem:
             return self._settings.interval
         delay, self._delay = self._delay, min(2 * self._delay, MAX_DELAY)
-        return max(delay * random.uniform(0.5, 1.0), self._after * random.uniform(1.0, 1.2))
+        return max(delay * random.uniform(0.5, 1.0), self._requested_delay * random.uniform(1.0, 1.2))
 
     async def _round(self, *, demanded: bool) -> str:
         """Upload all files that are due (all files if `demanded`). Return why files still wait, or ""."""
-        if demanded or not self.trouble:
+        if demanded or not self.cloud_problem:
             await self.store.flush()
         try:
-            found = await self._found()
+            files = await self._list_files()
         except OSError as error:
-            self._last = f"a folder cannot be read: {error}"
-            return self._last
+            self._last_error = f"a folder cannot be read: {error}"
+            return self._last_error
         now = trio.current_time()
-        due = [one for one in found if demanded or self._later.get(one.path, (0.0, 0.0))[0] <= now]
+        due = [file for file in files if demanded or self._retries.get(file.path, (0.0, 0.0))[0] <= now]
         before = self.refused
         lanes = _Lanes(due)
         async with trio.open_nursery() as nursery:
-            for _ in range(self._settings.at_once):
+            for _ in range(self._settings.simultaneous):
                 nursery.start_soon(self._work, lanes)
-        await self._tell()
-        if self.trouble:
-            return f"{self.waiting} files wait for the cloud: {self.trouble}"
-        if self._later:
-            return f"{len(self._later)} files could not be uploaded: {self._last}"
-        return f"the cloud has refused a file, which was put aside: {self._last}" if self.refused > before else ""
-
-    async def _found(self) -> Sequence[Waiting]:
-        settings = self._settings
-        found = await self._disk.run(
-            partial(waiting.waiting, self.store.folder, settings.others, self._today(), settings.untouched)
+        await self._report_problems()
+        if self.cloud_problem:
+            return f"{self.waiting} files wait for the cloud: {self.cloud_problem}"
+        if self._retries:
+            return f"{len(self._retries)} files could not be uploaded: {self._last_error}"
+        return (
+            f"the cloud refused a file, which was moved to the folder `failed`: {self._last_error}"
+            if self.refused > before
+            else ""
         )
-        self.waiting = len(found)
-        there = {one.path for one in found}
-        self._later = {path: when for path, when in self._later.items() if path in there}
-        return found
+
+    async def _list_files(self) -> Sequence[Waiting]:
+        settings = self._settings
+        files = await self._disk.run(
+            partial(waiting.waiting, self.store.folder, settings.other_folders, self._today(), settings.minimum_age)
+        )
+        self.waiting = len(files)
+        present = {file.path for file in files}
+        self._retries = {path: when for path, when in self._retries.items() if path in present}
+        return files
 
     async def _work(self, lanes: _Lanes) -> None:
         """Upload files one by one, until none is left or the cloud accepts none."""
         while (lane := lanes.take()) is not None:
-            one = lane.popleft()
-            if not await self._one(one):
+            file = lane.popleft()
+            if not await self._upload(file):
                 return
             lanes.give_back(lane)
 
-    async def _one(self, one: Waiting) -> bool:
+    async def _upload(self, file: Waiting) -> bool:
         """Upload a file, and handle its failure. Return False if the cloud accepts nothing at all."""
-        parcel = Parcel(one, self._disk, self.uploader)
+        parcel = Parcel(file, self._disk, self.uploader)
         try:
-            async with self.store.held(one.path):
+            async with self.store.held(file.path):
                 await parcel.send()
         except FileNotFoundError:
             pass  # deleted to make room
         except MachineError as error:
-            if error.kind in _NOBODY or isinstance(error, Busy):
-                self._no_cloud(error)
+            if error.kind in _CLOUD_FAILURES or isinstance(error, Busy):
+                self._cloud_failed(error)
                 return False
             if error.kind is ErrorKind.INVALID:
-                await self._put_aside(one, str(error))
+                await self._move_to_failed(file, str(error))
             else:
                 most = MAX_FULL_DELAY if error.kind is ErrorKind.EXHAUSTED else MAX_FILE_DELAY
-                self._try_later(one, str(error), most)
+                self._retry_later(file, str(error), most)
         else:
-            self._later.pop(one.path, None)
+            self._retries.pop(file.path, None)
         finally:
             self.sent.add(parcel.sent)
         self.waiting = max(0, self.waiting - 1)
@@ -238,57 +242,59 @@ class Syncer:
 
     # ---- failures
 
-    def _no_cloud(self, error: MachineError) -> None:
-        if not self.trouble:
+    def _cloud_failed(self, error: MachineError) -> None:
+        if not self.cloud_problem:
             self._log.warning("captured data waits for the cloud", reason=str(error), files=self.waiting)
-        self.trouble = str(error)
-        self._after = error.after if isinstance(error, Busy) else 0.0
-        self._serious = self.trouble if error.kind in _WRONG else ""
+        self.cloud_problem = str(error)
+        self._requested_delay = error.after if isinstance(error, Busy) else 0.0
+        self._urgent_problem = self.cloud_problem if error.kind in _NEEDS_ACTION else ""
 
     def _cloud_works(self) -> None:
         self._delay = FIRST_DELAY
-        if self.trouble:
-            self._log.info("captured data goes to the cloud again", files=self.waiting)
-            self.trouble = self._serious = ""
+        if self.cloud_problem:
+            self._log.info("uploads of captured data work again", files=self.waiting)
+            self.cloud_problem = self._urgent_problem = ""
 
-    def _try_later(self, one: Waiting, reason: str, most: float = MAX_FILE_DELAY) -> None:
-        _, delay = self._later.get(one.path, (0.0, FILE_DELAY))
+    def _retry_later(self, file: Waiting, reason: str, most: float = MAX_FILE_DELAY) -> None:
+        _, delay = self._retries.get(file.path, (0.0, FILE_DELAY))
         delay = min(delay, most)
-        self._later[one.path] = (trio.current_time() + delay * random.uniform(0.5, 1.0), 2 * delay)
-        if reason != self._last:
-            self._log.warning("a file could not be uploaded and is tried again", file=shown(one.path), reason=reason)
-        self._last = reason
+        self._retries[file.path] = (trio.current_time() + delay * random.uniform(0.5, 1.0), 2 * delay)
+        if reason != self._last_error:
+            self._log.warning("a file could not be uploaded and will be retried", file=shown(file.path), reason=reason)
+        self._last_error = reason
 
-    async def _put_aside(self, one: Waiting, reason: str) -> None:
+    async def _move_to_failed(self, file: Waiting, reason: str) -> None:
         try:
-            target = await self._disk.run(partial(waiting.put_aside, one, reason))
+            target = await self._disk.run(partial(waiting.move_to_failed, file, reason))
         except FileNotFoundError:
             return
         except OSError as error:
-            self._try_later(one, f"it is refused ({reason}) and cannot be put aside: {error}")
+            self._retry_later(file, f"the cloud refuses it ({reason}), and it cannot be moved to `failed`: {error}")
             return
         self.refused += 1
-        self._later.pop(one.path, None)
-        self._last = reason
-        self._log.error("a file cannot be uploaded and is put aside", file=shown(target), reason=reason)
+        self._retries.pop(file.path, None)
+        self._last_error = reason
+        self._log.error(
+            "a file cannot be uploaded and was moved to the folder `failed`", file=shown(target), reason=reason
+        )
 
-    async def _tell(self) -> None:
+    async def _report_problems(self) -> None:
         """Report problems that need intervention. That the cloud cannot be reached now is not one of them."""
-        roots = (self.store.folder, *self._settings.others)
+        roots = (self.store.folder, *self._settings.other_folders)
         try:
-            aside = await self._disk.run(partial(waiting.put_aside_before, roots))
+            reasons = await self._disk.run(partial(waiting.reason_files, roots))
         except OSError:
-            aside = []
-        words = ""
-        if self._serious:
-            words = f"captured data waits for the cloud: {self._serious}"
-        elif self._later:
-            words = f"{len(self._later)} files could not be uploaded and are tried again: {self._last}"
-        elif aside:
-            words = (
-                f"{len(aside)} files could not be uploaded; each has its reason beside it, such as {shown(aside[0])}"
+            reasons = []
+        problem = ""
+        if self._urgent_problem:
+            problem = f"captured data waits for the cloud: {self._urgent_problem}"
+        elif self._retries:
+            problem = f"{len(self._retries)} files could not be uploaded and will be retried: {self._last_error}"
+        elif reasons:
+            problem = (
+                f"{len(reasons)} files could not be uploaded; the reasons are in files such as {shown(reasons[0])}"
             )
-        self._report(words)
+        self._report(problem)
 
 
 class _Lanes:
@@ -296,8 +302,8 @@ class _Lanes:
 
     def __init__(self, files: Iterable[Waiting]) -> None:
         lanes: dict[Path, deque[Waiting]] = {}
-        for one in files:
-            lanes.setdefault(one.lane, deque()).append(one)
+        for file in files:
+            lanes.setdefault(file.lane, deque()).append(file)
         self._heap = [(lane[0].time, str(path), lane) for path, lane in lanes.items()]
         heapq.heapify(self._heap)
 

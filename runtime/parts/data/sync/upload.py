@@ -32,8 +32,8 @@ MAX_AFTER: Final = 3600.0  # maximum seconds that a cloud can ask to wait
 class Busy(MachineError):
     """The cloud accepts nothing now, and asks to wait for `after` seconds (google.rpc.RetryInfo)."""
 
-    def __init__(self, said: MachineError, after: float) -> None:
-        super().__init__(said.message, kind=said.kind)
+    def __init__(self, reason: MachineError, after: float) -> None:
+        super().__init__(reason.message, kind=reason.kind)
         self.after = min(max(after, 0.0), MAX_AFTER)
 
 
@@ -56,7 +56,7 @@ class Uploader:
 
     def metadata(self, header: Any, name: str) -> Any:
         """Return the UploadMetadata for a capture file with the DataCaptureMetadata `header`."""
-        found = self._sync.UploadMetadata(
+        metadata = self._sync.UploadMetadata(
             part_id=self._part,
             component_type=header.component_type,
             component_name=header.component_name,
@@ -68,14 +68,14 @@ class Uploader:
             mime_type=header.mime_type,
         )
         for key, value in header.method_parameters.items():
-            found.method_parameters[key].CopyFrom(value)
-        return found
+            metadata.method_parameters[key].CopyFrom(value)
+        return metadata
 
     def file_metadata(
         self, name: str, extension: str, changed: float, tags: Iterable[str] = (), datasets: Iterable[str] = ()
     ) -> Any:
         """Return the UploadMetadata for another file. `changed` is its modification time, in seconds since 1970."""
-        found = self._sync.UploadMetadata(
+        metadata = self._sync.UploadMetadata(
             part_id=self._part,
             type=self._sync.DATA_TYPE_FILE,
             file_name=name,
@@ -83,8 +83,8 @@ class Uploader:
             tags=tags,
             dataset_ids=datasets,
         )
-        found.file_modify_time.FromNanoseconds(int(changed * 1e9))
-        return found
+        metadata.file_modify_time.FromNanoseconds(int(changed * 1e9))
+        return metadata
 
     def binary_metadata(
         self, service: str, name: str, mime_type: str, extension: str, tags: Iterable[str], datasets: Iterable[str]
@@ -152,30 +152,30 @@ class Uploader:
         except trio.TooSlowError:
             raise MachineError(f"no answer within {limit:.0f} s", kind=ErrorKind.TIMEOUT) from None
         except GRPCError as error:
-            raise _said(error) from None
+            raise _cloud_error(error) from None
         except (StreamTerminatedError, OSError) as error:
             raise MachineError(f"the connection was lost: {error}", kind=ErrorKind.UNAVAILABLE) from error
         if reply is None:
             raise MachineError("the cloud ended the call without an answer", kind=ErrorKind.UNAVAILABLE)
 
 
-def _said(error: GRPCError) -> MachineError:
-    found = to_machine_error(error)
-    for one in error.details or ():
-        if isinstance(one, RetryInfo):
-            return Busy(found, one.retry_delay.ToTimedelta().total_seconds())
-    return found
+def _cloud_error(error: GRPCError) -> MachineError:
+    cloud_error = to_machine_error(error)
+    for detail in error.details or ():
+        if isinstance(detail, RetryInfo):
+            return Busy(cloud_error, detail.retry_delay.ToTimedelta().total_seconds())
+    return cloud_error
 
 
 async def _exchanged(call: Any, size: int, wrap: Callable[[bytes], Any], read: Read) -> Any:
     """Send all pieces and return the answer, which may come earlier if the cloud refuses the upload."""
 
     async def send() -> None:
-        at = 0
-        while at < size:
-            piece = await read(at, min(PIECE, size - at))
-            at += len(piece)
-            await call.send_message(wrap(piece), end=at >= size)
+        offset = 0
+        while offset < size:
+            piece = await read(offset, min(PIECE, size - offset))
+            offset += len(piece)
+            await call.send_message(wrap(piece), end=offset >= size)
 
     try:
         async with trio.open_nursery() as nursery:

@@ -33,18 +33,18 @@ class Waiting:
         return self.path.parent if self.captured else self.path
 
 
-def waiting(capture: Path, others: Sequence[Path], now: float, untouched: float) -> list[Waiting]:
-    """Return the closed capture files below `capture` and `others`, and other files below `others`, oldest first.
+def waiting(capture: Path, other_folders: Sequence[Path], now: float, minimum_age: float) -> list[Waiting]:
+    """Return closed capture files below `capture` and `other_folders`, and other files in the latter, oldest first.
 
-    Other files are included if they are not empty and were not changed for `untouched` seconds; `now` is in seconds
+    Other files are included if they are not empty and were not changed for `minimum_age` seconds; `now` is in seconds
     since 1970. A change in the future counts as old: the clock was set back. Links are not followed. Missing folders
     count as empty. Raises OSError if a folder cannot be read.
     """
-    recent = (now - untouched) * 1e9, (now + untouched) * 1e9
-    found = {one.path: one for one in _below(capture, None)}
-    for other in others:
-        found.update((one.path, one) for one in _below(other, recent) if one.path not in found)
-    return sorted(found.values(), key=lambda one: (one.time, one.path))
+    recent = (now - minimum_age) * 1e9, (now + minimum_age) * 1e9
+    files = {file.path: file for file in _below(capture, None)}
+    for folder in other_folders:
+        files.update((file.path, file) for file in _below(folder, recent) if file.path not in files)
+    return sorted(files.values(), key=lambda file: (file.time, file.path))
 
 
 def _below(root: Path, recent: tuple[float, float] | None) -> Iterator[Waiting]:
@@ -72,10 +72,10 @@ def _unless_missing(error: OSError) -> None:
 def _changed(path: Path) -> int | None:
     """Return when a regular file was last changed, in nanoseconds since 1970; None if it is empty or not a file."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
-    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) and found.st_size else None
+    return status.st_mtime_ns if stat.S_ISREG(status.st_mode) and status.st_size else None
 
 
 def shown(path: str | Path) -> str:
@@ -89,9 +89,9 @@ def shown(path: str | Path) -> str:
 def progress_of(path: Path) -> int:
     """Return the offset up to which a capture file was acknowledged; 0 if it is not known."""
     try:
-        kept = json.loads(_progress(path).read_bytes())
-        offset = kept["acknowledged"]
-        if isinstance(offset, int) and kept["size"] == path.stat().st_size:
+        record = json.loads(_progress(path).read_bytes())
+        offset = record["acknowledged"]
+        if isinstance(offset, int) and record["size"] == path.stat().st_size:
             return offset
     except (OSError, ValueError, KeyError, TypeError):
         pass
@@ -117,20 +117,20 @@ def delete(path: Path) -> None:
 # ---- refused files
 
 
-def put_aside(one: Waiting, reason: str) -> Path:
+def move_to_failed(file: Waiting, reason: str) -> Path:
     """Move a file to the same relative path below `failed`, write the reason next to it, and return its new path."""
-    target = one.root / FAILED / one.path.relative_to(one.root)
+    target = file.root / FAILED / file.path.relative_to(file.root)
     make_folder(target.parent)
     number = 1
     while target.exists():
-        target = target.with_name(f"{one.path.stem}-{number}{one.path.suffix}")
+        target = target.with_name(f"{file.path.stem}-{number}{file.path.suffix}")
         number += 1
     target.with_name(target.name + REASON).write_text(reason + "\n", encoding="utf-8")
-    os.rename(one.path, target)
-    _progress(one.path).unlink(missing_ok=True)
+    os.rename(file.path, target)
+    _progress(file.path).unlink(missing_ok=True)
     return target
 
 
-def put_aside_before(roots: Sequence[Path]) -> list[Path]:
+def reason_files(roots: Sequence[Path]) -> list[Path]:
     """Return the files with reasons of all refused files that still exist."""
     return sorted(path for root in roots for path in (root / FAILED).rglob(f"*{REASON}"))

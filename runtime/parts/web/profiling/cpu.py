@@ -35,9 +35,9 @@ def counting() -> Iterator[Profile]:
     """Count all calls in this thread within the context. Raises MachineError (PRECONDITION) if a profile is running."""
     if sys.getprofile() is not None:
         raise MachineError(
-            "a profile is being taken already",
+            "another profile is running",
             kind=ErrorKind.PRECONDITION,
-            remedy="wait for it to end; -cpuprofile takes one of the whole run",
+            remedy="wait until it ends; -cpuprofile profiles the whole run",
         )
     profile = Profile()
     profile.enable()
@@ -54,7 +54,7 @@ def sampling(period: float = PERIOD) -> Iterator[Stacks]:
     Raises MachineError: PRECONDITION if sampling is running already, UNSUPPORTED outside the main thread.
     """
     if signal.getsignal(signal.SIGPROF) is not signal.SIG_DFL:
-        raise MachineError("stacks are being taken already", kind=ErrorKind.PRECONDITION, remedy="wait for that to end")
+        raise MachineError("stacks are already being sampled", kind=ErrorKind.PRECONDITION, remedy="wait until it ends")
     stacks: Stacks = Counter()
 
     def take(number: int, frame: FrameType | None) -> None:
@@ -64,7 +64,7 @@ def sampling(period: float = PERIOD) -> Iterator[Stacks]:
         signal.signal(signal.SIGPROF, take)
     except ValueError:
         raise MachineError(
-            "stacks are taken in the main thread only", kind=ErrorKind.UNSUPPORTED, remedy="ask for format=text"
+            "stacks can be sampled only in the main thread", kind=ErrorKind.UNSUPPORTED, remedy="use format=text"
         ) from None
     signal.siginterrupt(signal.SIGPROF, False)  # system calls of other threads are restarted
     signal.setitimer(signal.ITIMER_PROF, period, period)

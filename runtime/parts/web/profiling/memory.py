@@ -19,7 +19,7 @@ async def allocations(wait: Callable[[], Awaitable[None]]) -> str:
     """
     if tracemalloc.is_tracing():
         raise MachineError(
-            "allocations are being watched already", kind=ErrorKind.PRECONDITION, remedy="wait for that to end"
+            "allocations are already being traced", kind=ErrorKind.PRECONDITION, remedy="wait until it ends"
         )
     tracemalloc.start()
     try:
@@ -27,16 +27,19 @@ async def allocations(wait: Callable[[], Awaitable[None]]) -> str:
         held = tracemalloc.take_snapshot().statistics("lineno")
     finally:
         tracemalloc.stop()
-    total = sum(one.size for one in held)
+    total = sum(statistic.size for statistic in held)
     lines = [
-        f"allocated meanwhile and still held: {total / 1024:.1f} KiB in {sum(one.count for one in held)} blocks",
+        f"allocated and not freed: {total / 1024:.1f} KiB in {sum(statistic.count for statistic in held)} blocks",
         "",
     ]
-    lines += [f"{one.size / 1024:10.1f} KiB {one.count:8} blocks  {one.traceback}" for one in held[:LINES]]
+    lines += [
+        f"{statistic.size / 1024:10.1f} KiB {statistic.count:8} blocks  {statistic.traceback}"
+        for statistic in held[:LINES]
+    ]
     return "\n".join([*lines, "", *_objects()]) + "\n"
 
 
 def _objects() -> list[str]:
     """Return lines with the objects that the garbage collector tracks, most frequent types first."""
-    counts = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
+    counts = Counter(f"{type(item).__module__}.{type(item).__qualname__}" for item in gc.get_objects())
     return [f"objects: {counts.total()}", "", *(f"{count:10}  {name}" for name, count in counts.most_common(LINES))]

@@ -1,9 +1,9 @@
 "use strict";
-/* What only the pages of a machine have. Everything works without this script, except that nothing moves by itself. */
+/* For the pages of a machine only. They work without this script, but are not updated. */
 (() => {
   const { $, $$ } = page;
 
-  /* ---- camera: the next image is asked for when the one before is there */
+  /* ---- camera: the next image is requested after the last one was loaded */
 
   for (const image of $$("[data-camera]")) {
     const source = image.getAttribute("src");
@@ -12,7 +12,7 @@
       if (document.hidden) next(delay); else image.src = `${source}?t=${Date.now()}`;
     }, delay);
     image.addEventListener("load", () => { note.textContent = ""; next(500); });
-    image.addEventListener("error", () => { note.textContent = "no image now"; next(3000); });
+    image.addEventListener("error", () => { note.textContent = "no image available"; next(3000); });
     if (image.complete) next(500);
   }
 

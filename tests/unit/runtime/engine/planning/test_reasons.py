@@ -93,7 +93,7 @@ def test_an_api_of_a_module_is_not_taken_for_a_misspelt_one() -> None:
 async def test_simple_names_are_quoted_in_errors() -> None:
     """A simple name from a configuration is quoted, a full name is not. Errors of remotes: tests/sim/remotes."""
     module = ModuleLink(Module(name="demo", executable_path="/x"), "modules.0", lambda: None)
-    with pytest.raises(MachineError, match=r"^the module 'demo' is away"):
+    with pytest.raises(MachineError, match=r"^the module 'demo' is not ready"):
         module.connected()
     camera = {"name": "eye", "api": "rdk:component:camera", "model": "fake"}
     async with open_machine({"components": [camera]}) as memory:

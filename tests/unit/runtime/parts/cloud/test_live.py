@@ -18,7 +18,7 @@ from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Extra
 from runtime.engine.views.readings import Reading
-from runtime.parts.cloud.live import MAX_SENSORS, MAX_SNAPSHOT, MAX_TEXT, PERIOD, bounded, snapshot, tell
+from runtime.parts.cloud.live import MAX_SENSORS, MAX_SNAPSHOT, MAX_TEXT, PERIOD, bounded, send_snapshots, snapshot
 from runtime.server.memory import MemoryMachine, open_machine
 from runtime.server.pages.view import MachineSource
 from schema.names import Model
@@ -75,7 +75,7 @@ async def watched(*names: str, **more: Any) -> AsyncIterator[Cloud]:
         await memory.machine.lifecycle.running.wait()
         cloud = Cloud(memory)
         view, mask = MachineSource(memory.machine), lambda: memory.machine.configured.masker
-        nursery.start_soon(partial(tell, view, mask, cloud.watch, cloud.send))
+        nursery.start_soon(partial(send_snapshots, view, mask, cloud.watch, cloud.send))
         yield cloud
         nursery.cancel_scope.cancel()
 

@@ -61,9 +61,9 @@ def held(pair: Pair | None = LEAF) -> HeldTls:
         (errno.EROFS, "mount its file system for writing"),
         (
             errno.EIO,
-            "look at `dmesg`, save what is on the disk and replace it",
+            "read `dmesg`, copy the files from the disk and replace it",
         ),
-        (errno.EACCES, "let this user write there"),
+        (errno.EACCES, "allow this user to write there"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_reported_with_its_remedy(
@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_used_is_reported_with_its_remedy(
     with pytest.raises(MachineError) as caught:
         open_link(Cloud(id="p", secret="s", app_address="http://c"), b"{}", {"MACHINE_HOME": str(tmp_path)})
     assert f"{tmp_path}/logs-outbox cannot be used: {os.strerror(number)}" in str(caught.value)
-    assert caught.value.remedy == f"{remedy}, or name another folder with MACHINE_HOME"
+    assert caught.value.remedy == f"{remedy}, or set MACHINE_HOME to another folder"
 
 
 # ---- the port

@@ -132,7 +132,7 @@ async def test_a_method_that_fails_is_counted_told_once_and_tried_again(
         assert state["failed"] == 11
         assert state["last_error"] == "ValueError('a bug')"
     told = [one for one in caplog.entries if "capture" in one]
-    assert [one["event"] for one in told] == ["cannot be captured now", "cannot be captured now", "is captured again"]
+    assert [one["event"] for one in told] == ["capture fails", "capture fails", "capture works again"]
     assert told[-1]["failures"] == 11
     assert numbers(tmp_path) == list(range(len(Counting.given)))
 
@@ -315,8 +315,8 @@ async def test_a_disk_that_confirms_nothing_is_believed_only_when_it_does(
     said = [one["event"] for one in caplog.entries if "disk" in one["event"]]
     assert said == [
         "capture waits for the disk",
-        "the disk takes captured data again",
-        "recovered what was being captured when machine-server ended, or the disk failed",
+        "the disk accepts captured data again",
+        "recovered files that were open when machine-server ended or the disk failed",
     ]
     assert sorted(numbers(tmp_path)) == list(range(len(Counting.given)))
 
@@ -360,7 +360,7 @@ async def test_a_disk_that_does_not_answer_is_reported(
         await trio.sleep(2)
         StandingStill.goes_on = trio.Event()
         await trio.sleep(SLOW + 1)
-        assert "the disk has not answered for 10 s: wait, or look at" in (await status(memory))["problem"]
+        assert "the disk has not answered for 10 s: wait, or read" in (await status(memory))["problem"]
         StandingStill.goes_on.set()
         await trio.sleep(1)
         assert (await status(memory))["problem"] == ""
@@ -456,7 +456,7 @@ async def test_a_disk_that_refuses_is_looked_at_at_once(
 async def test_sync_closes_files_and_says_that_nothing_is_lost(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with machine(tmp_path, sensor(10)) as memory:
         await trio.sleep(2.03)
-        with pytest.raises(MachineError, match=r"no cloud.*nothing is lost") as caught:
+        with pytest.raises(MachineError, match=r"no cloud.*in closed files") as caught:
             await memory.client().call("rdk:service:data_manager", "data", "sync")
         assert caught.value.kind is ErrorKind.PRECONDITION
         closed = [content for content in contents(tmp_path) if content.path.suffix == ".capture"]
@@ -467,7 +467,7 @@ async def test_sync_closes_files_and_says_that_nothing_is_lost(autojump_clock: M
 
 async def test_an_upload_is_refused_clearly(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with machine(tmp_path) as memory:
-        with pytest.raises(MachineError, match="the 3 bytes were not uploaded") as caught:
+        with pytest.raises(MachineError, match="the 3 bytes were neither uploaded nor stored") as caught:
             await memory.client().call(
                 "rdk:service:data_manager",
                 "data",

@@ -23,7 +23,7 @@ from runtime.parts.data.files.names import folder_of, safe, stem_of
 from runtime.parts.data.files.read import capture_files, is_being_written, read
 from runtime.parts.data.files.recover import Recovered, recover
 from runtime.parts.data.files.retention import Limits, Usage, chosen, make_room
-from runtime.parts.data.files.writer import UNCOMMITTED_FILES, Files, Place
+from runtime.parts.data.files.writer import UNCOMMITTED_FILES, FileLayout, Files
 
 SOURCE = Source("rdk:component:sensor", "s", "Readings", {"unit": "K", "depth": 2}, ("a", "b"))
 
@@ -89,9 +89,9 @@ def as_far_as_possible(data: bytes) -> tuple[list[bytes], Damaged | None]:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\0\1a", "an empty message"),
-        (b"\1a\0\0", "2 zeros"),
-        (b"\xff" * 10 + b"\1", "no length"),
+        (b"\0\1a", "a message is empty"),
+        (b"\1a\0\0", "2 zero bytes"),
+        (b"\xff" * 10 + b"\1", "the length of a message is not valid"),
         (b"\x80", "cut off"),
         (b"\2a", "1 bytes"),
     ],
@@ -173,8 +173,8 @@ def test_a_header_of_a_picture_names_its_kind() -> None:
 # ---- one method's files
 
 
-def place(folder: Path, *, binary: bool = False, largest: int = 10_000) -> Place:
-    return Place(folder, SOURCE.header, binary, largest)
+def place(folder: Path, *, binary: bool = False, largest: int = 10_000) -> FileLayout:
+    return FileLayout(folder, SOURCE.header, binary, largest)
 
 
 def records(*numbers: int, size: int = 0) -> list[Record]:

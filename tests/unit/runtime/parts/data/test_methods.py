@@ -184,7 +184,7 @@ def test_parameters_become_arguments() -> None:
     [
         ("board", "Analogs", {}, "p: 'reader_name' is missing"),
         ("board", "Analogs", {"reader_nam": "a"}, "p.reader_nam: .*did you mean 'reader_name'"),
-        ("sensor", "Readings", {"x": 1}, "it has none: remove it"),
+        ("sensor", "Readings", {"x": 1}, "it has no parameters: remove it"),
         ("generic", "DoCommand", {}, "'docommand_input' is missing"),
     ],
 )

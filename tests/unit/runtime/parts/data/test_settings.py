@@ -15,7 +15,7 @@ from catalogue.data.manager import DataManagerConfig
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Extra, Value
 from runtime.parts.data.capture.control import Override, overridden, parse_overrides
-from runtime.parts.data.capture.settings import Wish, wishes
+from runtime.parts.data.capture.settings import ConfiguredCapture, configured_captures
 from schema.attributes import decode as decode_attributes
 from schema.document.machine import MachineDocument, decode_value
 from schema.errors import ConfigError, MachineError
@@ -31,9 +31,9 @@ def read(document: Mapping[str, Any]) -> MachineDocument:
     return found.document
 
 
-def wished(*methods: Any, api: str = "rdk:component:sensor") -> list[Wish]:
+def wished(*methods: Any, api: str = "rdk:component:sensor") -> list[ConfiguredCapture]:
     entry = {"name": "s", "api": api, "model": "fake", "service_configs": capturing(*methods)}
-    return wishes(read({"components": [entry]}))
+    return configured_captures(read({"components": [entry]}))
 
 
 PATH = "components.0.service_configs.0.attributes.capture_methods"
@@ -60,9 +60,9 @@ def test_a_method_as_the_published_form_has_it() -> None:
 def test_both_names_of_the_service_count() -> None:
     entry = sensor(1)
     entry["service_configs"][0]["type"] = "rdk:service:data_manager"
-    assert len(wishes(read({"components": [entry]}))) == 1
+    assert len(configured_captures(read({"components": [entry]}))) == 1
     entry["service_configs"][0]["type"] = "something_else"
-    assert wishes(read({"components": [entry]})) == []
+    assert configured_captures(read({"components": [entry]})) == []
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_mistake_is_told_with_its_path(item: Any, path: str, words: str) -> No
 def test_no_list_is_a_mistake() -> None:
     entry = sensor(1)
     entry["service_configs"][0]["attributes"]["capture_methods"] = {"method": "Readings"}
-    (wish,) = wishes(read({"components": [entry]}))
+    (wish,) = configured_captures(read({"components": [entry]}))
     assert wish.fault is not None
     assert wish.fault.path == PATH
 
@@ -97,7 +97,7 @@ def test_the_same_twice_is_a_mistake_and_the_first_counts() -> None:
     first, second = wished(readings(1), readings(2))
     assert first.fault is None
     assert second.fault is not None
-    assert f"is captured by {PATH}.0 already" in str(second.fault)
+    assert f"is already captured by {PATH}.0" in str(second.fault)
     assert first.key != second.key
 
 
@@ -119,7 +119,7 @@ def test_resources_of_remotes_are_named_in_the_entry_of_the_remote() -> None:
         "prefix": "lab-",
         "service_configs": capturing(method, readings(1, name="thermometer")),
     }
-    wish, wrong = wishes(read({"remotes": [remote]}))
+    wish, wrong = configured_captures(read({"remotes": [remote]}))
     assert wish.resource == "rdk:component:sensor/pi:lab-thermometer"
     assert wish.source is not None
     assert wish.source.component_name == "thermometer", "as the remote calls it"
@@ -192,12 +192,12 @@ def test_overrides_as_published() -> None:
     ("given", "words"),
     [
         ({"p": []}, "no 'o'"),
-        ({"o": "x"}, "is no list"),
-        ({"o": ["x"]}, "o.0 is no object"),
-        ({"o": [{"method": "Readings"}]}, "needs resource_name and method"),
-        ({"o": [{"resource_name": "s", "method": "R", "capture_frequency_hz": -1}]}, "no frequency"),
-        ({"o": [{"resource_name": "s", "method": "R", "capture_frequency_hz": True}]}, "no frequency"),
-        ({"o": [{"resource_name": "s", "method": "R", "tags": "x"}]}, "no list of strings"),
+        ({"o": "x"}, "is not a list"),
+        ({"o": ["x"]}, "o.0 is not an object"),
+        ({"o": [{"method": "Readings"}]}, "must have resource_name and method"),
+        ({"o": [{"resource_name": "s", "method": "R", "capture_frequency_hz": -1}]}, "not a frequency"),
+        ({"o": [{"resource_name": "s", "method": "R", "capture_frequency_hz": True}]}, "not a frequency"),
+        ({"o": [{"resource_name": "s", "method": "R", "tags": "x"}]}, "not a list of strings"),
     ],
 )
 def test_readings_that_are_no_overrides(given: Any, words: str) -> None:

@@ -26,7 +26,7 @@ from runtime.parts.data.files.messages import Source
 from runtime.parts.data.files.read import capture_files
 from runtime.parts.data.files.recover import recover
 from runtime.parts.data.files.store import Store
-from runtime.parts.data.files.writer import RETRY_INTERVAL, WRITE_INTERVAL, Place, Writer
+from runtime.parts.data.files.writer import RETRY_INTERVAL, WRITE_INTERVAL, FileLayout, Writer
 from runtime.parts.data.gate import OPEN, Gate, answered
 from runtime.parts.data.manager import NO_CLOUD
 from tests.unit.runtime.parts.data import machines
@@ -263,7 +263,7 @@ def header(mime_type: str) -> bytes:
 
 @asynccontextmanager
 async def writing(folder: Path, disk: Any, **place: Any) -> AsyncIterator[Writer]:
-    writer = Writer(Place(folder, header, False, 10_000, **place), disk, Listening(), LOG, queue=100)
+    writer = Writer(FileLayout(folder, header, False, 10_000, **place), disk, Listening(), LOG, queue=100)
     async with disk.opened(), trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)
         yield writer
@@ -320,7 +320,7 @@ async def test_flush_returns_when_files_are_closed(autojump_clock: MockClock, tm
 
 async def test_flush_ends_when_the_writer_does(autojump_clock: MockClock, tmp_path: Path) -> None:
     disk = Hanging()
-    writer = Writer(Place(tmp_path, header, False, 10_000), disk, Listening(), LOG, queue=10)
+    writer = Writer(FileLayout(tmp_path, header, False, 10_000), disk, Listening(), LOG, queue=10)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)
         await writer.backlog.put(real(0))
@@ -344,7 +344,7 @@ async def test_a_refusing_disk_is_tried_again_and_told(
                 raise OSError(errno.EROFS, "Read-only file system")
             return await super().run(function)
 
-    writer = Writer(Place(tmp_path, header, False, 10_000), Refusing(), trouble, LOG, queue=10)
+    writer = Writer(FileLayout(tmp_path, header, False, 10_000), Refusing(), trouble, LOG, queue=10)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)
         await writer.backlog.put(real(0))
@@ -392,7 +392,7 @@ async def test_a_thread_writes_without_holding_up_the_loop(tmp_path: Path) -> No
 
 
 async def test_a_cancelled_writer_leaves_its_file_to_recovery(autojump_clock: MockClock, tmp_path: Path) -> None:
-    writer = Writer(Place(tmp_path, header, False, 10_000), InlineDisk(), Listening(), LOG, queue=10)
+    writer = Writer(FileLayout(tmp_path, header, False, 10_000), InlineDisk(), Listening(), LOG, queue=10)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(writer.run)
         await writer.backlog.put(real(0))
@@ -408,7 +408,7 @@ async def test_a_cancelled_writer_leaves_its_file_to_recovery(autojump_clock: Mo
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (OSError(errno.EACCES, "Permission denied", "/x/y"), "/x/y: Permission denied: let the user who runs"),
+        (OSError(errno.EACCES, "Permission denied", "/x/y"), "/x/y: Permission denied: allow the user of"),
         (OSError(errno.ENOSPC, "No space left on device"), "/c: No space left on device: free some space"),
         (OSError(errno.EROFS, "Read-only file system"), "mount it for writing"),
         (OSError(errno.EIO, "Input/output error"), "the disk fails"),

@@ -130,7 +130,7 @@ async def test_so_many_at_one_time_but_one_of_a_method(autojump_clock: MockClock
         now.remove(name)
 
     cloud.before = slowly
-    async with syncing(tmp_path, cloud, settings=Settings(6.0, at_once=3)):
+    async with syncing(tmp_path, cloud, settings=Settings(6.0, simultaneous=3)):
         await trio.sleep(30)
     assert cloud.most_at_once == 3
     assert len(cloud.kept) == 20
@@ -209,7 +209,7 @@ async def test_what_is_on_its_way_is_not_deleted_to_make_room(autojump_clock: Mo
 async def test_sync_on_demand_goes_when_nothing_may_leave(autojump_clock: MockClock, tmp_path: Path) -> None:
     counted(tmp_path, 2)
     cloud = FakeCloud()
-    async with syncing(tmp_path, cloud, settings=Settings(6.0, automatic=False), may_leave=lambda: False) as syncer:
+    async with syncing(tmp_path, cloud, settings=Settings(6.0, automatic=False), may_upload=lambda: False) as syncer:
         await trio.sleep(100)
         assert cloud.calls == []
         await syncer.sync()
@@ -225,7 +225,7 @@ async def test_sync_on_demand_says_what_waits(autojump_clock: MockClock, tmp_pat
             await syncer.sync()
         assert caught.value.kind is ErrorKind.UNAVAILABLE
         cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: len(cloud.kept) == 1, message="odd")
-        with pytest.raises(MachineError, match="put aside: odd"):
+        with pytest.raises(MachineError, match="folder `failed`: odd"):
             await syncer.sync()
         cloud.before = failing(Status.INTERNAL, message="broken")
         counted(tmp_path, 1)
@@ -262,10 +262,10 @@ async def test_whoever_waits_hears_when_the_data_manager_ends(autojump_clock: Mo
 # ---- whatever happens
 
 
-@given(seed=st.integers(0, 2**32), files=st.integers(1, 12), at_once=st.integers(1, 4))
+@given(seed=st.integers(0, 2**32), files=st.integers(1, 12), simultaneous=st.integers(1, 4))
 @settings(max_examples=25, deadline=None)
 def test_nothing_is_lost_and_nothing_is_there_twice(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, files: int, at_once: int
+    tmp_path_factory: pytest.TempPathFactory, seed: int, files: int, simultaneous: int
 ) -> None:
     """With lost answers, refused calls, silence and killed processes, each reading arrives once and in order."""
     chance = random.Random(seed)
@@ -285,7 +285,7 @@ def test_nothing_is_lost_and_nothing_is_there_twice(
         cloud.before = cloud.after = hazard
         while left(folder):
             with trio.move_on_after(chance.uniform(0.1, 100)):
-                async with syncing(folder, cloud, settings=Settings(1.0, at_once=at_once)):
+                async with syncing(folder, cloud, settings=Settings(1.0, simultaneous=simultaneous)):
                     await trio.sleep_forever()
             cloud.before = cloud.after = hazard
 

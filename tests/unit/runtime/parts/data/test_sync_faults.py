@@ -130,7 +130,7 @@ async def test_a_file_that_fails_alone_is_tried_ever_more_seldom(
     async with syncing(tmp_path, cloud, settings=Settings(30.0), report=told.append) as syncer:
         await trio.sleep(1)
         assert sorted(cloud.numbers()) == [1, 10, 11], "nobody else waits for it"
-        assert "1 files could not be uploaded and are tried again: no" in told[-1]
+        assert "1 files could not be uploaded and will be retried: no" in told[-1]
         await trio.sleep(36_000)
         tries = [one.time for one in cloud.calls if one.name == first.name and one.metadata.component_name == "s"]
         assert tries[1] - tries[0] < 31

@@ -40,7 +40,7 @@ def other(tmp_path: Path) -> Path:
 
 
 def both(other: Path, **more: Any) -> Settings:
-    return Settings(6.0, others=(other,), **more)
+    return Settings(6.0, other_folders=(other,), **more)
 
 
 def today() -> float:
@@ -70,7 +70,7 @@ async def test_only_what_was_left_alone_goes(autojump_clock: MockClock, capture:
     (other / "link.txt").symlink_to(put(other.parent / "elsewhere.txt"))
     os.mkfifo(other / "pipe")
     cloud = FakeCloud()
-    async with syncing(capture, cloud, settings=both(other, untouched=10.0), today=today):
+    async with syncing(capture, cloud, settings=both(other, minimum_age=10.0), today=today):
         await trio.sleep(3)
         assert cloud.calls == []
         await trio.sleep(10)
@@ -132,7 +132,7 @@ async def test_a_folder_within_another_is_looked_at_once(autojump_clock: MockClo
     counted(capture, 2)
     put(capture / "sub" / "a.txt")
     cloud = FakeCloud()
-    settings = Settings(6.0, others=(capture, capture / "sub"))
+    settings = Settings(6.0, other_folders=(capture, capture / "sub"))
     async with syncing(capture, cloud, settings=settings, today=lambda: NOW):
         await trio.sleep(1)
     assert len(cloud.calls) == 3

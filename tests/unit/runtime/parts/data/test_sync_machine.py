@@ -17,7 +17,7 @@ from nursery_graph import State
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Extra, Value
 from runtime.engine.services.data_manager import MimeType
-from runtime.parts.data.files.store import LOOK_INTERVAL
+from runtime.parts.data.files.store import CHECK_INTERVAL
 from runtime.parts.data.sync.upload import UNARY
 from schema.errors import ErrorKind, MachineError
 from tests.unit.runtime.parts.data import machines
@@ -191,7 +191,7 @@ async def test_a_machine_that_starts_on_a_full_disk_uploads_what_is_there(
         assert node()[0] is State.UNHEALTHY
         assert "No space left on device: free some space" in node()[1]
         monkeypatch.undo()
-        await trio.sleep(LOOK_INTERVAL + 7)
+        await trio.sleep(CHECK_INTERVAL + 7)
         assert node() == (State.READY, "")
         assert (await status(memory))["recovered"]["files"] == 1
     assert sorted(cloud.numbers()) == sorted(there)

@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from runtime.engine.part import PartContext
-from runtime.parts.ftdc.recorder import PERIOD, RETRY, SYNCED_EACH, WAITING, Diary, Recorder, folder_of
+from runtime.parts.ftdc.recorder import PERIOD, RETRY, SYNC_INTERVAL, WAITING, Diary, Recorder, folder_of
 from schema.document.machine import MachineDocument
 from support.file_ring import SMALL, FileRing
 from telemetry.metrics.ftdc import read
@@ -183,11 +183,11 @@ async def test_a_sample_each_second_and_the_disk_is_waited_for_each_thirty(
     disk, counter = Disk(), Counter()
     async with trio.open_nursery() as nursery:
         await started(nursery, Diary(counter.sample, ring(tmp_path), disk.sync))
-        await trio.sleep(SYNCED_EACH * 2 * PERIOD + PERIOD / 2)
+        await trio.sleep(SYNC_INTERVAL * 2 * PERIOD + PERIOD / 2)
         nursery.cancel_scope.cancel()
-    assert recorded(tmp_path) == [float(number + 1) for number in range(SYNCED_EACH * 2 + 1)]
+    assert recorded(tmp_path) == [float(number + 1) for number in range(SYNC_INTERVAL * 2 + 1)]
     assert disk.waits == 2
-    assert read(content(tmp_path)[0]).series["trio.LateMs"].values == [0.0] * (SYNCED_EACH * 2 + 1)
+    assert read(content(tmp_path)[0]).series["trio.LateMs"].values == [0.0] * (SYNC_INTERVAL * 2 + 1)
 
 
 async def test_a_slow_disk_delays_no_sample_and_loses_none(
@@ -197,12 +197,12 @@ async def test_a_slow_disk_delays_no_sample_and_loses_none(
     disk.may_end = trio.Event()
     async with trio.open_nursery() as nursery:
         await started(nursery, Diary(counter.sample, ring(tmp_path), disk.sync))
-        await trio.sleep(SYNCED_EACH * PERIOD + 10 * PERIOD + PERIOD / 2)
-        assert counter.taken == SYNCED_EACH + 11
-        assert len(recorded(tmp_path)) == SYNCED_EACH  # nothing is written while the disk is busy
+        await trio.sleep(SYNC_INTERVAL * PERIOD + 10 * PERIOD + PERIOD / 2)
+        assert counter.taken == SYNC_INTERVAL + 11
+        assert len(recorded(tmp_path)) == SYNC_INTERVAL  # nothing is written while the disk is busy
         disk.may_end.set()
         await trio.sleep(PERIOD)
-        assert len(recorded(tmp_path)) == SYNCED_EACH + 12
+        assert len(recorded(tmp_path)) == SYNC_INTERVAL + 12
         nursery.cancel_scope.cancel()
 
 
@@ -232,7 +232,7 @@ async def test_what_was_taken_while_the_disk_was_busy_is_written_at_the_end(
     disk.may_end = trio.Event()
     async with trio.open_nursery() as nursery:
         await started(nursery, Diary(counter.sample, ring(tmp_path), disk.sync))
-        await trio.sleep((SYNCED_EACH + 5) * PERIOD)
+        await trio.sleep((SYNC_INTERVAL + 5) * PERIOD)
         nursery.cancel_scope.cancel()
     assert len(recorded(tmp_path)) == counter.taken
 
@@ -276,7 +276,10 @@ async def test_a_disk_that_refuses_is_said_once_and_tried_again_later(
             files.refuses = False
             await trio.sleep(RETRY + PERIOD / 2)
             nursery.cancel_scope.cancel()
-    assert [entry["event"] for entry in logs] == ["diagnostic data is not kept", "diagnostic data is kept again"]
+    assert [entry["event"] for entry in logs] == [
+        "diagnostic data is not recorded",
+        "diagnostic data is recorded again",
+    ]
     assert all(content(tmp_path)), "an empty file was left"
     assert sum(read(data).samples for data in content(tmp_path)) == counter.taken - diary.dropped
     assert 0 < diary.dropped < counter.taken
@@ -292,10 +295,10 @@ async def test_a_disk_that_fails_at_syncing_is_said_too(tmp_path: Path, autojump
     with structlog.testing.capture_logs() as logs:
         async with trio.open_nursery() as nursery:
             await started(nursery, Diary(counter.sample, ring(tmp_path), broken))
-            await trio.sleep((SYNCED_EACH + 2) * PERIOD)
+            await trio.sleep((SYNC_INTERVAL + 2) * PERIOD)
             nursery.cancel_scope.cancel()
     entries: list[Any] = [entry["event"] for entry in logs]
-    assert entries == ["diagnostic data is not kept"]
+    assert entries == ["diagnostic data is not recorded"]
 
 
 async def test_a_user_without_a_home_is_told_to_name_one(

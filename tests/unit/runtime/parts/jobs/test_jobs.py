@@ -15,7 +15,7 @@ from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Extra
 from runtime.parts.jobs import nodes
-from runtime.parts.jobs.job import KEPT, History, JobRunner
+from runtime.parts.jobs.job import RECORDED_RUNS, History, JobRunner
 from runtime.parts.jobs.schedule import Continuous, Every, Schedule, parse_schedule
 from runtime.server.memory import MemoryMachine, open_machine
 from schema.errors import MachineError
@@ -56,7 +56,7 @@ async def test_every_so_often_without_drift(autojump_clock: MockClock) -> None:
 
     began, history, _ = await ran(Every(10), 10_005, slow)
     assert began == [10.0 * i for i in range(1, 1001)]
-    assert len(history.succeeded) == KEPT
+    assert len(history.succeeded) == RECORDED_RUNS
     assert history.succeeded[-1] == START + timedelta(seconds=10_000)
 
 

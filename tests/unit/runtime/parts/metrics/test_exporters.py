@@ -14,7 +14,16 @@ import trio
 from trio.testing import MockClock
 
 from runtime.parts.metrics import exporters
-from runtime.parts.metrics.exporters import BATCH, GATHER, LONGEST_PAUSE, POST_LIMIT, QUEUE, Collector, Disk, Printer
+from runtime.parts.metrics.exporters import (
+    BATCH,
+    GATHER,
+    LONGEST_PAUSE,
+    POST_LIMIT,
+    QUEUE,
+    Collector,
+    Printer,
+    SpanFile,
+)
 from runtime.parts.metrics.post import Endpoint
 from schema.errors import MachineError
 from support.file_ring import FileRing
@@ -180,7 +189,7 @@ def test_the_printer_writes_a_line_for_each_span_and_group() -> None:
 def test_spans_on_disk_are_lines_and_a_disk_that_refuses_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = Disk(FileRing(tmp_path / "t", "m-", ".jsonl", limit=10_000, keep=2), {"service.name": "m"})
+    disk = SpanFile(FileRing(tmp_path / "t", "m-", ".jsonl", limit=10_000, keep=2), {"service.name": "m"})
     disk.span(span("one"))
     with monkeypatch.context() as patch, structlog.testing.capture_logs() as logs:
 

@@ -53,7 +53,7 @@ async def test_answers_that_came_while_this_process_was_stopped_count(
     mock_clock.jump(60)
     await wait_all_tasks_blocked()
     assert found == [Needs(required=("arm",))]
-    assert (calls.asked, client.trouble) == (2, "")
+    assert (calls.asked, client.not_ready_reason) == (2, "")
 
 
 async def test_what_an_api_looks_like_is_learned_though_this_process_was_stopped(

@@ -81,7 +81,7 @@ async def test_descriptors_come_with_all_that_they_need() -> None:
 async def test_an_unknown_service_and_no_reflection_are_reasons() -> None:
     with pytest.raises(MachineError, match=r"does not know acme\.other\.v1\.OtherService"):
         await service_descriptor(reflecting(*CHAIN), "acme.other.v1.OtherService")
-    with pytest.raises(MachineError, match="does not tell what acme"):
+    with pytest.raises(MachineError, match="does not provide the descriptor of acme"):
         await service_descriptor(MemoryChannel({}), SERVICE)
 
 
@@ -89,14 +89,14 @@ async def test_an_unknown_service_and_no_reflection_are_reasons() -> None:
     ("data", "words"),
     [
         ([b"\xff\xff\xff"], "cannot be read"),
-        ([file("gizmo.proto", "absent.proto", service=True).SerializeToString()], "do not fit together"),
-        ([file("other.proto").SerializeToString()], "do not fit together"),
+        ([file("gizmo.proto", "absent.proto", service=True).SerializeToString()], "are inconsistent"),
+        ([file("other.proto").SerializeToString()], "are inconsistent"),
         (
             [
                 file("gizmo.proto", "base.proto", service=True).SerializeToString(),
                 file("base.proto", "gizmo.proto").SerializeToString(),
             ],
-            "do not fit together",
+            "are inconsistent",
         ),
     ],
     ids=["garbage", "a-file-is-missing", "another-file", "a-circle"],
@@ -122,7 +122,7 @@ async def test_descriptors_of_a_liar(data: list[bytes], words: str) -> None:
 
 
 def test_services_of_others_may_not_be_claimed() -> None:
-    with pytest.raises(MachineError, match="does not speak for"):
+    with pytest.raises(MachineError, match="is not the service of"):
         check_service(GIZMO, "viam.robot.v1.RobotService")
     check_service(GIZMO, SERVICE)
     slam = published(API("rdk", "service", "slam"))
@@ -253,7 +253,9 @@ async def test_a_module_that_is_gone_is_named(client: MemoryChannel, module: Mod
 
     async with Channel("unix:/gone", connect=connect) as channel:
         module.channel = lambda: channel  # type: ignore[method-assign,assignment,return-value]
-        with pytest.raises(GRPCError, match=r"gizmo: its module went away: .*nobody listens") as caught:
+        with pytest.raises(
+            GRPCError, match=r"gizmo: the connection to its module was lost: .*nobody listens"
+        ) as caught:
             await exchange(client, "One", request())
     assert caught.value.status is Status.UNAVAILABLE
 

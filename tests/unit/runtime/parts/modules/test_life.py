@@ -83,7 +83,7 @@ async def test_a_module_that_is_never_ready_has_its_reason_and_is_tried_again(
         await until(lambda: ready(memory, "one"))
     async with machine(one_module(), runs(Behaviour(ready=False)), home) as (memory, processes):
         await trio.sleep(200)
-        assert memory.machine.status().modules[0].reason == "starting: it says that it is not ready yet"
+        assert memory.machine.status().modules[0].reason == "starting: it reports that it is not ready yet"
         await trio.sleep(110)
         assert "was not ready within 300 s" in memory.machine.status().modules[0].reason
         assert memory.machine.status().modules[0].consecutive_failures == 1
@@ -135,7 +135,7 @@ async def test_the_watchdog_finds_a_frozen_process_and_leaves_a_short_pause(auto
         assert process_of(processes) is first
         first.freeze()
         with trio.fail_after(30 + 10 + 1):
-            await until(lambda: "answered nothing for 30 s" in str(memory.machine.status().modules[0].reason), 60)
+            await until(lambda: "not answered for 30 s" in str(memory.machine.status().modules[0].reason), 60)
         await until(lambda: ready(memory, "one"), 15)
         assert process_of(processes) is not first
 

@@ -38,7 +38,7 @@ async def test_the_trouble_of_a_start_is_that_of_now(autojump_clock: object, tmp
     async with machine(DOCUMENT, lambda name: Behaviour(start_after=50, ready=False), home) as (memory, processes):
         await shown(memory, "starting")
         assert "starting)" in reason(memory, "one")
-        await shown(memory, "starting: it says that it is not ready yet")
+        await shown(memory, "starting: it reports that it is not ready yet")
         process_of(processes).freeze()
         await shown(memory, "starting: no answer within 3 s")
         process_of(processes).thaw()
@@ -53,7 +53,7 @@ async def test_while_a_module_starts_again_its_resources_wait_for_that(autojump_
         await until(lambda: not ready(memory, "one"))
         await shown(memory, "starting")
         assert reason(memory, "one") == "waiting for internal/module/demo: starting"
-        await shown(memory, "starting: it says that it is not ready yet")
+        await shown(memory, "starting: it reports that it is not ready yet")
 
 
 @pytest.mark.parametrize(

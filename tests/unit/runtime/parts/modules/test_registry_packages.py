@@ -203,11 +203,11 @@ async def test_another_package_under_the_same_name_does_not_count_as_the_one_bef
 async def test_a_package_at_a_cloud_needs_a_cloud(tmp_path: Path) -> None:
     async with machine(tmp_path) as memory:
         memory.write(document(net=("/packages/1", b"x")))
-        await until(memory, lambda: "this machine has joined none" in reason(memory))
+        await until(memory, lambda: "this machine has not joined one" in reason(memory))
         bare = document(net=("", b"x"))
         del bare["packages"][0]["source"]
         memory.write(bare)
-        await until(memory, lambda: "need a machine that is joined to a cloud" in reason(memory))
+        await until(memory, lambda: "join the machine to a cloud" in reason(memory))
 
 
 def test_what_a_document_wants() -> None:

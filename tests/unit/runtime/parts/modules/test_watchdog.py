@@ -57,4 +57,4 @@ async def test_a_process_that_stood_still_asks_again_before_it_ends_a_module(
     assert (client.asked, ended) == (4, [])
     mock_clock.jump(LIMIT + 1)  # the process ran during this silence
     await wait_all_tasks_blocked()
-    assert "has answered nothing for 31 s" in str(ended[0])
+    assert "has not answered for 31 s" in str(ended[0])

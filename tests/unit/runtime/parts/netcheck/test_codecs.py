@@ -43,8 +43,8 @@ def test_a_dns_answer() -> None:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (dns_message(8, 0x8180, []), "no answer to this question"),
-        (dns_message(7, 0x0100, []), "no answer to this question"),
+        (dns_message(8, 0x8180, []), "not an answer to this query"),
+        (dns_message(7, 0x0100, []), "not an answer to this query"),
         (dns_message(7, 0x8183, []), "no such name"),
         (dns_message(7, 0x8182, []), "failed"),
         (dns_message(7, 0x818F, []), "error 15"),

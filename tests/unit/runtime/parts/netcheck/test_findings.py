@@ -11,7 +11,7 @@ import pytest
 import structlog.testing
 
 from runtime.engine.part import PartContext
-from runtime.parts.netcheck.background import AGAIN, NetworkChecks
+from runtime.parts.netcheck.background import REPEATED, NetworkChecks
 from runtime.parts.netcheck.checks import gateway
 from runtime.parts.netcheck.command import cloud_host, report
 from runtime.parts.netcheck.finding import REMEDIES, Finding, Outcome, failures, loss, mapping
@@ -73,8 +73,8 @@ def test_the_report_has_a_remedy_for_each_kind_once() -> None:
     text = report([found("dns", "failed", "a"), found("dns", "failed", "b"), found("ping", "ok")])
     assert text.count(REMEDIES["dns"]) == 1
     assert "The network has problems." in text
-    assert "The network is fit." in report([found("dns", "ok")])
-    assert "Nobody was asked." in report([])
+    assert "The network works." in report([found("dns", "ok")])
+    assert "No checks are configured." in report([])
 
 
 # ---- targets
@@ -167,9 +167,9 @@ def test_a_failure_is_logged_when_it_begins_and_when_it_ends() -> None:
     said: list[Any] = []
     rounds: list[tuple[list[Finding], tuple[str, ...]]] = [
         ([found("dns", "failed"), found("resolve", "failed"), found("ping", "ok")], ()),
-        ([found("dns", "failed"), found("ping", "ok")], AGAIN),
-        ([found("dns", "ok"), found("ping", "failed")], AGAIN),
-        ([found("dns", "ok"), found("ping", "ok")], AGAIN),
+        ([found("dns", "failed"), found("ping", "ok")], REPEATED),
+        ([found("dns", "ok"), found("ping", "failed")], REPEATED),
+        ([found("dns", "ok"), found("ping", "ok")], REPEATED),
     ]
     for findings, only in rounds:
         with structlog.testing.capture_logs() as logs:

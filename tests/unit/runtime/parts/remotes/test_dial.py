@@ -10,7 +10,7 @@ import trio
 import trustme
 
 from rpc.client.credentials import ApiKey
-from runtime.parts.remotes.dial import DEFAULT_PORT, Way, credentials_of, dial, way_to
+from runtime.parts.remotes.dial import DEFAULT_PORT, Route, credentials_of, dial, route_to
 from runtime.parts.remotes.manager import _version
 from schema.document.remotes import Remote, RemoteAuth, RemoteCredentials
 from schema.errors import ConfigError
@@ -36,7 +36,7 @@ def remote(address: str = "pi:8080", **more: Any) -> Remote:
     ],
 )
 def test_ways(address: str, insecure: bool, mode: str, shown: str) -> None:
-    way = way_to(remote(address, insecure=insecure), "remotes.0")
+    way = route_to(remote(address, insecure=insecure), "remotes.0")
     assert (way.mode, way.address, way.secret) == (mode, shown, False)
 
 
@@ -58,7 +58,7 @@ def test_ways(address: str, insecure: bool, mode: str, shown: str) -> None:
 )
 def test_entries_that_cannot_be_used_say_where(entry: Remote, path: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        way_to(entry, "remotes.3")
+        route_to(entry, "remotes.3")
     assert caught.value.path == path
     assert "hush" not in str(caught.value)
 
@@ -80,8 +80,8 @@ def test_credentials_show_who_but_never_the_secret(entry: Remote, entity: str, k
     found = credentials_of(entry, "remotes.0")
     assert isinstance(found, ApiKey)
     assert repr(found) == f"ApiKey({entity!r}, type={kind!r})"
-    assert way_to(entry, "remotes.0").secret
-    assert "hush" not in repr(entry) + repr(way_to(entry, "remotes.0")) + _version(entry)
+    assert route_to(entry, "remotes.0").secret
+    assert "hush" not in repr(entry) + repr(route_to(entry, "remotes.0")) + _version(entry)
 
 
 def test_no_credentials() -> None:
@@ -129,7 +129,7 @@ async def reached(listener: Listener, address: str, *, trusted: str = "", **more
     async with trio.open_nursery() as nursery:
         port = await nursery.start(listener.serve)
         try:
-            way = way_to(remote(f"{address}:{port}", **more), "remotes.0")
+            way = route_to(remote(f"{address}:{port}", **more), "remotes.0")
             outcome = stream = await dial(way, trusted=lambda: trusted)
             await stream.send_all(b"PRI")
             if isinstance(stream, trio.SocketStream):
@@ -182,14 +182,14 @@ async def test_plain_text_where_no_tls_is_spoken() -> None:
     assert isinstance(await reached(Listener(None), "127.0.0.1"), trio.SocketStream)
     assert isinstance(await reached(Listener(None), "127.0.0.1", auth=KEY), trio.SocketStream)  # loopback
     assert isinstance(await reached(Listener(None), "127.0.0.1", auth=KEY, insecure=True), trio.SocketStream)
-    with pytest.raises(OSError, match="no TLS connection came about"):
+    with pytest.raises(OSError, match="the TLS connection failed"):
         await reached(Listener(None), "https://127.0.0.1")
 
 
 async def test_a_key_does_not_travel_in_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rpc.carrier.Peer.local", False)  # as if it were another computer
     listener = Listener(None)
-    with pytest.raises(OSError, match="a key is not sent in plain text"):
+    with pytest.raises(OSError, match="keys are not sent in plain text"):
         await reached(listener, "127.0.0.1", auth=KEY)
     assert listener.plain == 0
     assert isinstance(await reached(listener, "127.0.0.1", auth=KEY, insecure=True), trio.SocketStream)
@@ -197,5 +197,5 @@ async def test_a_key_does_not_travel_in_plain_text(monkeypatch: pytest.MonkeyPat
 
 async def test_nobody_there() -> None:
     with pytest.raises(OSError) as caught:
-        await dial(Way(way_to(remote("127.0.0.1:1"), "remotes.0").target, "plain", secret=False))
+        await dial(Route(route_to(remote("127.0.0.1:1"), "remotes.0").target, "plain", secret=False))
     assert str(caught.value) == "Connection refused"

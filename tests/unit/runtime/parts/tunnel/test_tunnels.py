@@ -64,10 +64,10 @@ async def test_a_program_that_speaks_first_is_heard() -> None:
 
 
 async def test_other_ports_are_refused_with_those_that_are_allowed() -> None:
-    with pytest.raises(MachineError, match="port 22 is not open for tunnels: those are 80, 8080; network") as e:
+    with pytest.raises(MachineError, match="port 22 is not open for tunnels: allowed ports are 80, 8080; add it") as e:
         await collect(allowing(8080, 80).relay(22, never()))
     assert e.value.kind is ErrorKind.PERMISSION
-    with pytest.raises(MachineError, match="tunnels: network"):
+    with pytest.raises(MachineError, match="tunnels: add it to network"):
         await collect(allowing().relay(22, never()))
 
 
@@ -94,7 +94,7 @@ async def test_an_abrupt_end_is_an_error() -> None:
         stream.socket.close()
 
     async with listening(reset) as port:
-        with pytest.raises(MachineError, match=f"connection to port {port} of the machine broke: Connection reset"):
+        with pytest.raises(MachineError, match=f"connection to port {port} of the machine failed: Connection reset"):
             await collect(allowing(port).relay(port, never()))
 
 

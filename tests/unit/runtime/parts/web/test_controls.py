@@ -38,7 +38,7 @@ async def test_forged_requests_are_refused(target: str, headers: dict[str, str],
     page, machine, token = await browser()
     reply = await page.post(target, {"csrf": token, "power_pct": "1", **form}, {**JSON, **headers})
     assert reply.status == 403
-    assert "load the page again" in reply.json()["error"]
+    assert "reload the page" in reply.json()["error"]
     assert machine.calls == []
     assert machine.stops == 0
 
@@ -94,7 +94,7 @@ async def test_without_script_the_page_comes_back_with_fields_and_result() -> No
         (MachineError("stopping", kind=ErrorKind.UNAVAILABLE), 503, "stopping"),
         (MachineError("cannot", kind=ErrorKind.UNSUPPORTED), 501, "cannot"),
         (MachineError("bug", kind=ErrorKind.INTERNAL), 500, "bug"),
-        (NotImplementedError(), 501, "this model does not have that method"),
+        (NotImplementedError(), 501, "this model does not support the method"),
         (ZeroDivisionError("division by zero"), 500, "ZeroDivisionError: division by zero"),
     ],
 )

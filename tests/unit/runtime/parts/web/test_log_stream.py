@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from runtime.engine.views.source import LogEntry
-from runtime.parts.web.logs import AT_ONCE, INVALID, Wishes
+from runtime.parts.web.logs import AT_ONCE, INVALID, LogQuery
 from runtime.parts.web.pages import build
 from schema.errors import MachineError
 from tests.unit.runtime.parts.web.client import Browser, LivePage
@@ -51,7 +51,7 @@ def entry(seq: int = 1, **facts: Any) -> LogEntry:
     ],
 )
 def test_wishes(query: dict[str, str], one: LogEntry, admitted: bool) -> None:
-    assert Wishes.of(query, START).admits(one) is admitted
+    assert LogQuery.of(query, START).admits(one) is admitted
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_wishes(query: dict[str, str], one: LogEntry, admitted: bool) -> None:
 )
 def test_wishes_that_are_not_understood(query: dict[str, str]) -> None:
     (name,) = query
-    with pytest.raises(MachineError, match=rf"{name}=.* is not understood: write"):
-        Wishes.of(query, datetime.now(UTC))
+    with pytest.raises(MachineError, match=rf"{name}=.* is not valid: write"):
+        LogQuery.of(query, datetime.now(UTC))
 
 
 class Forgetful(MachineInMemory):
@@ -175,7 +175,7 @@ async def test_wishes_that_are_wrong_close_it_with_the_reason() -> None:
     async with stream(machine(), level="loud") as page:
         end = await page.message()
         assert (end["type"], end["code"]) == ("websocket.close", INVALID)
-        assert end["reason"] == "level=loud is not understood: write one of debug, info, warn, error"
+        assert end["reason"] == "level=loud is not valid: write one of debug, info, warn, error"
 
 
 async def test_pages_of_other_sites_may_not_listen() -> None:

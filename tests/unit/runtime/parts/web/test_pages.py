@@ -214,7 +214,7 @@ async def test_logs_are_filtered_by_level_resource_and_text() -> None:
     assert "trouble" not in (await browser.get(f"/logs?resource={MOTOR}")).text
     assert "the Motor turns" in (await browser.get("/logs?text=motor")).text
     assert "trouble" in (await browser.get("/logs?text=17")).text
-    assert "Nothing matches" in (await browser.get("/logs?text=zebra")).text
+    assert "No matching lines" in (await browser.get("/logs?text=zebra")).text
     assert (await browser.get("/logs?level=nonsense")).status == 200
 
 
