@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from runtime.engine.views.source import LEVELS, LogEntry, Source
 from runtime.parts.web.forgery import check_origin
-from runtime.parts.web.live import FRAME, REFUSED
+from runtime.parts.web.live import FRAME, REFUSED, cut
 from runtime.parts.web.logview import Filter
 from schema.durations import parse_duration
 from schema.errors import ConfigError, ErrorKind, MachineError
@@ -29,8 +29,6 @@ from telemetry.logs.rules import compile_pattern
 
 INVALID: Final = 4400  # close code for invalid parameters; private use, like HTTP's 400
 AT_ONCE: Final = 500  # maximum lines in a message, so that a slow reader soon has something to show
-
-_LONGEST_REASON = 120  # bytes of a close reason; the protocol allows 123
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +77,14 @@ class LogStream:
         try:
             check_origin(socket)
         except MachineError as error:
-            await socket.close(REFUSED, error.message[:_LONGEST_REASON])
+            await socket.close(REFUSED, cut(error.message))
             return
         await socket.accept()
         parameters = dict(socket.query_params)
         try:
             query = LogQuery.of(parameters, datetime.now(UTC))
         except MachineError as error:
-            await socket.close(INVALID, str(error)[:_LONGEST_REASON])
+            await socket.close(INVALID, cut(str(error)))
             return
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_until_gone, socket, nursery.cancel_scope)

@@ -178,6 +178,14 @@ async def test_wishes_that_are_wrong_close_it_with_the_reason() -> None:
         assert end["reason"] == "level=loud is not valid: write one of debug, info, warn, error"
 
 
+@pytest.mark.parametrize("level", ["x" * 500, "\u00e4" * 500, "x" + "\u00e4" * 500, "\u2603" * 500])
+async def test_a_long_reason_is_cut_to_the_bytes_of_a_close_frame(level: str) -> None:
+    async with stream(machine(), level=level) as page:
+        end = await page.message()
+        assert f"level={level}".startswith(end["reason"])
+        assert 121 <= len(end["reason"].encode()) <= 123
+
+
 async def test_pages_of_other_sites_may_not_listen() -> None:
     async with Browser(build(machine())).live("/logs/stream", {"origin": "http://evil.example"}) as page:
         assert page.first["type"] == "websocket.close"
