@@ -19,6 +19,7 @@ from runtime.engine.metrics.sample import CUMULATIVE, UNITS
 from runtime.parts.metrics.post import Endpoint, post
 from schema.errors import MachineError
 from support.file_ring import FileRing
+from support.worker import Worker
 from telemetry.logs.entry import ERROR, INFO, Entry
 from telemetry.logs.names import ROOT
 from telemetry.logs.sinks import ConsoleSink
@@ -26,7 +27,7 @@ from telemetry.metrics.otlp import metrics_request, spans_request
 from telemetry.metrics.spans import Span
 
 BATCH: Final = 512  # spans in one request
-QUEUE: Final = 4096  # spans kept while the collector cannot be reached; then the oldest are dropped
+QUEUE: Final = 4096  # spans that wait for the collector or the disk; then the oldest are dropped
 GATHER: Final = 1.0  # seconds from the first span to the request
 POST_LIMIT: Final = 10.0  # seconds for one request
 LAST_LIMIT: Final = 2.0  # seconds to send the rest when the server stops
@@ -69,29 +70,61 @@ class Printer:
 
 
 class SpanFile:
-    """Writes spans to files in the format of the OpenTelemetry file exporter: OTLP JSON lines."""
+    """Writes spans to files in the format of the OpenTelemetry file exporter: OTLP JSON lines.
 
-    def __init__(self, ring: FileRing, resource: Mapping[str, Any]) -> None:
+    All calls that may block on the disk run in `worker`, which the caller opens.
+    """
+
+    def __init__(self, ring: FileRing, resource: Mapping[str, Any], worker: Worker) -> None:
         self._ring = ring
         self._resource = resource
-        self._failed = False
+        self._worker = worker
+        self._spans: deque[Span] = deque(maxlen=QUEUE)
+        self._queued = trio.Event()
+        self._failing = False
 
     def span(self, span: Span) -> None:
-        """Write a finished span. If that fails, the span is dropped; only the first failure in a row is logged."""
-        try:
-            if not self._ring.is_open or self._ring.is_full:
-                self._ring.open(datetime.now(UTC))
-            self._ring.write(msgspec.json.encode(spans_request([span], self._resource)) + b"\n")
-            self._failed = False
-        except OSError as error:
-            self._ring.close()
-            if not self._failed:
-                self._failed = True
-                _log.warning("spans are not written to disk", folder=str(self._ring.folder), reason=error.strerror)
+        """Queue a finished span; drop the oldest one if the queue is full."""
+        self._spans.append(span)
+        self._queued.set()
 
-    def close(self) -> None:
-        """Close the file."""
-        self._ring.close()
+    async def run(self) -> None:
+        """Write queued spans until cancelled."""
+        while True:
+            await self._queued.wait()
+            await self._write_queued()
+
+    async def finish(self) -> None:
+        """Write the remaining spans within LAST_LIMIT seconds, even if cancelled, and close the file."""
+        with trio.move_on_after(LAST_LIMIT, shield=True):
+            await self._write_queued()
+        self._worker.post(self._ring.close)
+
+    async def _write_queued(self) -> None:
+        """Write the queued spans. One that cannot be written is dropped; only the first failure in a row is logged."""
+        self._queued = trio.Event()
+        if not self._spans:
+            return
+        try:
+            await self._worker.run(self._write)
+        except OSError as error:
+            if not self._failing:
+                self._failing = True
+                _log.warning("spans are not written to disk", folder=str(self._ring.folder), reason=error.strerror)
+        else:
+            self._failing = False
+
+    def _write(self) -> None:
+        """Write and remove the queued spans, in the worker's thread: then none is lost if the caller is cancelled."""
+        try:
+            while self._spans:
+                span = self._spans.popleft()
+                if not self._ring.is_open or self._ring.is_full:
+                    self._ring.open(datetime.now(UTC))
+                self._ring.write(msgspec.json.encode(spans_request([span], self._resource)) + b"\n")
+        except OSError:
+            self._ring.close()
+            raise
 
 
 class Collector:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from schema.document.machine import MachineDocument
 from schema.document.tracing import Tracing
 from schema.errors import ConfigError
 from support.file_ring import FileRing
+from support.worker import Worker
 from telemetry.metrics.spans import Span
 
 NODE: Final = f"{INTERNAL}telemetry"
@@ -57,14 +58,16 @@ class Telemetry:
         }
         printed = context.options.output_telemetry
         printer = Printer() if printed or tracing.console else None
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             disk = None
             if tracing.enabled and tracing.disk:
                 ring = FileRing(
                     home(context.environment) / FOLDER / part, "machine-server-", ".jsonl", limit=LIMIT, keep=KEEP
                 )
-                disk = SpanFile(ring, resource)
-                stack.callback(disk.close)
+                worker = Worker("span files")
+                await stack.enter_async_context(worker.opened())
+                disk = SpanFile(ring, resource, worker)
+                stack.push_async_callback(disk.finish)  # after the tracer was stopped
             collector = _collector(tracing, resource, metrics=printed)
             exporters = [exporter for exporter in (printer, disk, collector) if exporter is not None]
 
@@ -79,6 +82,8 @@ class Telemetry:
             async with trio.open_nursery() as nursery:
                 if collector is not None:
                     nursery.start_soon(collector.run)
+                if disk is not None:
+                    nursery.start_soon(disk.run)
                 if printed:
                     await self._measure([exporter for exporter in (printer, collector) if exporter is not None])
                 else:

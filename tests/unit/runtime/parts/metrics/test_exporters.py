@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog.testing
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
+from runtime.parts.data.files.disk import InlineDisk
 from runtime.parts.metrics import exporters
 from runtime.parts.metrics.exporters import (
     BATCH,
@@ -27,6 +31,7 @@ from runtime.parts.metrics.exporters import (
 from runtime.parts.metrics.post import Endpoint
 from schema.errors import MachineError
 from support.file_ring import FileRing
+from support.worker import Worker
 from telemetry.logs.sinks import ConsoleSink
 from telemetry.metrics.spans import Span
 
@@ -186,22 +191,67 @@ def test_the_printer_writes_a_line_for_each_span_and_group() -> None:
     assert json.loads(lines[0][5])["ms"] == 2.0
 
 
-def test_spans_on_disk_are_lines_and_a_disk_that_refuses_is_said_once(
+def names_on_disk(folder: Path) -> list[str]:
+    """Return the names of the spans in all files, in order."""
+    lines = [line for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
+    return [json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"] for line in lines]
+
+
+@asynccontextmanager
+async def span_file(folder: Path, worker: Worker) -> AsyncIterator[SpanFile]:
+    """Yield a running SpanFile, and finish it at the end."""
+    disk = SpanFile(FileRing(folder, "m-", ".jsonl", limit=10_000, keep=2), {"service.name": "m"}, worker)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(disk.run)
+        yield disk
+        nursery.cancel_scope.cancel()
+    await disk.finish()
+
+
+async def test_spans_on_disk_are_lines_and_a_disk_that_refuses_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = SpanFile(FileRing(tmp_path / "t", "m-", ".jsonl", limit=10_000, keep=2), {"service.name": "m"})
-    disk.span(span("one"))
-    with monkeypatch.context() as patch, structlog.testing.capture_logs() as logs:
+    async with span_file(tmp_path / "t", cast("Worker", InlineDisk())) as disk:
+        disk.span(span("one"))
+        await wait_all_tasks_blocked()
+        with monkeypatch.context() as patch, structlog.testing.capture_logs() as logs:
 
-        def full(fd: int, data: bytes) -> int:
-            raise OSError(errno.ENOSPC, "No space left on device")
+            def full(fd: int, data: bytes) -> int:
+                raise OSError(errno.ENOSPC, "No space left on device")
 
-        patch.setattr(os, "write", full)
-        disk.span(span("two"))
-        disk.span(span("three"))
-    assert [entry["reason"] for entry in logs] == ["No space left on device"]
-    disk.span(span("four"))
-    disk.close()
-    lines = [line for path in sorted((tmp_path / "t").iterdir()) for line in path.read_text().splitlines()]
-    names = [json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"] for line in lines]
-    assert names == ["one", "four"]
+            patch.setattr(os, "write", full)
+            for name in ("two", "three"):
+                disk.span(span(name))
+                await wait_all_tasks_blocked()
+        assert [entry["reason"] for entry in logs] == ["No space left on device"]
+        disk.span(span("four"))
+    assert names_on_disk(tmp_path / "t") == ["one", "four"]
+
+
+async def test_spans_are_written_by_a_thread_and_the_rest_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, writers, write = threading.current_thread(), set[threading.Thread](), os.write
+
+    def noted(fd: int, data: bytes) -> int:
+        if data.startswith(b"{"):
+            writers.add(threading.current_thread())
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", noted)
+    worker = Worker("spans")
+    async with worker.opened(), span_file(tmp_path / "t", worker) as disk:
+        for name in ("one", "two"):
+            disk.span(span(name))
+    assert names_on_disk(tmp_path / "t") == ["one", "two"]
+    assert writers
+    assert loop not in writers
+
+
+async def test_a_slow_disk_keeps_only_the_newest_spans(tmp_path: Path) -> None:
+    disk = SpanFile(FileRing(tmp_path, "m-", ".jsonl", limit=10_000_000, keep=2), {}, cast("Worker", InlineDisk()))
+    for number in range(QUEUE + 2):
+        disk.span(span(str(number)))
+    await disk.finish()
+    names = names_on_disk(tmp_path)
+    assert (len(names), names[0], names[-1]) == (QUEUE, "2", str(QUEUE + 1))
