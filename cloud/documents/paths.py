@@ -21,7 +21,9 @@ def changed(document: Any, path: str, value: Any) -> Any:
     words = path.split(".")
     if not all(words) or len(words) > MAX_DEPTH:
         raise MachineError(
-            f"{path[:200]!r} is no path", kind=ErrorKind.INVALID, remedy="write such as components.arm.attributes.x"
+            f"{path[:200]!r} is not a valid path",
+            kind=ErrorKind.INVALID,
+            remedy="use a path such as components.arm.attributes.x",
         )
     return _changed(document, words, value, "")
 
@@ -49,7 +51,9 @@ def _changed(found: Any, words: list[str], value: Any, where: str) -> Any:
             items[index] = value
         return items
     raise MachineError(
-        f"{where} is {found!r}, which has nothing inside", kind=ErrorKind.INVALID, remedy=f"change {where} as a whole"
+        f"{where} is {found!r}, which contains no further values",
+        kind=ErrorKind.INVALID,
+        remedy=f"change {where} as a whole",
     )
 
 
@@ -61,7 +65,7 @@ def _index(items: Sequence[Any], word: str, here: str) -> int:
         return number
     names = [str(item.get("name")) for item in items if isinstance(item, Mapping) and item.get("name")]
     raise MachineError(
-        f"there is no {here}", kind=ErrorKind.NOT_FOUND, remedy=f"there are {', '.join(names[:10]) or 'none'}"
+        f"there is no {here}", kind=ErrorKind.NOT_FOUND, remedy=f"existing names: {', '.join(names[:10]) or 'none'}"
     )
 
 

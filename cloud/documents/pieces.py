@@ -30,7 +30,7 @@ def loads(text: str) -> Any:
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair stands alone") from None
+        raise ValueError("a surrogate is not part of a pair") from None
     try:
         return _read(memoryview(data))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

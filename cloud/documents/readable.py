@@ -85,7 +85,7 @@ def check_readable(document: Mapping[str, Any]) -> None:
         for name, value in entries:
             if isinstance(value, float) and not math.isfinite(value):
                 place = (*where, str(name))
-                raise _unreadable(place, f"{value} is no number of JSON", "write a number, or leave it out")
+                raise _unreadable(place, f"{value} is not a JSON number", "write a finite number, or leave it out")
             if type(value) in PLAIN:
                 continue
             if isinstance(value, str):
@@ -99,8 +99,8 @@ def _check_text(text: str, where: tuple[str, ...]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        said = f"{text[:40]!a} has half a character (\\ud800 to \\udfff)"
-        raise _unreadable(where, said, "write both halves, or none") from None
+        said = f"{text[:40]!a} contains half of a surrogate pair (\\ud800 to \\udfff)"
+        raise _unreadable(where, said, "write both halves, or neither") from None
 
 
 def _unreadable(where: tuple[str, ...], text: str, remedy: str) -> MachineError:

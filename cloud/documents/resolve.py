@@ -27,10 +27,19 @@ MAX_VALUES: Final = 100_000
 """Maximum number of values in fragments, after variables are replaced. A text counts as one for each 32 characters."""
 MAX_MODS: Final = 1000
 MAX_PREFIX: Final = 100
-_TOO_MUCH: Final = f"altogether, more than {MAX_USES} fragments or {MAX_VALUES} values would be merged"
+_TOO_MUCH: Final = f"more than {MAX_USES} fragments or {MAX_VALUES} values would be merged in total"
 _MAX_ID: Final = 100  # characters; ids of fragments are shorter
 
 _OWN: Final = frozenset({"fragments", "fragment_mods"})
+
+_KEYS: Final[Mapping[str, tuple[type, str]]] = {
+    "id": (str, "a string"),
+    "version": (str, "a string"),
+    "prefix": (str, "a string"),
+    "variables": (Mapping, "an object"),
+    "disabled": (bool, "true or false"),
+}
+"""Keys of an entry of `fragments`, with the type of their values and its name in error messages."""
 
 
 class Kind(IntEnum):
@@ -125,7 +134,9 @@ class _Work:
             if use is None:
                 continue
             if use.prefix in brought.get(use.id, ()):
-                self._say(Kind.MISTAKE, use.id, path, "the same fragment twice needs a `prefix` of its own")
+                self._say(
+                    Kind.MISTAKE, use.id, path, "a fragment that is used twice needs a different `prefix` for each use"
+                )
                 continue
             child = self._child(use, chain, path)
             if child is not None:
@@ -137,16 +148,16 @@ class _Work:
     def _use(self, entry: Any, path: str) -> Use | None:
         if isinstance(entry, str):
             return Use(entry)
-        known = {"id": str, "version": str, "prefix": str, "variables": Mapping, "disabled": bool}
         if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-            self._say(Kind.CHILD_ID_INVALID, "", path, 'an entry is an id, or an object with "id"')
+            self._say(Kind.CHILD_ID_INVALID, "", path, 'an entry must be an id, or an object with "id"')
             return None
-        for key, kind in known.items():
+        for key, (kind, expected) in _KEYS.items():
             if entry.get(key) is not None and not isinstance(entry[key], kind):
-                self._say(Kind.MISTAKE, entry["id"], f"{path}.{key}", f"{entry[key]!r} is not of the kind wanted here")
+                text = f"{entry[key]!r} is not valid: expected {expected}"
+                self._say(Kind.MISTAKE, entry["id"], f"{path}.{key}", text)
                 return None
         if len(entry.get("prefix") or "") > MAX_PREFIX:
-            self._say(Kind.MISTAKE, entry["id"], f"{path}.prefix", f"is longer than {MAX_PREFIX} characters")
+            self._say(Kind.MISTAKE, entry["id"], f"{path}.prefix", f"must not be longer than {MAX_PREFIX} characters")
             return None
         if entry.get("disabled"):
             return None
@@ -154,10 +165,10 @@ class _Work:
 
     def _child(self, use: Use, chain: tuple[str, ...], path: str) -> dict[str, Any] | None:
         if use.id in chain:
-            self._say(Kind.CYCLE, use.id, path, f"the fragment holds itself: {' > '.join((*chain, use.id))}")
+            self._say(Kind.CYCLE, use.id, path, f"the fragment contains itself: {' > '.join((*chain, use.id))}")
             return None
         if len(chain) >= NESTING:
-            self._say(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} deep")
+            self._say(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} levels deep")
             return None
         if len(self.used) >= MAX_USES or self._values > MAX_VALUES:
             self._say(Kind.NESTING, use.id, path, _TOO_MUCH)
@@ -200,7 +211,7 @@ class _Work:
 
         def variable(found: Any) -> Any:
             if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
-                self._say(Kind.MISTAKE, use.id, path, 'a placeholder is {"$variable": {"name": NAME}}')
+                self._say(Kind.MISTAKE, use.id, path, 'a placeholder must be {"$variable": {"name": NAME}}')
                 return _ABSENT
             asked.add(found["name"])
             if found["name"] in given:
@@ -232,7 +243,12 @@ class _Work:
             path = f"{where}fragment_mods.{index}"
             subject = entry.get("fragment_id") if isinstance(entry, Mapping) else None
             if not isinstance(subject, str) or subject not in brought:
-                self._say(Kind.MISTAKE, str(subject or ""), f"{path}.fragment_id", "names no fragment of this document")
+                self._say(
+                    Kind.MISTAKE,
+                    str(subject or ""),
+                    f"{path}.fragment_id",
+                    "is not the id of a fragment that this document uses",
+                )
                 continue
             for number, mod in enumerate(entries(entry, "mods")):
                 self._mods += 1
@@ -244,11 +260,11 @@ class _Work:
 
     def _mod(self, base: dict[str, Any], mod: Any, subject: str, path: str) -> dict[str, Any]:
         if not isinstance(mod, Mapping) or not mod or mod.keys() - {"$set", "$unset"}:
-            self._say(Kind.MISTAKE, subject, path, 'a mod is {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}')
+            self._say(Kind.MISTAKE, subject, path, 'a mod must be {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}')
             return base
         for word, changes in mod.items():
             if not isinstance(changes, Mapping):
-                self._say(Kind.MISTAKE, subject, f"{path}.{word}", "must be an object of paths")
+                self._say(Kind.MISTAKE, subject, f"{path}.{word}", "must be an object with paths as keys")
                 continue
             for place, value in changes.items():
                 try:

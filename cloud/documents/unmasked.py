@@ -17,7 +17,7 @@ def check_unmasked(document: Mapping[str, Any], before: Mapping[str, Any]) -> No
     new = set(masks_in(document)) - set(masks_in(before))
     if new:
         raise MachineError(
-            f"{'.'.join(min(new))[:200]}: {MASK} stands for a secret that was not shown",
+            f"{'.'.join(min(new))[:200]}: {MASK} is a mask, not the secret",
             kind=ErrorKind.INVALID,
-            remedy="write the secret itself, or change the document as an owner reads it",
+            remedy="write the secret itself, or edit a copy of the document that was read with an owner's key",
         )

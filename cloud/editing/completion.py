@@ -188,7 +188,7 @@ class _Work:
                 yield _word("world", "frame")
             own = _text(at(self.root, (*path[:2], "name"))) if path[0] in RESOURCES else ""
             yield from (_word(name, api.rpartition(":")[2]) for name, api in names_in(self.root) if name != own)
-            yield from (_word(name, "of a fragment") for name in self.known.resources)
+            yield from (_word(name, "from a fragment") for name in self.known.resources)
 
     def _means_names(self, schema: Schema) -> bool:
         """Return whether an attribute is the name of a resource, judged by its description."""

@@ -101,7 +101,9 @@ def with_resource(document: Mapping[str, Any], entry: ModelEntry, name: str) -> 
     section = document.get(entry.section)
     others = section if isinstance(section, list) else []
     if any(isinstance(one, Mapping) and one.get("name") == name for one in others):
-        raise MachineError(f"there is a resource called {name!r}", kind=ErrorKind.EXISTS, remedy="choose another name")
+        raise MachineError(
+            f"there is already a resource called {name!r}", kind=ErrorKind.EXISTS, remedy="choose another name"
+        )
     made = {"name": name, "api": entry.api, "model": entry.word, "attributes": required(entry)}
     return {**document, entry.section: [*others, made]}
 
@@ -122,5 +124,5 @@ def model_named(catalogue: Catalogue, text: str) -> ModelEntry:
     api, _, model = text.partition(" ")
     found = catalogue.find(api, model)
     if found is None:
-        raise MachineError(f"there is no model {text!r}", kind=ErrorKind.INVALID, remedy="choose one of the list")
+        raise MachineError(f"there is no model {text!r}", kind=ErrorKind.INVALID, remedy="choose a model from the list")
     return found

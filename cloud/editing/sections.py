@@ -18,53 +18,53 @@ def _object(meaning: str, **more: Any) -> dict[str, Any]:
 
 
 _FRAME: Final = _object(
-    "Where the component stands.",
+    "Position of the component.",
     properties={
-        "parent": _text("The frame that it stands in: `world` or a component.", **{"x-names": "frame"}),
+        "parent": _text("Parent frame: `world` or a component.", **{"x-names": "frame"}),
         "translation": _object(
-            "Where its origin is in the parent, in mm.",
+            "Position of its origin in the parent frame, in mm.",
             properties={axis: {"type": "number", "description": "mm", "default": 0} for axis in "xyz"},
         ),
         "orientation": _object(
-            "How it is turned.",
+            "Orientation in the parent frame.",
             properties={
                 "type": _text(
-                    "The form in which the turn is written.",
+                    "Representation of the orientation.",
                     enum=["ov_degrees", "ov_radians", "euler_angles", "axis_angles", "quaternion"],
                 ),
-                "value": _object("The numbers of that form."),
+                "value": _object("Values of that representation."),
             },
         ),
         "geometry": _object(
-            "Its shape.",
+            "Shape of the component.",
             properties={
                 "type": _text("Kind of shape.", enum=["box", "sphere", "capsule", "point", "mesh"]),
                 **{axis: {"type": "number", "description": "mm"} for axis in ("x", "y", "z", "r", "l")},
-                "label": _text("Its name."),
+                "label": _text("Name of the shape."),
             },
         ),
     },
 )
 _CAPTURE: Final = _object(
-    "What is captured of this method.",
+    "Data capture of one method.",
     properties={
-        "method": _text("Such as Readings, GetImages or Position."),
-        "capture_frequency_hz": {"type": "number", "description": "Times a second.", "default": 1, "minimum": 0},
+        "method": _text("Method, such as Readings, GetImages or Position."),
+        "capture_frequency_hz": {"type": "number", "description": "Captures per second.", "default": 1, "minimum": 0},
         "additional_params": _object("Arguments of the method."),
-        "disabled": {"type": "boolean", "description": "Capture nothing for now.", "default": False},
-        "capture_queue_size": {"type": "integer", "description": "Readings that may wait for the disk."},
-        "capture_buffer_size": {"type": "integer", "description": "Bytes of one write."},
-        "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags of what is captured."},
+        "disabled": {"type": "boolean", "description": "Do not capture.", "default": False},
+        "capture_queue_size": {"type": "integer", "description": "Maximum number of readings in memory."},
+        "capture_buffer_size": {"type": "integer", "description": "Bytes in one write."},
+        "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags of the captured data."},
     },
     required=["method"],
 )
 _SERVICE_CONFIG: Final = _object(
-    "What a service should do with this resource.",
+    "Settings of a service for this resource.",
     properties={
         "type": _text("The service.", enum=["data_manager"]),
         "attributes": _object(
-            "The service's own words.",
-            properties={"capture_methods": {"type": "array", "items": _CAPTURE, "description": "What to capture."}},
+            "Attributes that the service defines.",
+            properties={"capture_methods": {"type": "array", "items": _CAPTURE, "description": "Methods to capture."}},
         ),
     },
     required=["type"],
@@ -73,25 +73,28 @@ _SERVICE_CONFIG: Final = _object(
 
 def _resource(kind: str) -> dict[str, Any]:
     return _object(
-        f"One {kind}.",
+        f"A {kind}.",
         properties={
-            "name": _text("Unique in the machine; letters, digits, `-` and `_`."),
-            "api": _text(f"What it is, such as rdk:{kind}:generic.", **{"x-names": "api"}),
-            "model": _text("What drives it: a word, or namespace:family:name of a module's.", **{"x-names": "model"}),
-            "attributes": _object("What the model wants to know."),
+            "name": _text("Name, unique in the machine: letters, digits, `-` and `_`."),
+            "api": _text(f"API, such as rdk:{kind}:generic.", **{"x-names": "api"}),
+            "model": _text(
+                "Model: a built-in one, or namespace:family:name of a module's model.", **{"x-names": "model"}
+            ),
+            "attributes": _object("Settings that the model defines."),
             "depends_on": {
                 "type": "array",
-                "items": _text("A resource that must be there first.", **{"x-names": RESOURCE_NAME}),
-                "description": "Resources that must be there first, besides those that its attributes name.",
+                "items": _text("A resource that must be ready first.", **{"x-names": RESOURCE_NAME}),
+                "description": "Resources that must be ready first, in addition to those in its attributes.",
             },
             "frame": _FRAME,
             "log_configuration": _object(
-                "The level of its log.", properties={"level": _text("From which level on.", enum=list(LEVELS))}
+                "Log level of the resource.",
+                properties={"level": _text("Lowest level that is logged.", enum=list(LEVELS))},
             ),
             "service_configs": {
                 "type": "array",
                 "items": _SERVICE_CONFIG,
-                "description": "What services should do with it, such as capture its readings.",
+                "description": "Settings of services for this resource, such as data capture.",
             },
         },
         required=["name", "api", "model"] if kind == "component" else ["api"],
@@ -99,28 +102,28 @@ def _resource(kind: str) -> dict[str, Any]:
 
 
 _FRAGMENT: Final = _object(
-    "One fragment.",
+    "Use of a fragment.",
     properties={
-        "id": _text("Its id.", **{"x-names": "fragment"}),
-        "version": _text("A revision or a tag; without one the newest."),
-        "prefix": _text("Stands before the name of everything that it brings."),
+        "id": _text("Id of the fragment.", **{"x-names": "fragment"}),
+        "version": _text("Revision or tag; by default the newest revision."),
+        "prefix": _text("Prefix for the names of all resources of the fragment."),
         "variables": _object("Values for its variables."),
-        "disabled": {"type": "boolean", "description": "Leave it out for now.", "default": False},
+        "disabled": {"type": "boolean", "description": "Ignore the fragment.", "default": False},
     },
     required=["id"],
 )
 _MODS: Final = _object(
-    "Changes to what one fragment brings.",
+    "Changes to the content of one fragment.",
     properties={
-        "fragment_id": _text("The fragment.", **{"x-names": "fragment"}),
+        "fragment_id": _text("Id of the fragment.", **{"x-names": "fragment"}),
         "mods": {
             "type": "array",
-            "description": "In this order.",
+            "description": "Changes, applied in this order.",
             "items": _object(
-                "One change.",
+                "A change.",
                 properties={
                     "$set": _object("Values by path, such as components.arm.attributes.speed."),
-                    "$unset": _object("Paths of what is taken out."),
+                    "$unset": _object("Paths of values to remove."),
                 },
             ),
         },
@@ -128,21 +131,21 @@ _MODS: Final = _object(
     required=["fragment_id", "mods"],
 )
 _NOTIFICATION: Final = _object(
-    "Whom to tell.",
+    "A recipient of notifications.",
     properties={
-        "type": _text("How.", enum=["webhook", "email", "push"]),
-        "value": _text("An address: https://..., somebody@example.com or all_machine_owners."),
-        "seconds_between_notifications": {"type": "integer", "description": "No more often than this.", "minimum": 0},
-        "secret": _text("Signs what is sent to a webhook (Standard Webhooks), whsec_..."),
+        "type": _text("Kind of message.", enum=["webhook", "email", "push"]),
+        "value": _text("Recipient: https://..., ada@example.com or all_machine_owners."),
+        "seconds_between_notifications": {"type": "integer", "description": "Minimum interval.", "minimum": 0},
+        "secret": _text("Secret that signs webhook messages (Standard Webhooks), whsec_..."),
     },
     required=["type", "value"],
 )
 _TRIGGER: Final = _object(
-    "Tells somebody when something happens.",
+    "Sends notifications when an event occurs.",
     properties={
-        "name": _text("Unique among triggers."),
+        "name": _text("Name, unique among triggers."),
         "event": _object(
-            "What must happen.",
+            "Event that fires the trigger.",
             properties={
                 "type": _text(
                     "The kind of event.",
@@ -154,18 +157,18 @@ _TRIGGER: Final = _object(
                         "conditional_logs_ingested",
                     ],
                 ),
-                "data_ingested": _object("For part_data_ingested: which data."),
-                "conditional": _object("For conditional_data_ingested: which readings of what."),
+                "data_ingested": _object("For part_data_ingested: types of data."),
+                "conditional": _object("For conditional_data_ingested: the method, and conditions on its readings."),
                 "log_levels": {
                     "type": "array",
                     "items": {"type": "string", "enum": ["error", "warn", "info"]},
-                    "description": "For conditional_logs_ingested: of which levels.",
+                    "description": "For conditional_logs_ingested: levels of log entries.",
                 },
             },
             required=["type"],
         ),
-        "notifications": {"type": "array", "items": _NOTIFICATION, "description": "Who is told, and how."},
-        "notes": _text("For people."),
+        "notifications": {"type": "array", "items": _NOTIFICATION, "description": "Recipients of notifications."},
+        "notes": _text("Notes for readers of the configuration."),
     },
     required=["name", "event", "notifications"],
 )
@@ -173,9 +176,9 @@ _TRIGGER: Final = _object(
 SECTIONS: Final[dict[str, Any]] = {
     "components": {"type": "array", "items": _resource("component"), "description": "Hardware-facing resources."},
     "services": {"type": "array", "items": _resource("service"), "description": "Software-facing resources."},
-    "fragments": {"type": "array", "items": _FRAGMENT, "description": "Configurations that many machines share."},
-    "fragment_mods": {"type": "array", "items": _MODS, "description": "Changes to what fragments bring."},
-    "triggers": {"type": "array", "items": _TRIGGER, "description": "Who is told when something happens."},
+    "fragments": {"type": "array", "items": _FRAGMENT, "description": "Configurations shared by machines."},
+    "fragment_mods": {"type": "array", "items": _MODS, "description": "Changes to the content of fragments."},
+    "triggers": {"type": "array", "items": _TRIGGER, "description": "Notifications about events."},
 }
 NAMED: Final[dict[tuple[str, str], dict[str, Any]]] = {
     ("Job", "resource"): {"x-names": RESOURCE_NAME},

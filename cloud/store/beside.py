@@ -33,12 +33,14 @@ async def hear(database: Path, events: Events, *, task_status: trio.TaskStatus[N
     try:
         inotify = Inotify(CLOSE_WRITE)  # no other events: the database itself changes all the time
     except OSError as error:
-        _log.warning("what commands write will be noticed late", reason=error.strerror)
+        _log.warning("cannot watch for changes by commands: they take effect late", reason=error.strerror)
         task_status.started()
         await trio.sleep_forever()
     try:
         for path, failure in inotify.watch({note.parent}):
-            _log.warning("what commands write will be noticed late", path=str(path), reason=failure.strerror)
+            _log.warning(
+                "cannot watch for changes by commands: they take effect late", path=str(path), reason=failure.strerror
+            )
         task_status.started()
         while True:
             await inotify.wait({note})

@@ -34,11 +34,11 @@ async def follow(url: str, own: str, events: Events, *, task_status: trio.TaskSt
             try:
                 await _hear(connection, own, events)
             except psycopg.OperationalError as error:
-                _log.warning("the database went away", reason=str(error).strip())
+                _log.warning("the connection to the database was lost", reason=str(error).strip())
             finally:
                 connection.close()
             connection = await _again(worker, url)
-            _log.info("the database is back")
+            _log.info("the connection to the database was restored")
             events.tell_all()
 
 
@@ -58,7 +58,7 @@ def _listening(url: str) -> Any:
         connection.execute(f'LISTEN "{channel(connection)}"')
     except psycopg.Error as error:
         connection.close()
-        raise MachineError(f"the database cannot be listened to: {error}") from error
+        raise MachineError(f"the events of the database cannot be received: {error}") from error
     return connection
 
 

@@ -45,7 +45,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 def newer(done: int) -> MachineError:
     """Return the error for a database with more steps than this program has."""
     return MachineError(
-        f"the database is of a newer version ({done}; this program knows {len(STEPS)})",
+        f"the database has a newer version ({done}) than this program ({len(STEPS)})",
         kind=ErrorKind.PRECONDITION,
         remedy="start the newer machine-cloud, or restore a backup that was made before the update",
     )

@@ -69,10 +69,10 @@ def move(database: Path, url: str, tell: Tell) -> dict[str, int]:
     """
     if not database.is_file():
         raise MachineError(
-            f"there is no database {database}", kind=ErrorKind.NOT_FOUND, remedy="name the cloud's folder with --data"
+            f"there is no database {database}", kind=ErrorKind.NOT_FOUND, remedy="set --data to the cloud's folder"
         )
     try:
-        with held(database, "stop machine-cloud, move, and start it with the other database") as source:
+        with held(database, "stop machine-cloud, move the database, then start it with the new database") as source:
             _same_version(database, source.execute("PRAGMA user_version").fetchone()[0])
             _prepare(url)
             with closing(Session(url, "move", lambda news: None)) as session:
@@ -88,9 +88,9 @@ def _same_version(database: Path, version: int) -> None:
         raise newer(version)
     if version < len(STEPS):
         raise MachineError(
-            f"{database} is of an older version ({version}; this program makes {len(STEPS)})",
+            f"{database} has an older version ({version}) than this program ({len(STEPS)})",
             kind=ErrorKind.PRECONDITION,
-            remedy="start this machine-cloud with it once, which brings it up to date",
+            remedy="start this machine-cloud with it once, which updates it",
         )
 
 
@@ -100,7 +100,7 @@ def _prepare(url: str) -> None:
         if connection.execute("SELECT to_regclass('migrations') AS found").fetchone()["found"] is not None:
             done = connection.execute("SELECT MAX(number) AS number FROM migrations").fetchone()["number"]
             if done is not None and done != len(STEPS):
-                raise _occupied(url, f"tables of another version ({done}; this program makes {len(STEPS)})")
+                raise _occupied(url, f"tables of another version ({done}; this program has {len(STEPS)})")
     migrate_postgres(url)
 
 
@@ -130,7 +130,7 @@ def _copied_table(source: sqlite3.Connection, sql: Sql, table: Table, tell: Tell
         sql.row("SELECT setval(pg_get_serial_sequence(?, 'number'), ?) AS last", name, last[0])
     kept = sql.row(f"SELECT COUNT(*) AS count FROM {name}")
     if kept is None or kept["count"] != count:
-        raise MachineError(f"the table {name} has not all of its {count} rows", kind=ErrorKind.INTERNAL)
+        raise MachineError(f"the copied table {name} does not have all {count} rows", kind=ErrorKind.INTERNAL)
     return count
 
 
@@ -138,5 +138,5 @@ def _occupied(url: str, what: str) -> MachineError:
     return MachineError(
         f"the database {place(url)} is not empty: it has {what}",
         kind=ErrorKind.EXISTS,
-        remedy="name an empty one: createdb --encoding UTF8 NAME",
+        remedy="use an empty one: createdb --encoding UTF8 NAME",
     )

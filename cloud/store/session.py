@@ -51,9 +51,9 @@ def connected(url: str) -> Any:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise MachineError(
-            f"the database's address cannot be understood: {str(error).strip()}",
+            f"the database's address is not valid: {str(error).strip()}",
             kind=ErrorKind.PRECONDITION,
-            remedy="write postgresql://USER:PASSWORD@HOST/DATABASE",
+            remedy="use postgresql://USER:PASSWORD@HOST/DATABASE",
         ) from error
     try:
         return psycopg.connect(
@@ -67,7 +67,7 @@ def connected(url: str) -> Any:
         raise MachineError(
             f"the database {place(url)} cannot be reached: {str(error).strip()}",
             kind=ErrorKind.UNAVAILABLE,
-            remedy="see that PostgreSQL runs there and lets this user in",
+            remedy="check that PostgreSQL runs there and accepts this user",
         ) from error
 
 
@@ -132,7 +132,7 @@ class Session:
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, MAX_PAUSE)
         raise MachineError(
-            f"others wrote the same {ATTEMPTS} times meanwhile", kind=ErrorKind.UNAVAILABLE, remedy="try again"
+            f"the transaction conflicted with others {ATTEMPTS} times", kind=ErrorKind.UNAVAILABLE, remedy="try again"
         )
 
     def _again(self, work: Work[T]) -> tuple[T, News]:
@@ -171,9 +171,10 @@ class Session:
                 raise
             if committing and self._told is not None:
                 raise MachineError(
-                    f"the database {place(self._url)} went away while it kept this: it may be kept or not",
+                    f"the connection to the database {place(self._url)} was lost during the commit: "
+                    "the change may be stored or not",
                     kind=ErrorKind.UNAVAILABLE,
-                    remedy="look whether it was",
+                    remedy="check whether it was stored",
                 ) from error
             raise _Lost from error
         except Exception as error:
@@ -334,9 +335,9 @@ def migrate(url: str) -> None:
     try:
         if connection.info.parameter_status("server_encoding") != "UTF8":
             raise MachineError(
-                f"the database {place(url)} cannot keep every text: its encoding is not UTF8",
+                f"the database {place(url)} cannot store every text: its encoding is not UTF8",
                 kind=ErrorKind.PRECONDITION,
-                remedy="make one: CREATE DATABASE cloud ENCODING 'UTF8' TEMPLATE template0",
+                remedy="create a database: CREATE DATABASE cloud ENCODING 'UTF8' TEMPLATE template0",
             )
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext(current_schema()))", (_LOCK,))
@@ -350,7 +351,7 @@ def migrate(url: str) -> None:
                 connection.execute("INSERT INTO migrations (number) VALUES ($1)", (number,))
     except psycopg.Error as error:
         raise MachineError(
-            f"the tables in {place(url)} cannot be made: {str(error).strip()}",
+            f"the tables in {place(url)} cannot be created: {str(error).strip()}",
             kind=ErrorKind.PRECONDITION,
             remedy="give this user the right to create tables there (GRANT CREATE ON SCHEMA)",
         ) from error

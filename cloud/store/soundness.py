@@ -39,7 +39,7 @@ def prepare(path: Path) -> None:
         raise MachineError(
             f"{path}-wal, the log of the database, is damaged: {reason}",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"{RESTORE}; without a backup, move {path.name}-wal away: what was saved last is lost then",
+            remedy=f"{RESTORE}; without a backup, move {path.name}-wal away: the latest changes are then lost",
         )
 
 
@@ -56,12 +56,12 @@ def wal_damage(path: Path) -> str:
         return f"it ends after {len(head)} bytes"
     order = _MAGIC.get(struct.unpack(">I", head[:4])[0])
     if order is None:
-        return "its first bytes are not those of a log"
+        return "it does not begin with the header of a log"
     one = two = 0
     for first, second in struct.iter_unpack(f"{order}II", head[:24]):
         one = (one + first + two) & 0xFFFFFFFF
         two = (two + second + one) & 0xFFFFFFFF
-    return "" if (one, two) == struct.unpack(">II", head[24:]) else "the checksum of its head is wrong"
+    return "" if (one, two) == struct.unpack(">II", head[24:]) else "the checksum of its header is wrong"
 
 
 def check(connection: sqlite3.Connection, path: Path, stop: Callable[[], bool]) -> bool:

@@ -70,7 +70,7 @@ class Conflict(Exception):
 
 def at_its_end() -> RuntimeError:
     """Return the error for a transaction that continues after a Conflict."""
-    return RuntimeError("a transaction went on after a Conflict: raise, or say ON CONFLICT in the statement")
+    return RuntimeError("a transaction continued after a Conflict: raise an exception, or use ON CONFLICT")
 
 
 class Store(Protocol):

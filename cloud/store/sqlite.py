@@ -141,7 +141,7 @@ class _Write:
         self.work = work
         self.dropped = False  # its caller was cancelled; it is executed all the same if it has begun
         self.done = trio.Event()
-        self.result: outcome.Outcome[Any] = outcome.Error(RuntimeError("it was not carried out"))
+        self.result: outcome.Outcome[Any] = outcome.Error(RuntimeError("the transaction was not executed"))
         self.told: list[tuple[str, str]] = []
         self.written = 0  # estimated bytes
 
@@ -212,7 +212,7 @@ class SqliteStore:
     async def _check_in_background(self) -> None:
         assert isinstance(self.path, Path)
         path, stopping = self.path, False
-        _log.info("the database is large: its check goes on in the background", path=str(path))
+        _log.info("the database is large: the check continues in the background", path=str(path))
         thread = _Thread(path, "database check", query_only=True)
         try:
             async with thread.opened():
@@ -220,11 +220,11 @@ class SqliteStore:
                     await thread.run(lambda connection: soundness.check(connection, path, lambda: stopping))
                 finally:
                     stopping = True
-            _log.info("the database is whole", path=str(path))
+            _log.info("the check found no damage in the database", path=str(path))
         except MachineError as error:
             _log.error(error.message, remedy=error.remedy)
         except sqlite3.Error as error:
-            _log.error(f"the database {path} cannot be checked: {error}", remedy="look at its disk")
+            _log.error(f"the database {path} cannot be checked: {error}", remedy="check its disk")
 
     async def read(self, work: Work[T]) -> T:
         """See Store."""
@@ -303,7 +303,7 @@ class SqliteStore:
         return MachineError(
             f"the database {self.path} cannot be {done}: {error}",
             kind=ErrorKind.UNAVAILABLE,
-            remedy="see that the disk is not full and that nobody else holds the file",
+            remedy="check that the disk is not full and that no other process locks the file",
         )
 
 
@@ -348,7 +348,7 @@ class _Thread:
             raise MachineError(
                 f"the database {self._path} cannot be opened: {error}",
                 kind=ErrorKind.PRECONDITION,
-                remedy="name a folder that this user may write to, or restore a backup if the file is damaged",
+                remedy="use a folder that this user can write to, or restore a backup if the file is damaged",
             ) from error
         return connection
 

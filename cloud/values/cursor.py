@@ -25,8 +25,8 @@ def read_cursor(text: str) -> Cursor:
     found = _TEXT.fullmatch(text)
     if found is None:
         raise MachineError(
-            f"{text[:40]!r} is not where a page of this ends",
+            f"{text[:40]!r} is not a page token of this list",
             kind=ErrorKind.INVALID,
-            remedy="give what came with the page before, or begin anew",
+            remedy="send the token that came with the previous page, or none for the first page",
         )
     return int(found[1]), int(found[2])

@@ -57,7 +57,7 @@ DOCUMENT: Final = Limit(
     "document",
     4 * MIB,
     "bytes",
-    "of JSON in one configuration or fragment, as it is sent and as it is kept; also after fragments were merged in",
+    "of JSON in one configuration or fragment, as sent and as stored; also after its fragments were merged",
     "split it into fragments or machines, and keep data such as maps or models in a package",
 )
 DOCUMENT_VALUES: Final = Limit(
@@ -85,7 +85,7 @@ HISTORY: Final = Limit(
     "history",
     8 * MIB,
     "bytes",
-    "of documents on one page of a history, with 64 more for each value; a page has at least one entry",
+    "of documents on one page of a history, plus 64 for each value; a page has at least one entry",
     "ask for the next page",
 )
 METADATA: Final = Limit(
@@ -106,8 +106,8 @@ DOCUMENT_FORM: Final = Limit(
     "document_form",
     12 * MIB,
     "bytes",
-    "in one form or request of the editor, in which one byte of a document may take three",
-    "save a document of this size by `machine` or by the API",
+    "in one form or request of the editor, where encoding can triple the size of a document",
+    "save a document of this size with `machine` or the API",
 )
 CALL: Final = Limit(
     "call",
@@ -131,23 +131,23 @@ NAME: Final = Limit(
 
 LOCATIONS: Final = _count("locations", 10_000, "locations", "in one organization", "delete locations that are not used")
 MACHINES: Final = _count("machines", 50_000, "machines", "in one location", "use another location")
-PARTS: Final = _count("parts", 100, "parts", "of one machine", "make another machine")
+PARTS: Final = _count("parts", 100, "parts", "of one machine", "create another machine")
 PART_SECRETS: Final = _count(
     "part_secrets", 10, "secrets", "of one part", "delete the ones that no machine uses any more"
 )
-KEYS: Final = _count("keys", 50_000, "keys", "of one organization", "delete keys that nobody uses")
+KEYS: Final = _count("keys", 50_000, "keys", "of one organization", "delete unused keys")
 GRANTS: Final = _count(
     "grants", 1000, "roles", "of one key", "give the key a role at the location or organization above"
 )
 FRAGMENTS: Final = _count("fragments", 5000, "fragments", "in one organization", "delete fragments that nothing uses")
 FRAGMENT_TAGS: Final = _count("fragment_tags", 500, "tags", "of one fragment", "delete tags that nothing is pinned to")
 REGISTRY_ITEMS: Final = _count(
-    "registry_items", 2000, "entries", "in the registry for one organization", "delete modules that nobody uses"
+    "registry_items", 2000, "entries", "in the registry for one organization", "delete unused modules"
 )
 REGISTRY_VERSIONS: Final = _count(
-    "registry_versions", 10_000, "files", "of one registry entry: each platform of each version", "make another entry"
+    "registry_versions", 10_000, "files", "of one registry entry: each platform of each version", "create another entry"
 )
-DATASETS: Final = _count("datasets", 10_000, "datasets", "in one organization", "delete datasets that nobody uses")
+DATASETS: Final = _count("datasets", 10_000, "datasets", "in one organization", "delete unused datasets")
 UPLOAD_READINGS: Final = Limit(
     "upload_readings",
     50_000,
@@ -159,15 +159,15 @@ LABELS: Final = _count("labels", 1000, "labels", "of one file", "remove labels f
 
 # ---- SQL queries
 
-SQL_TEXT: Final = Limit("sql_text", 64 * KIB, "bytes", "in one question in SQL", "write a shorter question")
+SQL_TEXT: Final = Limit("sql_text", 64 * KIB, "bytes", "in one SQL query", "write a shorter query")
 SQL_QUEUE: Final = _count(
-    "sql_queue", 8, "questions", "of one organization that wait for their turn", "ask again when others have ended"
+    "sql_queue", 8, "queries", "of one organization that wait for their turn", "try again when others have finished"
 )
 
 # ---- work for pages and documents
 
 WORK_QUEUE: Final = _count(
-    "work_queue", 64, "requests", "of one organization that wait for large pages or documents", "ask again later"
+    "work_queue", 64, "requests", "of one organization that wait for large pages or documents", "try again later"
 )
 
 LIMITS: Final = (
@@ -214,10 +214,12 @@ ELSEWHERE: Final[dict[str, tuple[Elsewhere, ...]]] = {
     "Connections and calls": (
         Elsewhere("rpc.limits:Limits.max_connections", "connections", "of one server"),
         Elsewhere("rpc.http.limits:HttpLimits.max_per_address", "connections", "from one address (machine-server)"),
-        Elsewhere("rpc.limits:Limits.authentication_timeout", "seconds", "from connecting to a call with a key"),
+        Elsewhere(
+            "rpc.limits:Limits.authentication_timeout", "seconds", "from connecting to the first authenticated call"
+        ),
         Elsewhere("rpc.limits:Limits.max_streams", "calls", "at once on one connection"),
         Elsewhere("rpc.limits:Limits.max_message", "bytes", "in one gRPC message, compressed or not (default)"),
-        Elsewhere("rpc.parsing:MAX_STRUCTURE", "bytes", "in one gRPC message besides files: values of 4 KiB and more"),
+        Elsewhere("rpc.parsing:MAX_STRUCTURE", "bytes", "in one gRPC message, without values of 4 KiB or more"),
         Elsewhere("rpc.parsing:MAX_ENTRIES", "entries", "in one map or object of a gRPC message of more than 64 KiB"),
         Elsewhere("rpc.limits:MAX_UNAUTHENTICATED", "bytes", "in a message of a client that has not signed in"),
         Elsewhere("rpc.limits:Limits.max_buffered", "bytes", "received and not yet read on one connection (default)"),
@@ -225,11 +227,11 @@ ELSEWHERE: Final[dict[str, tuple[Elsewhere, ...]]] = {
         Elsewhere(
             "rpc.limits:Limits.max_header_block",
             "bytes",
-            "in them as they are sent; with more the connection ends, instead of the request",
+            "in these headers as sent; exceeding it ends the connection, not only the request",
         ),
-        Elsewhere("rpc.limits:Limits.max_continuations", "frames", "of headers after the first one"),
+        Elsewhere("rpc.limits:Limits.max_continuations", "frames", "of headers after the first frame"),
         Elsewhere("rpc.limits:Limits.handshake_timeout", "seconds", "from connecting to the first request"),
-        Elsewhere("rpc.limits:Limits.write_stall", "seconds", "for which a client may read nothing"),
+        Elsewhere("rpc.limits:Limits.write_stall", "seconds", "that a client may go without reading"),
         Elsewhere("rpc.http.limits:HttpLimits.max_head", "bytes", "in the head of one request over HTTP/1.1"),
         Elsewhere("rpc.http.limits:HttpLimits.max_target", "bytes", "in the address of one request over HTTP/1.1"),
         Elsewhere("rpc.http.limits:HttpLimits.max_fields", "fields", "in the head of one request over HTTP/1.1"),
@@ -242,27 +244,29 @@ ELSEWHERE: Final[dict[str, tuple[Elsewhere, ...]]] = {
         ),
         Elsewhere("rpc.access.attempts:ADDRESS_FAILURES", "failures", "to sign in from one address within a minute"),
         Elsewhere(
-            "rpc.parsing:MAX_DEPTH", "messages", "inside each other in one; an object inside another takes three"
+            "rpc.parsing:MAX_DEPTH", "levels", "of messages inside each other; an object inside another takes three"
         ),
         Elsewhere("rpc.api.gateway:MAX_BODY", "bytes", "in the body of one call by HTTP and JSON"),
-        Elsewhere("rpc.api.gateway:MAX_REPLY", "bytes", "in its reply, besides pictures and files"),
-        Elsewhere("cloud.work.openings:STREAMS", "answers and live pages", "that are open to one key at once"),
+        Elsewhere("rpc.api.gateway:MAX_REPLY", "bytes", "in its reply, without images and files"),
+        Elsewhere("cloud.work.openings:STREAMS", "responses and live pages", "open for one key at the same time"),
         Elsewhere("cloud.work.openings:FOLLOWERS", "push channels", "of one part"),
         Elsewhere(
             "cloud.work.shares:SHARE",
             "processors",
             "for the long calls of one organization in each group of threads, while several organizations are active",
         ),
-        Elsewhere("cloud.work.shares:BURST", "seconds", "of a processor that it may take at once before that holds"),
+        Elsewhere("cloud.work.shares:BURST", "seconds", "of processor time that it may use before that limit applies"),
     ),
     "Configurations and fragments": (
         Elsewhere("cloud.documents.resolve:NESTING", "levels", "of fragments inside fragments"),
         Elsewhere(
             "cloud.documents.resolve:MAX_USES", "fragments", "merged into one configuration, nested ones included"
         ),
-        Elsewhere("cloud.documents.resolve:MAX_VALUES", "values", "that fragments bring into one configuration"),
+        Elsewhere("cloud.documents.resolve:MAX_VALUES", "values", "that fragments add to one configuration"),
         Elsewhere("cloud.documents.resolve:MAX_MODS", "mods", "of fragments in one configuration"),
-        Elsewhere("cloud.services.configurations.configurations:MAX_CHANGES", "changes", "in one SetConfigProperty"),
+        Elsewhere(
+            "cloud.services.configurations.configurations:MAX_CHANGES", "changes", "in one SetConfigProperty call"
+        ),
         Elsewhere("schema.names:MAX_RESOURCE_NAME", "characters", "in the name of a resource"),
     ),
     "Sharing and people": (
@@ -286,9 +290,9 @@ ELSEWHERE: Final[dict[str, tuple[Elsewhere, ...]]] = {
         Elsewhere("cloud.domain.data.filters:MAX_VALUES", "values", "in one field of a filter"),
         Elsewhere("cloud.domain.data.pages:MAX_PAGE", "entries", "on one page of an answer"),
         Elsewhere("cloud.domain.data.table:MAX_COLUMNS", "columns", "of values in an export"),
-        Elsewhere("cloud.domain.queries.query:MAX_READINGS", "readings", "that one question in SQL is asked of"),
-        Elsewhere("cloud.domain.queries.query:MAX_ROWS", "rows", "in an answer to a question in SQL"),
-        Elsewhere("cloud.domain.queries.query:MAX_BYTES", "bytes", "in an answer to a question in SQL"),
+        Elsewhere("cloud.domain.queries.query:MAX_READINGS", "readings", "that one SQL query can read"),
+        Elsewhere("cloud.domain.queries.query:MAX_ROWS", "rows", "in the result of one SQL query"),
+        Elsewhere("cloud.domain.queries.query:MAX_BYTES", "bytes", "in the result of one SQL query"),
     ),
     "Triggers": (
         Elsewhere("triggers.document:MAX_TARGETS", "targets", "of one trigger"),

@@ -51,9 +51,9 @@ def checked_namespace(namespace: str) -> str:
     """
     if not _NAMESPACE.fullmatch(namespace) or _ID.fullmatch(namespace):
         raise MachineError(
-            f"{namespace[:60]!r} is no namespace",
+            f"{namespace[:60]!r} is not a valid namespace",
             kind=ErrorKind.INVALID,
-            remedy="use 3 to 40 lowercase letters, digits and dashes, no dash at either end, and no id",
+            remedy="use 3 to 40 lowercase letters, digits and dashes, without a dash at either end, and no id",
         )
     return namespace
 

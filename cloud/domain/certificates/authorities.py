@@ -71,9 +71,9 @@ def rotate(sql: Sql, scope: str, now: datetime, overlap: timedelta = OVERLAP) ->
     before = trusted(sql, scope, now) if overlap else []
     if len(before) > MOST_CROSSED:
         raise MachineError(
-            f"{len(before)} authorities are trusted at the same time",
+            f"{len(before)} authorities are still trusted, which is the maximum",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"wait until {before[-1].ends:%Y-%m-%d}, or rotate --now, which leaves none but the new one",
+            remedy=f"wait until {before[-1].ends:%Y-%m-%d}, or use `rotate --now` to trust only the new one",
         )
     ends = stored(now + overlap)
     sql.run("UPDATE authorities SET ends = ? WHERE scope = ? AND (ends IS NULL OR ends > ?)", ends, scope, ends)

@@ -22,7 +22,7 @@ def bundle(sql: Sql, scopes: Iterable[str], now: datetime) -> str:
 
 def _entry(one: Authority, whose: str) -> str:
     root = one.pair.certificate
-    until = f"{one.ends:%Y-%m-%d}, as it was replaced" if one.ends is not None else f"{ends_of(root):%Y-%m-%d}"
+    until = f"{one.ends:%Y-%m-%d}, because it was replaced" if one.ends is not None else f"{ends_of(root):%Y-%m-%d}"
     return f"# {subject_of(root)}: {whose}, until {until}\n# SHA-256 {fingerprint(root)}\n{root}"
 
 

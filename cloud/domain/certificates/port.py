@@ -137,7 +137,9 @@ class FromAuthority:
         self._held.take(pair.certificate.encode(), pair.key.encode())
         self._of, self._made = (number, names), moment
         assert self._held.facts is not None
-        _log.info("a certificate for this port", names=list(names), not_after=self._held.facts.not_after.isoformat())
+        _log.info(
+            "created a certificate for this port", names=list(names), not_after=self._held.facts.not_after.isoformat()
+        )
         return True
 
     async def run(self) -> None:

@@ -90,9 +90,9 @@ def candidate(
     found = part(sql, subject)
     if known is not None and stored(known) != stored(found.saved):
         raise MachineError(
-            f"the configuration was changed meanwhile (at {found.saved.isoformat()})",
+            f"the configuration was changed in the meantime (at {found.saved.isoformat()})",
             kind=ErrorKind.PRECONDITION,
-            remedy="read it again and make your change to the newest one",
+            remedy="read it again and apply your change to the newest revision",
         )
     lookups = {} if lookups is None else lookups
     before = _document(sql, found)[1]

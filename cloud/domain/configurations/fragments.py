@@ -112,9 +112,9 @@ def candidate(sql: Sql, subject: str, document: Mapping[str, Any], known: dateti
     found, lookups = fragment(sql, subject), Lookups()
     if known is not None and stored(known) != stored(found.saved):
         raise MachineError(
-            f"the fragment was changed meanwhile (at {found.saved.isoformat()})",
+            f"the fragment was changed in the meantime (at {found.saved.isoformat()})",
             kind=ErrorKind.PRECONDITION,
-            remedy="read it again and make your change to the newest one",
+            remedy="read it again and apply your change to the newest revision",
         )
     before = document_of(sql, subject, found.revision)
     equal, text = before == document, ""
@@ -161,7 +161,7 @@ def show_fragment(sql: Sql, subject: str, visibility: Visibility) -> None:
         raise MachineError(
             f"{len(others)} machine parts of other organizations use the fragment",
             kind=ErrorKind.PRECONDITION,
-            remedy="leave it public, or unlisted",
+            remedy="keep it public or unlisted",
         )
     _check(sql, subject, found.organization_id, document_of(sql, subject, found.revision), visibility, Lookups())
     sql.run("UPDATE fragments SET visibility = ? WHERE id = ?", visibility, subject)
@@ -174,9 +174,9 @@ def delete_fragment(sql: Sql, subject: str) -> None:
     if users:
         named = ", ".join(f"{row['kind']} {row['subject']}" for row in users[:5])
         raise MachineError(
-            f"the fragment is used by {len(users)} others ({named})",
+            f"the fragment is used by {len(users)} parts or fragments ({named})",
             kind=ErrorKind.PRECONDITION,
-            remedy="take it out of their configurations first",
+            remedy="remove it from their configurations first",
         )
     sql.run("DELETE FROM fragment_uses WHERE kind = 'fragment' AND subject = ?", subject)
     sql.run("DELETE FROM fragment_tags WHERE fragment_id = ?", subject)
@@ -239,9 +239,9 @@ def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
     """Point `tag` to a revision. Configurations that are pinned to the tag change at once."""
     if not _TAG.fullmatch(tag):
         raise MachineError(
-            f"{tag[:70]!r} cannot be a tag",
+            f"{tag[:70]!r} is not a valid tag",
             kind=ErrorKind.INVALID,
-            remedy="use 1 to 60 lowercase letters, digits, - and _, the first neither a digit nor v",
+            remedy="use 1 to 60 lowercase letters, digits, - and _; the first must not be a digit or v",
         )
     document_of(sql, subject, revision)
     if tag not in dict(tags(sql, subject)):
@@ -321,9 +321,9 @@ def _check(
             for one in resolve.entries(trigger, "notifications") if isinstance(trigger, Mapping) else ():
                 if isinstance(one, Mapping) and (one.get("auth") or one.get("secret")):
                     raise MachineError(
-                        f"triggers.{index}.notifications: everybody could read the secret in a public fragment",
+                        f"triggers.{index}.notifications: other organizations could read the secret in this fragment",
                         kind=ErrorKind.INVALID,
-                        remedy="keep the fragment private, or give the secret in the machine's own configuration",
+                        remedy="keep the fragment private, or put the secret into the machine's own configuration",
                     )
 
 
@@ -359,5 +359,5 @@ def _record(row: Mapping[str, Any]) -> FragmentRecord:
 
 def _taken(name: str) -> MachineError:
     return MachineError(
-        f"there is a fragment called {name!r} already", kind=ErrorKind.EXISTS, remedy="choose another name"
+        f"there is already a fragment called {name!r}", kind=ErrorKind.EXISTS, remedy="choose another name"
     )

@@ -93,7 +93,7 @@ class Stale(MachineError):
 
     def __init__(self) -> None:
         super().__init__(
-            "others saved the configuration or its fragments meanwhile",
+            "another caller saved the configuration or its fragments in the meantime",
             kind=ErrorKind.PRECONDITION,
             remedy="try again",
         )

@@ -131,4 +131,6 @@ def _dataset(row: Mapping[str, Any]) -> DatasetRecord:
 
 
 def _taken(name: str) -> MachineError:
-    return MachineError(f"a dataset is called {name!r} already", kind=ErrorKind.EXISTS, remedy="choose another name")
+    return MachineError(
+        f"there is already a dataset called {name!r}", kind=ErrorKind.EXISTS, remedy="choose another name"
+    )

@@ -183,8 +183,8 @@ class _Builder:
 def _marks(values: Sequence[str]) -> str:
     if len(values) > MAX_VALUES:
         raise MachineError(
-            f"{len(values)} values in one field of a filter",
+            f"a field of the filter has {len(values)} values",
             kind=ErrorKind.INVALID,
-            remedy=f"give at most {MAX_VALUES}",
+            remedy=f"use at most {MAX_VALUES}",
         )
     return ", ".join("?" * len(values))

@@ -28,9 +28,9 @@ class Edges:
         for low, high, axis in ((self.x_min, self.x_max, "x"), (self.y_min, self.y_max, "y")):
             if not (math.isfinite(low) and math.isfinite(high) and 0 <= low < high <= 1):
                 raise MachineError(
-                    f"a box from {axis} = {low:g} to {high:g} does not fit into the picture",
+                    f"a box from {axis} = {low:g} to {high:g} is not inside the image",
                     kind=ErrorKind.INVALID,
-                    remedy="give fractions with 0 <= min < max <= 1",
+                    remedy="use fractions with 0 <= min < max <= 1",
                 )
 
 
@@ -116,11 +116,11 @@ def names(sql: Sql, wanted: Wanted, scope: Scope) -> list[str]:
 def _label(label: str) -> str:
     label = checked(label.strip(), "a label")
     if not label:
-        raise MachineError("the label is empty", kind=ErrorKind.INVALID, remedy="say what the box shows")
+        raise MachineError("the label is empty", kind=ErrorKind.INVALID, remedy="write what the box shows")
     return label
 
 
 def _share(confidence: float | None) -> float | None:
     if confidence is not None and not 0 <= confidence <= 1:
-        raise MachineError(f"the confidence {confidence:g} is not 0 to 1", kind=ErrorKind.INVALID)
+        raise MachineError(f"the confidence {confidence:g} is not between 0 and 1", kind=ErrorKind.INVALID)
     return confidence

@@ -24,7 +24,7 @@ def set_days(sql: Sql, owner: str, number: int) -> None:
     """Set the retention period in days after arrival; 0 means forever. INVALID outside 0 to MAX_DAYS."""
     if not 0 <= number <= MAX_DAYS:
         raise MachineError(
-            f"data cannot be kept for {number} days", kind=ErrorKind.INVALID, remedy=f"give 0 (for ever) to {MAX_DAYS}"
+            f"data cannot be kept for {number} days", kind=ErrorKind.INVALID, remedy=f"use 0 (forever) to {MAX_DAYS}"
         )
     sql.run(
         """

@@ -114,7 +114,7 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     if "" in found:
         raise MachineError("a tag is empty", kind=ErrorKind.INVALID, remedy="leave it out")
     if len(found) > MAX_TAGS:
-        raise MachineError(f"{len(found)} tags at once", kind=ErrorKind.INVALID, remedy=f"give at most {MAX_TAGS}")
+        raise MachineError(f"{len(found)} tags in one call", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}")
     return found
 
 
@@ -122,9 +122,9 @@ def checked(text: str, what: str) -> str:
     """Return `text`; INVALID if it is too long or contains NUL."""
     if len(text) > MAX_TEXT or "\0" in text:
         raise MachineError(
-            f"{what} is not acceptable: {text[:40]!r}",
+            f"{what} is not valid: {text[:40]!r}",
             kind=ErrorKind.INVALID,
-            remedy=f"use at most {MAX_TEXT} characters, no NUL",
+            remedy=f"use at most {MAX_TEXT} characters, without NUL",
         )
     return text
 

@@ -80,4 +80,4 @@ class Seen:
             except MachineError as error:
                 if error.kind is not ErrorKind.UNAVAILABLE:
                     raise
-                _log.warning("who called could not be written", parts=len(some), reason=str(error))
+                _log.warning("the times of the last calls could not be stored", parts=len(some), reason=str(error))

@@ -297,4 +297,6 @@ def delete_secret(sql: Sql, owner: str, subject: str) -> None:
 
 
 def _taken(kind: str, name: str) -> MachineError:
-    return MachineError(f"there is a {kind} called {name!r} here", kind=ErrorKind.EXISTS, remedy="choose another name")
+    return MachineError(
+        f"there is already a {kind} called {name!r} here", kind=ErrorKind.EXISTS, remedy="choose another name"
+    )

@@ -81,9 +81,9 @@ def update_organization(sql: Sql, subject: str, *, name: str | None = None, name
     if namespace is not None and namespace != found.namespace:
         if found.namespace:
             raise MachineError(
-                f"the namespace of {found.name} is {found.namespace} and stays so",
+                f"the namespace of {found.name} is {found.namespace} and cannot be changed",
                 kind=ErrorKind.PRECONDITION,
-                remedy="configurations name modules by it",
+                remedy="keep it: configurations refer to modules by it",
             )
         try:
             sql.run("UPDATE organizations SET namespace = ? WHERE id = ?", checked_namespace(namespace), subject)
@@ -207,7 +207,11 @@ def update_location(sql: Sql, subject: str, *, name: str | None = None, parent: 
             if higher[0].organization_id != found.organization_id:
                 raise missing("location", parent)
             if subject in (one.id for one in higher):
-                raise MachineError(f"{found.name} would lie in itself", kind=ErrorKind.PRECONDITION)
+                raise MachineError(
+                    f"the location {found.name} cannot be moved into itself",
+                    kind=ErrorKind.PRECONDITION,
+                    remedy="choose a parent outside of it",
+                )
             roles_change(sql, "location", [one.id for one in higher])
         if found.parent_id:
             roles_change(sql, "location", [one.id for one in above(sql, found.parent_id)])

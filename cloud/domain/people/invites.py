@@ -60,15 +60,19 @@ def create(
     _check(granted)
     if any(one.email == email for one in people.members(sql, owner)):
         raise MachineError(
-            f"{email} is a member", kind=ErrorKind.EXISTS, remedy="change the roles of the member's key, or rotate it"
+            f"{email} is already a member",
+            kind=ErrorKind.EXISTS,
+            remedy="change the roles of the member's key, or rotate it",
         )
     expire(sql, now)
     open_ones = [one.email for one in every(sql, owner, now)]
     if email in open_ones:
-        raise MachineError(f"{email} is invited", kind=ErrorKind.EXISTS, remedy="send the invitation again")
+        raise MachineError(f"{email} is already invited", kind=ErrorKind.EXISTS, remedy="send the invitation again")
     if len(open_ones) >= MOST:
         raise MachineError(
-            f"{MOST} invitations are open", kind=ErrorKind.EXHAUSTED, remedy="withdraw those that nobody will accept"
+            f"{MOST} invitations are open, which is the maximum",
+            kind=ErrorKind.EXHAUSTED,
+            remedy="withdraw those that are no longer needed",
         )
     inserted(
         sql,
@@ -174,7 +178,7 @@ def opened(sql: Sql, secret: str, now: datetime) -> Invite:
     row = sql.row(f"{_INVITE} WHERE digest = ? AND expires > ?", digest_of(secret), stored(now))
     if row is None:
         raise MachineError(
-            "this invitation is not valid (any more)", kind=ErrorKind.NOT_FOUND, remedy="ask for a new one"
+            "this invitation is not valid, or no longer valid", kind=ErrorKind.NOT_FOUND, remedy="ask for a new one"
         )
     return _invite(sql, row)
 
@@ -188,7 +192,9 @@ def accept(sql: Sql, secret: str, now: datetime) -> tuple[Invite, str, str]:
     grants = [one for one in found.grants if _is_there(sql, found.organization_id, one)]
     if not grants:
         raise MachineError(
-            "what this invitation is for was deleted", kind=ErrorKind.PRECONDITION, remedy="ask for a new one"
+            "the resources that this invitation gives access to were deleted",
+            kind=ErrorKind.PRECONDITION,
+            remedy="ask for a new one",
         )
     person = people.known(sql, found.email, now)
     withdraw(sql, found)
@@ -267,9 +273,9 @@ def _invite(sql: Sql, row: Mapping[str, Any]) -> Invite:
 
 def _check(grants: Sequence[Grant]) -> None:
     if not grants:
-        raise MachineError("an invitation needs a role", kind=ErrorKind.INVALID, remedy="name at least one")
+        raise MachineError("an invitation needs a role", kind=ErrorKind.INVALID, remedy="give at least one")
     if len({(one.kind, one.subject) for one in grants}) < len(grants):
-        raise MachineError("two roles at one place", kind=ErrorKind.INVALID, remedy="give one role at each")
+        raise MachineError("two roles at one resource", kind=ErrorKind.INVALID, remedy="give one role at each")
 
 
 def _give(sql: Sql, owner: str, email: str, grant: Grant) -> None:

@@ -36,7 +36,9 @@ def checked_email(text: str) -> str:
     encoded = "=?" in email  # RFC 2047: mail servers may decode it to another address
     if len(email) > MAX_EMAIL or encoded or not email.isprintable() or not _EMAIL.fullmatch(email):
         raise MachineError(
-            f"{text[:60]!r} is no mail address", kind=ErrorKind.INVALID, remedy="write such as ada@example.com"
+            f"{text[:60]!r} is not a valid email address",
+            kind=ErrorKind.INVALID,
+            remedy="use an address such as ada@example.com",
         )
     return email
 

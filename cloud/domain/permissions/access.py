@@ -155,7 +155,7 @@ def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home:
         home = True
         if has is Role.OPERATOR:
             raise MachineError(
-                "only the machine itself may do this, or an owner of its organization for it",
+                "only the machine itself or an owner of its organization may do this",
                 kind=ErrorKind.PERMISSION,
                 remedy="use the secret of the part, or an owner's key",
             )

@@ -77,16 +77,16 @@ def home_operator(of: Of, field: str) -> Rule:
 
 ROLE_ANYWHERE: Final = signed_in("those in which the caller has a role")
 READABLE: Final = signed_in("public ones, and those of the caller's organization")
-FILTERED: Final = signed_in("data of what the caller has a role at")
-OWNED: Final = signed_in("data of what the caller owns")
-GIVES: Final = signed_in("roles at what the caller owns")
+FILTERED: Final = signed_in("data of resources at which the caller has a role")
+OWNED: Final = signed_in("data of resources that the caller owns")
+GIVES: Final = signed_in("roles at resources that the caller owns")
 OWN_MARKS: Final = signed_in("the caller's own marks")
-ITSELF_UPLOADS: Final = Rule(Role.MACHINE, note="of the part that the metadata name; the method asks")
+ITSELF_UPLOADS: Final = Rule(Role.MACHINE, note="of the part that the metadata names; checked by the method")
 
 APP: Final[Mapping[str, Rule]] = {
     "list_organizations": ROLE_ANYWHERE,
     "get_organization": ROLE_ANYWHERE,
-    "get_organization_namespace_availability": signed_in("whether a name may be taken"),
+    "get_organization_namespace_availability": signed_in("whether a namespace is available"),
     "update_organization": owner(Of.ORGANIZATION, "organization_id"),
     "delete_organization": owner(Of.ORGANIZATION, "organization_id"),
     "update_organization_namespace": owner(Of.ORGANIZATION, "organization_id"),
@@ -268,7 +268,7 @@ FLEET: Final[Mapping[str, Rule]] = {
     "locations": ROLE_ANYWHERE,
     "overview": ROLE_ANYWHERE,
     "figures": ROLE_ANYWHERE,
-    "machine": signed_in("a machine or part that the caller has a role at; the method asks"),
+    "machine": signed_in("a machine or part at which the caller has a role; checked by the method"),
     "main_part": operator(Of.ROBOT, "machine", inside=True),
     "part": operator(Of.PART, "part", inside=True),
     "log": operator(Of.PART, "part", inside=True),
@@ -315,7 +315,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
 
 STANDARD: Final[Mapping[str, Rule]] = {
     "/proto.rpc.v1.AuthService/Authenticate": public("a key or secret is the credential"),
-    "/grpc.health.v1.Health/Check": public("whether the server answers; of a single service with a key"),
+    "/grpc.health.v1.Health/Check": public("whether the server answers; for a single service, a key is needed"),
     "/grpc.health.v1.Health/Watch": signed_in("the same"),
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": signed_in("published names"),
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": signed_in("published names"),

@@ -76,9 +76,9 @@ def sign_out(sql: Sql, entity: str, token: str, ends: int) -> None:
     """
     if not ends:
         raise MachineError(
-            "this token was not given at a page",
+            "this token was not issued by a sign-in page",
             kind=ErrorKind.PRECONDITION,
-            remedy="rotate or delete the key, or the secret, that it was given for",
+            remedy="rotate or delete the key or secret that it was issued for",
         )
     sql.run("INSERT INTO signed_out (token, ends) VALUES (?, ?) ON CONFLICT (token) DO NOTHING", token, ends)
     sql.notify(SIGNED_OUT, entity)
@@ -92,5 +92,5 @@ def expire(sql: Sql, now: datetime) -> int:
 def void() -> MachineError:
     """Return the error for a key or secret that is no longer valid."""
     return MachineError(
-        "this key was rotated or deleted", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in with one that is in force"
+        "this key was rotated or deleted", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in with a valid key"
     )

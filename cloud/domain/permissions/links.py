@@ -47,7 +47,7 @@ class Links:
         valid = hmac.compare_digest(signature.encode(), self._sign(path, number).encode())
         if not valid or now.timestamp() > number:
             raise MachineError(
-                "this link is not valid any more" if valid else "this link is not valid",
+                "this link has expired" if valid else "this link is not valid",
                 kind=ErrorKind.PERMISSION,
                 remedy="ask for a new one",
             )

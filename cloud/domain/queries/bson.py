@@ -23,7 +23,7 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
 def _element(name: str, value: Any) -> bytes:
     if "\0" in name:
-        raise ValueError(f"the name {name!r} has a NUL in it")
+        raise ValueError(f"the name {name!r} contains NUL")
     kind, content = _value(value)
     return bytes([kind]) + name.encode() + b"\0" + content
 
@@ -48,4 +48,4 @@ def _value(value: Any) -> tuple[int, bytes]:
         return 0x03, encode(value)
     if isinstance(value, list | tuple):
         return 0x04, encode({str(index): one for index, one in enumerate(value)})
-    raise ValueError(f"{type(value).__name__} has no place in BSON")
+    raise ValueError(f"{type(value).__name__} cannot be encoded in BSON")

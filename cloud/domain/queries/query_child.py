@@ -111,7 +111,7 @@ def rows(connection: sqlite3.Connection, question: str, settings: Mapping[str, A
     try:
         cursor = connection.execute(question)
         if cursor.description is None:
-            raise Refused("invalid", "this is no SELECT", "begin with SELECT or WITH")
+            raise Refused("invalid", "this is not a SELECT statement", "begin with SELECT or WITH")
         names = [column[0] for column in cursor.description]
         return _fetched(cursor, names, settings["rows"], settings["bytes"])
     except (sqlite3.Error, sqlite3.Warning) as error:
@@ -120,10 +120,10 @@ def rows(connection: sqlite3.Connection, question: str, settings: Mapping[str, A
             raise Refused("invalid", text, f"its columns are {columns}") from None
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FULL):
             raise _needs_memory() from None
-        text = f"it is SQLite's SQL; the table `{settings['table']}` has {columns}"
-        raise Refused("invalid", f"the question is not understood: {error}", text) from None
+        text = f"write it in the SQL of SQLite; the columns of the table `{settings['table']}` are {columns}"
+        raise Refused("invalid", f"the query is not valid: {error}", text) from None
     except ValueError as error:
-        raise Refused("invalid", f"a value of the answer cannot be sent: {error}", "convert it to text") from None
+        raise Refused("invalid", f"a value of the result cannot be sent: {error}", "convert it to text") from None
 
 
 def _fetched(cursor: sqlite3.Cursor, names: Sequence[str], most: int, most_bytes: int) -> list[bytes]:
@@ -135,14 +135,14 @@ def _fetched(cursor: sqlite3.Cursor, names: Sequence[str], most: int, most_bytes
         if len(found) > most or size > most_bytes:
             raise Refused(
                 "exhausted",
-                f"the answer has more than {most} rows, or {most_bytes} bytes",
-                "add LIMIT, or ask for sums and averages instead of rows",
+                f"the result has more than {most} rows, or {most_bytes} bytes",
+                "add LIMIT, or select sums and averages instead of rows",
             )
     return found
 
 
 def _needs_memory() -> Refused:
-    return Refused("exhausted", "the question needs too much memory", "ask for fewer rows, or shorter texts")
+    return Refused("exhausted", "the query needs too much memory", "select fewer rows, or shorter texts")
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, inner: str | None) -> int:

@@ -56,7 +56,7 @@ class QueryProcesses:
 
     async def ask(self, organization: str, question: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
         """See Engine."""
-        SQL_TEXT.check(len(question.encode("utf-8", "surrogatepass")), "the question")
+        SQL_TEXT.check(len(question.encode("utf-8", "surrogatepass")), "the query")
         async with self._slots.one(organization):
             with trio.move_on_after(self._bounds.wall):
                 return await self._asked(question, readings)
@@ -81,9 +81,9 @@ class QueryProcesses:
             count += len(some)
             if count > given.readings:
                 raise MachineError(
-                    f"the organization has more than {given.readings} readings, too many for a question in SQL",
+                    f"the organization has more than {given.readings} readings, too many for an SQL query",
                     kind=ErrorKind.EXHAUSTED,
-                    remedy="export those of one method (ExportTabularData), or let old ones expire",
+                    remedy="export the readings of one method (ExportTabularData), or let old readings expire",
                 )
             await _send(stdin, ROWS, marshal.dumps(list(some)))
 
@@ -93,7 +93,7 @@ class QueryProcesses:
         while piece := await stdout.receive_some(_CHUNK):
             answer += piece
             if len(answer) > self._bounds.size + _CHUNK:
-                raise RuntimeError("the process of a question answered with more than it may")
+                raise RuntimeError("the process of a query returned more than allowed")
         return answer
 
     def _rows(self, answer: bytearray, status: int) -> list[bytes]:
@@ -101,9 +101,9 @@ class QueryProcesses:
             raise _too_long()
         if not answer:
             raise MachineError(
-                f"the question ended its process (status {status})",
+                f"the process of the query ended unexpectedly (status {status})",
                 kind=ErrorKind.EXHAUSTED,
-                remedy="ask for fewer rows, or shorter texts",
+                remedy="select fewer rows, or shorter texts",
             )
         if answer[:1] != ANSWER:
             kind, message, remedy = msgspec.json.decode(answer[1:], type=tuple[str, str, str])
@@ -113,7 +113,7 @@ class QueryProcesses:
             while at < len(whole):
                 size = int.from_bytes(whole[at : at + 4], "little")  # BSON begins with its length
                 if size < 5 or at + size > len(whole):
-                    raise RuntimeError("the process of a question answered with half a row")
+                    raise RuntimeError("the process of a query returned an incomplete row")
                 rows.append(bytes(whole[at : at + size]))
                 at += size
         return rows
@@ -149,5 +149,5 @@ async def _send(stdin: trio.abc.SendStream | None, kind: bytes, content: bytes) 
 
 def _too_long() -> MachineError:
     return MachineError(
-        "the question takes too long", kind=ErrorKind.EXHAUSTED, remedy="ask for a shorter time or fewer joins"
+        "the query takes too long", kind=ErrorKind.EXHAUSTED, remedy="query a shorter time range, or use fewer joins"
     )

@@ -99,7 +99,7 @@ def add(sql: Sql, item: Item, place: Place, blob: Blob, now: datetime, metadata:
 
 def _taken(item: Item, place: Place) -> MachineError:
     return MachineError(
-        f"there is a version {place.version} of {item.wire_id} for {place.platform}, which stays as it is",
+        f"version {place.version} of {item.wire_id} for {place.platform} exists already and cannot be replaced",
         kind=ErrorKind.EXISTS,
         remedy="upload it as another version",
     )
@@ -162,10 +162,10 @@ def _reason(found: Sequence[File], usable: Sequence[File], item: Item, wanted: s
     if not usable:
         there = ", ".join(sorted({one.platform for one in found}))
         if not platform:
-            return f"{item.wire_id} is there for {there}; the machine has not said yet what it is"
-        return f"{item.wire_id} is not there for {versions.normal_platform(platform)}, but for {there}"
+            return f"{item.wire_id} is available for {there}; the machine has not reported its platform yet"
+        return f"{item.wire_id} is not available for {versions.normal_platform(platform)}, only for {there}"
     there = ", ".join(versions.newest_first(dict.fromkeys(one.version for one in usable))[:5])
-    return f"{item.wire_id} has no version {wanted or versions.LATEST!r}; there are {there}"
+    return f"{item.wire_id} has no version {wanted or versions.LATEST!r}; available: {there}"
 
 
 def blobs_from(sql: Sql, first: str, last: str) -> dict[str, Blob]:

@@ -79,7 +79,7 @@ def checked_name(name: str) -> str:
     """Return a valid name; INVALID for one that cannot be used in a configuration."""
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise MachineError(
-            f"nothing in the registry can be called {name[:40]!r}",
+            f"{name[:40]!r} is not a valid name for a registry entry",
             kind=ErrorKind.INVALID,
             remedy=f"use 1 to {MAX_NAME} letters, digits, - and _, with a letter or digit first",
         )
@@ -150,13 +150,17 @@ def update(
     """Change the given fields; `metadata` is merged. PRECONDITION to publish an item without a namespace."""
     if visibility not in (None, PRIVATE) and not found.namespace:
         raise MachineError(
-            "only an organization with a namespace can make something public",
+            "only an organization with a namespace can publish registry entries",
             kind=ErrorKind.PRECONDITION,
             remedy="give it one: `machine cloud modules namespace NAME`, or update_organization with public_namespace",
         )
     text = json.dumps({**found.metadata, **(metadata or {})})
     if len(text) > MAX_TEXT or len(description or "") > MAX_TEXT:
-        raise MachineError(f"this is longer than {MAX_TEXT} characters", kind=ErrorKind.INVALID, remedy="shorten it")
+        raise MachineError(
+            f"the description or the metadata is longer than {MAX_TEXT} characters",
+            kind=ErrorKind.INVALID,
+            remedy="shorten it",
+        )
     sql.run(
         "UPDATE registry_items SET visibility = ?, url = ?, description = ?, metadata = ?, updated = ? WHERE id = ?",
         found.visibility if visibility is None else visibility,
@@ -191,7 +195,7 @@ def delete(sql: Sql, found: Item, now: datetime) -> None:
 
 def _taken(name: str) -> MachineError:
     return MachineError(
-        f"the organization has something called {name!r} in the registry",
+        f"the organization already has a registry entry called {name!r}",
         kind=ErrorKind.EXISTS,
         remedy="choose another name",
     )

@@ -51,7 +51,7 @@ def _source(
     if found.visibility == PRIVATE and found.organization_id != organization:
         raise missing(items.KIND, named)
     if found.type != kind:
-        raise MachineError(f"{named} is of the type {found.type}, not {kind}")
+        raise MachineError(f"{named} has the type {found.type}, not {kind}")
     best = files.best(files.files(sql, found.id), found, version, platform, tags)
     return {
         "package": found.wire_id,

@@ -48,9 +48,9 @@ def checked_version(version: str, *, semantic: bool) -> str:
     """Return `version`; INVALID if it is not a version, or with `semantic` not a semantic one."""
     if version in (LATEST, WITH_PRERELEASE) or not _FREE.fullmatch(version) or (semantic and order(version) is None):
         raise MachineError(
-            f"{version[:60]!r} is no version",
+            f"{version[:60]!r} is not a valid version",
             kind=ErrorKind.INVALID,
-            remedy="write such as 1.2.3 or 1.2.3-rc.1" if semantic else "use letters, digits and . _ + -",
+            remedy="use a version such as 1.2.3 or 1.2.3-rc.1" if semantic else "use letters, digits and . _ + -",
         )
     return version
 
@@ -92,9 +92,9 @@ def checked_platform(platform: str) -> str:
     text = normal_platform(platform) or ANY
     if not _PLATFORM.fullmatch(text):
         raise MachineError(
-            f"{platform[:60]!r} is no platform",
+            f"{platform[:60]!r} is not a valid platform",
             kind=ErrorKind.INVALID,
-            remedy="write any, linux/amd64, linux/arm64, linux/arm32v7, linux/arm32v6, darwin/arm64 or windows/amd64",
+            remedy="use any, linux/amd64, linux/arm64, linux/arm32v7, linux/arm32v6, darwin/arm64 or windows/amd64",
         )
     return ANY if text == "any/any" else text
 
@@ -109,11 +109,15 @@ def checked_tags(tags: Iterable[str]) -> str:
     """Return tags in their stored form, sorted and separated by commas; INVALID for invalid tags."""
     given = sorted(set(tags))
     if len(given) > MAX_TAGS:
-        raise MachineError(f"{len(given)} tags of a platform", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}")
+        raise MachineError(
+            f"{len(given)} tags for one platform", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}"
+        )
     for tag in given:
         if not _TAG.fullmatch(tag):
             raise MachineError(
-                f"{tag[:60]!r} is no tag of a platform", kind=ErrorKind.INVALID, remedy="write such as distro:debian"
+                f"{tag[:60]!r} is not a valid platform tag",
+                kind=ErrorKind.INVALID,
+                remedy="use a tag such as distro:debian",
             )
     return ",".join(given)
 

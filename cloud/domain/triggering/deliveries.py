@@ -153,7 +153,7 @@ def release(sql: Sql) -> int:
 
 
 def record(sql: Sql, one: Delivery, attempt: Attempt, state: State, again: datetime | None) -> int:
-    """Record an attempt and return its number. A WAITING delivery is tried again at `again`.
+    """Record an attempt and return its number. A WAITING delivery is retried at `again`.
 
     A delivery that another process has delivered meanwhile stays delivered. Return 0 if the delivery was deleted.
     """
@@ -313,7 +313,7 @@ def replay(sql: Sql, part: str, subject: str, now: datetime) -> Delivery:
     )
     if not changed:
         raise MachineError(
-            "this delivery is on its way", kind=ErrorKind.PRECONDITION, remedy="look again in some seconds"
+            "this delivery is being sent", kind=ErrorKind.PRECONDITION, remedy="look again in a few seconds"
         )
     sql.notify(TOPIC, part)
     return delivery(sql, part, subject)

@@ -107,7 +107,8 @@ def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
 
 def _given_up(one: Queued) -> LogRecord:
     text = (
-        f"an upload asked for more than {EFFORT} comparisons and steps of expressions: its other readings fire nothing"
+        f"the conditions for one upload needed more than {EFFORT} comparisons and steps of expressions: "
+        "its other readings were not evaluated"
     )
     return LogRecord(time=one.happened, level="error", logger=f"{OWN}conditions", message=text)
 
@@ -138,7 +139,7 @@ def _met(
         try:
             found = made(trigger, notification, firing, place, addresses, one.happened, page)
         except Exception:
-            _log.exception("a message could not be made", part=one.part, trigger=trigger.name)
+            _log.exception("a message could not be created", part=one.part, trigger=trigger.name)
             continue
         for delivery in found:
             deliveries.add(sql, delivery)

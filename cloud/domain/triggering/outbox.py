@@ -107,16 +107,16 @@ class Outbox:
     async def _attempt(self, one: Delivery, now: datetime) -> Outcome:
         send = self._senders.get(one.type)
         if send is None:
-            return Outcome(error=f"{one.type} messages are not delivered by this cloud", final=True)
+            return Outcome(error=f"this cloud does not deliver {one.type} messages", final=True)
         found = await self._store.read(lambda sql: target_of(sql, one.part, one.trigger, one.type, one.value))
         if found is None:
-            return Outcome(error="the trigger, or this target of it, was removed", final=True)
+            return Outcome(error="the trigger or this target was removed from the configuration", final=True)
         limit = LIMITS[one.type]
         with trio.move_on_after(limit):
             try:
                 return await send(one, *found, now)
             except Exception as error:
-                self._log.exception("a delivery failed for a reason of our own", delivery=one.id)
+                self._log.exception("a delivery failed because of an internal error", delivery=one.id)
                 return Outcome(error=f"this cloud failed to send it: {type(error).__name__}")
         return Outcome(error=f"no answer within {limit:g} s")
 
@@ -161,11 +161,11 @@ def conclude(sql: Sql, one: Delivery, attempt: Attempt, outcome: Outcome, wait: 
 
 def _line(one: Delivery, attempt: Attempt, again: datetime | None, stopped: bool, now: datetime) -> LogRecord:
     if stopped:
-        what = "nothing more is sent to it until the trigger is changed or started again"
+        what = "no further messages are sent to this target until the trigger is changed or started again"
     elif again is None:
-        what = "it is not tried again" + (f" after {attempt.number} attempts" if attempt.number > 1 else "")
+        what = "it is not retried" + (f" after {attempt.number} attempts" if attempt.number > 1 else "")
     else:
-        what = f"it is tried again at {again.isoformat(timespec='seconds')}"
+        what = f"it is retried at {again.isoformat(timespec='seconds')}"
     fields = {
         "target": shown_target(one),
         "part_id": one.part,

@@ -50,8 +50,8 @@ def _nobody(one: Delivery) -> Outcome | None:
     if one.target != OWNERS:
         return None
     return Outcome(
-        error="owners have keys, but no mail addresses: set `email` in the metadata of the machine, its location or "
-        "the organization, or name an address in the trigger",
+        error="the owners have no email address: set `email` in the metadata of the machine, its location or "
+        "the organization, or use an address in the trigger",
         final=True,
     )
 

@@ -41,7 +41,7 @@ def ways(
 def _settings(smtp: str, sender: str, security: str, ca_file: str, environment: Mapping[str, str]) -> Settings | None:
     if not smtp:
         if sender:
-            raise ValueError("--smtp-from is the sender of emails: it goes with --smtp HOST:PORT")
+            raise ValueError("--smtp-from, the sender of emails, needs --smtp HOST:PORT")
         return None
     if not sender:
         raise ValueError("--smtp needs --smtp-from, such as alerts@example.com")

@@ -18,12 +18,12 @@ from cloud.store.sql import Sql
 CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("log entries", logs.expire),
     ("captured data", retention.expire),
-    ("notes of uploads", readings.forget_uploads),
+    ("records of uploads", readings.forget_uploads),
     ("snapshots of machines", watching.expire),
     ("deliveries", deliveries.expire),
-    ("notes of deleted parts", queue.forget),
+    ("records of deleted parts", queue.forget),
     ("invitations", invites.expire),
     ("authorities", authorities.expire),
-    ("sessions that were signed out", credentials.expire),
+    ("signed-out sessions", credentials.expire),
 )
 """Kinds of data that expire, each with the transaction that deletes some and returns their number."""

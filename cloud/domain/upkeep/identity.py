@@ -22,7 +22,7 @@ from schema.errors import ErrorKind, MachineError
 
 _SETTING: Final = "cloud"
 ADOPT: Final = "machine-cloud doctor --adopt-files"
-_PLACES: Final = "name the files of this cloud with --files, or their database with --data or MACHINE_CLOUD_DATABASE"
+_PLACES: Final = "set --files to the files of this cloud, or --data or MACHINE_CLOUD_DATABASE to their database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def parsed(content: bytes | str) -> Identity:
     match found:
         case {"cloud": str(cloud), "count": int(count)} if cloud and count >= 0:
             return Identity(cloud, count)
-    raise ValueError("it has no cloud and count")
+    raise ValueError("it does not contain a cloud and a count")
 
 
 def of(sql: Sql) -> Identity | None:
@@ -70,9 +70,9 @@ async def stamp_of(blobs: Blobs) -> Identity | None:
         return parsed(content)
     except ValueError as error:
         raise MachineError(
-            f"machine-cloud.json in {blobs.where} cannot be understood: {error}",
+            f"machine-cloud.json in {blobs.where} is not valid: {error}",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"restore it from a backup; if these are the files of this cloud: {ADOPT}",
+            remedy=f"restore it from a backup; if these are the files of this cloud, run: {ADOPT}",
         ) from None
 
 
@@ -94,10 +94,9 @@ async def bind(store: Store, blobs: Blobs) -> list[MachineError]:
     if missing:
         problems.append(
             MachineError(
-                f"of {len(keys)} files that the database names and that were looked for, {len(missing)} are not in "
-                f"{blobs.where}",
+                f"{len(missing)} of {len(keys)} files that were looked for in {blobs.where} are missing",
                 kind=ErrorKind.PRECONDITION,
-                remedy="put the files back from a backup as young as the database; `machine-cloud doctor` lists them",
+                remedy="restore the files from a backup as new as the database; `machine-cloud doctor` lists them",
             )
         )
     return problems
@@ -137,10 +136,10 @@ def _compared(sql: Sql, stamp: Identity | None, where: str) -> Identity:
     assert own is not None
     if stamp.count > own.count:
         raise Older(
-            f"the database is of an earlier time than the files in {where} "
-            f"(count {own.count} in the database, {stamp.count} there): no file will be deleted",
-            remedy=f"if this is the wrong database, name the right one; if you have restored a backup, look with "
-            f"`machine-cloud doctor` what is missing, then let the cloud go on with `{ADOPT}`",
+            f"the database is older than the files in {where} "
+            f"(count {own.count} in the database, {stamp.count} with the files): no file will be deleted",
+            remedy=f"if this is the wrong database, use the right one; if you have restored a backup, list the missing "
+            f"files with `machine-cloud doctor`, then accept the files with `{ADOPT}`",
         )
     return own
 
@@ -148,21 +147,21 @@ def _compared(sql: Sql, stamp: Identity | None, where: str) -> Identity:
 def _same(where: str, stamp: Identity | None, own: Identity | None) -> None:
     if stamp is None:
         raise MachineError(
-            f"{where} has no machine-cloud.json any more, which this cloud has written there",
+            f"machine-cloud.json, which this cloud has written, is missing in {where}",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"see that its disk is mounted and that --files names the right place; if it does: {ADOPT}",
+            remedy=f"check that its disk is mounted and that --files names the right place; if it does, run: {ADOPT}",
         )
     if own is None:
         raise MachineError(
-            f"the database is new, and the files in {where} belong to the cloud {stamp.cloud}",
+            f"the database is new, but the files in {where} belong to the cloud {stamp.cloud}",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"{_PLACES}, or restore a backup of it; if its database is lost: {ADOPT}",
+            remedy=f"{_PLACES}, or restore a backup of the database; if there is none, run: {ADOPT}",
         )
     if own.cloud != stamp.cloud:
         raise MachineError(
             f"the files in {where} belong to the cloud {stamp.cloud}, and the database to the cloud {own.cloud}",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"{_PLACES}; if they belong together all the same: {ADOPT}",
+            remedy=f"{_PLACES}; if they belong together, run: {ADOPT}",
         )
 
 
@@ -173,11 +172,15 @@ async def _first(store: Store, blobs: Blobs, keys: Sequence[str], missing: Seque
         _same(blobs.where, await stamp_of(blobs), own)
         return
     if len(missing) == len(keys) and (keys or await holds_files(blobs)):
-        what = f"none of {len(keys)} files that it names is there" if keys else "it names none of the files there"
+        what = (
+            f"none of {len(keys)} files in the database is there"
+            if keys
+            else "none of the files there is in the database"
+        )
         raise MachineError(
             f"the database does not belong to the files in {blobs.where}: {what}",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"see that its disk is mounted; {_PLACES}; if they belong together all the same: {ADOPT}",
+            remedy=f"check that its disk is mounted; {_PLACES}; if they belong together, run: {ADOPT}",
         )
     made = Identity(secrets.token_hex(16))
     made = await store.write(lambda sql: of(sql) or keep(sql, made))

@@ -212,7 +212,9 @@ async def configuration(app: AppClient, seen: Seen, at: Place, part: str) -> Non
     saved = await app.update_robot_part(part, "", first, before.last_updated)
     seen("update_robot_part", (saved.robot_config, json.loads(saved.robot_config_json or "")), (first, first))
     await seen.refused(
-        app.update_robot_part(part, "", second, before.last_updated), Status.FAILED_PRECONDITION, "changed meanwhile"
+        app.update_robot_part(part, "", second, before.last_updated),
+        Status.FAILED_PRECONDITION,
+        "changed in the meantime",
     )
     await app.update_robot_part(part, "", robot_config_json=json.dumps(second))
     written = at.folder / "part.json"

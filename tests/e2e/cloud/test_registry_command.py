@@ -48,7 +48,7 @@ async def test_a_module_from_its_first_line_to_the_registry(terminal: Terminal, 
     said = await terminal("modules", "upload", str(folder), "--version", "1.0.0")
     assert "acme:rover-arm 1.0.0 for linux/any is there" in said
     said = await terminal("modules", "upload", str(folder), "--version", "1.0.0", status=1)
-    assert "which stays as it is" in said
+    assert "exists already and cannot be replaced" in said
     archive = tmp_path / "arm.tar.gz"
     pack(folder, archive)
     assert await terminal("modules", "upload", str(archive), "--version", "1.1.0", "--quiet") == ""

@@ -158,7 +158,7 @@ async def test_a_new_database_is_refused_beside_files_of_a_cloud_without_id(
     options.data.mkdir()
     keys = await fill(options)
     options.database.unlink()
-    await refused(options, keys, capsys, "it names none of the files there", str(options.files))
+    await refused(options, keys, capsys, "none of the files there is in the database", str(options.files))
     assert "key id" not in capsys.readouterr().out  # no cloud was created
 
 
@@ -217,9 +217,9 @@ async def test_an_older_database_starts_and_nothing_is_removed(
     with structlog.testing.capture_logs() as logs:
         assert await started(options, capsys) == ""
     errors = [one for one in logs if one["log_level"] == "error"]
-    assert "earlier time" in errors[0]["event"]
+    assert "older than" in errors[0]["event"]
     assert ADOPT in errors[0]["remedy"]
-    with pytest.raises(MachineError, match="earlier time"):
+    with pytest.raises(MachineError, match="older than"):
         await swept(options, days=100)
     assert await there(options) == {*kept, *later}
     async with store_of(options.files) as blobs, opened_beside(options.database, "") as store:
@@ -242,7 +242,7 @@ async def test_a_newer_database_starts_and_says_what_is_missing(
         assert await started(options, capsys) == ""
     errors = [one for one in logs if one["log_level"] == "error"]
     assert "1 are not in" in errors[0]["event"]
-    assert "put the files back" in errors[0]["remedy"]
+    assert "restore the files" in errors[0]["remedy"]
     assert await there(options) >= set(kept)
 
 
@@ -298,7 +298,7 @@ async def test_an_id_that_cannot_be_understood_is_refused(
 ) -> None:
     async with store_of(options.files) as blobs:
         await blobs.put_stamp(b"{", replace=True)
-    await refused(options, kept, capsys, "cannot be understood")
+    await refused(options, kept, capsys, "is not valid")
 
 
 async def test_a_cloud_of_before_there_were_ids_is_marked_by_itself(
@@ -327,7 +327,7 @@ async def test_a_cloud_of_before_there_were_ids_is_not_marked_on_an_empty_place(
         await store.write(lambda sql: sql.run("DELETE FROM settings WHERE name = 'cloud'"))
         for key in kept:
             await blobs.delete(key)
-    await refused(options, [], capsys, f"none of {COUNT} files that it names is there", "mounted")
+    await refused(options, [], capsys, f"none of {COUNT} files in the database is there", "mounted")
 
 
 async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(

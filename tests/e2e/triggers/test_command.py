@@ -83,7 +83,7 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         said = await terminal("triggers", "deliveries", "mill", sent)
         assert "answered 503, unavailable" in said
         assert '"component_name": "t"' in said or '"component_name":"t"' in said
-        assert "is on its way" in await terminal("triggers", "replay", "mill", sent)
+        assert "is being sent" in await terminal("triggers", "replay", "mill", sent)
         with trio.fail_after(LIMIT):
             while len(other.requests) < 2:
                 await settled(terminal, sent)

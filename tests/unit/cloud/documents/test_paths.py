@@ -46,9 +46,9 @@ def test_a_value_is_put_where_the_path_leads(path: str, value: Any, expected: An
 @pytest.mark.parametrize(
     ("path", "kind", "words"),
     [
-        ("", ErrorKind.INVALID, "no path"),
-        ("a..b", ErrorKind.INVALID, "no path"),
-        ("components.leg.attributes", ErrorKind.NOT_FOUND, "components.leg: there are arm, eye"),
+        ("", ErrorKind.INVALID, "not a valid path"),
+        ("a..b", ErrorKind.INVALID, "not a valid path"),
+        ("components.leg.attributes", ErrorKind.NOT_FOUND, "components.leg: existing names: arm, eye"),
         ("components.2", ErrorKind.NOT_FOUND, "components.2"),
         ("debug.x", ErrorKind.INVALID, "debug is True"),
     ],

@@ -70,7 +70,7 @@ async def test_the_deepest_document_is_read_everywhere(cloud: MemoryCloud, part:
 async def test_a_path_does_not_lead_deeper(cloud: MemoryCloud, part: str) -> None:
     changes = [{"path": ".".join("a" * (MAX_DEPTH + 1)), "value": 1}]
     (told,) = await cloud.app("set_config_property", robot_part_id=part, property_changes=changes)
-    assert "is no path" in told["error"]
+    assert "is not a valid path" in told["error"]
     assert (await cloud.app("get_robot_part", id=part))["config_json"] == "{}"
 
 

@@ -115,10 +115,10 @@ def test_a_prefix_changes_names_and_every_reference() -> None:
 PROBLEMS: list[tuple[dict[str, Any], Kind, str]] = [
     ({"fragments": ["nothing"]}, Kind.NO_ACCESS, "fragments.0: there is no fragment 'nothing'"),
     ({"fragments": [{"id": "arm", "version": "9"}]}, Kind.NO_ACCESS, "in version '9'"),
-    ({"fragments": [7]}, Kind.CHILD_ID_INVALID, "fragments.0: an entry is an id"),
+    ({"fragments": [7]}, Kind.CHILD_ID_INVALID, "fragments.0: an entry must be an id"),
     ({"fragments": [{"name": "arm"}]}, Kind.CHILD_ID_INVALID, "fragments.0"),
     ({"fragments": [{"id": "arm", "prefix": 1}]}, Kind.MISTAKE, "fragments.0.prefix: 1"),
-    ({"fragments": ["arm", "arm"]}, Kind.MISTAKE, "needs a `prefix`"),
+    ({"fragments": ["arm", "arm"]}, Kind.MISTAKE, "needs a different `prefix`"),
     ({"fragments": ["self"]}, Kind.CYCLE, "self > self"),
     ({"fragments": ["ping"]}, Kind.CYCLE, "ping > pong > ping"),
     ({"fragments": ["deep0"]}, Kind.NESTING, "more than 5"),

@@ -1,4 +1,4 @@
-"""Configurations: saved, read, refused if they changed meanwhile, and kept forever."""
+"""Configurations: saved, read, refused if they changed in the meantime, and kept forever."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_what_is_no_object_is_refused(cloud: MemoryCloud, part: str, text:
 async def test_the_slower_of_two_authors_is_told(cloud: MemoryCloud, part: str) -> None:
     known = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
     fast = await cloud.app("update_robot_part", id=part, name="", robot_config=document(1), last_known_update=known)
-    with pytest.raises(MachineError, match="changed meanwhile") as caught:
+    with pytest.raises(MachineError, match="changed in the meantime") as caught:
         await cloud.app("update_robot_part", id=part, name="", robot_config=document(2), last_known_update=known)
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert (await cloud.app("get_robot_part", id=part))["part"]["robot_config"] == document(1)

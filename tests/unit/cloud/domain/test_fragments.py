@@ -99,7 +99,7 @@ async def test_what_cannot_be_merged_is_not_saved(cloud: MemoryCloud, part: str)
     first, second = (await create(cloud))["id"], (await create(cloud, "second"))["id"]
     await cloud.app("update_fragment", id=first, name="drive", config={"fragments": [second]})
     error = await refused(cloud.app("update_fragment", id=second, name="second", config={"fragments": [first]}))
-    assert (error.kind, "holds itself" in str(error)) == (ErrorKind.INVALID, True)
+    assert (error.kind, "contains itself" in str(error)) == (ErrorKind.INVALID, True)
 
 
 async def test_what_is_used_is_not_deleted(cloud: MemoryCloud, part: str) -> None:

@@ -41,7 +41,7 @@ def delivery(sql: Sql, number: int, moment: datetime) -> None:
     ("what", "module", "make", "tables"),
     [
         ("log entries", logs, log_entry, ["log_entries"]),
-        ("notes of uploads", readings, upload, ["data_uploads"]),
+        ("records of uploads", readings, upload, ["data_uploads"]),
         ("deliveries", deliveries, delivery, ["deliveries", "delivery_attempts"]),
     ],
 )

@@ -324,7 +324,7 @@ async def test_a_document_without_its_secrets_does_not_overwrite_them(planted: P
         ("update_fragment", {"id": fragment, "name": "f", "fragment_config_json": shared}),
         ("update_robot_metadata", {"id": planted.ids[Of.ROBOT], "data": {"token": "***"}}),
     ):
-        with pytest.raises(MachineError, match="stands for a secret that was not shown") as caught:
+        with pytest.raises(MachineError, match="is a mask, not the secret") as caught:
             await cloud.app(method, **arguments)
         assert caught.value.kind is ErrorKind.INVALID
     assert (await cloud.app("get_robot_part", id=part))["config_json"] == before

@@ -258,7 +258,7 @@ async def test_what_a_machine_is_told(cloud: MemoryCloud, module: str, other: Ap
 async def test_a_package_of_another_type_is_not_taken(cloud: MemoryCloud, module: str) -> None:
     await package(cloud, "net", "1.0.0", b"x", "ML_MODEL")
     (found,) = await sources(cloud, cloud.first.organization, "", entry("latest", "acme:net"))
-    assert found == {"error": "acme:net is of the type ml_model, not module"}
+    assert found == {"error": "acme:net has the type ml_model, not module"}
 
 
 async def test_a_machine_of_another_organization_gets_nothing_private(

@@ -114,7 +114,7 @@ async def test_a_property_is_not_set_while_others_save_again_and_again(
 ) -> None:
     meanwhile = Meanwhile(cloud, part, monkeypatch)
     meanwhile.left = 1000
-    with pytest.raises(MachineError, match="others saved the configuration") as caught:
+    with pytest.raises(MachineError, match="another caller saved the configuration") as caught:
         await cloud.app("set_config_property", robot_part_id=part, property_changes=[{"path": "x", "value": 2}])
     assert caught.value.kind is ErrorKind.PRECONDITION
     meanwhile.left = 0
@@ -175,7 +175,7 @@ async def test_a_save_that_knows_the_newest_is_refused_if_others_save_meanwhile(
     known = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
     meanwhile = Meanwhile(cloud, part, monkeypatch)
     meanwhile.left = 1
-    with pytest.raises(MachineError, match="changed meanwhile") as caught:
+    with pytest.raises(MachineError, match="changed in the meantime") as caught:
         await cloud.app("update_robot_part", id=part, robot_config={"x": 1}, last_known_update=known)
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"other": 1}

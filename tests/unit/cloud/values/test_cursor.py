@@ -33,6 +33,6 @@ def test_any_other_text_is_refused_or_fits_a_database(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "--1.1", "1.-1", "1.1.1", "².1"])
 def test_what_is_refused_says_so(text: str) -> None:
-    with pytest.raises(MachineError, match="begin anew") as caught:
+    with pytest.raises(MachineError, match="the first page") as caught:
         read_cursor(text)
     assert caught.value.kind is ErrorKind.INVALID

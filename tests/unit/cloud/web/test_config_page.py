@@ -154,7 +154,7 @@ async def test_adding_a_resource_without_scripts(rover: Rover) -> None:
     }
     assert await rover.saved() == {}
     reply = await rover.post("add", {"components": [SENSOR]}, 1, model="rdk:component:motor gpio", resource="heat")
-    assert "there is a resource called" in html.unescape(reply.text).lower()
+    assert "there is already a resource called" in html.unescape(reply.text).lower()
     assert (await rover.post("add", {}, 1, model="", resource="x")).status == 400
 
 
@@ -184,7 +184,7 @@ async def test_history_compares_and_reverts(rover: Rover) -> None:
     assert (await rover.saved())["components"][0]["attributes"]["n"] == 0
     late = await post(rover.browser, path, base="4", number="3")
     assert late.status == 409
-    assert "changed meanwhile" in late.text
+    assert "changed in the meantime" in late.text
     assert (await rover.saved())["components"][0]["attributes"]["n"] == 0
     assert (await post(rover.browser, path, base="5", number="77")).status == 404
     assert (await rover.get(f"{path}?from=x&to=1")).status == 400
@@ -253,7 +253,7 @@ async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rov
     assert (await rover.post("tag", {}, 2, path, tag="stable", revision="2")).status == 303
     bad = await rover.post("tag", {}, 2, path, tag="9x", revision="2")
     assert bad.status == 400
-    assert "cannot be a tag" in html.unescape(bad.text)
+    assert "is not a valid tag" in html.unescape(bad.text)
     await rover.save({"fragments": [{"id": path.rpartition("/")[2], "version": "stable"}]})
     shown = await rover.get(path)
     assert "stable" in shown.text

@@ -30,7 +30,7 @@ async def test_from_a_namespace_to_a_deleted_module(cloud: MemoryCloud) -> None:
     person, organization = await signed_in(cloud), cloud.first.organization
     assert "There are no modules yet" in (await person.get("/modules")).text
     reply = await post(person, "/modules", action="namespace", organization=organization, namespace="Not One!")
-    assert (reply.status, "is no namespace" in reply.text) == (400, True)
+    assert (reply.status, "is not a valid namespace" in reply.text) == (400, True)
     reply = await post(person, "/modules", action="namespace", organization=organization, namespace="acme")
     assert reply.status == 303
     reply = await post(person, "/modules", action="create", organization=organization, name="smooth")

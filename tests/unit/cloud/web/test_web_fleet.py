@@ -177,7 +177,7 @@ async def test_a_name_that_is_taken_is_said_at_the_form_and_what_was_typed_stays
 ) -> None:
     reply = await post(await signed_in(cloud), "/machines", name="rover", location=cloud.first.location)
     assert reply.status == 409
-    assert "There is a machine called" in reply.text
+    assert "There is already a machine called" in reply.text
     assert 'value="rover"' in reply.text
 
 

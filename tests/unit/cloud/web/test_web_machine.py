@@ -391,7 +391,7 @@ async def test_a_further_part_has_credentials_of_its_own(
     made = next(one for one in await cloud.app("get_robot_parts", robot_id=machine) if one["name"] == "arm")
     assert made["secret"] in reply.text
     assert ">arm</a>" in (await person.get(f"/machines/{part}")).text
-    assert "There is a part called" in (await post(person, f"/machines/{machine}/parts", name="arm")).text
+    assert "There is already a part called" in (await post(person, f"/machines/{machine}/parts", name="arm")).text
 
 
 async def test_an_operator_restarts_but_neither_changes_nor_sees_credentials(

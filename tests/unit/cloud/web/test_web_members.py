@@ -65,7 +65,7 @@ async def test_from_an_invitation_to_a_key_that_is_shown_once(
     assert await listed(cloud) == ([ADA], [])
     for reply in (await post(stranger, path), await stranger.get(path)):
         assert reply.status == 404
-        assert "not valid (any more)" in reply.text
+        assert "not valid, or no longer valid" in reply.text
 
 
 async def test_only_pages_of_this_site_accept(cloud: MemoryCloud, person: Browser) -> None:
@@ -136,7 +136,7 @@ async def test_what_is_wrong_is_said_on_the_page(cloud: MemoryCloud, person: Bro
         person, "/members", organization=organization, email=ADA, role="owner", place=f"organization/{organization}"
     )
     assert again.status == 409
-    assert f"{ADA} is invited" in again.text.replace("Ada@", "ada@")
+    assert f"{ADA} is already invited" in again.text.replace("Ada@", "ada@")
     nowhere = await post(person, "/members", organization=organization, email="b@example.com", role="owner", place="")
     assert "No place was chosen" in nowhere.text
     unknown = await post(person, "/members/promote", organization=organization)

@@ -118,7 +118,7 @@ async def test_a_test_is_sent_its_failure_shown_and_it_is_replayed(cloud: Memory
     assert (await post(made, detail)).status == 303
     again = await post(made, detail)
     assert again.status == 409
-    assert "This delivery is on its way" in again.text
+    assert "This delivery is being sent" in again.text
     await sent(cloud, receiver)
     assert [name for name, _ in receiver.got] == [one.id, one.id]
     assert "delivered" in shown((await made.get(detail, HTML)).text)

@@ -82,8 +82,8 @@ async def test_what_fails_is_tried_by_the_schedule_and_then_given_up(cloud: Memo
     assert [each.status for each in await attempts(cloud, one)] == [500] * 8
     first, last = await said(cloud, part)  # the first failure and the last one
     assert (first.level, first.logger) == ("error", "app.trigger.all")
-    assert "tried again at" in first.message
-    assert "not tried again after 8 attempts" in last.message
+    assert "retried at" in first.message
+    assert "not retried after 8 attempts" in last.message
     fields = {each["Key"]: each["Value"] for each in first.fields}
     assert fields == {
         "target": "https://receiver.test",  # without the path, which may be a secret
