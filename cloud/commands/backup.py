@@ -22,7 +22,7 @@ from cloud.blobs.s3_place import Place
 from cloud.domain.upkeep.identity import of, written
 from cloud.store import soundness
 from cloud.store.migrations import STEPS
-from cloud.store.sqlite import SqliteHandle, held
+from cloud.store.sqlite import SqliteHandle, opened_exclusively
 from schema.errors import ErrorKind, MachineError
 
 DATABASE: Final = "cloud.db"
@@ -203,7 +203,10 @@ def _beside(target: Path) -> Iterator[Path]:
 
 def _alone(database: Path) -> None:
     """Merge the write-ahead log into the database; MachineError if it is in use. A damaged one is accepted."""
-    with suppress(sqlite3.DatabaseError), held(database, "stop machine-cloud, restore, and start it again"):
+    with (
+        suppress(sqlite3.DatabaseError),
+        opened_exclusively(database, "stop machine-cloud, restore, and start it again"),
+    ):
         pass
     for ending in ("-wal", "-shm"):
         with suppress(FileNotFoundError):

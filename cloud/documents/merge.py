@@ -13,7 +13,7 @@ def merge(*documents: Mapping[str, Any]) -> dict[str, Any]:
     for document in documents:
         for key, value in document.items():
             values.setdefault(key, []).append(value)
-    return {key: _merged(found) for key, found in values.items()}
+    return {key: _merged(key_values) for key, key_values in values.items()}
 
 
 def name_of(entry: Any) -> str | None:
@@ -24,7 +24,7 @@ def name_of(entry: Any) -> str | None:
 
 def _merged(values: Sequence[Any]) -> Any:
     """Merge the values of one key: the last one, with those before it as long as all are objects, or all are lists."""
-    kind = next((one for one in (Mapping, list) if isinstance(values[-1], one)), None)
+    kind = next((container_type for container_type in (Mapping, list) if isinstance(values[-1], container_type)), None)
     if kind is None:
         return values[-1]
     run = list(takewhile(lambda value: isinstance(value, kind), reversed(values)))[::-1]

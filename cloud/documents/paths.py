@@ -18,31 +18,31 @@ def changed(document: Any, path: str, value: Any) -> Any:
     Missing objects along the path are created; list items must exist, by name or by index. Raise MachineError (INVALID,
     NOT_FOUND) that names the part of the path.
     """
-    words = path.split(".")
-    if not all(words) or len(words) > MAX_DEPTH:
+    names = path.split(".")
+    if not all(names) or len(names) > MAX_DEPTH:
         raise MachineError(
             f"{path[:200]!r} is not a valid path",
             kind=ErrorKind.INVALID,
             remedy="use a path such as components.arm.attributes.x",
         )
-    return _changed(document, words, value, "")
+    return _changed(document, names, value, "")
 
 
-def _changed(found: Any, words: list[str], value: Any, where: str) -> Any:
-    word, rest = words[0], words[1:]
-    here = f"{where}.{word}" if where else word
-    if isinstance(found, Mapping):
-        copy = dict(found)
+def _changed(container: Any, names: list[str], value: Any, where: str) -> Any:
+    name, rest = names[0], names[1:]
+    here = f"{where}.{name}" if where else name
+    if isinstance(container, Mapping):
+        copy = dict(container)
         if rest:
-            copy[word] = _changed(found.get(word, {}), rest, value, here)
+            copy[name] = _changed(container.get(name, {}), rest, value, here)
         elif value is None:
-            copy.pop(word, None)
+            copy.pop(name, None)
         else:
-            copy[word] = value
+            copy[name] = value
         return copy
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        index = _index(found, word, here)
-        items = list(found)
+    if isinstance(container, Sequence) and not isinstance(container, str):
+        index = _index(container, name, here)
+        items = list(container)
         if rest:
             items[index] = _changed(items[index], rest, value, here)
         elif value is None:
@@ -51,17 +51,17 @@ def _changed(found: Any, words: list[str], value: Any, where: str) -> Any:
             items[index] = value
         return items
     raise MachineError(
-        f"{where} is {found!r}, which contains no further values",
+        f"{where} is {container!r}, which contains no further values",
         kind=ErrorKind.INVALID,
         remedy=f"change {where} as a whole",
     )
 
 
-def _index(items: Sequence[Any], word: str, here: str) -> int:
+def _index(items: Sequence[Any], name: str, here: str) -> int:
     for index, item in enumerate(items):
-        if isinstance(item, Mapping) and word in (item.get("name"), item.get("id")):
+        if isinstance(item, Mapping) and name in (item.get("name"), item.get("id")):
             return index
-    if (number := index_of(word)) is not None and number < len(items):
+    if (number := index_of(name)) is not None and number < len(items):
         return number
     names = [str(item.get("name")) for item in items if isinstance(item, Mapping) and item.get("name")]
     raise MachineError(
@@ -69,6 +69,6 @@ def _index(items: Sequence[Any], word: str, here: str) -> int:
     )
 
 
-def index_of(word: str) -> int | None:
+def index_of(segment: str) -> int | None:
     """Return the index in a path segment; None for a name."""
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 10 else None
+    return int(segment) if segment.isascii() and segment.isdigit() and len(segment) < 10 else None

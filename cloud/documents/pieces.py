@@ -16,10 +16,10 @@ import msgspec
 SMALL: Final = 32 * 1024  # bytes to parse in one step: less than a millisecond
 LARGE: Final = SMALL + 1  # represents an unknown size that may be large
 
-LOOKED_AT: Final = 300  # values in a result; with more it is heavy
+MAX_EXAMINED: Final = 300  # values in a result; with more it is heavy
 
-_object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_list: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_object_decoder: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_list_decoder: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -32,7 +32,7 @@ def loads(text: str) -> Any:
     except UnicodeEncodeError:
         raise ValueError("a surrogate is not part of a pair") from None
     try:
-        return _read(memoryview(data))
+        return _parse(memoryview(data))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from None
 
@@ -45,55 +45,55 @@ def dumps(document: Mapping[str, Any]) -> str:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
-def _read(data: memoryview) -> Any:
+def _parse(data: memoryview) -> Any:
     if len(data) <= SMALL:
         return json.loads(bytes(data))
     head = bytes(data[:64]).lstrip()[:1]
     if head == b"{":
-        values = _object.decode(data)
-        return dict(zip(values, _together(values.values()), strict=True))
+        values = _object_decoder.decode(data)
+        return dict(zip(values, _parse_all(values.values()), strict=True))
     if head == b"[":
-        return _together(_list.decode(data))
+        return _parse_all(_list_decoder.decode(data))
     return json.loads(bytes(data))  # a single long text
 
 
-def _together(values: Iterable[msgspec.Raw]) -> list[Any]:
+def _parse_all(values: Iterable[msgspec.Raw]) -> list[Any]:
     """Parse values, small ones in groups: parsing each separately takes fifty times as long."""
-    read: list[Any] = []
+    parsed: list[Any] = []
     group: list[msgspec.Raw] = []
     size = 0
     for value in values:
         if (size := size + len(value) + 1) > SMALL:
-            read += _group(group)
+            parsed += _parse_group(group)
             group, size = [], len(value)
         group.append(value)
-    return read + _group(group)
+    return parsed + _parse_group(group)
 
 
-def _group(values: list[msgspec.Raw]) -> list[Any]:
+def _parse_group(values: list[msgspec.Raw]) -> list[Any]:
     if len(values) == 1:
-        return [_read(memoryview(values[0]))]
-    found: list[Any] = json.loads(b"[%s]" % b",".join(values))
-    return found
+        return [_parse(memoryview(values[0]))]
+    parsed: list[Any] = json.loads(b"[%s]" % b",".join(values))
+    return parsed
 
 
-def heavy(what: Any) -> bool:
+def heavy(size_or_result: Any) -> bool:
     """Return whether a request of this many bytes, or a result, blocks the event loop for several milliseconds."""
-    if isinstance(what, int):
-        return what > SMALL
-    waiting, count = [what], 0
-    while waiting:
-        value = waiting.pop()
+    if isinstance(size_or_result, int):
+        return size_or_result > SMALL
+    remaining, count = [size_or_result], 0
+    while remaining:
+        value = remaining.pop()
         count += 1
         if isinstance(value, str):
             if len(value) > SMALL:
                 return True
         elif isinstance(value, Mapping):
-            waiting += value.values()
+            remaining += value.values()
         elif isinstance(value, list | tuple):
-            waiting += value
+            remaining += value
         elif is_dataclass(value):
-            waiting += [getattr(value, one.name) for one in fields(value)]
-        if count + len(waiting) > LOOKED_AT:
+            remaining += [getattr(value, field.name) for field in fields(value)]
+        if count + len(remaining) > MAX_EXAMINED:
             return True
     return False

@@ -65,44 +65,44 @@ def check_readable(document: Mapping[str, Any]) -> None:
     count = 1
     waiting: list[tuple[Any, tuple[str, ...]]] = [(document, ())]
     while waiting:
-        found, where = waiting.pop()
-        if len(where) >= MAX_DEPTH:
-            raise _unreadable(where, TOO_DEEP, REMEDY)
-        count += len(found)
+        container, path = waiting.pop()
+        if len(path) >= MAX_DEPTH:
+            raise _unreadable(path, TOO_DEEP, REMEDY)
+        count += len(container)
         if count > DOCUMENT_VALUES.value:
             raise MachineError(
                 f"the document has more than {DOCUMENT_VALUES.value:,} values, the limit `{DOCUMENT_VALUES.name}`",
                 kind=DOCUMENT_VALUES.kind,
                 remedy=DOCUMENT_VALUES.remedy,
             )
-        if isinstance(found, dict | Mapping):
-            for name in found:
+        if isinstance(container, dict | Mapping):
+            for name in container:
                 if not name.isascii():
-                    _check_text(name, where)
-            entries: Iterable[tuple[Any, Any]] = found.items()
+                    _check_text(name, path)
+            entries: Iterable[tuple[Any, Any]] = container.items()
         else:
-            entries = enumerate(found)
+            entries = enumerate(container)
         for name, value in entries:
             if isinstance(value, float) and not math.isfinite(value):
-                place = (*where, str(name))
-                raise _unreadable(place, f"{value} is not a JSON number", "write a finite number, or leave it out")
+                value_path = (*path, str(name))
+                raise _unreadable(value_path, f"{value} is not a JSON number", "write a finite number, or leave it out")
             if type(value) in PLAIN:
                 continue
             if isinstance(value, str):
                 if not value.isascii():
-                    _check_text(value, (*where, str(name)))
+                    _check_text(value, (*path, str(name)))
             elif isinstance(value, dict | list | tuple | Mapping):
-                waiting.append((value, (*where, str(name))))
+                waiting.append((value, (*path, str(name))))
 
 
-def _check_text(text: str, where: tuple[str, ...]) -> None:
+def _check_text(text: str, path: tuple[str, ...]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        said = f"{text[:40]!a} contains half of a surrogate pair (\\ud800 to \\udfff)"
-        raise _unreadable(where, said, "write both halves, or neither") from None
+        reason = f"{text[:40]!a} contains half of a surrogate pair (\\ud800 to \\udfff)"
+        raise _unreadable(path, reason, "write both halves, or neither") from None
 
 
-def _unreadable(where: tuple[str, ...], text: str, remedy: str) -> MachineError:
-    place = ".".join(where).encode("ascii", "backslashreplace").decode()
-    return MachineError(f"{place[:120] or 'the document'}: {text}", kind=ErrorKind.INVALID, remedy=remedy)
+def _unreadable(path: tuple[str, ...], text: str, remedy: str) -> MachineError:
+    shown_path = ".".join(path).encode("ascii", "backslashreplace").decode()
+    return MachineError(f"{shown_path[:120] or 'the document'}: {text}", kind=ErrorKind.INVALID, remedy=remedy)

@@ -27,10 +27,10 @@ MAX_VALUES: Final = 100_000
 """Maximum number of values in fragments, after variables are replaced. A text counts as one for each 32 characters."""
 MAX_MODS: Final = 1000
 MAX_PREFIX: Final = 100
-_TOO_MUCH: Final = f"more than {MAX_USES} fragments or {MAX_VALUES} values would be merged in total"
+_LIMIT_EXCEEDED: Final = f"more than {MAX_USES} fragments or {MAX_VALUES} values would be merged in total"
 _MAX_ID: Final = 100  # characters; ids of fragments are shorter
 
-_OWN: Final = frozenset({"fragments", "fragment_mods"})
+_FRAGMENT_KEYS: Final = frozenset({"fragments", "fragment_mods"})
 
 _KEYS: Final[Mapping[str, tuple[type, str]]] = {
     "id": (str, "a string"),
@@ -102,21 +102,22 @@ Find = Callable[[str, str], Fragment | None]
 
 def resolve(document: Mapping[str, Any], find: Find) -> Resolved:
     """Merge the fragments of a document. Each one that cannot be merged is left out and gives a Problem."""
-    if not _OWN & document.keys():
+    if not _FRAGMENT_KEYS & document.keys():
         return Resolved(document)
-    work = _Work(find)
-    merged = work.expand(document, (), "")
-    used = {(one.id, one.revision): one for one in work.used}
-    return Resolved(merged, tuple(work.problems), tuple(used.values()))
+    resolution = _Resolution(find)
+    merged = resolution.expand(document, (), "")
+    unique = {(fragment.id, fragment.revision): fragment for fragment in resolution.used}
+    return Resolved(merged, tuple(resolution.problems), tuple(unique.values()))
 
 
 def uses(document: Mapping[str, Any]) -> set[str]:
     """Return the ids of the fragments that a document uses directly, including disabled ones."""
-    found = (one.get("id") if isinstance(one, Mapping) else one for one in entries(document, "fragments"))
-    return {one for one in found if isinstance(one, str) and len(one) <= _MAX_ID}
+    listed = entries(document, "fragments")
+    ids = (entry.get("id") if isinstance(entry, Mapping) else entry for entry in listed)
+    return {fragment_id for fragment_id in ids if isinstance(fragment_id, str) and len(fragment_id) <= _MAX_ID}
 
 
-class _Work:
+class _Resolution:
     def __init__(self, find: Find) -> None:
         self._find = find
         self.problems: list[Problem] = []
@@ -126,38 +127,40 @@ class _Work:
 
     def expand(self, document: Mapping[str, Any], chain: tuple[str, ...], where: str) -> dict[str, Any]:
         """Return `document` with its fragments merged in; `chain` are the fragments that contain it."""
-        children: list[dict[str, Any]] = []
-        brought: dict[str, set[str]] = {}  # prefixes by fragment
+        contents: list[dict[str, Any]] = []
+        prefixes: dict[str, set[str]] = {}  # prefixes by fragment
         for index, entry in enumerate(entries(document, "fragments")):
             path = f"{where}fragments.{index}"
             use = self._use(entry, path)
             if use is None:
                 continue
-            if use.prefix in brought.get(use.id, ()):
-                self._say(
+            if use.prefix in prefixes.get(use.id, ()):
+                self._report(
                     Kind.MISTAKE, use.id, path, "a fragment that is used twice needs a different `prefix` for each use"
                 )
                 continue
-            child = self._child(use, chain, path)
-            if child is not None:
-                brought.setdefault(use.id, set()).add(use.prefix)
-                children.append(child)
-        base = self._modified(merge(*children), document, brought, where)
-        return merge(base, {key: value for key, value in document.items() if key not in _OWN})
+            content = self._child(use, chain, path)
+            if content is not None:
+                prefixes.setdefault(use.id, set()).add(use.prefix)
+                contents.append(content)
+        base = self._modified(merge(*contents), document, prefixes, where)
+        return merge(base, {key: value for key, value in document.items() if key not in _FRAGMENT_KEYS})
 
     def _use(self, entry: Any, path: str) -> Use | None:
         if isinstance(entry, str):
             return Use(entry)
         if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-            self._say(Kind.CHILD_ID_INVALID, "", path, 'an entry must be an id, or an object with "id"')
+            self._report(Kind.CHILD_ID_INVALID, "", path, 'an entry must be an id, or an object with "id"')
             return None
         for key, (kind, expected) in _KEYS.items():
             if entry.get(key) is not None and not isinstance(entry[key], kind):
                 text = f"{entry[key]!r} is not valid: expected {expected}"
-                self._say(Kind.MISTAKE, entry["id"], f"{path}.{key}", text)
+                self._report(Kind.MISTAKE, entry["id"], f"{path}.{key}", text)
                 return None
         if len(entry.get("prefix") or "") > MAX_PREFIX:
-            self._say(Kind.MISTAKE, entry["id"], f"{path}.prefix", f"must not be longer than {MAX_PREFIX} characters")
+            self._report(
+                Kind.MISTAKE, entry["id"], f"{path}.prefix", f"must not be longer than {MAX_PREFIX} characters"
+            )
             return None
         if entry.get("disabled"):
             return None
@@ -165,87 +168,87 @@ class _Work:
 
     def _child(self, use: Use, chain: tuple[str, ...], path: str) -> dict[str, Any] | None:
         if use.id in chain:
-            self._say(Kind.CYCLE, use.id, path, f"the fragment contains itself: {' > '.join((*chain, use.id))}")
+            self._report(Kind.CYCLE, use.id, path, f"the fragment contains itself: {' > '.join((*chain, use.id))}")
             return None
         if len(chain) >= NESTING:
-            self._say(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} levels deep")
+            self._report(Kind.NESTING, use.id, path, f"fragments are nested more than {NESTING} levels deep")
             return None
         if len(self.used) >= MAX_USES or self._values > MAX_VALUES:
-            self._say(Kind.NESTING, use.id, path, _TOO_MUCH)
+            self._report(Kind.NESTING, use.id, path, _LIMIT_EXCEEDED)
             return None
-        found = self._find(use.id, use.version)
-        if found is None:
+        fragment = self._find(use.id, use.version)
+        if fragment is None:
             version = f" in version {use.version[:80]!r}" if use.version else ""
-            self._say(Kind.NO_ACCESS, use.id, path, f"there is no fragment {use.id[:80]!r}{version}")
+            self._report(Kind.NO_ACCESS, use.id, path, f"there is no fragment {use.id[:80]!r}{version}")
             return None
         try:
-            document = self._filled(found.document, use, path)
-        except _TooMuchError:
-            self._say(Kind.NESTING, use.id, path, _TOO_MUCH)
+            document = self._filled(fragment.document, use, path)
+        except _LimitExceededError:
+            self._report(Kind.NESTING, use.id, path, _LIMIT_EXCEEDED)
             return None
-        self.used.append(found)
-        child = self.expand(document, (*chain, use.id), f"{path} > ")
-        return prefixed(child, use.prefix) if use.prefix else child
+        self.used.append(fragment)
+        content = self.expand(document, (*chain, use.id), f"{path} > ")
+        return prefixed(content, use.prefix) if use.prefix else content
 
     # ---- variables
 
     def _filled(self, document: Mapping[str, Any], use: Use, path: str) -> Mapping[str, Any]:
-        given, asked = dict(use.variables or {}), set[str]()
-        sizes = {name: _size(value) for name, value in given.items()}
+        variables, used_names = dict(use.variables or {}), set[str]()
+        sizes = {name: _size(value) for name, value in variables.items()}
 
         def spend(values: int) -> None:
             self._values += values
             if self._values > MAX_VALUES:
-                raise _TooMuchError
+                raise _LimitExceededError
 
         def fill(value: Any) -> Any:
             spend(_size(value, inside=False))
             if isinstance(value, Mapping):
                 if value.keys() == {"$variable"}:
                     return variable(value["$variable"])
-                filled = {key: fill(one) for key, one in value.items()}
-                return {key: one for key, one in filled.items() if one is not _ABSENT}
+                filled = {key: fill(item) for key, item in value.items()}
+                return {key: item for key, item in filled.items() if item is not _ABSENT}
             if isinstance(value, list):
-                return [one for one in map(fill, value) if one is not _ABSENT]
+                return [item for item in map(fill, value) if item is not _ABSENT]
             return value
 
-        def variable(found: Any) -> Any:
-            if not isinstance(found, Mapping) or not isinstance(found.get("name"), str):
-                self._say(Kind.MISTAKE, use.id, path, 'a placeholder must be {"$variable": {"name": NAME}}')
+        def variable(placeholder: Any) -> Any:
+            if not isinstance(placeholder, Mapping) or not isinstance(placeholder.get("name"), str):
+                self._report(Kind.MISTAKE, use.id, path, 'a placeholder must be {"$variable": {"name": NAME}}')
                 return _ABSENT
-            asked.add(found["name"])
-            if found["name"] in given:
-                spend(sizes[found["name"]])
-                return given[found["name"]]
+            used_names.add(placeholder["name"])
+            if placeholder["name"] in variables:
+                spend(sizes[placeholder["name"]])
+                return variables[placeholder["name"]]
             for key in ("default", "default_value"):
-                if key in found:
-                    spend(_size(found[key]))
-                    return found[key]
-            self._say(
+                if key in placeholder:
+                    spend(_size(placeholder[key]))
+                    return placeholder[key]
+            self._report(
                 Kind.MISTAKE,
                 use.id,
                 f"{path}.variables",
-                f"the variable {found['name']!r} has neither value nor default",
+                f"the variable {placeholder['name']!r} has neither value nor default",
             )
             return _ABSENT
 
         result: Mapping[str, Any] = fill(document)
-        for name in sorted(given.keys() - asked):
-            self._say(Kind.MISTAKE, use.id, f"{path}.variables.{name}", "the fragment has no such variable")
+        for name in sorted(variables.keys() - used_names):
+            self._report(Kind.MISTAKE, use.id, f"{path}.variables.{name}", "the fragment has no such variable")
         return result
 
     # ---- mods
 
     def _modified(
-        self, base: dict[str, Any], document: Mapping[str, Any], brought: Mapping[str, set[str]], where: str
+        self, base: dict[str, Any], document: Mapping[str, Any], prefixes: Mapping[str, set[str]], where: str
     ) -> dict[str, Any]:
         for index, entry in enumerate(entries(document, "fragment_mods")):
             path = f"{where}fragment_mods.{index}"
-            subject = entry.get("fragment_id") if isinstance(entry, Mapping) else None
-            if not isinstance(subject, str) or subject not in brought:
-                self._say(
+            fragment_id = entry.get("fragment_id") if isinstance(entry, Mapping) else None
+            if not isinstance(fragment_id, str) or fragment_id not in prefixes:
+                self._report(
                     Kind.MISTAKE,
-                    str(subject or ""),
+                    str(fragment_id or ""),
                     f"{path}.fragment_id",
                     "is not the id of a fragment that this document uses",
                 )
@@ -253,55 +256,57 @@ class _Work:
             for number, mod in enumerate(entries(entry, "mods")):
                 self._mods += 1
                 if self._mods > MAX_MODS:
-                    self._say(Kind.MISTAKE, subject, f"{path}.mods", f"there are more than {MAX_MODS} mods")
+                    self._report(Kind.MISTAKE, fragment_id, f"{path}.mods", f"there are more than {MAX_MODS} mods")
                     return base
-                base = self._mod(base, mod, subject, f"{path}.mods.{number}")
+                base = self._mod(base, mod, fragment_id, f"{path}.mods.{number}")
         return base
 
-    def _mod(self, base: dict[str, Any], mod: Any, subject: str, path: str) -> dict[str, Any]:
+    def _mod(self, base: dict[str, Any], mod: Any, fragment_id: str, path: str) -> dict[str, Any]:
         if not isinstance(mod, Mapping) or not mod or mod.keys() - {"$set", "$unset"}:
-            self._say(Kind.MISTAKE, subject, path, 'a mod must be {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}')
+            self._report(
+                Kind.MISTAKE, fragment_id, path, 'a mod must be {"$set": {PATH: VALUE}} or {"$unset": {PATH: ""}}'
+            )
             return base
-        for word, changes in mod.items():
+        for operator, changes in mod.items():
             if not isinstance(changes, Mapping):
-                self._say(Kind.MISTAKE, subject, f"{path}.{word}", "must be an object with paths as keys")
+                self._report(Kind.MISTAKE, fragment_id, f"{path}.{operator}", "must be an object with paths as keys")
                 continue
-            for place, value in changes.items():
+            for target, value in changes.items():
                 try:
-                    base = changed(base, place, value if word == "$set" else None)
+                    base = changed(base, target, value if operator == "$set" else None)
                 except MachineError as error:
-                    self._say(Kind.MISTAKE, subject, f"{path}.{word}", str(error))
+                    self._report(Kind.MISTAKE, fragment_id, f"{path}.{operator}", str(error))
         return base
 
-    def _say(self, kind: Kind, fragment: str, path: str, text: str) -> None:
+    def _report(self, kind: Kind, fragment: str, path: str, text: str) -> None:
         self.problems.append(Problem(kind, fragment, path, text))
 
 
 _ABSENT: Final = object()
 
 
-class _TooMuchError(Exception):
+class _LimitExceededError(Exception):
     """The limit MAX_VALUES is exceeded."""
 
 
 def _size(value: Any, *, inside: bool = True) -> int:
     """Count values as MAX_VALUES does; with `inside`, including those in objects and lists."""
-    count, waiting = 0, [value]
-    while waiting:
-        one = waiting.pop()
-        words = (one,) if isinstance(one, str) else one if isinstance(one, Mapping) else ()
-        count += 1 + sum(map(len, words)) // 32
-        if inside and isinstance(one, Mapping):
-            waiting += one.values()
-        elif inside and isinstance(one, list):
-            waiting += one
+    count, remaining = 0, [value]
+    while remaining:
+        current = remaining.pop()
+        texts = (current,) if isinstance(current, str) else current if isinstance(current, Mapping) else ()
+        count += 1 + sum(map(len, texts)) // 32
+        if inside and isinstance(current, Mapping):
+            remaining += current.values()
+        elif inside and isinstance(current, list):
+            remaining += current
     return count
 
 
 def entries(document: Mapping[str, Any], key: str) -> Iterable[Any]:
     """Return the entries of a section; empty if it is not a list."""
-    found = document.get(key)
-    return found if isinstance(found, list) else ()
+    section = document.get(key)
+    return section if isinstance(section, list) else ()
 
 
 # ---- prefixes
@@ -326,17 +331,17 @@ def prefixed(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
                 return f"{prefix}-{value}"
             return f"{head}/{prefix}-{last}" if slash and last in names and head.count(":") == 2 else value
         if isinstance(value, Mapping):
-            return {key: renamed(one) for key, one in value.items()}
-        return [renamed(one) for one in value] if isinstance(value, list) else value
+            return {key: renamed(item) for key, item in value.items()}
+        return [renamed(item) for item in value] if isinstance(value, list) else value
 
-    def entry(one: Any) -> Any:
-        if not isinstance(one, Mapping):
-            return one
+    def entry(resource: Any) -> Any:
+        if not isinstance(resource, Mapping):
+            return resource
         fixed = {"api", "model", "type", "namespace", "method"}  # fixed words, which may also be names of resources
-        return {key: value if key in fixed else renamed(value) for key, value in one.items()}
+        return {key: value if key in fixed else renamed(value) for key, value in resource.items()}
 
     return {
-        key: [entry(one) for one in value]
+        key: [entry(item) for item in value]
         if key in _RESOURCES and isinstance(value, list)
         else renamed(value)
         if key == "maintenance"
@@ -350,6 +355,7 @@ def version_of(revision: int, resolved: Resolved) -> str:
     if not resolved.used:
         return str(revision)
     parts = ".".join(
-        f"{one.id[:8]}-{one.revision}" for one in sorted(resolved.used, key=lambda one: (one.id, one.revision))
+        f"{fragment.id[:8]}-{fragment.revision}"
+        for fragment in sorted(resolved.used, key=lambda fragment: (fragment.id, fragment.revision))
     )
     return f"{revision}+{parts}"

@@ -57,19 +57,19 @@ class Known:
 class Catalogue:
     """The built-in models and the schema of a whole document."""
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
+    def __init__(self, description: Mapping[str, Any]) -> None:
         self.models = tuple(
-            ModelEntry(one["api"], one["model"], one.get("attribute_schema")) for one in found["models"]
+            ModelEntry(entry["api"], entry["model"], entry.get("attribute_schema")) for entry in description["models"]
         )
-        document = found["document"]
-        for (name, key), more in NAMED.items():
-            document["$defs"][name]["properties"][key].update(more)
+        document = description["document"]
+        for (name, key), additions in NAMED.items():
+            document["$defs"][name]["properties"][key].update(additions)
         self.document: Schema = {
             "type": "object",
             "properties": {**SECTIONS, **document["properties"], "triggers": SECTIONS["triggers"]},
             "$defs": document["$defs"],
         }
-        self.apis = tuple(sorted({one.api for one in self.models}))
+        self.apis = tuple(sorted({entry.api for entry in self.models}))
 
     def find(self, api: str, model: str) -> ModelEntry | None:
         """Return the entry of a model as written in a document; None for a model of a module."""
@@ -77,11 +77,11 @@ class Catalogue:
             full = (str(API.parse(api)), str(Model.parse(model)))
         except ConfigError:
             return None
-        return next((one for one in self.models if (one.api, one.model) == full), None)
+        return next((entry for entry in self.models if (entry.api, entry.model) == full), None)
 
     def of(self, api: str) -> Iterator[ModelEntry]:
         """Yield the models of an API."""
-        return (one for one in self.models if one.api == api)
+        return (entry for entry in self.models if entry.api == api)
 
 
 @cache
@@ -100,29 +100,32 @@ def resolved(schema: Schema, root: Schema | None = None) -> Schema:
         if "$ref" in schema:
             target = root.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
             schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-        elif "anyOf" in schema and len(some := [one for one in schema["anyOf"] if one.get("type") != "null"]) == 1:
-            schema = {**some[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
+        elif (
+            "anyOf" in schema
+            and len(choices := [choice for choice in schema["anyOf"] if choice.get("type") != "null"]) == 1
+        ):
+            schema = {**choices[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
         else:
             break
     return schema
 
 
-def inside(schema: Schema, word: str, root: Schema) -> Schema | None:
+def inside(schema: Schema, name: str, root: Schema) -> Schema | None:
     """Return the schema of a member or an item; None if it is unknown."""
     schema = resolved(schema, root)
     for choice in schema.get("anyOf", ()):
-        if (found := inside(choice, word, root)) is not None:
-            return found
+        if (nested := inside(choice, name, root)) is not None:
+            return nested
     properties = schema.get("properties", {})
-    if word in properties:
-        return resolved(properties[word], root)
+    if name in properties:
+        return resolved(properties[name], root)
     extra = schema.get("additionalProperties")
     if schema.get("type") == "object" and isinstance(extra, Mapping):
         return resolved(extra, root)
-    if (index := index_of(word)) is not None:
-        first = schema.get("prefixItems", ())
-        if index < len(first):
-            return resolved(first[index], root)
+    if (index := index_of(name)) is not None:
+        prefix_items = schema.get("prefixItems", ())
+        if index < len(prefix_items):
+            return resolved(prefix_items[index], root)
         if isinstance(schema.get("items"), Mapping):
             return resolved(schema["items"], root)
     return None
@@ -131,6 +134,6 @@ def inside(schema: Schema, word: str, root: Schema) -> Schema | None:
 def types_of(schema: Schema) -> tuple[str, ...]:
     """Return the JSON types that a resolved schema allows; empty if it does not specify any."""
     if "anyOf" in schema:
-        return tuple(word for one in schema["anyOf"] for word in types_of(one))
-    found = schema.get("type", ())
-    return (found,) if isinstance(found, str) else tuple(found)
+        return tuple(type_name for choice in schema["anyOf"] for type_name in types_of(choice))
+    declared = schema.get("type", ())
+    return (declared,) if isinstance(declared, str) else tuple(declared)

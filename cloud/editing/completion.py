@@ -11,9 +11,9 @@ from typing import Any, Final
 from cloud.editing.catalogue import Catalogue, Known, ModelEntry, Schema, inside, resolved, types_of
 from cloud.editing.tree import Node, Spot, at, read, spot
 
-MOST: Final = 60
+MAX_CHOICES: Final = 60
 RESOURCES: Final = ("components", "services")
-_FOLLOWED_BY_A_KEY: Final = re.compile(r'"[\w$.-]+"\s*:')
+_FOLLOWED_BY_KEY: Final = re.compile(r'"[\w$.-]+"\s*:')
 _EMPTY: Final[Mapping[str, str]] = {"object": "{}", "array": "[]", "string": '""'}
 _NAMES: Final = re.compile(r"\bnames? of (?:the|its|another|a|an|each|every|motors?|boards?|sensors?|cameras?)\b")
 
@@ -42,39 +42,39 @@ class Choices:
 NOTHING: Final = Choices(0, 0, ())
 
 
-def completions(text: str, cursor: int, known: Known, catalogue: Catalogue) -> Choices:
+def completions(text: str, cursor: int, context: Known, catalogue: Catalogue) -> Choices:
     """Return the completions at `cursor`, an offset in characters into `text`."""
-    if _FOLLOWED_BY_A_KEY.match(text, cursor) and text.count('"', text.rfind("\n", 0, cursor) + 1, cursor) % 2:
+    if _FOLLOWED_BY_KEY.match(text, cursor) and text.count('"', text.rfind("\n", 0, cursor) + 1, cursor) % 2:
         text = f"{text[:cursor]}\n{text[cursor:]}"  # close the string at its line end, not at the next key's quote
     root = read(text)
-    found = spot(text, root, cursor)
-    if root is None or found is None:
+    position = spot(text, root, cursor)
+    if root is None or position is None:
         return NOTHING
-    work = _Work(text, root, found, known, catalogue)
-    choices = _ranked(work.keys() if found.key else work.values(), found.typed)
-    before, after = ", " if found.comma_before else "", ", " if found.comma_after else ""
+    completion = _Completion(text, root, position, context, catalogue)
+    choices = _ranked(completion.keys() if position.key else completion.values(), position.typed)
+    before, after = ", " if position.comma_before else "", ", " if position.comma_after else ""
     choices = [replace(c, insert=before + c.insert + after, cursor=len(before) + c.cursor) for c in choices]
-    return Choices(found.start, found.end, tuple(choices[:MOST]))
+    return Choices(position.start, position.end, tuple(choices[:MAX_CHOICES]))
 
 
 def _ranked(choices: Iterable[Choice], typed: str) -> list[Choice]:
     """Return the choices that contain `typed`, those that start with it first, otherwise in the order of `choices`."""
     typed = typed.lower()
-    kept = {one.label: one for one in choices if typed in one.label.lower()}.values()
-    return sorted(kept, key=lambda one: not one.label.lower().startswith(typed))
+    matching = {choice.label: choice for choice in choices if typed in choice.label.lower()}.values()
+    return sorted(matching, key=lambda choice: not choice.label.lower().startswith(typed))
 
 
 def schema_of(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> Schema | None:
     """Return the schema of the value at a path; for attributes, that of the model named in the text."""
     schema: Schema | None = catalogue.document
     base = catalogue.document
-    for index, word in enumerate(path):
-        if index == 2 and path[0] in RESOURCES and word == "attributes":
+    for index, segment in enumerate(path):
+        if index == 2 and path[0] in RESOURCES and segment == "attributes":
             entry = model_at(root, path[:2], catalogue)
             schema = base = {} if entry is None or entry.schema is None else entry.schema
             schema = resolved(schema, base)
             continue
-        schema = None if schema is None else inside(schema, word, base)
+        schema = None if schema is None else inside(schema, segment, base)
     return schema
 
 
@@ -87,8 +87,8 @@ def model_at(root: Node, path: tuple[str, ...], catalogue: Catalogue) -> ModelEn
 def names_in(root: Node) -> Iterator[tuple[str, str]]:
     """Yield name and API of every resource in the text."""
     for section in RESOURCES:
-        found = at(root, (section,))
-        for item in found.items if found is not None else ():
+        section_node = at(root, (section,))
+        for item in section_node.items if section_node is not None else ():
             if name := _text(item.get("name")):
                 yield name, _text(item.get("api"))
 
@@ -98,9 +98,9 @@ def _text(node: Node | None) -> str:
     return value if isinstance(value, str) else ""
 
 
-class _Work:
-    def __init__(self, text: str, root: Node, found: Spot, known: Known, catalogue: Catalogue) -> None:
-        self.text, self.root, self.spot, self.known, self.catalogue = text, root, found, known, catalogue
+class _Completion:
+    def __init__(self, text: str, root: Node, position: Spot, context: Known, catalogue: Catalogue) -> None:
+        self.text, self.root, self.spot, self.context, self.catalogue = text, root, position, context, catalogue
 
     # ---- keys
 
@@ -109,23 +109,23 @@ class _Work:
         parent = at(self.root, self.spot.path)
         if schema is None or parent is None:
             return
-        present = {one.name for one in parent.members} - {self.spot.member}
+        present = {member.name for member in parent.members} - {self.spot.member}
         base = self._base()
         properties = {
-            key: resolved(one, base)
+            key: resolved(property_schema, base)
             for choice in schema.get("anyOf", (schema,))
-            for key, one in resolved(choice, base).get("properties", {}).items()
+            for key, property_schema in resolved(choice, base).get("properties", {}).items()
             if key not in present
         }
         required = schema.get("required", ())
         filled = self._has_value()
         for key in sorted(properties, key=lambda key: key not in required):
-            one = properties[key]
-            detail = "required" if key in required else " or ".join(types_of(one))
-            value = skeleton(one)
+            property_schema = properties[key]
+            detail = "required" if key in required else " or ".join(types_of(property_schema))
+            value = skeleton(property_schema)
             insert = json.dumps(key) if filled else f"{json.dumps(key)}: {value}"
             inner = 1 if value[:1] in '"{[' and len(value) == 2 else 0
-            yield Choice(key, insert, len(insert) - inner, detail, one.get("description", ""))
+            yield Choice(key, insert, len(insert) - inner, detail, property_schema.get("description", ""))
 
     def _has_value(self) -> bool:
         """Return whether the key at the cursor already has a colon."""
@@ -166,7 +166,11 @@ class _Work:
         required = {
             key: resolved(schema.get("properties", {}).get(key, {}), base) for key in schema.get("required", ())
         }
-        insert = "{" + ", ".join(f"{json.dumps(key)}: {skeleton(one)}" for key, one in required.items()) + "}"
+        insert = (
+            "{"
+            + ", ".join(f"{json.dumps(key)}: {skeleton(property_schema)}" for key, property_schema in required.items())
+            + "}"
+        )
         first = insert.find('""')
         return Choice(
             "{ }", insert, first + 1 if first >= 0 else len(insert) - 1, "object", schema.get("description", "")
@@ -176,19 +180,19 @@ class _Work:
         kind = schema.get("x-names", "")
         path = self.spot.path
         if kind == "api":
-            wanted = ":service:" if path[0] == "services" else ":component:"
-            yield from (_word(api, "") for api in self.catalogue.apis if wanted in api)
+            api_kind = ":service:" if path[0] == "services" else ":component:"
+            yield from (_word(api, "") for api in self.catalogue.apis if api_kind in api)
         elif kind == "model":
             api = _text(at(self.root, (*path[:-1], "api")))
-            yield from (_word(one.word, "built in", one.summary) for one in self.catalogue.of(api))
+            yield from (_word(entry.word, "built in", entry.summary) for entry in self.catalogue.of(api))
         elif kind == "fragment":
-            yield from (_word(subject, name) for subject, name in self.known.fragments.items())
+            yield from (_word(subject, name) for subject, name in self.context.fragments.items())
         elif kind or self._means_names(schema):
             if kind == "frame":
                 yield _word("world", "frame")
             own = _text(at(self.root, (*path[:2], "name"))) if path[0] in RESOURCES else ""
             yield from (_word(name, api.rpartition(":")[2]) for name, api in names_in(self.root) if name != own)
-            yield from (_word(name, "from a fragment") for name in self.known.resources)
+            yield from (_word(name, "from a fragment") for name in self.context.resources)
 
     def _means_names(self, schema: Schema) -> bool:
         """Return whether an attribute is the name of a resource, judged by its description."""
@@ -216,7 +220,7 @@ def skeleton(schema: Schema) -> str:
 
 def _free(schema: Schema) -> bool:
     """Return whether an enumeration consists of strings and has no default, so that the user must choose."""
-    return "default" not in schema and all(isinstance(one, str) for one in schema["enum"])
+    return "default" not in schema and all(isinstance(value, str) for value in schema["enum"])
 
 
 def _word(word: str, detail: str, meaning: str = "") -> Choice:

@@ -74,17 +74,17 @@ def outline(text: str) -> list[Item]:
 def _items(root: Node, text: str) -> Iterator[Item]:
     lines = Lines(text)
     for section in LISTED:
-        found = at(root, (section,))
-        for index, node in enumerate(found.items if found is not None else ()):
+        section_node = at(root, (section,))
+        for index, node in enumerate(section_node.items if section_node is not None else ()):
             value = node.value
             path = f"{section}.{index}"
             start = place(root, path)[0]
             line = lines.position(start)[0]
             if isinstance(value, Mapping):
-                words = {key: one for key, one in value.items() if isinstance(one, str)}
-                name = words.get("name") or words.get("id") or ("builtin" if section == "services" else "")
-                kind = words.get("api", "").rpartition(":")[2] or words.get("type", "")
-                yield Item(section, name, kind, words.get("model", ""), path, line, start)
+                texts = {key: text_value for key, text_value in value.items() if isinstance(text_value, str)}
+                name = texts.get("name") or texts.get("id") or ("builtin" if section == "services" else "")
+                kind = texts.get("api", "").rpartition(":")[2] or texts.get("type", "")
+                yield Item(section, name, kind, texts.get("model", ""), path, line, start)
             elif isinstance(value, str):
                 yield Item(section, value, "", "", path, line, start)
 
@@ -100,12 +100,12 @@ def with_resource(document: Mapping[str, Any], entry: ModelEntry, name: str) -> 
     check_name(name, path="name")
     section = document.get(entry.section)
     others = section if isinstance(section, list) else []
-    if any(isinstance(one, Mapping) and one.get("name") == name for one in others):
+    if any(isinstance(resource, Mapping) and resource.get("name") == name for resource in others):
         raise MachineError(
             f"there is already a resource called {name!r}", kind=ErrorKind.EXISTS, remedy="choose another name"
         )
-    made = {"name": name, "api": entry.api, "model": entry.word, "attributes": required(entry)}
-    return {**document, entry.section: [*others, made]}
+    added = {"name": name, "api": entry.api, "model": entry.word, "attributes": required(entry)}
+    return {**document, entry.section: [*others, added]}
 
 
 def required(entry: ModelEntry) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def required(entry: ModelEntry) -> dict[str, Any]:
 def model_named(catalogue: Catalogue, text: str) -> ModelEntry:
     """Return the model that the text `API MODEL` names; INVALID if it does not exist."""
     api, _, model = text.partition(" ")
-    found = catalogue.find(api, model)
-    if found is None:
+    entry = catalogue.find(api, model)
+    if entry is None:
         raise MachineError(f"there is no model {text!r}", kind=ErrorKind.INVALID, remedy="choose a model from the list")
-    return found
+    return entry

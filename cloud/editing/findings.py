@@ -33,56 +33,65 @@ class Finding:
     end: int
 
 
-def findings(text: str, known: Known, *, partial: bool = False) -> tuple[Finding, ...]:
+def findings(text: str, context: Known, *, partial: bool = False) -> tuple[Finding, ...]:
     """Return the problems in text order.
 
     `partial` marks a fragment, which may rely on the configuration that uses it.
     """
     decoded = decode(text.encode("utf-8", "surrogatepass"))
-    syntax = next((one for one in decoded.problems if isinstance(one, JSONSyntaxError)), None)
+    syntax = next((problem for problem in decoded.problems if isinstance(problem, JSONSyntaxError)), None)
     if syntax is not None:
         return (_of_syntax(syntax, text),)
     root = read(text)
     if root is None or root.kind != "object":
-        return tuple(Finding(ERROR, "", _said(one), 1, 1, 0, len(text)) for one in decoded.problems)
+        return tuple(Finding(ERROR, "", _message_of(problem), 1, 1, 0, len(text)) for problem in decoded.problems)
     document = root.value
-    checked = check(decoded, builtin(), in_cloud(document, known.resources, partial=partial))
-    found = [
-        *((ERROR, one) for one in checked.problems),
-        *((WARNING, one) for one in checked.warnings if one.path.partition(".")[0] not in CLOUD_KEYS),
-        *_advised(document, known),
+    checked = check(decoded, builtin(), in_cloud(document, context.resources, partial=partial))
+    problems = [
+        *((ERROR, problem) for problem in checked.problems),
+        *((WARNING, problem) for problem in checked.warnings if problem.path.partition(".")[0] not in CLOUD_KEYS),
+        *_deprecations(document, context),
     ]
-    kept = {(one.path, one.message): (severity, one) for severity, one in found if not _variable(root, one.path)}
+    unique = {
+        (problem.path, problem.message): (severity, problem)
+        for severity, problem in problems
+        if not _in_variable(root, problem.path)
+    }
     lines = Lines(text)
-    return tuple(sorted((_placed(*one, lines, root) for one in kept.values()), key=lambda one: (one.start, one.end)))
+    return tuple(
+        sorted(
+            (_finding(*problem, lines, root) for problem in unique.values()),
+            key=lambda problem: (problem.start, problem.end),
+        )
+    )
 
 
-def _said(error: ConfigError) -> str:
-    return f"{error.reason}: {error.remedy}" if error.remedy else error.reason
+def _message_of(problem: ConfigError) -> str:
+    return f"{problem.reason}: {problem.remedy}" if problem.remedy else problem.reason
 
 
-def _placed(severity: str, error: ConfigError, lines: Lines, root: Node) -> Finding:
-    start, end = place(root, error.path)
-    return Finding(severity, error.path, _said(error), *lines.position(start), start, end)
+def _finding(severity: str, problem: ConfigError, lines: Lines, root: Node) -> Finding:
+    start, end = place(root, problem.path)
+    return Finding(severity, problem.path, _message_of(problem), *lines.position(start), start, end)
 
 
 def _of_syntax(error: JSONSyntaxError, text: str) -> Finding:
     lines = text.split("\n")
     start = min(sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1, len(text))
     reason = error.reason.partition(": ")[2] or error.reason
-    said = f"{reason}: {error.remedy}" if error.remedy else reason
-    return Finding(ERROR, "", said, error.line, error.column, start, min(start + 1, len(text)))
+    message = f"{reason}: {error.remedy}" if error.remedy else reason
+    return Finding(ERROR, "", message, error.line, error.column, start, min(start + 1, len(text)))
 
 
-def _variable(root: Node, path: str) -> bool:
+def _in_variable(root: Node, path: str) -> bool:
     """Return whether the path lies in a fragment variable, whose value is not known yet."""
     node: Node | None = root
-    for word in path.split("."):
+    for segment in path.split("."):
         if node is None:
             return False
         if node.kind == "object":
-            node = node.get(word)
-        elif node.kind == "array" and (index := index_of(word)) is not None and index < len(node.items):
+            node = node.get(segment)
+        elif node.kind == "array" and (index := index_of(segment)) is not None and index < len(node.items):
             node = node.items[index]
         else:
             return False
@@ -91,20 +100,20 @@ def _variable(root: Node, path: str) -> bool:
     return False
 
 
-def _advised(document: Mapping[str, Any], known: Known) -> Iterator[tuple[str, ConfigError]]:
+def _deprecations(document: Mapping[str, Any], context: Known) -> Iterator[tuple[str, ConfigError]]:
     """Yield warnings for deprecated modules and packages."""
     for section, key in (("modules", "module_id"), ("packages", "package")):
-        for index, entry in enumerate(_list(document, section)):
+        for index, entry in enumerate(_section(document, section)):
             if not isinstance(entry, Mapping) or (section == "modules" and entry.get("type") != "registry"):
                 continue
-            named = str(entry.get(key))
-            for version, at in {str(entry.get("version") or ""): "version", "": key}.items():
-                message = known.advice.get((named.replace("/", ":", 1), version))
-                if message is not None:
-                    reason = f"{named} {version}".rstrip() + " is deprecated"
-                    yield WARNING, ConfigError(join(section, index, at), reason, remedy=message)
+            item_name = str(entry.get(key))
+            for version, advised_key in {str(entry.get("version") or ""): "version", "": key}.items():
+                advice = context.advice.get((item_name.replace("/", ":", 1), version))
+                if advice is not None:
+                    reason = f"{item_name} {version}".rstrip() + " is deprecated"
+                    yield WARNING, ConfigError(join(section, index, advised_key), reason, remedy=advice)
 
 
-def _list(document: Mapping[str, Any], key: str) -> Iterable[Any]:
-    found = document.get(key)
-    return found if isinstance(found, list) else ()
+def _section(document: Mapping[str, Any], key: str) -> Iterable[Any]:
+    section = document.get(key)
+    return section if isinstance(section, list) else ()

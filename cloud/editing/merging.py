@@ -50,10 +50,10 @@ def _merge(base: Any, theirs: Any, mine: Any, path: str, conflicts: list[Conflic
     if isinstance(theirs, Mapping) and isinstance(mine, Mapping):
         return _objects(base if isinstance(base, Mapping) else {}, theirs, mine, path, conflicts)
     if isinstance(theirs, list) and isinstance(mine, list):
-        named = [_by_name(one) for one in (base if isinstance(base, list) else [], theirs, mine)]
-        old, other, own = named
-        if old is not None and other is not None and own is not None:
-            return list(_objects(old, other, own, path, conflicts).values())
+        by_name = [_by_name(entries) for entries in (base if isinstance(base, list) else [], theirs, mine)]
+        base_entries, their_entries, my_entries = by_name
+        if base_entries is not None and their_entries is not None and my_entries is not None:
+            return list(_objects(base_entries, their_entries, my_entries, path, conflicts).values())
     conflicts.append(Conflict(path, theirs, mine))
     return mine
 
@@ -64,8 +64,8 @@ def _objects(
     """Merge two objects: the keys of `mine` in their order, then the keys that only `theirs` has."""
     result = {}
     for key in (*mine, *(key for key in theirs if key not in mine)):
-        old, other, own = base.get(key, ABSENT), theirs.get(key, ABSENT), mine.get(key, ABSENT)
-        value = _merge(old, other, own, join(path, key), conflicts)
+        base_value, their_value, my_value = base.get(key, ABSENT), theirs.get(key, ABSENT), mine.get(key, ABSENT)
+        value = _merge(base_value, their_value, my_value, join(path, key), conflicts)
         if value is not ABSENT:
             result[key] = value
     return result
@@ -73,19 +73,19 @@ def _objects(
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:
     """Return the entries by name or id; None if any entry lacks one or it is not unique."""
-    found: dict[str, Any] = {}
-    for one in items:
-        name = one.get("name", one.get("id")) if isinstance(one, Mapping) else None
-        if not isinstance(name, str) or name in found:
+    by_name: dict[str, Any] = {}
+    for item in items:
+        name = item.get("name", item.get("id")) if isinstance(item, Mapping) else None
+        if not isinstance(name, str) or name in by_name:
             return None
-        found[name] = one
-    return found
+        by_name[name] = item
+    return by_name
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Compare JSON values for equality, where true differs from 1."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)

@@ -54,39 +54,43 @@ class Review:
     @property
     def summary(self) -> str:
         """Counts of changes, such as `1 added, 2 changed`."""
-        words = (("added", "+"), ("removed", "-"), ("changed", "~"))
-        counts = [(sum(one.sign == sign for one in self.groups), word) for word, sign in words]
+        kinds = (("added", "+"), ("removed", "-"), ("changed", "~"))
+        counts = [(sum(group.sign == sign for group in self.groups), word) for word, sign in kinds]
         return ", ".join(f"{count} {word}" for count, word in counts if count) or ("changed" if self else "no changes")
 
 
 def review(old: Mapping[str, Any], new: Mapping[str, Any]) -> Review:
     """Compare two documents: the result describes how to change `old` into `new`."""
     masker = Masker().and_those_of(old).and_those_of(new)
-    found_lines = _lines(written(masker.value(old)), written(masker.value(new)))
-    lines = tuple(found_lines or ())
+    compared_lines = _lines(written(masker.value(old)), written(masker.value(new)))
+    lines = tuple(compared_lines or ())
     before, after = decode_value(old).readable, decode_value(new).readable
     groups: list[Group] = []
     renamed: tuple[tuple[str, str], ...] = ()
     if before is not None and after is not None:
-        found = difference(before, after)
-        renamed = found.renamed
-        groups += _groups(found, masker)
+        resources = difference(before, after)
+        renamed = resources.renamed
+        groups += _groups(resources, masker)
     fragments = fragments_difference(old, new)
     groups += _groups(fragments, masker)
     for key in CLOUD_KEYS:
         if old.get(key) != new.get(key) and not fragments:
             groups.append(Group("+" if key not in old else "-" if key not in new else "~", key))
-    long = found_lines is None
+    long = compared_lines is None
     return Review(tuple(groups), lines, renamed, hidden=not groups and not lines and not long and old != new, long=long)
 
 
-def _groups(found: Difference, masker: Masker) -> list[Group]:
+def _groups(changes: Difference, masker: Masker) -> list[Group]:
     return [
-        *(Group("-", masker.text(path)) for path in found.removed),
-        *(Group("+", masker.text(path)) for path in found.added),
+        *(Group("-", masker.text(path)) for path in changes.removed),
+        *(Group("+", masker.text(path)) for path in changes.added),
         *(
-            Group("~", one.path, tuple(masker.text(line.removeprefix(f"{one.path}.")) for line in one.lines))
-            for one in found.changed
+            Group(
+                "~",
+                changed_entry.path,
+                tuple(masker.text(line.removeprefix(f"{changed_entry.path}.")) for line in changed_entry.lines),
+            )
+            for changed_entry in changes.changed
         ),
     ]
 
@@ -95,9 +99,9 @@ def _lines(old: str, new: str) -> list[Line] | None:
     """Return the difference of two texts; None if computing it would take too long."""
     if old == new:
         return []
-    whole = old.splitlines(), new.splitlines()
-    first, last = _around(*whole)
-    before, after = (one[first : len(one) - last] for one in whole)
+    all_lines = old.splitlines(), new.splitlines()
+    first, last = _around(*all_lines)
+    before, after = (text_lines[first : len(text_lines) - last] for text_lines in all_lines)
     coarse = max(len(before), len(after)) > PRECISE or _pairs(before, after) > MOST_PAIRS
     if len(before) + len(after) > MOST_LINES or (coarse and _pairs(before, after, coarse=True) > MOST_PAIRS):
         return None
@@ -109,8 +113,8 @@ def _pairs(before: Sequence[str], after: Sequence[str], *, coarse: bool = False)
     autojunk heuristic, which ignores lines that make up more than one percent of `after`."""
     counts = Counter(after)
     if coarse and len(after) >= 200:
-        most = len(after) // 100 + 1
-        counts = Counter({line: count for line, count in counts.items() if count <= most})
+        popular_limit = len(after) // 100 + 1
+        counts = Counter({line: count for line, count in counts.items() if count <= popular_limit})
     return sum(counts[line] for line in before)
 
 

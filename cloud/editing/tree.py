@@ -37,9 +37,9 @@ class Node:
     def value(self) -> Any:
         """The decoded value: later members win; an invalid word is None."""
         if self.kind == "object":
-            return {one.name: one.value.value if one.value else None for one in self.members}
+            return {member.name: member.value.value if member.value else None for member in self.members}
         if self.kind == "array":
-            return [one.value for one in self.items]
+            return [member.value for member in self.items]
         try:
             return json.loads(self.text if self.closed else f'{self.text}"')
         except (ValueError, RecursionError):
@@ -47,7 +47,7 @@ class Node:
 
     def get(self, name: str) -> Node | None:
         """Return the value of a member of an object."""
-        return next((one.value for one in reversed(self.members) if one.name == name), None)
+        return next((member.value for member in reversed(self.members) if member.name == name), None)
 
 
 @dataclass(slots=True)
@@ -119,8 +119,8 @@ def read(text: str) -> Node | None:
             if len(stack) >= DEPTH:
                 return root
             stack.append(node)
-    for left in stack:
-        left.end, left.closed = len(text), False
+    for open_node in stack:
+        open_node.end, open_node.closed = len(text), False
     return root
 
 
@@ -152,8 +152,8 @@ def _close(stack: list[Node], kind: str, end: int) -> None:
     """Close the innermost open value of a kind and everything left open inside it."""
     for index in range(len(stack) - 1, -1, -1):
         if stack[index].kind == kind:
-            for left in stack[index + 1 :]:
-                left.end, left.closed = end - 1, False
+            for open_node in stack[index + 1 :]:
+                open_node.end, open_node.closed = end - 1, False
             stack[index].end = end
             del stack[index:]
             return
@@ -164,23 +164,23 @@ def _close(stack: list[Node], kind: str, end: int) -> None:
 
 def place(root: Node, path: str) -> tuple[int, int]:
     """Return start and end of the value at a dotted path, or the beginning of its nearest existing parent."""
-    node, rest = root, path
-    while rest:
+    node, remaining = root, path
+    while remaining:
         if node.kind == "object":
-            found = next((one for one in reversed(node.members) if _begins(rest, one.name)), None)
-            if found is None:
+            member = next((member for member in reversed(node.members) if _begins(remaining, member.name)), None)
+            if member is None:
                 return node.start, node.start + 1
-            if found.value is None:
-                return found.key.start, found.key.end
-            rest = rest[len(found.name) + 1 :]
-            if not rest and found.value.kind in ("object", "array"):
-                return found.key.start, found.key.end
-            node = found.value
+            if member.value is None:
+                return member.key.start, member.key.end
+            remaining = remaining[len(member.name) + 1 :]
+            if not remaining and member.value.kind in ("object", "array"):
+                return member.key.start, member.key.end
+            node = member.value
         elif node.kind == "array":
-            head, _, after = rest.partition(".")
+            head, _, tail = remaining.partition(".")
             if (index := index_of(head)) is None or index >= len(node.items):
                 return node.start, node.start + 1
-            node, rest = node.items[index], after
+            node, remaining = node.items[index], tail
         else:
             break
     return (node.start, node.start + 1) if node.kind in ("object", "array") else (node.start, node.end)
@@ -209,7 +209,7 @@ class Lines:
     """Offsets of the lines of a text, computed once for many positions."""
 
     def __init__(self, text: str) -> None:
-        self._starts = [0, *(one.end() for one in re.finditer("\n", text))]
+        self._starts = [0, *(line_end.end() for line_end in re.finditer("\n", text))]
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset, both counted from 1."""
@@ -286,13 +286,17 @@ def _between(text: str, node: Node, path: tuple[str, ...], cursor: int) -> Spot 
     if node.kind == "array":
         here = (*path, str(_count(node, cursor)))
         return Spot(here, False, cursor, cursor, "", comma_before=before not in "[,", comma_after=comma_after)
-    last = next((one for one in reversed(node.members) if one.key.end <= cursor), None)
-    if last is not None and 0 <= last.colon < cursor and (last.value is None or last.value.start >= cursor):
-        return Spot((*path, last.name), False, cursor, cursor, "")
-    if last is not None and last.colon < 0:
+    previous = next((member for member in reversed(node.members) if member.key.end <= cursor), None)
+    if (
+        previous is not None
+        and 0 <= previous.colon < cursor
+        and (previous.value is None or previous.value.start >= cursor)
+    ):
+        return Spot((*path, previous.name), False, cursor, cursor, "")
+    if previous is not None and previous.colon < 0:
         return None  # a colon is expected
     return Spot(path, True, cursor, cursor, "", comma_before=before not in "{,", comma_after=comma_after)
 
 
 def _count(node: Node, cursor: int) -> int:
-    return sum(one.end <= cursor for one in node.items)
+    return sum(item.end <= cursor for item in node.items)

@@ -34,10 +34,10 @@ def numbered(statement: str) -> str:
     """Return `statement` with $1, $2 ... instead of question marks, except in quotes and comments."""
     count = 0
 
-    def piece(found: re.Match[str]) -> str:
+    def piece(match: re.Match[str]) -> str:
         nonlocal count
-        if found[0] != "?":
-            return found[0]
+        if match[0] != "?":
+            return match[0]
         count += 1
         return f"${count}"
 
@@ -63,15 +63,15 @@ def of_many(statement: str) -> ManyRows | None:
 
     Return None for other statements, and for an INSERT with DO UPDATE, which might have to change a row twice.
     """
-    found = _INSERT.fullmatch(statement)
-    return ManyRows(found[1], found[2], found[3]) if found is not None else None
+    match = _INSERT.fullmatch(statement)
+    return ManyRows(match[1], match[2], match[3]) if match is not None else None
 
 
 def typed(table: str) -> str:
     """Return a CREATE TABLE statement with PostgreSQL's column types."""
 
-    def word(found: re.Match[str]) -> str:
-        text = found[0]
+    def word(match: re.Match[str]) -> str:
+        text = match[0]
         if text.startswith(("'", "--")):
             return text
         return _TYPES.get(text, _RUNNING_NUMBER)

@@ -17,30 +17,30 @@ class Listener:
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
-        self._news: dict[str, None] = {}
-        self._heard = trio.Event()
+        self._unread: dict[str, None] = {}
+        self._arrived = trio.Event()
 
     def tell(self, subject: str) -> None:
         """Add an event for `subject`; EVERY if the subject is not known."""
         if self._subject in (EVERY, subject) or subject == EVERY:
-            self._news[subject] = None
-            self._heard.set()
+            self._unread[subject] = None
+            self._arrived.set()
 
     async def next(self) -> str:
         """Return the oldest unread subject; wait if there is none."""
-        while not self._news:
-            await self._heard.wait()
-        subject = next(iter(self._news))
-        del self._news[subject]
-        if not self._news:
-            self._heard = trio.Event()
+        while not self._unread:
+            await self._arrived.wait()
+        subject = next(iter(self._unread))
+        del self._unread[subject]
+        if not self._unread:
+            self._arrived = trio.Event()
         return subject
 
     async def all(self) -> list[str]:
         """Return all unread subjects, oldest first; wait if there are none."""
         first = await self.next()
-        rest, self._news = list(self._news), {}
-        self._heard = trio.Event()
+        rest, self._unread = list(self._unread), {}
+        self._arrived = trio.Event()
         return [first, *rest]
 
 
@@ -54,13 +54,13 @@ class Events:
     def listening(self, topic: str, subject: str = EVERY, *, also: Sequence[str] = ()) -> Iterator[Listener]:
         """Listen to `subject` in `topic`, and in the topics `also`, while the context is open."""
         listener = Listener(subject)
-        heard = [self._listeners.setdefault(one, set()) for one in (topic, *also)]
-        for listeners in heard:
+        listener_sets = [self._listeners.setdefault(name, set()) for name in (topic, *also)]
+        for listeners in listener_sets:
             listeners.add(listener)
         try:
             yield listener
         finally:
-            for listeners in heard:
+            for listeners in listener_sets:
                 listeners.discard(listener)
 
     def tell(self, topic: str, subject: str) -> None:

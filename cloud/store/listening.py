@@ -20,8 +20,8 @@ MAX_DELAY: Final = 5.0
 _log = structlog.get_logger("cloud.database")
 
 
-async def follow(url: str, own: str, events: Events, *, task_status: trio.TaskStatus[None]) -> NoReturn:
-    """Forward the events of replicas other than `own` to `events`, until cancelled; ready when listening.
+async def follow(url: str, replica: str, events: Events, *, task_status: trio.TaskStatus[None]) -> NoReturn:
+    """Forward the events of replicas other than `replica` to `events`, until cancelled; ready when listening.
 
     MachineError if the first connection fails. After a lost connection is restored, all listeners are notified with
     EVERY.
@@ -32,7 +32,7 @@ async def follow(url: str, own: str, events: Events, *, task_status: trio.TaskSt
         task_status.started()
         while True:
             try:
-                await _hear(connection, own, events)
+                await _hear(connection, replica, events)
             except psycopg.OperationalError as error:
                 _log.warning("the connection to the database was lost", reason=str(error).strip())
             finally:
@@ -62,13 +62,13 @@ def _listening(url: str) -> Any:
     return connection
 
 
-async def _hear(connection: Any, own: str, events: Events) -> NoReturn:
+async def _hear(connection: Any, replica: str, events: Events) -> NoReturn:
     """Forward events until the connection is lost, which raises psycopg.OperationalError."""
-    wire = connection.pgconn
+    pg_connection = connection.pgconn
     while True:
-        while (news := wire.notifies()) is not None:
-            sender, topic, subject = news.extra.decode().split("\n", 2)
-            if sender != own:
+        while (notification := pg_connection.notifies()) is not None:
+            sender, topic, subject = notification.extra.decode().split("\n", 2)
+            if sender != replica:
                 events.tell(topic, subject)
         await trio.lowlevel.wait_readable(connection.fileno())
-        wire.consume_input()
+        pg_connection.consume_input()

@@ -66,28 +66,28 @@ class PostgresStore:
         migration = Worker("database migration")
         async with migration.opened():
             await migration.run(lambda: migrate(self.url))
-        own = secrets.token_hex(8)
+        replica = secrets.token_hex(8)
         token = trio.lowlevel.current_trio_token()
 
-        def told(news: Sequence[tuple[str, str]]) -> None:
+        def forward(news: Sequence[tuple[str, str]]) -> None:
             """Forward events, in the thread of a writer.
 
             They arrive before the caller of `write` continues, and also if that caller was cancelled.
             """
             try:
-                token.run_sync_soon(self._tell, news)
+                token.run_sync_soon(self._notify, news)
             except trio.RunFinishedError:
                 pass  # there are no listeners any more
 
         async with AsyncExitStack() as stack:
             self._writers = await stack.enter_async_context(
-                _opened("database writer", lambda: Session(self.url, own, told))
+                _opened("database writer", lambda: Session(self.url, replica, forward))
             )
             self._readers = await stack.enter_async_context(
-                _opened("database reader", lambda: Session(self.url, own, None))
+                _opened("database reader", lambda: Session(self.url, replica, None))
             )
             nursery = await stack.enter_async_context(trio.open_nursery())
-            await nursery.start(follow, self.url, own, self.events)
+            await nursery.start(follow, self.url, replica, self.events)
             try:
                 yield self
             finally:
@@ -101,7 +101,7 @@ class PostgresStore:
         """See Store."""
         return await self._writers.run(lambda session: session.write(work))
 
-    def _tell(self, news: Sequence[tuple[str, str]]) -> None:
+    def _notify(self, news: Sequence[tuple[str, str]]) -> None:
         for topic, subject in news:
             self.events.tell(topic, subject)
 

@@ -16,14 +16,14 @@ from psycopg.rows import dict_row
 
 from cloud.store.dialect import numbered, of_many, typed
 from cloud.store.migrations import STEPS, newer, statements
-from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
+from cloud.store.sql import Conflict, Row, Value, Work, continued_after_conflict
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
 News = Sequence[tuple[str, str]]
 
 ATTEMPTS: Final = 20  # attempts of one transaction, if others interfere each time
-TOGETHER: Final = 500  # rows in one INSERT: a statement has at most 65,535 parameters
+BATCH: Final = 500  # rows in one INSERT: a statement has at most 65,535 parameters
 CONFLICTS: Final = 3  # attempts that may end in a Conflict, which may be with a concurrent transaction
 FIRST_PAUSE: Final = 0.002  # maximum seconds before the second attempt; doubled each time
 MAX_PAUSE: Final = 0.25
@@ -48,7 +48,7 @@ SETTINGS: Final = (
 def connected(url: str) -> Any:
     """Return a new connection; UNAVAILABLE if it fails, PRECONDITION if `url` is invalid."""
     try:
-        given = conninfo_to_dict(url)
+        parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise MachineError(
             f"the database's address is not valid: {str(error).strip()}",
@@ -58,7 +58,7 @@ def connected(url: str) -> Any:
     try:
         return psycopg.connect(
             "",
-            **{**DEFAULTS, **given, "client_encoding": "utf8"},
+            **{**DEFAULTS, **parameters, "client_encoding": "utf8"},
             autocommit=True,
             cursor_factory=psycopg.RawCursor,
             row_factory=dict_row,
@@ -73,8 +73,8 @@ def connected(url: str) -> Any:
 
 def place(url: str) -> str:
     """Return the location of a database, without user and password."""
-    given = conninfo_to_dict(url)
-    return f"{given.get('dbname', '')!r} at {given.get('host', 'localhost')}"
+    parameters = conninfo_to_dict(url)
+    return f"{parameters.get('dbname', '')!r} at {parameters.get('host', 'localhost')}"
 
 
 def channel(connection: Any) -> str:
@@ -85,13 +85,13 @@ def channel(connection: Any) -> str:
 class Session:
     """Transactions over one connection, which is opened on first use and reopened when it was lost.
 
-    `told` receives the events of committed transactions, in this thread. Without `told` the session is read-only.
+    `on_commit` receives the events of committed transactions, in this thread. Without it the session is read-only.
     """
 
-    def __init__(self, url: str, own: str, told: Callable[[News], None] | None) -> None:
+    def __init__(self, url: str, replica: str, on_commit: Callable[[News], None] | None) -> None:
         self._url = url
-        self._own = own
-        self._told = told
+        self._replica = replica
+        self._on_commit = on_commit
         self._channel = ""
         self._connection: Any = None
 
@@ -105,17 +105,17 @@ class Session:
     def read(self, work: Work[T]) -> T:
         """See Store. Repeated once if the connection was lost, because an idle connection may be long dead."""
         try:
-            return self._carried_out(work)[0]
+            return self._attempt(work)[0]
         except _Lost:
-            return self._again(work)[0]
+            return self._retry(work)[0]
 
     def write(self, work: Work[T]) -> T:
         """See Store."""
-        assert self._told is not None
+        assert self._on_commit is not None
         pause, conflicts = FIRST_PAUSE, 0
         for _ in range(ATTEMPTS):
             try:
-                result, told = self._carried_out(work)
+                result, events = self._attempt(work)
             except (errors.SerializationFailure, errors.DeadlockDetected):
                 pass
             except _Contested as error:
@@ -123,11 +123,11 @@ class Session:
                 if conflicts == CONFLICTS:
                     raise error.failure from error.failure.__cause__
             except _Lost:
-                result, told = self._again(work)
-                self._told(told)
+                result, events = self._retry(work)
+                self._on_commit(events)
                 return result
             else:
-                self._told(told)
+                self._on_commit(events)
                 return result
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, MAX_PAUSE)
@@ -135,23 +135,23 @@ class Session:
             f"the transaction conflicted with others {ATTEMPTS} times", kind=ErrorKind.UNAVAILABLE, remedy="try again"
         )
 
-    def _again(self, work: Work[T]) -> tuple[T, News]:
+    def _retry(self, work: Work[T]) -> tuple[T, News]:
         """Repeat a transaction over a new connection."""
         try:
-            return self._carried_out(work)
+            return self._attempt(work)
         except (_Lost, errors.SerializationFailure, errors.DeadlockDetected) as error:
             raise unavailable(self._url, error.__cause__ or error) from error
         except _Contested as error:
             raise error.failure from error.failure.__cause__
 
-    def _carried_out(self, work: Work[T]) -> tuple[T, News]:
+    def _attempt(self, work: Work[T]) -> tuple[T, News]:
         """Make one attempt. `_Lost` if the connection was lost before anything can have been committed."""
         connection = self._connected()
-        handle = PostgresHandle(connection, self._channel, self._own)
+        handle = PostgresHandle(connection, self._channel, self._replica)
         committing = False
         try:
             try:
-                connection.execute(_BEGIN_READING if self._told is None else _BEGIN_WRITING)
+                connection.execute(_BEGIN_READING if self._on_commit is None else _BEGIN_WRITING)
                 result = handle.result(work)
                 committing = True
                 connection.execute("COMMIT")
@@ -161,7 +161,7 @@ class Session:
         except (errors.SerializationFailure, errors.DeadlockDetected):
             raise
         except errors.ReadOnlySqlTransaction as error:  # a standby server
-            if self._told is None:
+            if self._on_commit is None:
                 raise
             raise unavailable(self._url, error) from error
         except psycopg.OperationalError as error:
@@ -169,7 +169,7 @@ class Session:
                 raise unavailable(self._url, error) from error
             if self._connection is not None:
                 raise
-            if committing and self._told is not None:
+            if committing and self._on_commit is not None:
                 raise MachineError(
                     f"the connection to the database {place(self._url)} was lost during the commit: "
                     "the change may be stored or not",
@@ -181,7 +181,7 @@ class Session:
             if handle.contested:
                 raise _Contested(error) from error
             raise
-        return result, tuple(handle.told)
+        return result, tuple(handle.events)
 
     def _undo(self, connection: Any) -> None:
         try:
@@ -233,69 +233,69 @@ class PostgresHandle:
 
     skip_locked = " FOR UPDATE SKIP LOCKED"
 
-    def __init__(self, connection: Any, channel_name: str, own: str) -> None:
+    def __init__(self, connection: Any, channel_name: str, replica: str) -> None:
         self._connection = connection
         self._channel = channel_name
-        self._own = own
+        self._replica = replica
         self.contested = False
-        self.told: dict[tuple[str, str], None] = {}
+        self.events: dict[tuple[str, str], None] = {}
 
     def run(self, statement: str, *parameters: Value) -> int:
         """See Sql."""
-        with self._going_on():
+        with self._executing():
             count: int = self._connection.execute(numbered(statement), plain(parameters)).rowcount
             return count
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """See Sql."""
-        with self._going_on():
+        with self._executing():
             cursor = self._connection.cursor()
             if (split := of_many(statement)) is None:
                 cursor.executemany(numbered(statement), [plain(row) for row in rows])
                 return
-            for start in range(0, len(rows), TOGETHER):
-                some = rows[start : start + TOGETHER]
-                cursor.execute(numbered(split.of(len(some))), plain([value for row in some for value in row]))
+            for start in range(0, len(rows), BATCH):
+                batch = rows[start : start + BATCH]
+                cursor.execute(numbered(split.of(len(batch))), plain([value for row in batch for value in row]))
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """See Sql."""
-        with self._going_on():
+        with self._executing():
             cursor = self._connection.execute(numbered(statement), plain(parameters))
-            found: list[Row] = cursor.fetchall()
+            rows: list[Row] = cursor.fetchall()
             if any(column.type_code == NUMERIC for column in cursor.description):
-                return [{name: _number(value) for name, value in row.items()} for row in found]
-            return found
+                return [{name: _number(value) for name, value in row.items()} for row in rows]
+            return rows
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
         """See Sql."""
-        found = self.rows(statement, *parameters)
-        return found[0] if found else None
+        rows = self.rows(statement, *parameters)
+        return rows[0] if rows else None
 
     def in_turn(self, subject: str) -> None:
         """See Sql."""
-        with self._going_on():
+        with self._executing():
             self._connection.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (_TURN, subject))
 
     def notify(self, topic: str, subject: str) -> None:
         """See Sql."""
-        self.told[topic, subject] = None
+        self.events[topic, subject] = None
 
     def result(self, work: Work[T]) -> T:
         """Return the result of `work`, after queuing its events for other replicas."""
-        found = work(self)
+        result = work(self)
         if self.contested:
-            raise at_its_end()
-        if self.told:
+            raise continued_after_conflict()
+        if self.events:
             self._connection.execute(
                 "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news",
-                (self._channel, [f"{self._own}\n{topic}\n{subject}" for topic, subject in self.told]),
+                (self._channel, [f"{self._replica}\n{topic}\n{subject}" for topic, subject in self.events]),
             )
-        return found
+        return result
 
     @contextmanager
-    def _going_on(self) -> Iterator[None]:
+    def _executing(self) -> Iterator[None]:
         if self.contested:
-            raise at_its_end()
+            raise continued_after_conflict()
         try:
             yield
         except psycopg.IntegrityError as error:
@@ -306,12 +306,12 @@ class PostgresHandle:
 def plain(parameters: Sequence[Value]) -> list[Value]:
     """Return parameters for PostgreSQL, which has no text with NUL, and where booleans are not numbers."""
     return [
-        one.replace("\0", "\N{SYMBOL FOR NULL}")
-        if type(one) is str and "\0" in one
-        else int(one)
-        if type(one) is bool
-        else one
-        for one in parameters
+        parameter.replace("\0", "\N{SYMBOL FOR NULL}")
+        if type(parameter) is str and "\0" in parameter
+        else int(parameter)
+        if type(parameter) is bool
+        else parameter
+        for parameter in parameters
     ]
 
 

@@ -57,29 +57,29 @@ def wal_damage(path: Path) -> str:
     order = _MAGIC.get(struct.unpack(">I", head[:4])[0])
     if order is None:
         return "it does not begin with the header of a log"
-    one = two = 0
-    for first, second in struct.iter_unpack(f"{order}II", head[:24]):
-        one = (one + first + two) & 0xFFFFFFFF
-        two = (two + second + one) & 0xFFFFFFFF
-    return "" if (one, two) == struct.unpack(">II", head[24:]) else "the checksum of its header is wrong"
+    first_sum = second_sum = 0
+    for first_word, second_word in struct.iter_unpack(f"{order}II", head[:24]):
+        first_sum = (first_sum + first_word + second_sum) & 0xFFFFFFFF
+        second_sum = (second_sum + second_word + first_sum) & 0xFFFFFFFF
+    return "" if (first_sum, second_sum) == struct.unpack(">II", head[24:]) else "the checksum of its header is wrong"
 
 
 def check(connection: sqlite3.Connection, path: Path, stop: Callable[[], bool]) -> bool:
     """Check the structure of the database; False if `stop` ended the check early. MachineError if it is damaged."""
     connection.set_progress_handler(stop, _STEPS)
     try:
-        found = [row[0] for row in connection.execute(f"PRAGMA quick_check({FINDINGS})")]
+        findings = [row[0] for row in connection.execute(f"PRAGMA quick_check({FINDINGS})")]
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
             return False
         if isinstance(error, sqlite3.OperationalError):  # busy, or a disk error: not a problem of the content
             raise
-        found = [str(error)]
+        findings = [str(error)]
     finally:
         connection.set_progress_handler(None, 0)
-    if found != ["ok"]:
-        words = "; ".join(" ".join(one.split())[:200] for one in found)
-        raise MachineError(f"the database {path} is damaged: {words}", kind=ErrorKind.PRECONDITION, remedy=RESTORE)
+    if findings != ["ok"]:
+        text = "; ".join(" ".join(finding.split())[:200] for finding in findings)
+        raise MachineError(f"the database {path} is damaged: {text}", kind=ErrorKind.PRECONDITION, remedy=RESTORE)
     return True
 
 

@@ -68,7 +68,7 @@ class Conflict(Exception):
     """A row with the same unique columns exists, or a referenced row does not exist."""
 
 
-def at_its_end() -> RuntimeError:
+def continued_after_conflict() -> RuntimeError:
     """Return the error for a transaction that continues after a Conflict."""
     return RuntimeError("a transaction continued after a Conflict: raise an exception, or use ON CONFLICT")
 

@@ -22,7 +22,7 @@ import trio
 from cloud.store import soundness
 from cloud.store.events import Events
 from cloud.store.migrations import migrate
-from cloud.store.sql import Conflict, Row, Value, Work, at_its_end
+from cloud.store.sql import Conflict, Row, Value, Work, continued_after_conflict
 from cloud.store.turns import organization
 from cloud.work.crew import Crew
 from cloud.work.slots import Line
@@ -67,26 +67,26 @@ class SqliteHandle:
     def __init__(self, connection: sqlite3.Connection, *, reading: bool = False) -> None:
         self._connection = connection
         self._ended = False
-        self._kept: dict[tuple[str, tuple[Value, ...]], Row | None] | None = {} if reading else None
-        self.told: list[tuple[str, str]] = []
+        self._row_cache: dict[tuple[str, tuple[Value, ...]], Row | None] | None = {} if reading else None
+        self.events: list[tuple[str, str]] = []
         self.written = 0  # estimated bytes
 
     def run(self, statement: str, *parameters: Value) -> int:
         """See Sql."""
         self._count(parameters)
-        with self._going_on():
+        with self._executing():
             return self._connection.execute(statement, parameters).rowcount
 
     def many(self, statement: str, rows: Sequence[Sequence[Value]]) -> None:
         """See Sql."""
         for row in rows:
             self._count(row)
-        with self._going_on():
+        with self._executing():
             self._connection.executemany(statement, rows)
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
         """See Sql."""
-        with self._going_on():
+        with self._executing():
             cursor = self._connection.execute(statement, parameters)
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
@@ -96,37 +96,39 @@ class SqliteHandle:
 
     def row(self, statement: str, *parameters: Value) -> Row | None:
         """See Sql. Read-only transactions cache rows, because they see a single snapshot."""
-        if self._kept is None:
+        if self._row_cache is None:
             return self._first(statement, parameters)
         key = statement, parameters
-        if key not in self._kept:
-            self._kept[key] = self._first(statement, parameters)
-        return self._kept[key]
+        if key not in self._row_cache:
+            self._row_cache[key] = self._first(statement, parameters)
+        return self._row_cache[key]
 
     def _first(self, statement: str, parameters: tuple[Value, ...]) -> Row | None:
-        with self._going_on():
+        with self._executing():
             cursor = self._connection.execute(statement, parameters)
             values = cursor.fetchone()
-            return None if values is None else dict(zip((one[0] for one in cursor.description), values, strict=True))
+            return (
+                None if values is None else dict(zip((column[0] for column in cursor.description), values, strict=True))
+            )
 
     def _count(self, values: Sequence[Value]) -> None:
         self.written += PAGE + sum(len(value) for value in values if isinstance(value, (str, bytes)))
 
     def notify(self, topic: str, subject: str) -> None:
         """See Sql."""
-        self.told.append((topic, subject))
+        self.events.append((topic, subject))
 
     def result(self, work: Work[Any]) -> Any:
         """Return the result of `work`; RuntimeError if it returns despite a Conflict."""
         value = work(self)
         if self._ended:
-            raise at_its_end()
+            raise continued_after_conflict()
         return value
 
     @contextmanager
-    def _going_on(self) -> Iterator[None]:
+    def _executing(self) -> Iterator[None]:
         if self._ended:
-            raise at_its_end()
+            raise continued_after_conflict()
         try:
             yield
         except sqlite3.IntegrityError as error:
@@ -139,10 +141,10 @@ class _Write:
 
     def __init__(self, work: Work[Any]) -> None:
         self.work = work
-        self.dropped = False  # its caller was cancelled; it is executed all the same if it has begun
+        self.abandoned = False  # its caller was cancelled; it is executed all the same if it has begun
         self.done = trio.Event()
         self.result: outcome.Outcome[Any] = outcome.Error(RuntimeError("the transaction was not executed"))
-        self.told: list[tuple[str, str]] = []
+        self.events: list[tuple[str, str]] = []
         self.written = 0  # estimated bytes
 
 
@@ -164,7 +166,7 @@ class SqliteStore:
         self._crew = Crew([reader.worker for reader in self._readers], min(EACH, len(self._readers)), shared=SHARED)
         self._arrived: deque[tuple[str, _Write]] = deque()  # from the event loop to the writer thread
         self._waiting: Line[_Write] = Line()  # used in the writer thread
-        self._asked = trio.Event()
+        self._write_requested = trio.Event()
         self._logged = 0  # estimated bytes in the write-ahead log
         self._log_grew = trio.Event()
 
@@ -201,10 +203,10 @@ class SqliteStore:
         """Check the file; return whether the check was completed within the limit."""
         if not isinstance(path := self.path, Path):
             return True
-        until = time.monotonic() + soundness.LIMIT
+        deadline = time.monotonic() + soundness.LIMIT
         try:
             return await self._writer.run(
-                lambda connection: soundness.check(connection, path, lambda: time.monotonic() > until)
+                lambda connection: soundness.check(connection, path, lambda: time.monotonic() > deadline)
             )
         except sqlite3.Error as error:
             raise self._unavailable(error, "checked") from error
@@ -238,19 +240,19 @@ class SqliteStore:
         await trio.lowlevel.checkpoint_if_cancelled()
         write = _Write(work)
         self._arrived.append((organization(), write))
-        self._asked.set()
+        self._write_requested.set()
         try:
             await write.done.wait()
         except trio.Cancelled:
-            write.dropped = True
+            write.abandoned = True
             raise
         result: T = write.result.unwrap()
         return result
 
     async def _commit_groups(self) -> None:
         while True:
-            await self._asked.wait()
-            self._asked = trio.Event()
+            await self._write_requested.wait()
+            self._write_requested = trio.Event()
             while self._arrived or self._waiting:
                 with trio.CancelScope(shield=True):  # started transactions must report their result to the callers
                     await self._commit()
@@ -259,9 +261,9 @@ class SqliteStore:
         """Return the next write, in the writer thread."""
         while self._arrived:
             self._waiting.put(*self._arrived.popleft())
-        while (found := self._waiting.take()) is not None:
-            if not found[1].dropped:
-                return found[1]
+        while (entry := self._waiting.take()) is not None:
+            if not entry[1].abandoned:
+                return entry[1]
         return None
 
     async def _copy_log(self, thread: _Thread) -> None:
@@ -282,7 +284,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             for write in group:
                 write.result = outcome.Error(self._unavailable(error, "written"))
-                write.told = []
+                write.events = []
         self._logged += sum(write.written for write in group)
         if self._logged > LOG:
             self._log_grew.set()
@@ -290,18 +292,18 @@ class SqliteStore:
             result = write.result
             if isinstance(result, outcome.Error) and isinstance(result.error, sqlite3.Error):
                 write.result = outcome.Error(self._failure(result.error, "written"))
-            for topic, subject in write.told:
+            for topic, subject in write.events:
                 self.events.tell(topic, subject)
             write.done.set()
 
-    def _failure(self, error: sqlite3.Error, done: str) -> Exception:
+    def _failure(self, error: sqlite3.Error, action: str) -> Exception:
         """Return the exception for an error in a transaction; an error in a statement is a bug and stays as it is."""
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        return self._unavailable(error, done) if code & 0xFF in _OF_THE_FILE else error
+        return self._unavailable(error, action) if code & 0xFF in _OF_THE_FILE else error
 
-    def _unavailable(self, error: sqlite3.Error, done: str) -> MachineError:
+    def _unavailable(self, error: sqlite3.Error, action: str) -> MachineError:
         return MachineError(
-            f"the database {self.path} cannot be {done}: {error}",
+            f"the database {self.path} cannot be {action}: {error}",
             kind=ErrorKind.UNAVAILABLE,
             remedy="check that the disk is not full and that no other process locks the file",
         )
@@ -354,7 +356,7 @@ class _Thread:
 
 
 @contextmanager
-def held(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
+def opened_exclusively(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
     """Open a database file exclusively, without a separate write-ahead log.
 
     Raise MachineError with `remedy` if another process uses it, sqlite3.DatabaseError if it is damaged.
@@ -379,12 +381,12 @@ def _reading(connection: sqlite3.Connection, work: Work[T]) -> T:
             connection.execute("ROLLBACK")
 
 
-def _writing(connection: sqlite3.Connection, following: Callable[[], _Write | None], group: list[_Write]) -> None:
+def _writing(connection: sqlite3.Connection, next_write: Callable[[], _Write | None], group: list[_Write]) -> None:
     """Execute the following writes in one commit, each in its own savepoint; add all started ones to `group`."""
-    until = time.monotonic() + HOLD
+    deadline = time.monotonic() + HOLD
     connection.execute("BEGIN IMMEDIATE")
     try:
-        while (write := following()) is not None:
+        while (write := next_write()) is not None:
             group.append(write)
             connection.execute("SAVEPOINT one")
             handle = SqliteHandle(connection)
@@ -394,10 +396,10 @@ def _writing(connection: sqlite3.Connection, following: Callable[[], _Write | No
                     raise sqlite3.OperationalError(str(write.result.error)) from write.result.error
                 connection.execute("ROLLBACK TO one")
             else:
-                write.told = handle.told
+                write.events = handle.events
                 write.written = handle.written
             connection.execute("RELEASE one")
-            if len(group) == GROUP or time.monotonic() >= until:
+            if len(group) == GROUP or time.monotonic() >= deadline:
                 break
         connection.execute("COMMIT")
     except BaseException:

@@ -22,11 +22,11 @@ def cursor(moment: datetime, number: int) -> str:
 
 def read_cursor(text: str) -> Cursor:
     """Parse the result of `cursor`; INVALID for anything else."""
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise MachineError(
             f"{text[:40]!r} is not a page token of this list",
             kind=ErrorKind.INVALID,
             remedy="send the token that came with the previous page, or none for the first page",
         )
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
