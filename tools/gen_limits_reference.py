@@ -29,7 +29,7 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    from cloud.values.limits import ELSEWHERE, LIMITS
+    from cloud.values.limits import ENFORCED_ELSEWHERE, LIMITS
     from schema.errors import ErrorKind
 
     yield HEAD
@@ -39,7 +39,7 @@ def _lines() -> Iterator[str]:
             if one.kind is kind:
                 yield f"| `{one.name}` | {shown(one.value, one.unit)} | {one.of} | {one.remedy} |"
         yield ""
-    for title, rows in ELSEWHERE.items():
+    for title, rows in ENFORCED_ELSEWHERE.items():
         yield f"## {title}\n\n| at most | |\n|---|---|"
         for row in rows:
             yield f"| {shown(value_at(row.where), row.unit)} | {row.of} |"

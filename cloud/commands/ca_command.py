@@ -64,7 +64,7 @@ def _done(options: Options, work: Callable[[Sql, datetime], T]) -> T:
     """Run a transaction on the database of `options` and return its result; exit the program on failure."""
     import trio
 
-    from cloud.store.beside import opened_beside
+    from cloud.store.commands import opened_for_command
     from cloud.values.times import now
 
     async def main() -> T:
@@ -74,7 +74,7 @@ def _done(options: Options, work: Callable[[Sql, datetime], T]) -> T:
                 kind=ErrorKind.NOT_FOUND,
                 remedy="name its folder: machine-cloud --data FOLDER ca",
             )
-        async with opened_beside(options.database, options.postgres) as store:
+        async with opened_for_command(options.database, options.postgres) as store:
             return await store.write(lambda sql: work(sql, now()))
 
     try:

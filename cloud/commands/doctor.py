@@ -17,7 +17,7 @@ from cloud.commands.options import Options
 from cloud.domain.upkeep import identity
 from cloud.domain.upkeep.named import named
 from cloud.store import soundness, trash
-from cloud.store.beside import opened_beside
+from cloud.store.commands import opened_for_command
 from cloud.store.migrations import STEPS, newer
 from cloud.store.sql import Store
 from schema.errors import MachineError
@@ -89,7 +89,7 @@ async def examine(options: Options, wanted: Wanted) -> Report:
                 return report
     async with store_of(options.files) as blobs:
         failure: MachineError | None = None
-        async with opened_beside(options.database, options.postgres) as store:
+        async with opened_for_command(options.database, options.postgres) as store:
             try:
                 await _together(store, blobs, wanted, report)
             except MachineError as error:

@@ -9,7 +9,7 @@ import trio
 
 from cloud.commands.options import EXIT_FAILED, Options
 from cloud.domain.organizations.first import FirstKey, create_owner
-from cloud.store.beside import opened_beside
+from cloud.store.commands import opened_for_command
 from cloud.values.times import now
 from schema.errors import MachineError
 
@@ -40,5 +40,5 @@ def organization_command(options: Options, name: str) -> None:
 
 
 async def _make(options: Options, name: str) -> FirstKey:
-    async with opened_beside(options.database, options.postgres) as store:
+    async with opened_for_command(options.database, options.postgres) as store:
         return await store.write(lambda sql: create_owner(sql, name, now()))

@@ -25,13 +25,13 @@ SECTIONS: Final = (
 )
 
 
-def kept(document: Mapping[str, Any], what: str) -> str:
+def document_text(document: Mapping[str, Any], what: str) -> str:
     """Return the JSON text to store for a configuration or fragment. INVALID if not all clients could read it.
 
     INVALID also if it exceeds the limits of documents; `what` is the subject of the error message, such as "the
     configuration".
     """
-    text = _kept(document, what, DOCUMENT)
+    text = _encoded(document, what, DOCUMENT)
     for name in SECTIONS:
         section = document.get(name)
         if isinstance(section, list):
@@ -39,9 +39,9 @@ def kept(document: Mapping[str, Any], what: str) -> str:
     return text
 
 
-def kept_metadata(data: Mapping[str, Any]) -> str:
-    """Return the JSON text to store for metadata; see `kept`."""
-    return _kept(data, "the metadata", METADATA)
+def metadata_text(data: Mapping[str, Any]) -> str:
+    """Return the JSON text to store for metadata; see `document_text`."""
+    return _encoded(data, "the metadata", METADATA)
 
 
 def check_text(text: str) -> None:
@@ -49,7 +49,7 @@ def check_text(text: str) -> None:
     DOCUMENT.check(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")), "the document")
 
 
-def _kept(document: Mapping[str, Any], what: str, limit: Limit) -> str:
+def _encoded(document: Mapping[str, Any], what: str, limit: Limit) -> str:
     check_readable(document)
     text = dumps(document)
     limit.check(len(text.encode()), what)

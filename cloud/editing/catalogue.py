@@ -43,7 +43,7 @@ class ModelEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EditingContext:
     """Context that the text does not contain: names of fragments by id, and resources that fragments add.
 
     `advice` holds deprecation messages by id and version; an empty version applies to the whole item.

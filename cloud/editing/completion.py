@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from cloud.editing.catalogue import Catalogue, Known, ModelEntry, Schema, inside, resolved, types_of
+from cloud.editing.catalogue import Catalogue, EditingContext, ModelEntry, Schema, inside, resolved, types_of
 from cloud.editing.tree import Node, Spot, at, read, spot
 
 MAX_CHOICES: Final = 60
@@ -42,7 +42,7 @@ class Choices:
 NOTHING: Final = Choices(0, 0, ())
 
 
-def completions(text: str, cursor: int, context: Known, catalogue: Catalogue) -> Choices:
+def completions(text: str, cursor: int, context: EditingContext, catalogue: Catalogue) -> Choices:
     """Return the completions at `cursor`, an offset in characters into `text`."""
     if _FOLLOWED_BY_KEY.match(text, cursor) and text.count('"', text.rfind("\n", 0, cursor) + 1, cursor) % 2:
         text = f"{text[:cursor]}\n{text[cursor:]}"  # close the string at its line end, not at the next key's quote
@@ -99,7 +99,7 @@ def _text(node: Node | None) -> str:
 
 
 class _Completion:
-    def __init__(self, text: str, root: Node, position: Spot, context: Known, catalogue: Catalogue) -> None:
+    def __init__(self, text: str, root: Node, position: Spot, context: EditingContext, catalogue: Catalogue) -> None:
         self.text, self.root, self.spot, self.context, self.catalogue = text, root, position, context, catalogue
 
     # ---- keys

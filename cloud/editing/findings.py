@@ -9,7 +9,7 @@ from typing import Any, Final
 from catalogue.check import check, in_cloud
 from catalogue.models import builtin
 from cloud.documents.paths import index_of
-from cloud.editing.catalogue import Known
+from cloud.editing.catalogue import EditingContext
 from cloud.editing.tree import Lines, Node, place, read
 from schema.decoding.report import join
 from schema.decoding.syntax import JSONSyntaxError
@@ -33,7 +33,7 @@ class Finding:
     end: int
 
 
-def findings(text: str, context: Known, *, partial: bool = False) -> tuple[Finding, ...]:
+def findings(text: str, context: EditingContext, *, partial: bool = False) -> tuple[Finding, ...]:
     """Return the problems in text order.
 
     `partial` marks a fragment, which may rely on the configuration that uses it.
@@ -100,7 +100,7 @@ def _in_variable(root: Node, path: str) -> bool:
     return False
 
 
-def _deprecations(document: Mapping[str, Any], context: Known) -> Iterator[tuple[str, ConfigError]]:
+def _deprecations(document: Mapping[str, Any], context: EditingContext) -> Iterator[tuple[str, ConfigError]]:
     """Yield warnings for deprecated modules and packages."""
     for section, key in (("modules", "module_id"), ("packages", "package")):
         for index, entry in enumerate(_section(document, section)):

@@ -29,7 +29,7 @@ from cloud.server import trigger_nodes as triggering
 from cloud.services.common.base import Cloud, Sizes
 from cloud.services.organizations import invitation_mail
 from cloud.services.target import UPLOADS, CloudRouter
-from cloud.store.beside import hear
+from cloud.store.commands import follow_commands
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
 from cloud.store.sql import Sql, Store
@@ -112,7 +112,7 @@ class App:
             return
         private_data(self.options.data)
         async with SqliteStore(self.options.database, self.events).opened() as own, trio.open_nursery() as nursery:
-            await nursery.start(hear, self.options.database, self.events)
+            await nursery.start(follow_commands, self.options.database, self.events)
             yield own
             nursery.cancel_scope.cancel()
 

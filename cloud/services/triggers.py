@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.domain.data import readings
-from cloud.domain.data.filters import Scope, Wanted
+from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import Page
 from cloud.domain.fleet.fleet import fleet
 from cloud.domain.machines.machines import part as part_of
@@ -19,7 +19,7 @@ from cloud.domain.permissions.shown import reads_secrets
 from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.configured import digest, examined, where, with_triggers
 from cloud.domain.triggering.deliveries import PAGE, Attempt, Delivery, State, shown_delivery
-from cloud.domain.triggering.evaluation import made, notified, recipients
+from cloud.domain.triggering.evaluation import new_deliveries, notified, recipients
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
@@ -208,7 +208,9 @@ class TriggerService(Service):
                 if value and target.value != value:
                     continue
                 addresses = recipients(sql, target, place)
-                for delivery in made(one, target, firing, place, addresses, now, self.cloud.links.page, test=True):
+                for delivery in new_deliveries(
+                    one, target, firing, place, addresses, now, self.cloud.links.page, test=True
+                ):
                     deliveries.add(sql, delivery)
                     sent.append(delivery.id)
             if not sent:
@@ -278,7 +280,7 @@ def _newest(sql: Sql, part: str, one: Trigger) -> Mapping[str, Any] | None:
     source = part_of(sql, part)  # its present location: guests have no access to data of earlier locations
     conditional = one.event.conditional if one.event.type == CONDITIONAL else None
     _, component, method = split_method(conditional.data_capture_method) if conditional is not None else ("", "", "")
-    wanted = Wanted(locations=(source.location_id,), part=part, component=component, method=method)
+    wanted = DataFilter(locations=(source.location_id,), part=part, component=component, method=method)
     found = readings.query(sql, wanted, Scope(machines=(source.machine_id,)), Page(limit=1, descending=True))
     return found[0].data if found else None
 

@@ -20,7 +20,7 @@ class Listener:
         self._unread: dict[str, None] = {}
         self._arrived = trio.Event()
 
-    def tell(self, subject: str) -> None:
+    def notify(self, subject: str) -> None:
         """Add an event for `subject`; EVERY if the subject is not known."""
         if self._subject in (EVERY, subject) or subject == EVERY:
             self._unread[subject] = None
@@ -63,12 +63,12 @@ class Events:
             for listeners in listener_sets:
                 listeners.discard(listener)
 
-    def tell(self, topic: str, subject: str) -> None:
+    def notify(self, topic: str, subject: str) -> None:
         """Notify all listeners of a subject; does not block."""
         for listener in tuple(self._listeners.get(topic, ())):
-            listener.tell(subject)
+            listener.notify(subject)
 
-    def tell_all(self) -> None:
+    def notify_all(self) -> None:
         """Notify all listeners with EVERY, because any subject may have changed."""
         for topic in tuple(self._listeners):
-            self.tell(topic, EVERY)
+            self.notify(topic, EVERY)

@@ -39,7 +39,7 @@ async def follow(url: str, replica: str, events: Events, *, task_status: trio.Ta
                 connection.close()
             connection = await _again(worker, url)
             _log.info("the connection to the database was restored")
-            events.tell_all()
+            events.notify_all()
 
 
 async def _again(worker: Worker, url: str) -> Any:
@@ -69,6 +69,6 @@ async def _hear(connection: Any, replica: str, events: Events) -> NoReturn:
         while (notification := pg_connection.notifies()) is not None:
             sender, topic, subject = notification.extra.decode().split("\n", 2)
             if sender != replica:
-                events.tell(topic, subject)
+                events.notify(topic, subject)
         await trio.lowlevel.wait_readable(connection.fileno())
         pg_connection.consume_input()

@@ -103,7 +103,7 @@ class PostgresStore:
 
     def _notify(self, news: Sequence[tuple[str, str]]) -> None:
         for topic, subject in news:
-            self.events.tell(topic, subject)
+            self.events.notify(topic, subject)
 
 
 class _Pool:

@@ -293,7 +293,7 @@ class SqliteStore:
             if isinstance(result, outcome.Error) and isinstance(result.error, sqlite3.Error):
                 write.result = outcome.Error(self._failure(result.error, "written"))
             for topic, subject in write.events:
-                self.events.tell(topic, subject)
+                self.events.notify(topic, subject)
             write.done.set()
 
     def _failure(self, error: sqlite3.Error, action: str) -> Exception:

@@ -39,10 +39,10 @@ class Authority:
 
 def current(sql: Sql, scope: str, now: datetime) -> Authority:
     """Return the authority that signs for `scope`; create it on first use."""
-    return known(sql, scope) or _created(sql, scope, None, now)
+    return signing_authority(sql, scope) or _created(sql, scope, None, now)
 
 
-def known(sql: Sql, scope: str) -> Authority | None:
+def signing_authority(sql: Sql, scope: str) -> Authority | None:
     """Return the authority that signs for `scope`, or None."""
     row = sql.row(f"{_ALL} WHERE scope = ? AND ends IS NULL ORDER BY number DESC", scope)
     return None if row is None else _authority(row)
@@ -102,7 +102,7 @@ def _created(sql: Sql, scope: str, before: Authority | None, now: datetime) -> A
     row = {"scope": scope, "certificate": pair.certificate, "private_key": pair.key, "cross_signed": cross}
     inserted(sql, "authorities", {**row, "created": stored(now)})
     sql.notify(TOPIC, scope)
-    made = known(sql, scope)
+    made = signing_authority(sql, scope)
     assert made is not None
     return made
 

@@ -16,7 +16,7 @@ from schema.document.network import check_address
 from schema.errors import ConfigError
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-MOST: Final = 40  # names in one certificate
+MAX_NAMES: Final = 40  # names in one certificate
 
 
 def names_for(
@@ -38,7 +38,7 @@ def names_for(
     for text in claimed:
         wanted += _believed(text.strip().rstrip(".").lower())
     kept = [name for name in wanted if (_is_address(name) or is_dns_name(name)) and name not in reserved]
-    return tuple(dict.fromkeys([*list(dict.fromkeys(kept))[: MOST - len(LOOPBACK)], *LOOPBACK]))
+    return tuple(dict.fromkeys([*list(dict.fromkeys(kept))[: MAX_NAMES - len(LOOPBACK)], *LOOPBACK]))
 
 
 def _given(network: Mapping[str, Any]) -> Iterable[str]:

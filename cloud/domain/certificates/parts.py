@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from cloud.domain.certificates.authorities import chain, current, known
+from cloud.domain.certificates.authorities import chain, current, signing_authority
 from cloud.domain.certificates.issue import RENEW, Pair, new_leaf
 from cloud.store.sql import Sql
 from cloud.values.times import stored
@@ -22,7 +22,7 @@ _KEPT: Final = "SELECT authority, names, chain, private_key, created FROM part_c
 
 def kept(sql: Sql, part: str, organization: str, names: Sequence[str], now: datetime) -> Pair | None:
     """Return the stored certificate of a part if it is still valid for these names and this authority."""
-    authority, row = known(sql, organization), sql.row(_KEPT, part)
+    authority, row = signing_authority(sql, organization), sql.row(_KEPT, part)
     if authority is None or row is None or row["authority"] != authority.number:
         return None
     if json.loads(row["names"]) != sorted(names) or not stored(now - RENEW) < row["created"] <= stored(now):

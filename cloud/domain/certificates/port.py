@@ -129,7 +129,7 @@ class FromAuthority:
     async def look(self) -> bool:
         """Create a new certificate if necessary; return whether it did. MachineError if the database is unavailable."""
         moment, names = self.clock(), tuple(self.wanted())
-        authority = await self.store.read(lambda sql: authorities.known(sql, PORT))
+        authority = await self.store.read(lambda sql: authorities.signing_authority(sql, PORT))
         old = self._made is None or not timedelta() <= moment - self._made < self.renewed
         if authority is not None and not old and self._of == (authority.number, names):
             return False

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from cloud.documents import pieces
-from cloud.documents.readable import kept
+from cloud.documents.readable import document_text
 from cloud.documents.resolve import Resolved, resolve, uses, version_of
 from cloud.documents.unmasked import check_unmasked
 from cloud.domain.configurations import fragments
@@ -83,10 +83,10 @@ def candidate(
 
     `known` is the time of the newest save that the author has seen: PRECONDITION if there is a newer one, so nothing is
     overwritten. INVALID if the fragments cannot be merged, if some clients could not read the result, or if it exceeds
-    the limits of documents. `text` is the result of `readable.kept`, if it was already computed. `lookups` are further
+    the limits of documents. `text` is the result of `document_text`, if it was already computed. `lookups` are further
     lookups that must still hold when the document is saved.
     """
-    text = kept(document, "the configuration") if text is None else text
+    text = document_text(document, "the configuration") if text is None else text
     found = part(sql, subject)
     if known is not None and stored(known) != stored(found.saved):
         raise MachineError(
@@ -103,7 +103,7 @@ def candidate(
         fragments.checked(resolved)
         merged = resolved.document
         if resolved.used:
-            kept(merged, "the configuration with its fragments")
+            document_text(merged, "the configuration with its fragments")
     return Candidate(subject, text, equal, found.revision, frozenset(uses(document)), lookups, merged)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from cloud.documents import pieces, resolve
-from cloud.documents.readable import kept
+from cloud.documents.readable import document_text
 from cloud.documents.unmasked import check_unmasked
 from cloud.domain.configurations.fragment_uses import note_uses, parts_using, pinned, tell
 from cloud.domain.configurations.revisions import Revisions, Stale, within_limit
@@ -98,7 +98,7 @@ class Candidate:
 def new_candidate(sql: Sql, owner: str, document: Mapping[str, Any], visibility: Visibility) -> Candidate:
     """Check the document of a new fragment, without writing. INVALID if it cannot be merged."""
     subject, lookups = new_id(), Lookups()
-    text = kept(document, "the fragment")
+    text = document_text(document, "the fragment")
     check_unmasked(document, {})
     _check(sql, subject, owner, document, visibility, lookups)
     return Candidate(subject, text, False, 0, visibility, frozenset(resolve.uses(document)), lookups)
@@ -120,7 +120,7 @@ def candidate(sql: Sql, subject: str, document: Mapping[str, Any], known: dateti
     equal, text = before == document, ""
     if not equal:
         check_unmasked(document, before)
-        text = kept(document, "the fragment")
+        text = document_text(document, "the fragment")
         _check(sql, subject, found.organization_id, document, found.visibility, lookups)
     uses = frozenset(resolve.uses(document))
     return Candidate(subject, text, equal, found.revision, found.visibility, uses, lookups)

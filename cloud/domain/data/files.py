@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cloud.blobs import Blob
-from cloud.domain.data.filters import Scope, Wanted, conditions, where
+from cloud.domain.data.filters import DataFilter, Scope, conditions, where
 from cloud.domain.data.pages import Page, rows_of
 from cloud.domain.data.sources import COLUMNS, Source, chunks, number_of, read
 from cloud.domain.organizations.tenants import missing
@@ -104,12 +104,12 @@ def by_ids(sql: Sql, subjects: Iterable[str]) -> list[FileRecord]:
     return [file(sql, subject) for subject in dict.fromkeys(subjects)]
 
 
-def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[FileRecord]:
+def query(sql: Sql, wanted: DataFilter, scope: Scope, page: Page) -> list[FileRecord]:
     """Return a page of files, ordered by capture time."""
     return [_file(row) for row in rows_of(sql, "files", _FILE, conditions("files", wanted, scope), page)]
 
 
-def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:
+def total(sql: Sql, wanted: DataFilter, scope: Scope) -> Total:
     """Return number and total size of the matching files."""
     condition, values = where("files", wanted, scope)
     row = sql.row(
@@ -122,7 +122,7 @@ def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:
     return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
 
 
-def ids(sql: Sql, wanted: Wanted, scope: Scope) -> list[str]:
+def ids(sql: Sql, wanted: DataFilter, scope: Scope) -> list[str]:
     """Return the ids of all matching files, in order of arrival."""
     condition, values = where("files", wanted, scope)
     rows = sql.rows(
@@ -207,7 +207,7 @@ def remove_tags(sql: Sql, subjects: Sequence[str], tags: Sequence[str]) -> int:
     )
 
 
-def all_tags(sql: Sql, wanted: Wanted, scope: Scope) -> list[str]:
+def all_tags(sql: Sql, wanted: DataFilter, scope: Scope) -> list[str]:
     """Return the distinct tags of the matching files, sorted."""
     condition, values = where("files", wanted, scope)
     rows = sql.rows(

@@ -33,7 +33,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DataFilter:
     """Filter for data. All given fields must match; a field with several values matches any of them.
 
     Data must be captured from `start` on and before `end`.
@@ -69,7 +69,7 @@ EXACT: Final = {
     "component": "component",
     "method": "method",
 }
-"""Fields of Wanted, and the columns of data_sources that must equal them."""
+"""Fields of DataFilter, and the columns of data_sources that must equal them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +86,18 @@ class Conditions:
         return f"{self.sources} AND {self.rows}", self.source_values + self.row_values
 
 
-def where(kind: Kind, wanted: Wanted, scope: Scope) -> tuple[str, tuple[Value, ...]]:
+def where(kind: Kind, wanted: DataFilter, scope: Scope) -> tuple[str, tuple[Value, ...]]:
     """Return condition and parameters for rows of `files` or `readings` joined with `data_sources`."""
     return conditions(kind, wanted, scope).both()
 
 
-def conditions(kind: Kind, wanted: Wanted, scope: Scope) -> Conditions:
+def conditions(kind: Kind, wanted: DataFilter, scope: Scope) -> Conditions:
     """Return the same conditions as `where`, but separate for sources and rows."""
     where_from, rows = _of_sources(wanted, scope), _of_rows(kind, wanted)
     return Conditions(where_from.text, tuple(where_from.values), rows.text, tuple(rows.values))
 
 
-def _of_sources(wanted: Wanted, scope: Scope) -> _Builder:
+def _of_sources(wanted: DataFilter, scope: Scope) -> _Builder:
     build = _Builder()
     build.any_of(
         [("data_sources.organization_id", scope.organizations)],
@@ -115,7 +115,7 @@ def _of_sources(wanted: Wanted, scope: Scope) -> _Builder:
     return build
 
 
-def _of_rows(kind: Kind, wanted: Wanted) -> _Builder:
+def _of_rows(kind: Kind, wanted: DataFilter) -> _Builder:
     build = _Builder()
     if wanted.start is not None:
         build.add(f"{kind}.requested >= ?", stored(wanted.start))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cloud.domain.data.filters import Scope, Wanted, where
+from cloud.domain.data.filters import DataFilter, Scope, where
 from cloud.domain.data.sources import checked, chunks
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql, Value, counted, inserted
@@ -99,7 +99,7 @@ def of_files(sql: Sql, subjects: Iterable[str]) -> dict[str, list[Label]]:
     return found
 
 
-def names(sql: Sql, wanted: Wanted, scope: Scope) -> list[str]:
+def names(sql: Sql, wanted: DataFilter, scope: Scope) -> list[str]:
     """Return the distinct labels of bounding boxes, sorted."""
     condition, values = where("files", wanted, scope)
     rows = sql.rows(

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from cloud.domain.data.files import Total
-from cloud.domain.data.filters import Scope, Wanted, conditions, where
+from cloud.domain.data.filters import DataFilter, Scope, conditions, where
 from cloud.domain.data.pages import MAX_PAGE, Page, rows_of
 from cloud.domain.data.sources import COLUMNS, Source, number_of, read, tags_of
 from cloud.store.sql import Sql
@@ -95,12 +95,12 @@ _READING: Final = f"""
 """
 
 
-def query(sql: Sql, wanted: Wanted, scope: Scope, page: Page) -> list[ReadingRecord]:
+def query(sql: Sql, wanted: DataFilter, scope: Scope, page: Page) -> list[ReadingRecord]:
     """Return a page of readings, ordered by capture time."""
     return _read(sql, rows_of(sql, "readings", _READING, conditions("readings", wanted, scope), page))
 
 
-def arrived(sql: Sql, wanted: Wanted, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
+def arrived(sql: Sql, wanted: DataFilter, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
     """Return readings that arrived after the one with number `after`, in order of arrival."""
     condition, values = where("readings", wanted, scope)
     # SQLite keeps the order of tables in a CROSS JOIN: it reads by number until the page is full. Otherwise it would
@@ -118,7 +118,7 @@ def arrived(sql: Sql, wanted: Wanted, scope: Scope, after: int, limit: int = MAX
     return _read(sql, rows)
 
 
-def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:
+def total(sql: Sql, wanted: DataFilter, scope: Scope) -> Total:
     """Return the number of matching readings, and the size of their JSON text."""
     condition, values = where("readings", wanted, scope)
     row = sql.row(
@@ -131,7 +131,7 @@ def total(sql: Sql, wanted: Wanted, scope: Scope) -> Total:
     return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
 
 
-def delete(sql: Sql, wanted: Wanted, scope: Scope) -> int:
+def delete(sql: Sql, wanted: DataFilter, scope: Scope) -> int:
     """Delete matching readings; return their number."""
     condition, values = where("readings", wanted, scope)
     return sql.run(

@@ -25,7 +25,7 @@ class FleetLocation:
     organization_id: str
     organization: str
     path: str
-    role: Role  # role at the location itself; NOBODY if the caller has none, or only inside it
+    role: Role  # role at the location itself; NONE if the caller has none, or only inside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def fleet(sql: Sql, author: Author, parts: Sequence[str] | None = None) -> list[
         home = places[first["location_id"]]
         chain = _chain(home.id, parents)
         role = roles.role(_place(roles.organization, home.organization_id, chain, ("robot", subject)))
-        if role is not Role.NOBODY:
+        if role is not Role.NONE:
             members = tuple(_part(row) for row in rows)
             found.append(FleetMachine(subject, first["machine"], home, role, members))
     return found

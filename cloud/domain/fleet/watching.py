@@ -22,7 +22,7 @@ FORGOTTEN: Final = timedelta(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LiveSnapshot:
     """The newest snapshot of a part, and its time of arrival."""
 
     at: datetime
@@ -48,22 +48,22 @@ def watched(sql: Sql, part: str, now: datetime) -> float:
     return max(0.0, (moment_of(row["watched"]) - now).total_seconds()) if row is not None else 0.0
 
 
-def tell(sql: Sql, part: str, snapshot: Mapping[str, Any], now: datetime) -> bool:
+def store_snapshot(sql: Sql, part: str, snapshot: Mapping[str, Any], now: datetime) -> bool:
     """Store the snapshot of a part if it has viewers; return whether it has."""
     text = json.dumps(snapshot, ensure_ascii=False, separators=(",", ":"))
     moment = stored(now)
-    looked = sql.run(
+    has_viewers = sql.run(
         "UPDATE live SET told = ?, snapshot = ? WHERE part_id = ? AND watched >= ?", moment, text, part, moment
     )
-    if looked:
+    if has_viewers:
         sql.notify("live", part)
-    return bool(looked)
+    return bool(has_viewers)
 
 
-def told(sql: Sql, part: str) -> Told | None:
+def latest_snapshot(sql: Sql, part: str) -> LiveSnapshot | None:
     """Return the newest snapshot of a part; None if there is no recent one."""
     row = sql.row("SELECT told, snapshot FROM live WHERE part_id = ? AND told IS NOT NULL", part)
-    return Told(moment_of(row["told"]), json.loads(row["snapshot"])) if row is not None else None
+    return LiveSnapshot(moment_of(row["told"]), json.loads(row["snapshot"])) if row is not None else None
 
 
 def expire(sql: Sql, now: datetime) -> int:

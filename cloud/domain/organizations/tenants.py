@@ -267,7 +267,7 @@ def metadata(sql: Sql, kind: str, subject: str) -> dict[str, Any]:
 def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any], text: str) -> None:
     """Replace the metadata of a resource; NOT_FOUND, INVALID for masks instead of secrets.
 
-    `text` is the result of `kept_metadata`.
+    `text` is the result of `metadata_text`.
     """
     check_unmasked(data, metadata(sql, kind, subject))
     if not sql.run(f"UPDATE {TABLES[kind]} SET metadata = ? WHERE id = ?", text, subject):

@@ -22,7 +22,7 @@ from rpc.access.auth import digest_of
 from schema.errors import ErrorKind, MachineError
 
 LIFE: Final = timedelta(days=7)
-MOST: Final = 100  # open invitations of an organization: each may send an email to a stranger
+MAX_OPEN: Final = 100  # open invitations of an organization: each may send an email to a stranger
 TOPIC: Final = "invite"  # event topic: an invitation is to be mailed
 
 Mail = Literal["none", "waiting", "sent", "failed"]
@@ -68,9 +68,9 @@ def create(
     open_ones = [one.email for one in every(sql, owner, now)]
     if email in open_ones:
         raise MachineError(f"{email} is already invited", kind=ErrorKind.EXISTS, remedy="send the invitation again")
-    if len(open_ones) >= MOST:
+    if len(open_ones) >= MAX_OPEN:
         raise MachineError(
-            f"{MOST} invitations are open, which is the maximum",
+            f"{MAX_OPEN} invitations are open, which is the maximum",
             kind=ErrorKind.EXHAUSTED,
             remedy="withdraw those that are no longer needed",
         )
@@ -196,7 +196,7 @@ def accept(sql: Sql, secret: str, now: datetime) -> tuple[Invite, str, str]:
             kind=ErrorKind.PRECONDITION,
             remedy="ask for a new one",
         )
-    person = people.known(sql, found.email, now)
+    person = people.find_or_create(sql, found.email, now)
     withdraw(sql, found)
     subject, key = keys.create_key(sql, found.organization_id, found.email, grants, now, person)
     return found, subject, key

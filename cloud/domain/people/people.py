@@ -71,7 +71,7 @@ def member(sql: Sql, owner: str, subject: str) -> Member:
     raise missing("member", subject)
 
 
-def known(sql: Sql, email: str, now: datetime) -> str:
+def find_or_create(sql: Sql, email: str, now: datetime) -> str:
     """Return the id of the person with this address; create the person if necessary."""
     row = sql.row("SELECT id FROM people WHERE email = ?", email)
     if row is not None:

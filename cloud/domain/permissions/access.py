@@ -29,7 +29,7 @@ from schema.errors import ErrorKind, MachineError
 class Role(IntEnum):
     """Role of a caller; each role includes the lower ones."""
 
-    NOBODY = 0
+    NONE = 0
     MACHINE = 1  # the machine itself; owners may act for it, operators may not
     OPERATOR = 2  # views and controls machines
     OWNER = 3  # changes everything
@@ -80,7 +80,7 @@ class Holder:
 
     def role(self, place: Place) -> Role:
         """Return the highest role that applies to a place."""
-        return best(self.grants, place) if place.reached_by(self.organization) else Role.NOBODY
+        return best(self.grants, place) if place.reached_by(self.organization) else Role.NONE
 
 
 def place_of(sql: Sql, of: Of, subject: str) -> Place:
@@ -129,14 +129,14 @@ def role_at(sql: Sql, author: Author, place: Place) -> Role:
     """Return the role of a caller at a place. UNAUTHENTICATED if its credential was revoked."""
     if author.type in MACHINES:
         require_in_force(sql, author)
-        return Role.MACHINE if place.part and place.part == author.name else Role.NOBODY
+        return Role.MACHINE if place.part and place.part == author.name else Role.NONE
     return holder(sql, author).role(place)
 
 
 def best(grants: Iterable[Grant], place: Place) -> Role:
     """Return the highest role that applies to a place, for a key whose organization has access to it."""
     return max(
-        (_ROLES[grant.role] for grant in grants if (grant.kind, grant.subject) in place.within), default=Role.NOBODY
+        (_ROLES[grant.role] for grant in grants if (grant.kind, grant.subject) in place.within), default=Role.NONE
     )
 
 
@@ -149,7 +149,7 @@ def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home:
     """
     place = _own(sql, author) if _is_itself(author, of, subject) else place_of(sql, of, subject)
     has = role_at(sql, author, place)
-    if has is Role.NOBODY:
+    if has is Role.NONE:
         raise missing(of.value, subject)
     if role is Role.MACHINE:
         home = True
@@ -209,6 +209,6 @@ def belongs(sql: Sql, author: Author) -> str:
 
 def _reached(sql: Sql, found: Holder, grant: Grant) -> bool:
     try:
-        return found.role(place_of(sql, OF[grant.kind], grant.subject)) is not Role.NOBODY
+        return found.role(place_of(sql, OF[grant.kind], grant.subject)) is not Role.NONE
     except MachineError:
         return False  # it was deleted

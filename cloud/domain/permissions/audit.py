@@ -187,13 +187,13 @@ def label(sql: Sql, of: Of, subject: str) -> str:
 # ---- arguments of a call
 
 
-def told(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def loggable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call for an entry: secrets are masked, documents replaced, empty values left out."""
     shown = {name: _shown(name, value) for name, value in arguments.items()}
     return {name: value for name, value in shown.items() if value not in (None, "", [], {})}
 
 
-def made(result: Any) -> str:
+def created_id(result: Any) -> str:
     """Return the id of what a transaction created, if its result is an id or begins with one; never a key."""
     first = result[0] if isinstance(result, tuple) and result else result
     subject = getattr(first, "id", first)
@@ -218,7 +218,7 @@ def _shown(name: str, value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         # Values of settings may be secret whatever their names are; the path is enough.
         pairs = {one.name: getattr(value, one.name) for one in fields(value) if one.name != "value"}
-        return told(pairs)
+        return loggable(pairs)
     if isinstance(value, Mapping):
         return LEFT_OUT if value else None
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):

@@ -108,7 +108,7 @@ class CloudAuthenticator(Authenticator):
         if len(entity) > MAX_ID or (len(asked.asked) >= MAX_ASKED and entity not in asked.asked):
             return
         asked.asked.add(entity)
-        self._news.tell(entity)
+        self._news.notify(entity)
         await asked.done.wait()
 
     # ---- callers

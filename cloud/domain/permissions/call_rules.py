@@ -22,7 +22,7 @@ class Rule:
     accepted; `note` then says what it gets.
     """
 
-    role: Role = Role.NOBODY
+    role: Role = Role.NONE
     of: Of | None = None
     field: str = ""
     home: bool = False  # only keys of the owning organization, not of those that it is shared with

@@ -37,15 +37,15 @@ def reads_secrets(sql: Sql, author: Author, of: Of, subject: str) -> bool:
     return role_at(sql, author, place_of(sql, of, subject)) in (Role.OWNER, Role.MACHINE)
 
 
-def shown(document: Mapping[str, Any], *, whole: bool, beside: Iterable[Mapping[str, Any]] = ()) -> Shown:
+def shown(document: Mapping[str, Any], *, whole: bool, alongside: Iterable[Mapping[str, Any]] = ()) -> Shown:
     """Return a document, `whole` for a caller for whom `reads_secrets` is True, otherwise masked.
 
-    Secrets of the documents shown `beside` it, such as its other revisions, are masked in it too.
+    Secrets of the documents shown `alongside` it, such as its other revisions, are masked in it too.
     """
     if whole:
         return Shown(document)
     masker = Masker()
-    for one in (*beside, document):
+    for one in (*alongside, document):
         masker = masker.and_those_of(one)
     return Shown(masker.value(document))
 

@@ -47,7 +47,7 @@ Cells = tuple[str, ...]
 class Engine(Protocol):
     """Executes SQL queries."""
 
-    async def ask(self, organization: str, question: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
+    async def execute(self, organization: str, query: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
         """Execute a query; return each row as BSON.
 
         `readings` yields the readings of the organization in batches; the query cannot access anything else.

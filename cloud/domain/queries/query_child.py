@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 
 from cloud.domain.queries.bson import encode
 
-SETTINGS, ROWS, QUESTION = b"s", b"r", b"q"  # kinds of frames: kind, length in four bytes, content
+SETTINGS, ROWS, QUERY = b"s", b"r", b"q"  # kinds of frames: kind, length in four bytes, content
 ANSWER, REFUSAL = b"+", b"-"  # first byte of the output; rows as BSON follow, or kind, message and remedy as JSON
 
 LIMITS: Final = {
@@ -102,14 +102,14 @@ def _confine(cpu: int, memory: int) -> None:
         resource.setrlimit(what, (value, value))
 
 
-def rows(connection: sqlite3.Connection, question: str, settings: Mapping[str, Any]) -> list[bytes]:
+def rows(connection: sqlite3.Connection, query: str, settings: Mapping[str, Any]) -> list[bytes]:
     """Return the rows of the result as BSON; Refused."""
     for limit, value in LIMITS.items():
         connection.setlimit(limit, value)
     connection.set_authorizer(_authorize)
     columns = ", ".join(settings["columns"])
     try:
-        cursor = connection.execute(question)
+        cursor = connection.execute(query)
         if cursor.description is None:
             raise Refused("invalid", "this is not a SELECT statement", "begin with SELECT or WITH")
         names = [column[0] for column in cursor.description]

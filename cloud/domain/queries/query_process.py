@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from cloud.domain.queries.query import COLUMNS, MAX_BYTES, MAX_READINGS, MAX_ROWS, TABLE, Cells
-from cloud.domain.queries.query_child import ANSWER, NICE, QUESTION, ROWS, SETTINGS
+from cloud.domain.queries.query_child import ANSWER, NICE, QUERY, ROWS, SETTINGS
 from cloud.values.limits import SQL_QUEUE, SQL_TEXT
 from cloud.work.slots import Slots
 from schema.errors import ErrorKind, MachineError
@@ -54,19 +54,19 @@ class QueryProcesses:
         self._bounds = bounds
         self._slots = Slots(AT_ONCE, EACH, SQL_QUEUE)
 
-    async def ask(self, organization: str, question: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
+    async def execute(self, organization: str, query: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
         """See Engine."""
-        SQL_TEXT.check(len(question.encode("utf-8", "surrogatepass")), "the query")
+        SQL_TEXT.check(len(query.encode("utf-8", "surrogatepass")), "the query")
         async with self._slots.one(organization):
             with trio.move_on_after(self._bounds.wall):
-                return await self._asked(question, readings)
+                return await self._executed(query, readings)
         raise _too_long()
 
-    async def _asked(self, question: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
+    async def _executed(self, query: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
         async with _child() as process:
             try:
                 await self._fill(process.stdin, readings)
-                await _send(process.stdin, QUESTION, question.encode("utf-8", "surrogatepass"))
+                await _send(process.stdin, QUERY, query.encode("utf-8", "surrogatepass"))
             except trio.BrokenResourceError:
                 pass  # the process has ended; its output says why
             answer = await self._received(process.stdout)

@@ -35,7 +35,7 @@ from triggers.mail import mail
 from triggers.regex import Effort
 from triggers.webhook import unsigned
 
-NOBODY: Final = "machine-cloud@localhost"
+PLACEHOLDER_SENDER: Final = "machine-cloud@localhost"
 """From address of stored emails. On sending it is replaced by the sender in the mail server's settings."""
 BATCH: Final = 100  # events in one transaction
 EFFORT: Final = 1_000_000
@@ -137,7 +137,7 @@ def _met(
             continue
         addresses = recipients(sql, notification, place)
         try:
-            found = made(trigger, notification, firing, place, addresses, one.happened, page)
+            found = new_deliveries(trigger, notification, firing, place, addresses, one.happened, page)
         except Exception:
             _log.exception("a message could not be created", part=one.part, trigger=trigger.name)
             continue
@@ -176,7 +176,7 @@ def notified(sql: Sql, part: str, trigger: Trigger, notification: Notification) 
     return None if row is None else moment_of(row["notified"])
 
 
-def made(
+def new_deliveries(
     trigger: Trigger,
     notification: Notification,
     firing: Firing,
@@ -218,7 +218,9 @@ def made(
     link = page(f"/machines/{quote(place.machine_id)}")
     for address in addresses or [OWNERS]:
         name = new_id()
-        message = mail(trigger, notification, firing, place, name, now, sender=NOBODY, recipients=[address], link=link)
+        message = mail(
+            trigger, notification, firing, place, name, now, sender=PLACEHOLDER_SENDER, recipients=[address], link=link
+        )
         found.append(Delivery(id=name, target=address, body=message.as_bytes(), **nothing, **common))
     return found
 

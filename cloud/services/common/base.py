@@ -102,7 +102,7 @@ class Service:
 
         def noted(sql: Sql) -> T:
             found = work(sql)
-            self._note(sql, change, audit.made(found))
+            self._note(sql, change, audit.created_id(found))
             return found
 
         done = await self.cloud.store.write(noted)
@@ -205,7 +205,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
                 service._place, called = await service.read(work)
         if change:
             about = {"of": of.value} if of is not None else {}
-            detail = {**about, **({"called": called} if called else {}), **audit.told(given)}
+            detail = {**about, **({"called": called} if called else {}), **audit.loggable(given)}
             service._change = _Change(method.__name__, subject, detail)
 
     if inspect.isasyncgenfunction(method):

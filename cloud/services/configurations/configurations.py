@@ -13,7 +13,7 @@ from catalogue.models import builtin
 from cloud.documents import pieces
 from cloud.documents.paths import changed
 from cloud.documents.pieces import LARGE, heavy
-from cloud.documents.readable import check_text, kept
+from cloud.documents.readable import check_text, document_text
 from cloud.documents.resolve import uses
 from cloud.domain.configurations import configurations, fragments
 from cloud.domain.configurations.revisions import Revisions, Stale, until_fresh
@@ -93,10 +93,10 @@ class Configurations(Service):
         return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
 
     async def _kept(self, document: Mapping[str, Any]) -> str:
-        """Check and encode a configuration; see `readable.kept`. Not for use in a transaction: others would wait."""
+        """Check and encode a configuration; see `document_text`. Not for use in a transaction: others would wait."""
         if not heavy(document):
-            return kept(document, "the configuration")
-        return await self.aside(LARGE, lambda: kept(document, "the configuration"))
+            return document_text(document, "the configuration")
+        return await self.aside(LARGE, lambda: document_text(document, "the configuration"))
 
     async def set_config_property(
         self, robot_part_id: str, property_changes: Sequence[m.ConfigPropertyChange]
@@ -175,7 +175,7 @@ class Configurations(Service):
                     part=id,
                     robot=part.machine_id,
                     when=one.saved,
-                    old=historical(part, shown(one.before, whole=whole, beside=beside), one.saved),
+                    old=historical(part, shown(one.before, whole=whole, alongside=beside), one.saved),
                     edited_by=editor(one.author),
                 )
                 for one in found
@@ -205,7 +205,7 @@ def _made(
         except MachineError as error:
             results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
     if all(one.success for one in results):
-        return document, kept(document, "the configuration"), results
+        return document, document_text(document, "the configuration"), results
     said = "not made, because another change of the same call is wrong"
     return None, "", [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or said) for one in results]
 

@@ -21,7 +21,7 @@ from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import Of, Place, Role, is_home, place_of, role_at, visible
 from cloud.domain.permissions.shown import Shown, nothing, reads_secrets, shown
 from cloud.domain.registry.deprecation import advice
-from cloud.editing.catalogue import Known
+from cloud.editing.catalogue import EditingContext
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, MACHINES, Author
@@ -39,7 +39,7 @@ class Editing:
     resolved: Resolved
     merged: Shown
     may_save: bool
-    known: Known
+    known: EditingContext
     running: Running
 
 
@@ -86,7 +86,7 @@ class FragmentEditing:
     users: Sequence[PartRecord]
     others: int  # number of users that the caller may not see
     may_save: bool
-    known: Known
+    known: EditingContext
 
 
 @guarded(call_rules.EDITOR)
@@ -104,21 +104,21 @@ class Editor(Service):
             return Editing(
                 found,
                 place.organization,
-                shown(save.document, whole=may_save, beside=[resolved.document]),
+                shown(save.document, whole=may_save, alongside=[resolved.document]),
                 name_of(sql, save.author),
                 resolved,
-                shown(resolved.document, whole=False, beside=[save.document]),
+                shown(resolved.document, whole=False, alongside=[save.document]),
                 may_save,
                 self._known(sql, place, resolved),
-                _running(found, version, watching.told(sql, part), self.now()),
+                _running(found, version, watching.latest_snapshot(sql, part), self.now()),
             )
 
         return await self.read(work)
 
-    async def known(self, part: str) -> Known:
+    async def known(self, part: str) -> EditingContext:
         """Return the context for completion beyond the text."""
 
-        def work(sql: Sql) -> Known:
+        def work(sql: Sql) -> EditingContext:
             return self._known(sql, place_of(sql, Of.PART, part), configurations.resolution(sql, part)[1])
 
         return await self.read(work)
@@ -129,7 +129,7 @@ class Editor(Service):
         def work(sql: Sql) -> Running:
             found = machines.part(sql, part)
             version = configurations.resolution(sql, part)[0]
-            return _running(found, version, watching.told(sql, part), self.now())
+            return _running(found, version, watching.latest_snapshot(sql, part), self.now())
 
         return await self.read(work)
 
@@ -183,7 +183,7 @@ class Editor(Service):
                 [machines.part(sql, one) for one in seen],
                 len(using) - len(seen),
                 may_save,
-                Known(_fragments(sql, found.organization_id), advice=advice(sql, found.organization_id)),
+                EditingContext(_fragments(sql, found.organization_id), advice=advice(sql, found.organization_id)),
             )
 
         return await self.read(work)
@@ -199,9 +199,11 @@ class Editor(Service):
 
     def _saves(self, sql: Sql, found: Sequence[Revision], of: Of, subject: str) -> list[Save]:
         whole, beside = reads_secrets(sql, self.author, of, subject), [one.document for one in found]
-        return [Save(one, name_of(sql, one.author), shown(one.document, whole=whole, beside=beside)) for one in found]
+        return [
+            Save(one, name_of(sql, one.author), shown(one.document, whole=whole, alongside=beside)) for one in found
+        ]
 
-    def _known(self, sql: Sql, place: Place, resolved: Resolved) -> Known:
+    def _known(self, sql: Sql, place: Place, resolved: Resolved) -> EditingContext:
         """Return the context against which a text is checked. Callers with only shared access to the machine do not see
         its organization's fragments and private modules."""
         names = [
@@ -212,17 +214,17 @@ class Editor(Service):
         ]
         home = is_home(sql, self.author, place)
         told = advice(sql, place.organization if home else "")
-        return Known(_fragments(sql, place.organization) if home else {}, tuple(names), told)
+        return EditingContext(_fragments(sql, place.organization) if home else {}, tuple(names), told)
 
     def _sees(self, sql: Sql, part: str) -> bool:
-        return role_at(sql, self.author, place_of(sql, Of.PART, part)) is not Role.NOBODY
+        return role_at(sql, self.author, place_of(sql, Of.PART, part)) is not Role.NONE
 
 
 def _fragments(sql: Sql, organization: str) -> Mapping[str, str]:
     return {one.id: one.name for one in fragments.fragments(sql, organization)}
 
 
-def _running(part: PartRecord, version: str, told: watching.Told | None, now: datetime) -> Running:
+def _running(part: PartRecord, version: str, told: watching.LiveSnapshot | None, now: datetime) -> Running:
     snapshot = told.snapshot if told is not None else {}
     fresh = snapshot.get("revision") == version
     said = str(part.reported.get("revision", ""))

@@ -169,12 +169,12 @@ class Fragments(Service):
                 m.FragmentHistoryEntry(
                     fragment=id,
                     edited_on=save.saved,
-                    old=_historical(one, save.number - 1, shown(save.before, whole=whole, beside=beside))
+                    old=_historical(one, save.number - 1, shown(save.before, whole=whole, alongside=beside))
                     if save.before is not None
                     else None,
                     edited_by=editor(save.author),
                     revision=str(save.number),
-                    config=shown(save.document, whole=whole, beside=beside),
+                    config=shown(save.document, whole=whole, alongside=beside),
                 )
                 for save in saves
             ]

@@ -9,7 +9,7 @@ from typing import Final
 
 from cloud.domain.data import files
 from cloud.domain.data.files import FileRecord
-from cloud.domain.data.filters import Wanted
+from cloud.domain.data.filters import DataFilter
 from cloud.domain.permissions.access import Of, Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Cloud, Service
@@ -79,7 +79,7 @@ class Binary(Service):
     ) -> int:
         """Delete the files of a filter that the caller owns; return their number. INVALID for an empty filter."""
         wanted = wanted_of(filter)
-        if wanted == Wanted():
+        if wanted == DataFilter():
             raise MachineError(
                 "an empty filter would delete everything",
                 kind=ErrorKind.INVALID,

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from functools import partial
 
 from cloud.domain.data import readings
-from cloud.domain.data.filters import Scope, Wanted
+from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import MAX_PAGE
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.queries.query import Cells, cells
@@ -21,14 +21,14 @@ class Queries(Service):
     async def tabular_data_by_sql(self, organization_id: str, sql_query: str) -> list[bytes]:
         """Return the rows of a SELECT from the table `readings`, each as BSON."""
         async with aclosing(self._table(organization_id)) as table:
-            return await self.cloud.questions.ask(organization_id, sql_query, table)
+            return await self.cloud.questions.execute(organization_id, sql_query, table)
 
     async def _table(self, organization: str) -> AsyncGenerator[list[Cells], None]:
         """Yield all readings of an organization in batches."""
         scope, last = Scope((organization,)), 0
 
         def work(sql: Sql) -> list[ReadingRecord]:
-            return readings.arrived(sql, Wanted(), scope, last, MAX_PAGE)
+            return readings.arrived(sql, DataFilter(), scope, last, MAX_PAGE)
 
         while found := await self.read(work):
             last = found[-1].number

@@ -11,7 +11,7 @@ from typing import Any
 
 from cloud.domain.data import readings, retention
 from cloud.domain.data.files import Total
-from cloud.domain.data.filters import Scope, Wanted
+from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.sources import canonical, last_segment
@@ -89,7 +89,7 @@ class Tabular(Service):
                 yield one
             after = stored(found[-1].requested), found[-1].number
 
-    async def page_of_readings(self, wanted: Wanted, after: tuple[int, int] | None = None) -> list[ReadingRecord]:
+    async def page_of_readings(self, wanted: DataFilter, after: tuple[int, int] | None = None) -> list[ReadingRecord]:
         """Return the readings for an export after a position, oldest first; empty at the end. Not an RPC."""
         page = Page(after, MAX_PAGE)
         return await self.read(lambda sql: readings.query(sql, wanted, self._scope(sql), page))
@@ -125,9 +125,9 @@ def _of(
     method: str,
     interval: m.CaptureInterval | None,
     parameters: Mapping[str, Any] | None,
-) -> Wanted:
+) -> DataFilter:
     when = interval or m.CaptureInterval()
-    return Wanted(
+    return DataFilter(
         part=part,
         component=component,
         component_type=last_segment(component_type),

@@ -7,7 +7,7 @@ from typing import Final
 
 from cloud.domain.data import files, labels
 from cloud.domain.data.files import FileRecord
-from cloud.domain.data.filters import Wanted
+from cloud.domain.data.filters import DataFilter
 from cloud.domain.data.pages import PAGE, Page
 from cloud.domain.data.sources import Source, last_segment
 from cloud.services.data import data_messages as m
@@ -18,13 +18,13 @@ from schema.errors import ErrorKind, MachineError
 MAX_IDS: Final = 10_000  # ids in one call
 
 
-def wanted_of(given: m.Filter | None) -> Wanted:
+def wanted_of(given: m.Filter | None) -> DataFilter:
     """Convert a filter."""
     if given is None:
-        return Wanted()
+        return DataFilter()
     tags, tagged = _tags(given.tags_filter)
     interval = given.interval or m.CaptureInterval()
-    return Wanted(
+    return DataFilter(
         organizations=tuple(given.organization_ids),
         locations=tuple(given.location_ids),
         machine=given.robot_id,
@@ -44,12 +44,12 @@ def wanted_of(given: m.Filter | None) -> Wanted:
     )
 
 
-def wanted_of_readings(given: m.DeleteTabularFilter | None) -> Wanted:
+def wanted_of_readings(given: m.DeleteTabularFilter | None) -> DataFilter:
     """Convert a filter for deleting readings."""
     if given is None:
-        return Wanted()
+        return DataFilter()
     tags, tagged = _tags(given.tags_filter)
-    return Wanted(
+    return DataFilter(
         locations=tuple(given.location_ids),
         machine=given.robot_id,
         part=given.part_id,

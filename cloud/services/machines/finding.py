@@ -68,7 +68,7 @@ class Finding(Service):
             found = []
             for one in favorites.favorites(sql, self.author):
                 place = place_of(sql, Of.ROBOT, one.machine_id)
-                if role_at(sql, self.author, place) is not Role.NOBODY:
+                if role_at(sql, self.author, place) is not Role.NONE:
                     shown = robot_message(self, machines.machine(sql, one.machine_id))
                     found.append(FavoriteMachine(shown, place.organization, one.created))
             return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cloud.domain.fleet import fleet, watching
 from cloud.domain.fleet.fleet import FleetLocation, FleetMachine
-from cloud.domain.fleet.watching import Told
+from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines import logs, machines
 from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.domain.machines.machines import PartRecord
@@ -26,7 +26,7 @@ class SeenMachine:
 
     machine: FleetMachine
     part: str
-    told: Told | None
+    told: LiveSnapshot | None
 
 
 @guarded(call_rules.FLEET)
@@ -72,7 +72,7 @@ class FleetService(Service):
             found = fleet.fleet(sql, self.author, some)
             if not found:
                 raise missing("machine", subject)
-            return SeenMachine(found[0], some[0], watching.told(sql, some[0]))
+            return SeenMachine(found[0], some[0], watching.latest_snapshot(sql, some[0]))
 
         return await self.read(work)
 

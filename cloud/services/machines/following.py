@@ -85,7 +85,7 @@ class Following:
             if isinstance(report, dict):
                 self._note(sql, _kept(report), now)
             if isinstance(live, dict):
-                watching.tell(sql, self._subject, live, now)
+                watching.store_snapshot(sql, self._subject, live, now)
 
         if isinstance(report, dict) or isinstance(live, dict):
             await patiently(lambda: self._cloud.store.write(work))

@@ -147,7 +147,7 @@ class Machines(Service):
                 for one in machines.machines(sql, place.id):
                     if fragment_ids and not any(part.id in using for part in machines.parts(sql, one.id)):
                         continue
-                    if left and roles.role(place_of(sql, Of.ROBOT, one.id)) is not Role.NOBODY:
+                    if left and roles.role(place_of(sql, Of.ROBOT, one.id)) is not Role.NONE:
                         left -= 1
                         summaries.append(self._summary(sql, one))
                 if summaries:

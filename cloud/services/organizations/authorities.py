@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloud.domain.certificates.authorities import PORT, current, known
+from cloud.domain.certificates.authorities import PORT, current, signing_authority
 from cloud.domain.certificates.bundle import bundle
 from cloud.domain.permissions import call_rules
 from cloud.services.common.base import Service, guarded
@@ -25,7 +25,7 @@ class AuthorityService(Service):
         scopes += [one.id for one in await Organizations(self.cloud, self.author).list_organizations()]
 
         def missing(sql: Sql) -> bool:
-            return any(known(sql, scope) is None for scope in scopes)
+            return any(signing_authority(sql, scope) is None for scope in scopes)
 
         def make(sql: Sql) -> None:
             for scope in scopes:

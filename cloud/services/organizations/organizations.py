@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cloud.documents.pieces import LARGE, heavy
-from cloud.documents.readable import kept_metadata
+from cloud.documents.readable import metadata_text
 from cloud.domain.data import retention
 from cloud.domain.organizations import keys, sharing, tenants
 from cloud.domain.people import invites, people
@@ -92,7 +92,7 @@ class Organizations(Service):
             return [
                 self._location(sql, one.id)
                 for one in (*tenants.locations(sql, owner.id), *sharing.reached_locations(sql, owner.id))
-                if roles.role(place_of(sql, Of.LOCATION, one.id)) is not Role.NOBODY
+                if roles.role(place_of(sql, Of.LOCATION, one.id)) is not Role.NONE
             ]
 
         return await self.read(work)
@@ -171,7 +171,7 @@ class Organizations(Service):
         )
 
     async def _set_metadata(self, kind: str, subject: str, data: Mapping[str, Any]) -> None:
-        text = kept_metadata(data) if not heavy(data) else await self.aside(LARGE, lambda: kept_metadata(data))
+        text = metadata_text(data) if not heavy(data) else await self.aside(LARGE, lambda: metadata_text(data))
         await self.write(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
 
     async def get_organization_metadata(self, organization_id: str) -> Shown:

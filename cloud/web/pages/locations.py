@@ -60,7 +60,7 @@ class LocationPages:
         places = [
             await self._place(service, location, own_organizations)
             for location in locations
-            if location.role is not Role.NOBODY
+            if location.role is not Role.NONE
         ]
         return render(
             request,

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from cloud.documents import pieces
 from cloud.documents.readable import check_text
 from cloud.domain.configurations.revisions import Revision
-from cloud.editing.catalogue import Known, catalogue
+from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.completion import completions
 from cloud.editing.documents import model_named, outline, with_resource, written
 from cloud.editing.findings import Finding, findings
@@ -87,7 +87,7 @@ async def read_draft(request: Request) -> tuple[str, int]:
     return text, max(0, min(cursor, len(text)))
 
 
-def check_response(text: str, context: Known, *, partial: bool = False) -> Response:
+def check_response(text: str, context: EditingContext, *, partial: bool = False) -> Response:
     """Return the findings of a text, for its marks, and the updated parts of the page."""
     if len(text) > MAX_CHECKED:
         return JSONResponse({"findings": [], "patch": {}})
@@ -99,12 +99,12 @@ def check_response(text: str, context: Known, *, partial: bool = False) -> Respo
     return JSONResponse({"findings": [asdict(finding) for finding in shown_findings], "patch": patch})
 
 
-def findings_in(text: str, context: Known, *, partial: bool = False) -> tuple[Finding, ...]:
+def findings_in(text: str, context: EditingContext, *, partial: bool = False) -> tuple[Finding, ...]:
     """Return at most MAX_SHOWN findings; see `findings`."""
     return findings(text, context, partial=partial)[:MAX_SHOWN]
 
 
-def completion_response(text: str, cursor: int, context: Known) -> Response:
+def completion_response(text: str, cursor: int, context: EditingContext) -> Response:
     """Return the completions at the cursor."""
     if len(text) > MAX_CHECKED:
         return JSONResponse({"start": cursor, "end": cursor, "choices": []})

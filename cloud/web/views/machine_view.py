@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
-from cloud.domain.fleet.watching import Told
+from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.web.views.fleet_view import problems_of, running, state_of
 from rpc.pages.drawing import Drawing, Vertex, drawing, structure
 from rpc.pages.patches import Piece
@@ -127,7 +127,7 @@ class View:
         return drawing(_vertices(self.snapshot))
 
 
-def snapshot_of(report: Told | None) -> Snapshot | None:
+def snapshot_of(report: LiveSnapshot | None) -> Snapshot | None:
     """Return the snapshot of a part; None if it has sent none or an invalid one."""
     if report is None:
         return None
@@ -139,7 +139,7 @@ def snapshot_of(report: Told | None) -> Snapshot | None:
     return snapshot if all(time is None or time.tzinfo is not None for time in times) else None
 
 
-def view(machine: FleetMachine, subject: str, report: Told | None, now: datetime) -> View:
+def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, now: datetime) -> View:
     """Return the view of the part `subject` of a machine, or of its main part if there is no such part."""
     parts = tuple(_facts(part, now) for part in machine.parts)
     facts = next((part for part in parts if part.id == subject), parts[0])

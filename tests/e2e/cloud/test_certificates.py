@@ -19,7 +19,7 @@ from cryptography import x509
 
 from cloud.domain.certificates import authorities
 from cloud.domain.certificates.issue import new_leaf, new_root
-from cloud.store.beside import opened_beside
+from cloud.store.commands import opened_for_command
 from cloud.values.times import now
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
@@ -107,7 +107,7 @@ class Secured:
 
     async def replaced(self) -> x509.Name:
         """Rotate the port's authority at once in the running cloud's database; return its issuer once it is used."""
-        async with opened_beside(self.folder / "cloud" / "data" / "cloud.db", "") as store:
+        async with opened_for_command(self.folder / "cloud" / "data" / "cloud.db", "") as store:
             made = await store.write(lambda sql: authorities.rotate(sql, authorities.PORT, now(), timedelta()))
         newest = _subjects(made.pair.certificate)[0]
 

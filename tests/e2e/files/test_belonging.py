@@ -24,7 +24,7 @@ from cloud.commands.options import Options
 from cloud.domain.upkeep.identity import adopt, bind, confirm, keep, of
 from cloud.domain.upkeep.sweep import Swept, sweep
 from cloud.server.app import App, run
-from cloud.store.beside import opened_beside
+from cloud.store.commands import opened_for_command
 from cloud.store.sql import Sql, Store, inserted
 from cloud.values.times import now
 from nursery_graph import State
@@ -91,7 +91,7 @@ def row(sql: Sql, key: str, size: int = 1, digest: str = "") -> None:
 async def fill(options: Options, count: int = COUNT) -> list[str]:
     """Store files with a row for each; return their keys."""
     keys = sorted(new_key() for _ in range(count))
-    async with store_of(options.files) as blobs, opened_beside(options.database, options.postgres) as store:
+    async with store_of(options.files) as blobs, opened_for_command(options.database, options.postgres) as store:
         for key in keys:
             await put(blobs, b"x", key=key)
         await store.write(lambda sql: [row(sql, key) for key in keys])
@@ -104,7 +104,7 @@ async def there(options: Options) -> set[str]:
 
 
 async def swept(options: Options, days: float = 0.0) -> Swept:
-    async with store_of(options.files) as blobs, opened_beside(options.database, options.postgres) as store:
+    async with store_of(options.files) as blobs, opened_for_command(options.database, options.postgres) as store:
         try:
             return await sweep(store, blobs, now() + timedelta(days=days), age=-1)
         except MachineError as error:
@@ -192,11 +192,11 @@ async def test_two_clouds_that_begin_on_one_place_at_once_do_not_both_go_on(
         async def late(content: bytes, *, replace: bool) -> bool:
             with monkeypatch.context() as undone:
                 undone.setattr(blobs, "put_stamp", mark)
-                async with opened_beside(other.database, "") as second:
+                async with opened_for_command(other.database, "") as second:
                     await bind(second, blobs)
             return await mark(content, replace=replace)
 
-        async with opened_beside(options.database, "") as first:
+        async with opened_for_command(options.database, "") as first:
             monkeypatch.setattr(blobs, "put_stamp", late)
             with pytest.raises(MachineError, match="belong to the cloud"):
                 await bind(first, blobs)
@@ -222,7 +222,7 @@ async def test_an_older_database_starts_and_nothing_is_removed(
     with pytest.raises(MachineError, match="older than"):
         await swept(options, days=100)
     assert await there(options) == {*kept, *later}
-    async with store_of(options.files) as blobs, opened_beside(options.database, "") as store:
+    async with store_of(options.files) as blobs, opened_for_command(options.database, "") as store:
         await adopt(store, blobs)
     assert await swept(options) == Swept(0, noticed=1, total=COUNT + 1)  # the person confirmed that this is correct
     assert await swept(options, days=7.1) == Swept(1, total=COUNT + 1)
@@ -260,7 +260,7 @@ async def test_a_database_of_a_newer_version_is_refused(
 async def test_a_database_whose_rows_are_gone_removes_nothing(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with opened_beside(options.database, "") as store:
+    async with opened_for_command(options.database, "") as store:
         await store.write(lambda sql: sql.run("DELETE FROM files"))
     with structlog.testing.capture_logs() as logs:
         assert await swept(options) == Swept(0, noticed=COUNT, held=COUNT, total=COUNT)
@@ -304,7 +304,7 @@ async def test_an_id_that_cannot_be_understood_is_refused(
 async def test_a_cloud_of_before_there_were_ids_is_marked_by_itself(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with store_of(options.files) as blobs, opened_beside(options.database, "") as store:
+    async with store_of(options.files) as blobs, opened_for_command(options.database, "") as store:
         await unmarked(blobs)
         await store.write(lambda sql: sql.run("DELETE FROM settings WHERE name = 'cloud'"))
         assert await started(options, capsys) == ""
@@ -322,7 +322,7 @@ async def test_a_cloud_of_before_there_were_ids_is_not_marked_on_an_empty_place(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its disk is not mounted."""
-    async with store_of(options.files) as blobs, opened_beside(options.database, "") as store:
+    async with store_of(options.files) as blobs, opened_for_command(options.database, "") as store:
         await unmarked(blobs)
         await store.write(lambda sql: sql.run("DELETE FROM settings WHERE name = 'cloud'"))
         for key in kept:
@@ -335,7 +335,7 @@ async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(
 ) -> None:
     backup = tmp_path / "before"
     shutil.copy(options.database, backup)
-    async with opened_beside(options.database, "") as store:
+    async with opened_for_command(options.database, "") as store:
         from cloud.domain.data import files
 
         assert await store.write(lambda sql: files.delete(sql, kept, now())) == COUNT
@@ -346,12 +346,12 @@ async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(
     spoilt = tmp_path / "spoilt"
     shutil.copy(options.database, spoilt)
     shutil.copy(backup, options.database)
-    async with store_of(options.files) as blobs, opened_beside(options.database, "") as store:
+    async with store_of(options.files) as blobs, opened_for_command(options.database, "") as store:
         assert await store.read(lambda sql: len(sql.rows("SELECT * FROM files"))) == COUNT
         await adopt(store, blobs)
     assert await swept(options, days=100) == Swept(0, total=COUNT)
     shutil.copy(spoilt, options.database)
-    async with store_of(options.files) as blobs, opened_beside(options.database, "") as store:
+    async with store_of(options.files) as blobs, opened_for_command(options.database, "") as store:
         await adopt(store, blobs)
     assert await swept(options, days=7.1) == Swept(COUNT, total=COUNT)
     assert await there(options) == set()
@@ -360,10 +360,10 @@ async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(
 async def test_a_file_that_is_named_again_leaves_the_trash(options: Options, kept: list[str]) -> None:
     from cloud.store import trash
 
-    async with opened_beside(options.database, "") as store:
+    async with opened_for_command(options.database, "") as store:
         await store.write(lambda sql: trash.put(sql, [*kept[:2], new_key()], now() - timedelta(days=30)))
     assert await swept(options) == Swept(0, total=COUNT)
-    async with opened_beside(options.database, "") as store:
+    async with opened_for_command(options.database, "") as store:
         assert await store.read(lambda sql: sql.rows("SELECT * FROM trash")) == []
 
 
@@ -401,7 +401,7 @@ async def test_postgresql_that_was_emptied_or_swapped_is_refused(
     keys = await fill(options)
     if wrong == "emptied":
         schema = url.rpartition("%3D")[2]
-        async with opened_beside(options.database, url) as store, store_of(options.files) as blobs:
+        async with opened_for_command(options.database, url) as store, store_of(options.files) as blobs:
             tables = await store.read(
                 lambda sql: [
                     one["name"]

@@ -22,7 +22,7 @@ from cloud.blobs import STAMP
 from cloud.blobs.s3 import PART, S3Blobs
 from cloud.blobs.s3_place import Place
 from cloud.domain.upkeep.sweep import sweep
-from cloud.store.beside import opened_beside
+from cloud.store.commands import opened_for_command
 from cloud.values.times import now
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
@@ -62,7 +62,10 @@ class Bucket:
 
     async def a_week_later(self, folder: Path, postgres: str = "") -> None:
         """Sweep as if a week had passed, which removes deleted files."""
-        async with S3Blobs(self.place).opened() as blobs, opened_beside(folder / "data/cloud.db", postgres) as store:
+        async with (
+            S3Blobs(self.place).opened() as blobs,
+            opened_for_command(folder / "data/cloud.db", postgres) as store,
+        ):
             await sweep(store, blobs, now() + timedelta(days=7.1))
 
 

@@ -56,7 +56,7 @@ class Cloud:
         await store.write(work if told else _silently(work))
         for number, (_, events) in enumerate(self.processes):
             if told and number != process:
-                events.tell("seen", self.part)
+                events.notify("seen", self.part)
         await wait_all_tasks_blocked()
 
     def shown(self) -> Presence:
@@ -73,7 +73,7 @@ class Cloud:
 def _silently(work: Callable[[Sql], None]) -> Callable[[Sql], None]:
     def quiet(sql: Sql) -> None:
         work(sql)
-        sql.told.clear()  # type: ignore[attr-defined]
+        sql.events.clear()  # type: ignore[attr-defined]
 
     return quiet
 
@@ -224,7 +224,7 @@ async def test_a_lost_message_of_a_replica_takes_nobody_offline(
     await trio.sleep(40)
     assert len(cloud.events()) == 1
     for _, events in cloud.processes:
-        events.tell("seen", EVERY)  # the connection is back, and what was missed is unknown
+        events.notify("seen", EVERY)  # the connection is back, and what was missed is unknown
     await trio.sleep(1000)
     assert whole(cloud) == [(0, True), (140, False)]
 

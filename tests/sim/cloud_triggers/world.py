@@ -75,8 +75,8 @@ class DiskStore:
             raise
         self._connection.execute("COMMIT")
         await self._step()
-        for topic, subject in handle.told:
-            self._events.tell(topic, subject)
+        for topic, subject in handle.events:
+            self._events.notify(topic, subject)
         return result
 
     async def _step(self) -> None:

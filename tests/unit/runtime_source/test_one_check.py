@@ -10,7 +10,7 @@ import pytest
 
 from catalogue.check import check as check_document
 from catalogue.models import builtin
-from cloud.editing.catalogue import Known
+from cloud.editing.catalogue import EditingContext
 from cloud.editing.findings import ERROR, findings
 from command.check import check
 from command.cloud.config import mistakes
@@ -98,7 +98,7 @@ def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path:
     text = json.dumps(document)
     (tmp_path / "machine.json").write_text(text)
     file = check(tmp_path / "machine.json", Registry(BUILTIN, offers=lambda: ()), {"A": "11"})
-    pages = findings(text, Known())
+    pages = findings(text, EditingContext())
     shared = check_document(decode(text.encode()), builtin())
     command = mistakes(text)
     if "${" not in text:  # only the machine knows the values of placeholders

@@ -15,7 +15,7 @@ from cloud.blobs.folder import FolderBlobs
 from cloud.domain.upkeep.identity import bind
 from cloud.server import cli
 from cloud.store import trash
-from cloud.store.beside import opened_beside
+from cloud.store.commands import opened_for_command
 from cloud.values.times import now
 from tests.e2e.files.help import put
 from tests.e2e.files.test_belonging import row
@@ -32,7 +32,7 @@ class Patient:
         self.keys: list[str] = []
 
     async def fill(self) -> None:
-        async with FolderBlobs(self.files).opened() as blobs, opened_beside(self.database, "") as store:
+        async with FolderBlobs(self.files).opened() as blobs, opened_for_command(self.database, "") as store:
             await bind(store, blobs)
             made = [await put(blobs, b"content") for _ in range(3)]
             await store.write(lambda sql: [row(sql, one.key, one.size, one.digest) for one in made])
@@ -109,7 +109,7 @@ def test_files_without_rows(patient: Patient) -> None:
     import trio
 
     async def spoil() -> None:
-        async with opened_beside(patient.database, "") as store:
+        async with opened_for_command(patient.database, "") as store:
             await store.write(lambda sql: sql.run("DELETE FROM files WHERE blob <> ?", patient.keys[0]))
             await store.write(lambda sql: trash.noticed(sql, patient.keys[:2], now()))
 

@@ -93,12 +93,12 @@ async def no_pieces() -> AsyncIterator[bytes]:
 def has(key: str, of: Of) -> Role:
     """Return the role of a key in the first organization: a role covers everything below its resource."""
     if key == "other":
-        return Role.NOBODY
+        return Role.NONE
     level, _, role = key.partition("_")
     depth = {"org": 0, "location": 1, "robot": 2}[level]
     depth_of = {Of.LOCATION: 1, Of.ROBOT: 2, Of.PART: 2}.get(of, 0)
     if depth > depth_of:
-        return Role.NOBODY
+        return Role.NONE
     return {"owner": Role.OWNER, "operator": Role.OPERATOR}[role]
 
 
@@ -136,7 +136,7 @@ async def test_a_role_that_is_too_low_is_refused_and_nothing_else_is(world: Worl
     for key in sorted(KEYS, key=lambda key: has(key, rule.of)):  # most powerful keys last: they destroy things
         kind = await outcome(world.client(key), method, given)
         role = has(key, rule.of)
-        if role is Role.NOBODY:
+        if role is Role.NONE:
             assert kind is ErrorKind.NOT_FOUND, (key, kind)
         elif role < rule.role:
             assert kind is ErrorKind.PERMISSION, (key, kind)
@@ -332,13 +332,13 @@ def test_only_grants_on_the_way_count(given_: list[Grant], within: set[tuple[str
     place = Place("a", frozenset(within))
     reaching = [one for one in given_ if (one.kind, one.subject) in within]
     assert best(given_, place) == best(reaching, place)
-    assert (best(given_, place) is Role.NOBODY) == (not reaching)
+    assert (best(given_, place) is Role.NONE) == (not reaching)
 
 
 async def test_credentials_of_other_kinds_have_no_role(world: World) -> None:
     place = Place(world.ids[Of.ORGANIZATION], frozenset({("organization", world.ids[Of.ORGANIZATION])}))
     for kind in ("robot-location-secret", "program", ""):
         author = Author(kind, world.keys["org_owner"])
-        assert await world.cloud.cloud.store.read(lambda sql, a=author: role_at(sql, a, place)) is Role.NOBODY
+        assert await world.cloud.cloud.store.read(lambda sql, a=author: role_at(sql, a, place)) is Role.NONE
     author = Author(KEY, world.keys["org_owner"])
     assert await world.cloud.cloud.store.read(lambda sql: role_at(sql, author, place)) is Role.OWNER

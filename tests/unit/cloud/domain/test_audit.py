@@ -206,7 +206,7 @@ async def test_the_page_filters_and_pages(cloud: MemoryCloud) -> None:
 
 
 def test_what_is_told_of_arguments() -> None:
-    told = audit.told(
+    told = audit.loggable(
         {
             "name": "n",
             "password": "p",
@@ -250,8 +250,8 @@ def test_what_is_told_of_arguments() -> None:
     st.recursive(st.none() | st.integers() | st.text() | st.binary(), lambda inner: st.lists(inner) | st.tuples(inner))
 )
 def test_whatever_is_given_can_be_written_down(value: Any) -> None:
-    json.dumps(audit.told({"value": value}))
-    assert isinstance(audit.made(value), str)
+    json.dumps(audit.loggable({"value": value}))
+    assert isinstance(audit.created_id(value), str)
 
 
 def test_keys_are_never_what_was_made() -> None:
@@ -259,7 +259,7 @@ def test_keys_are_never_what_was_made() -> None:
 
     for _ in range(50):
         subject = new_id()
-        assert audit.made((subject, new_secret())) == subject
-        assert audit.made(new_secret()) == ""
-        assert audit.made(new_location_id())
-        assert audit.made(m.NewKey(subject, new_secret())) == subject
+        assert audit.created_id((subject, new_secret())) == subject
+        assert audit.created_id(new_secret()) == ""
+        assert audit.created_id(new_location_id())
+        assert audit.created_id(m.NewKey(subject, new_secret())) == subject

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from cloud.domain.data.filters import Wanted
+from cloud.domain.data.filters import DataFilter
 from cloud.domain.data.pages import Page
 from cloud.domain.data.readings import query
 from cloud.domain.fleet.fleet import fleet, locations
@@ -293,9 +293,9 @@ async def test_a_role_counts_for_nothing_where_the_organization_has_no_access(wo
             role_at(sql, author, place_of(sql, Of.PART, world.ids[Of.PART])),
             [one.role for one in locations(sql, author).values()],
             fleet(sql, author),
-            query(sql, Wanted(), scope, Page()) if scope else [],
+            query(sql, DataFilter(), scope, Page()) if scope else [],
             key in facts(sql, world.ids[Of.PART])["keys"],
         )
 
-    assert await store.read(work) == (Role.NOBODY, [Role.NOBODY], [], [], False)
+    assert await store.read(work) == (Role.NONE, [Role.NONE], [], [], False)
     assert await world.by(key).call(APP, "", "list_organizations") == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from cloud.domain.data.filters import Wanted
+from cloud.domain.data.filters import DataFilter
 from cloud.domain.data.pages import Page
 from cloud.domain.data.readings import query
 from cloud.domain.fleet.fleet import fleet
@@ -93,14 +93,14 @@ async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(
             shown = {one.id: one.role for one in fleet(sql, author)}
             for robot, part in parts.items():
                 has = role_at(sql, author, place_of(sql, Of.PART, part))
-                assert shown.get(robot, Role.NOBODY) is has, (key, robot)
-                assert (key in accepted[part]) == (has is not Role.NOBODY), (key, robot)
+                assert shown.get(robot, Role.NONE) is has, (key, robot)
+                assert (key in accepted[part]) == (has is not Role.NONE), (key, robot)
             scope = scope_of(sql, author, Role.OPERATOR)
-            read = {one.source for one in query(sql, Wanted(), scope, Page(limit=1000))} if scope else set()
-            everything = {one.source for one in query(sql, Wanted(), everywhere, Page(limit=1000))}
+            read = {one.source for one in query(sql, DataFilter(), scope, Page(limit=1000))} if scope else set()
+            everything = {one.source for one in query(sql, DataFilter(), everywhere, Page(limit=1000))}
             for source in everything:
                 place = captured(sql, source)
-                assert (source in read) == (role_at(sql, author, place) is not Role.NOBODY), (key, source)
+                assert (source in read) == (role_at(sql, author, place) is not Role.NONE), (key, source)
 
     everywhere = await store.read(lambda sql: scope_of(sql, Author(KEY, world.cloud.first.id), Role.OWNER))
     with world.cloud.cloud.events.listening(ROLES_AT, also=["part"]) as news:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud.editing.catalogue import Known, catalogue
+from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.documents import model_named, outline, required, with_resource, written
 from cloud.editing.findings import findings
 from cloud.editing.merging import ABSENT, merged, same
@@ -45,8 +45,8 @@ def test_every_section_of_the_document_is_known() -> None:
 # ---- findings
 
 
-def told(text: str, known: Known | None = None, **more: bool) -> list[tuple[str, int, str]]:
-    return [(one.severity, one.line, one.text) for one in findings(text, known or Known(), **more)]
+def told(text: str, known: EditingContext | None = None, **more: bool) -> list[tuple[str, int, str]]:
+    return [(one.severity, one.line, one.text) for one in findings(text, known or EditingContext(), **more)]
 
 
 ACME = {"name": "acme", "type": "registry", "module_id": "acme:robots", "version": "1.0.0"}
@@ -121,7 +121,7 @@ def published() -> Iterator[Any]:
 def test_no_published_example_is_called_wrong(document: Any) -> None:
     wrong = [
         one.text
-        for one in findings(json.dumps(document), Known(), partial=True)  # may be part of a configuration
+        for one in findings(json.dumps(document), EditingContext(), partial=True)  # may be part of a configuration
         if one.severity == "error" and decode_value(document).problems == ()
     ]
     assert wrong == []
@@ -131,7 +131,7 @@ def test_every_model_can_be_added() -> None:
     """The template's values have the right kinds: the only findings are required values that a person must enter."""
     for entry in catalogue().models:
         document = with_resource({"components": [], "services": []}, entry, "x")
-        found = findings(json.dumps(document), Known())
+        found = findings(json.dumps(document), EditingContext())
         assert [one for one in found if "is missing in its attributes" in one.text] == [], entry
         assert set(required(entry)) == set(document[entry.section][0]["attributes"])
 

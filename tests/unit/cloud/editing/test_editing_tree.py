@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cloud.editing.catalogue import Known, catalogue
+from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.completion import Choice, completions
 from cloud.editing.documents import outline, written
 from cloud.editing.findings import findings
@@ -71,9 +71,9 @@ def test_anything_is_read_and_every_place_is_within_it(text: str, cursor: int) -
     if found is not None:
         assert found.start <= cursor <= found.end
         assert at(root, found.path if found.key else found.path[:-1]) is not None
-    answer = completions(text, cursor, Known(), catalogue())
+    answer = completions(text, cursor, EditingContext(), catalogue())
     assert not answer.choices or answer.start <= cursor <= answer.end
-    for one in findings(text, Known()):
+    for one in findings(text, EditingContext()):
         assert 0 <= one.start <= one.end <= max(len(text), 1)
         assert one.line >= 1
         assert one.text
@@ -82,11 +82,11 @@ def test_anything_is_read_and_every_place_is_within_it(text: str, cursor: int) -
 def test_nesting_without_end_is_no_trouble() -> None:
     deep = "[" * 100_000
     assert read(deep) is not None
-    assert findings(deep, Known())
-    assert completions(deep, 50_000, Known(), catalogue()).choices == ()
+    assert findings(deep, EditingContext())
+    assert completions(deep, 50_000, EditingContext(), catalogue()).choices == ()
     objects = '{"components":' * 50_000
-    assert findings(objects, Known())
-    completions(objects, 100, Known(), catalogue())
+    assert findings(objects, EditingContext())
+    completions(objects, 100, EditingContext(), catalogue())
     assert json.dumps(outline(objects), default=str)
 
 
@@ -94,8 +94,8 @@ def test_nesting_without_end_is_no_trouble() -> None:
 def test_a_key_that_looks_like_an_index_is_none(key: str) -> None:
     for section in ("services", "log", "network", "x"):
         text = f'{{"{section}": {{"{key}": {{"name": }}}}}}'
-        completions(text, len(text) - 4, Known(), catalogue())
-        findings(text, Known(), partial=True)
+        completions(text, len(text) - 4, EditingContext(), catalogue())
+        findings(text, EditingContext(), partial=True)
     root = read('{"a": [1]}')
     assert root is not None
     assert at(root, ("a", key)) is None
@@ -130,11 +130,11 @@ def test_places_of_paths(path: str, expected: str) -> None:
     assert text[start:end] == expected
 
 
-def complete(marked: str, known: Known | None = None) -> tuple[str, list[Choice]]:
+def complete(marked: str, known: EditingContext | None = None) -> tuple[str, list[Choice]]:
     """Return the text after the first choice at `|` was accepted, and the choices."""
     cursor = marked.index("|")
     text = marked[:cursor] + marked[cursor + 1 :]
-    answer = completions(text, cursor, known or Known(), catalogue())
+    answer = completions(text, cursor, known or EditingContext(), catalogue())
     if not answer.choices:
         return "", []
     return text[: answer.start] + answer.choices[0].insert + text[answer.end :], list(answer.choices)
@@ -208,9 +208,9 @@ def test_what_is_taken_leaves_json(marked: str, expected: str) -> None:
 
 
 def test_fragments_are_known_by_name() -> None:
-    _, (choice,) = complete('{"fragments": [{"id": "|"}]}', Known({"f-1": "base"}))
+    _, (choice,) = complete('{"fragments": [{"id": "|"}]}', EditingContext({"f-1": "base"}))
     assert (choice.label, choice.detail) == ("f-1", "base")
-    _, choices = complete('{"components": [{"name": "a", "depends_on": ["|"]}]}', Known({}, ("brought",)))
+    _, choices = complete('{"components": [{"name": "a", "depends_on": ["|"]}]}', EditingContext({}, ("brought",)))
     assert [one.label for one in choices] == ["brought"]
 
 

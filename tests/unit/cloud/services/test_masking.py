@@ -158,7 +158,7 @@ def test_what_is_said_of_a_change(old: dict[str, Any], new: dict[str, Any]) -> N
     quiet("the difference", repr(review(old, new)))
     decoded = decode_value(new)
     quiet("problems", " ".join(str(one) for one in (*decoded.problems, *decoded.warnings)))
-    told = audit.told({"config": new, "robot_config_json": json.dumps(new), "value": json.dumps(new), "data": new})
+    told = audit.loggable({"config": new, "robot_config_json": json.dumps(new), "value": json.dumps(new), "data": new})
     quiet("the audit log", json.dumps(told))
     masker = Masker().and_those_of(old).and_those_of(new)
     quiet("a document as operators see it", json.dumps(masker.value(new)))

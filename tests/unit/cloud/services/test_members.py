@@ -186,7 +186,7 @@ async def test_twice_is_refused(cloud: MemoryCloud) -> None:
 
 
 async def test_not_more_than_so_many_strangers(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invites, "MOST", 2)
+    monkeypatch.setattr(invites, "MAX_OPEN", 2)
     await invite(cloud, "a@example.com")
     await invite(cloud, "b@example.com")
     assert await kind_of(invite(cloud, "c@example.com")) is ErrorKind.EXHAUSTED

@@ -120,15 +120,15 @@ class World:
     def has(self, caller: str, of: Of) -> tuple[Role, bool]:
         """Return the caller's role at the object of this kind, and whether the object belongs to its organization."""
         if caller in ("machine", "machine by its location"):
-            return (Role.MACHINE if of is Of.PART else Role.NOBODY), True
+            return (Role.MACHINE if of is Of.PART else Role.NONE), True
         shared = of in SHARED
         roles = {
             "owner": (Role.OWNER, True),
             "operator": (Role.OPERATOR, True),
-            "guest owner": (Role.OWNER if shared else Role.NOBODY, False),
-            "guest operator": (Role.OPERATOR if shared else Role.NOBODY, False),
+            "guest owner": (Role.OWNER if shared else Role.NONE, False),
+            "guest operator": (Role.OPERATOR if shared else Role.NONE, False),
         }
-        return roles.get(caller, (Role.NOBODY, False))
+        return roles.get(caller, (Role.NONE, False))
 
 
 CALLERS: Final = (
@@ -192,7 +192,7 @@ def expected(world: World, rule: Rule, caller: str) -> ErrorKind | None:
     if rule.of is None:
         return None
     role, home = world.has(caller, rule.of)
-    if role is Role.NOBODY:
+    if role is Role.NONE:
         return ErrorKind.NOT_FOUND
     if rule.role is Role.MACHINE:
         return None if role is Role.MACHINE or (role is Role.OWNER and home) else ErrorKind.PERMISSION

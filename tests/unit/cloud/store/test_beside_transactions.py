@@ -52,7 +52,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, set[bool]]]:
         (machines, "shown_text"),
         (configurations, "changed"),
         (configurations, "decoded"),
-        (organizations, "kept_metadata"),
+        (organizations, "metadata_text"),
     ):
         done = getattr(module, name)
 
@@ -73,7 +73,7 @@ async def test_documents_are_worked_on_beside_transactions(
     await cloud.app("create_robot_part_secret", part_id=part)
     await cloud.app("set_config_property", robot_part_id=part, property_changes=[change])
     await cloud.app("update_robot_part_metadata", id=part, data={"a": 1})
-    assert noted == {key: {False} for key in ("shown", "shown_text", "changed", "decoded", "kept_metadata")}
+    assert noted == {key: {False} for key in ("shown", "shown_text", "changed", "decoded", "metadata_text")}
 
 
 class Meanwhile:

@@ -334,7 +334,7 @@ async def test_events_are_told_once_what_they_tell_is_there(store: Store, events
 async def test_a_busy_listener_hears_of_each_subject_once(events: Events) -> None:
     with events.listening("part") as all_parts, events.listening("part", "x") as only_x:
         for subject in ("x", "y", "x"):
-            events.tell("part", subject)
+            events.notify("part", subject)
         assert await all_parts.all() == ["x", "y"]
         assert await only_x.next() == "x"
 

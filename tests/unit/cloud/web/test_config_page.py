@@ -290,7 +290,7 @@ async def test_what_the_machine_makes_of_it(rover: Rover) -> None:
     async def tell(**snapshot: Any) -> None:
         def work(sql: Any) -> None:
             watching.watch(sql, rover.part, clock())
-            assert watching.tell(sql, rover.part, snapshot, clock())
+            assert watching.store_snapshot(sql, rover.part, snapshot, clock())
 
         await store.write(work)
 

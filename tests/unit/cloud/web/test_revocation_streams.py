@@ -122,7 +122,7 @@ async def test_the_push_channel_outlives_an_outage_of_the_database(cloud: Memory
         async with connected(cloud, part) as machine:
             assert await machine.hears("document") == {}
             store.away = True
-            cloud.cloud.events.tell_all()  # as a listener does after it reconnects
+            cloud.cloud.events.notify_all()  # as a listener does after it reconnects
             await store.refused.wait()
             store.away = False
             await cloud.app("update_robot_part", id=part, name="", robot_config={"components": []})

@@ -13,7 +13,7 @@ import trio
 import trio.lowlevel
 
 from cloud.domain.fleet import watching
-from cloud.domain.fleet.watching import Told
+from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines.logs import LogRecord, append
 from cloud.domain.machines.machines import note_seen, part
 from cloud.domain.organizations.first import create_owner
@@ -103,7 +103,7 @@ async def test_what_a_machine_says_wrong_ends_nothing(cloud: MemoryCloud, part: 
                 await follower.sends(text)
             await follower.says(report={"host": "h\ud83e \U0001f916"}, live=told("at \udcff"))
             await news.next()
-            found = await cloud.cloud.store.read(lambda sql: watching.told(sql, part))
+            found = await cloud.cloud.store.read(lambda sql: watching.latest_snapshot(sql, part))
     assert (await reported(cloud, part))["host"] == "h? \U0001f916"
     assert found is not None
     assert found.snapshot["resources"][1]["state"] == "at ?"
@@ -235,7 +235,7 @@ async def test_a_reason_leads_to_its_place_in_the_editor(
         "problems": [{"path": "components.4", "message": "has no model"}],
     }
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
-    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, found, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, found, clock()))
     page = (await person.get(f"/machines/{part}")).text
     assert f'<a href="/machines/{part}/config#{where}">{where}</a>: &#39;fast&#39; &lt;b&gt;' in page
     assert f'<a href="/machines/{part}/config#components.4">' in page
@@ -248,7 +248,7 @@ async def test_what_is_told_without_being_asked_is_not_kept(cloud: MemoryCloud, 
             await machine.says(report={"version": "1"})
             while not (await reported(cloud, part)).get("version"):
                 await trio.lowlevel.checkpoint()
-    assert await cloud.cloud.store.read(lambda sql: watching.told(sql, part)) is None
+    assert await cloud.cloud.store.read(lambda sql: watching.latest_snapshot(sql, part)) is None
 
 
 async def reported(cloud: MemoryCloud, subject: str) -> Any:
@@ -260,15 +260,15 @@ async def test_a_look_lasts_a_while_and_what_was_told_is_forgotten_later(
 ) -> None:
     store = cloud.cloud.store
     await store.write(lambda sql: watching.watch(sql, part, clock()))
-    assert await store.write(lambda sql: watching.tell(sql, part, told(), clock()))
+    assert await store.write(lambda sql: watching.store_snapshot(sql, part, told(), clock()))
     clock.now += watching.WATCHED + timedelta(seconds=1)
     assert await store.read(lambda sql: watching.watched(sql, part, clock())) == 0
-    assert not await store.write(lambda sql: watching.tell(sql, part, told(), clock()))
-    assert await store.read(lambda sql: watching.told(sql, part)) is not None
+    assert not await store.write(lambda sql: watching.store_snapshot(sql, part, told(), clock()))
+    assert await store.read(lambda sql: watching.latest_snapshot(sql, part)) is not None
     assert await store.write(lambda sql: watching.expire(sql, clock())) == 0
     clock.now += watching.FORGOTTEN
     assert await store.write(lambda sql: watching.expire(sql, clock())) == 1
-    assert await store.read(lambda sql: watching.told(sql, part)) is None
+    assert await store.read(lambda sql: watching.latest_snapshot(sql, part)) is None
 
 
 async def test_a_shorter_look_does_not_end_a_longer_one(cloud: MemoryCloud, clock: Clock, part: str) -> None:
@@ -296,10 +296,10 @@ async def test_a_shorter_look_does_not_end_a_longer_one(cloud: MemoryCloud, cloc
 async def test_what_does_not_fit_is_no_snapshot_and_breaks_no_page(
     cloud: MemoryCloud, clock: Clock, part: str, person: Browser, hostile: dict[str, Any]
 ) -> None:
-    assert snapshot_of(Told(clock(), told())) is not None
-    assert snapshot_of(Told(clock(), hostile)) is None
+    assert snapshot_of(LiveSnapshot(clock(), told())) is not None
+    assert snapshot_of(LiveSnapshot(clock(), hostile)) is None
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
-    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, hostile, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, hostile, clock()))
     assert (await person.get(f"/machines/{part}")).status == 200
 
 
@@ -307,7 +307,7 @@ async def test_names_in_a_snapshot_are_text(cloud: MemoryCloud, clock: Clock, pa
     since = "2026-01-01T00:00:00+00:00"
     evil = {"resources": [{"name": "rdk:component:motor/<img src=x>", "state": "<b>", "since": since}]}
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
-    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, evil, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, evil, clock()))
     page = (await person.get(f"/machines/{part}")).text
     assert "<img" not in page
     assert "<b>" not in page
@@ -336,7 +336,7 @@ async def test_an_offline_machine_shows_its_last_state_and_cannot_be_restarted(
     await cloud.cloud.store.write(lambda sql: append(sql, part, [entry], seen))
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, seen))
     readings = {SENSOR: {"values": [["celsius", "20.5", 20.5]]}}
-    await cloud.cloud.store.write(lambda sql: watching.tell(sql, part, told(readings=readings), seen))
+    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, told(readings=readings), seen))
     online = (await person.get(f"/machines/{part}")).text
     assert "<button>Restart</button>" in online
     assert "the last words" not in online

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cloud.domain.data import pages, readings, retention
-from cloud.domain.data.filters import Scope, Wanted
+from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import Page
 from cloud.domain.upkeep.named import OWNERS
 from cloud.domain.upkeep.sweep import Swept, sweep
@@ -121,7 +121,7 @@ async def test_whole_rows_are_read_of_one_page_alone(up: Uploads, few: int, monk
 
     def work(sql: Sql) -> tuple[list[float], int]:
         counting = Counting(sql)
-        found = readings.query(counting, Wanted(), scope, Page(limit=2))
+        found = readings.query(counting, DataFilter(), scope, Page(limit=2))
         return [one.data["x"] for one in found], counting.whole
 
     assert await up.cloud.cloud.store.read(work) == ([0.0, 1.0], 2)
@@ -329,7 +329,7 @@ async def test_readings_by_arrival_have_each_once(up: Uploads) -> None:
     for number in (3, 1, 2):
         await up.readings(piece(number, x=float(number)))
     store, scope = up.cloud.cloud.store, Scope((up.cloud.first.organization,))
-    found = await store.read(lambda sql: readings.arrived(sql, Wanted(), scope, 0, 2))
-    rest = await store.read(lambda sql: readings.arrived(sql, Wanted(), scope, found[-1].number))
+    found = await store.read(lambda sql: readings.arrived(sql, DataFilter(), scope, 0, 2))
+    rest = await store.read(lambda sql: readings.arrived(sql, DataFilter(), scope, found[-1].number))
     assert [one.data["x"] for one in found + rest] == [3.0, 1.0, 2.0]
-    assert await store.read(lambda sql: readings.query(sql, Wanted(), Scope(), Page())) == []
+    assert await store.read(lambda sql: readings.query(sql, DataFilter(), Scope(), Page())) == []

@@ -19,17 +19,17 @@ from cloud.store.sql import Store
 from cloud.store.sqlite import SqliteStore
 from support.inotify import CLOSE_WRITE, Inotify
 
-ENDING: Final = ".told"
+ENDING: Final = ".changed"
 
 _log = structlog.get_logger("cloud.database")
 
 
-async def hear(database: Path, events: Events, *, task_status: trio.TaskStatus[None]) -> NoReturn:
+async def follow_commands(database: Path, events: Events, *, task_status: trio.TaskStatus[None]) -> NoReturn:
     """Send EVERY to `events` whenever another process writes the marker file, until cancelled; ready when watching.
 
     If inotify cannot watch the file, this is logged and changes by commands are not noticed.
     """
-    note = _note(database)
+    marker = _marker(database)
     try:
         inotify = Inotify(CLOSE_WRITE)  # no other events: the database itself changes all the time
     except OSError as error:
@@ -37,20 +37,20 @@ async def hear(database: Path, events: Events, *, task_status: trio.TaskStatus[N
         task_status.started()
         await trio.sleep_forever()
     try:
-        for path, failure in inotify.watch({note.parent}):
+        for path, failure in inotify.watch({marker.parent}):
             _log.warning(
                 "cannot watch for changes by commands: they take effect late", path=str(path), reason=failure.strerror
             )
         task_status.started()
         while True:
-            await inotify.wait({note})
-            events.tell_all()
+            await inotify.wait({marker})
+            events.notify_all()
     finally:
         inotify.close()
 
 
 @asynccontextmanager
-async def opened_beside(database: Path, postgres: str) -> AsyncIterator[Store]:
+async def opened_for_command(database: Path, postgres: str) -> AsyncIterator[Store]:
     """Open the database for a command: at the address `postgres`, or if that is empty, the file `database`.
 
     On leaving the context, a cloud that uses the file is notified if there were events.
@@ -61,25 +61,25 @@ async def opened_beside(database: Path, postgres: str) -> AsyncIterator[Store]:
         async with PostgresStore(postgres, Events()).opened() as shared:
             yield shared
         return
-    events = _Remembering()
+    events = _EventRecorder()
     try:
         async with SqliteStore(database, events).opened() as own:
             yield own
     finally:
-        if events.told:
+        if events.notified:
             with suppress(OSError):  # the changes are stored, and the cloud checks hourly anyway
-                _note(database).write_bytes(b"")
+                _marker(database).write_bytes(b"")
 
 
-class _Remembering(Events):
+class _EventRecorder(Events):
     """Records whether there were events."""
 
-    told = False
+    notified = False
 
-    def tell(self, topic: str, subject: str) -> None:
+    def notify(self, topic: str, subject: str) -> None:
         """See Events."""
-        self.told = True
+        self.notified = True
 
 
-def _note(database: Path) -> Path:
+def _marker(database: Path) -> Path:
     return database.with_name(database.name + ENDING)

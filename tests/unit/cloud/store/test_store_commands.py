@@ -11,7 +11,7 @@ from cloud.domain.certificates import authorities
 from cloud.domain.certificates.authorities import PORT
 from cloud.domain.certificates.names import LOOPBACK
 from cloud.domain.certificates.port import FromAuthority
-from cloud.store.beside import hear, opened_beside
+from cloud.store.commands import follow_commands, opened_for_command
 from cloud.store.events import EVERY, Events
 from cloud.store.postgres import PostgresStore
 from cloud.store.sqlite import SqliteStore
@@ -27,14 +27,14 @@ async def test_a_rotation_by_a_command_is_served_by_the_running_cloud_at_once(
     store = PostgresStore(database, events) if database else SqliteStore(file, events)
     async with store.opened() as running:
         if not database:
-            await nursery.start(hear, file, events)
+            await nursery.start(follow_commands, file, events)
         port = FromAuthority(running, events, lambda: LOOPBACK)
         await port.look()
         before = port.context
         nursery.start_soon(port.run)
         await trio.testing.wait_all_tasks_blocked(0.05)  # wait until it listens
         with events.listening(authorities.TOPIC) as news:
-            async with opened_beside(file, database) as beside:
+            async with opened_for_command(file, database) as beside:
                 await beside.write(lambda sql: authorities.rotate(sql, PORT, now()))
             with trio.fail_after(LIMIT):
                 await news.next()
@@ -46,14 +46,14 @@ async def test_a_rotation_by_a_command_is_served_by_the_running_cloud_at_once(
 async def test_only_what_others_wait_for_is_told(tmp_path: Path, nursery: trio.Nursery) -> None:
     file, events = tmp_path / "cloud.db", Events()
     async with SqliteStore(file, events).opened() as running:
-        await nursery.start(hear, file, events)
+        await nursery.start(follow_commands, file, events)
         with events.listening("key") as news:
             await running.write(lambda sql: sql.run("DELETE FROM settings"))
-            async with opened_beside(file, "") as beside:
+            async with opened_for_command(file, "") as beside:
                 await beside.write(lambda sql: sql.run("DELETE FROM settings"))
             await trio.testing.wait_all_tasks_blocked(0.05)
-            assert not news._news
-            async with opened_beside(file, "") as beside:
+            assert not news._unread
+            async with opened_for_command(file, "") as beside:
                 await beside.write(lambda sql: sql.notify("seen", "somebody"))
             with trio.fail_after(LIMIT):
                 assert await news.all() == [EVERY]
@@ -65,8 +65,8 @@ async def test_what_is_written_counts_also_where_no_note_can_be_left(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "cloud.db"
-    (tmp_path / "cloud.db.told").mkdir()
-    async with opened_beside(file, "") as store:
+    (tmp_path / "cloud.db.changed").mkdir()
+    async with opened_for_command(file, "") as store:
         await store.write(lambda sql: authorities.rotate(sql, PORT, now()))
-    async with opened_beside(file, "") as store:
-        assert await store.read(lambda sql: authorities.known(sql, PORT)) is not None
+    async with opened_for_command(file, "") as store:
+        assert await store.read(lambda sql: authorities.signing_authority(sql, PORT)) is not None
