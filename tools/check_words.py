@@ -17,10 +17,14 @@ WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
 ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
 
 FINISHED = (
+    "cloud/__init__.py", "cloud/documents/", "cloud/domain/", "cloud/editing/", "cloud/store/", "cloud/values/",
     "hal/", "nursery_graph/", "runtime/engine/", "runtime/models/", "runtime/parts/", "runtime/programs/",
     "runtime/sdk/", "runtime/server/", "support/", "telemetry/", "uplink/",
 )  # fmt: skip
 """Folders without dialect."""
+
+# The column `told` of the table `live` is in released databases.
+COLUMN = re.compile(r"\btold(?= INTEGER| = \?|, snapshot| IS NOT)|\"told\"")
 
 _NAMES = "found|one|known|wanted|told|given|made"
 DIALECT = {
@@ -59,8 +63,9 @@ def main() -> int:
             if name.startswith("tests/unit") and "time.sleep(" in line and not ALLOWED_WAIT.search(line):
                 finds.append(f"{name}:{number}: real sleep in a unit test")
             if path.suffix == ".py" and name.startswith(FINISHED):
+                text = COLUMN.sub("", line)
                 finds += [
-                    f"{name}:{number}: dialect: {cure}" for pattern, cure in DIALECT.items() if pattern.search(line)
+                    f"{name}:{number}: dialect: {cure}" for pattern, cure in DIALECT.items() if pattern.search(text)
                 ]
     print("\n".join(finds))
     return int(bool(finds))

@@ -36,9 +36,9 @@ def _merged(values: Sequence[Any]) -> Any:
 def _joined(lists: Sequence[Sequence[Any]]) -> list[Any]:
     """Concatenate lists, without entries whose name occurs in a later list."""
     later = set[str]()
-    kept: list[list[Any]] = []
+    remaining: list[list[Any]] = []
     for entries in reversed(lists):
-        named = [(name_of(entry), entry) for entry in entries]
-        kept.append([entry for name, entry in named if name not in later])
-        later.update(name for name, _ in named if name is not None)
-    return [entry for entries in reversed(kept) for entry in entries]
+        names = [(name_of(entry), entry) for entry in entries]
+        remaining.append([entry for name, entry in names if name not in later])
+        later.update(name for name, _ in names if name is not None)
+    return [entry for entries in reversed(remaining) for entry in entries]

@@ -29,22 +29,22 @@ def changed(document: Any, path: str, value: Any) -> Any:
 
 
 def _changed(container: Any, names: list[str], value: Any, where: str) -> Any:
-    name, rest = names[0], names[1:]
-    here = f"{where}.{name}" if where else name
+    name, remaining = names[0], names[1:]
+    item_path = f"{where}.{name}" if where else name
     if isinstance(container, Mapping):
         copy = dict(container)
-        if rest:
-            copy[name] = _changed(container.get(name, {}), rest, value, here)
+        if remaining:
+            copy[name] = _changed(container.get(name, {}), remaining, value, item_path)
         elif value is None:
             copy.pop(name, None)
         else:
             copy[name] = value
         return copy
     if isinstance(container, Sequence) and not isinstance(container, str):
-        index = _index(container, name, here)
+        index = _index(container, name, item_path)
         items = list(container)
-        if rest:
-            items[index] = _changed(items[index], rest, value, here)
+        if remaining:
+            items[index] = _changed(items[index], remaining, value, item_path)
         elif value is None:
             del items[index]
         else:
@@ -57,7 +57,7 @@ def _changed(container: Any, names: list[str], value: Any, where: str) -> Any:
     )
 
 
-def _index(items: Sequence[Any], name: str, here: str) -> int:
+def _index(items: Sequence[Any], name: str, item_path: str) -> int:
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and name in (item.get("name"), item.get("id")):
             return index
@@ -65,7 +65,9 @@ def _index(items: Sequence[Any], name: str, here: str) -> int:
         return number
     names = [str(item.get("name")) for item in items if isinstance(item, Mapping) and item.get("name")]
     raise MachineError(
-        f"there is no {here}", kind=ErrorKind.NOT_FOUND, remedy=f"existing names: {', '.join(names[:10]) or 'none'}"
+        f"there is no {item_path}",
+        kind=ErrorKind.NOT_FOUND,
+        remedy=f"existing names: {', '.join(names[:10]) or 'none'}",
     )
 
 

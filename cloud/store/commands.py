@@ -1,7 +1,7 @@
 """Database access for commands while a cloud is running; the cloud notices their changes at once.
 
-PostgreSQL notifies all connections itself. For SQLite, a command writes a marker file beside the database, which the
-cloud watches. It says that something was written, but not what.
+PostgreSQL notifies all connections itself. For SQLite, a command writes a marker file next to the database, which
+the cloud watches. It says that something was written, but not what.
 """
 
 from __future__ import annotations

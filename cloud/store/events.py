@@ -39,9 +39,9 @@ class Listener:
     async def all(self) -> list[str]:
         """Return all unread subjects, oldest first; wait if there are none."""
         first = await self.next()
-        rest, self._unread = list(self._unread), {}
+        further, self._unread = list(self._unread), {}
         self._arrived = trio.Event()
-        return [first, *rest]
+        return [first, *further]
 
 
 class Events:

@@ -37,12 +37,12 @@ async def follow(url: str, replica: str, events: Events, *, task_status: trio.Ta
                 _log.warning("the connection to the database was lost", reason=str(error).strip())
             finally:
                 connection.close()
-            connection = await _again(worker, url)
+            connection = await _reconnected(worker, url)
             _log.info("the connection to the database was restored")
             events.notify_all()
 
 
-async def _again(worker: Worker, url: str) -> Any:
+async def _reconnected(worker: Worker, url: str) -> Any:
     delay = FIRST_DELAY
     while True:
         try:

@@ -27,7 +27,7 @@ RESTORE: Final = "stop every machine-cloud, keep a copy of the file, and restore
 
 
 def prepare(path: Path) -> None:
-    """Create a missing file, and let only this user read it and the files that SQLite puts beside it.
+    """Create a missing file, and let only this user read it and the files that SQLite creates with it.
 
     SQLite gives its log the mode of the database. Raise MachineError if the log is damaged.
     """

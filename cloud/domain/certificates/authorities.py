@@ -16,7 +16,7 @@ from schema.errors import ErrorKind, MachineError
 PORT: Final = ""
 """Scope of the cloud's own port. Other scopes are ids of organizations, for their machines.
 
-Changes of this scope concern everybody: as the subject of an event it is EVERY.
+Changes of this scope concern all clients: as the subject of an event it is EVERY.
 """
 
 OVERLAP: Final = timedelta(days=90)
@@ -59,8 +59,8 @@ def chain(sql: Sql, scope: str, now: datetime) -> str:
 
     Verifiers do not need the root; it is included so that machines learn it.
     """
-    found = trusted(sql, scope, now)
-    return "".join(one.cross for one in found[:-1]) + found[0].pair.certificate
+    authorities = trusted(sql, scope, now)
+    return "".join(authority.cross for authority in authorities[:-1]) + authorities[0].pair.certificate
 
 
 def rotate(sql: Sql, scope: str, now: datetime, overlap: timedelta = OVERLAP) -> Authority:
@@ -68,16 +68,16 @@ def rotate(sql: Sql, scope: str, now: datetime, overlap: timedelta = OVERLAP) ->
 
     PRECONDITION if too many authorities are still trusted.
     """
-    before = trusted(sql, scope, now) if overlap else []
-    if len(before) > MOST_CROSSED:
+    predecessors = trusted(sql, scope, now) if overlap else []
+    if len(predecessors) > MOST_CROSSED:
         raise MachineError(
-            f"{len(before)} authorities are still trusted, which is the maximum",
+            f"{len(predecessors)} authorities are still trusted, which is the maximum",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"wait until {before[-1].ends:%Y-%m-%d}, or use `rotate --now` to trust only the new one",
+            remedy=f"wait until {predecessors[-1].ends:%Y-%m-%d}, or use `rotate --now` to trust only the new one",
         )
     ends = stored(now + overlap)
     sql.run("UPDATE authorities SET ends = ? WHERE scope = ? AND (ends IS NULL OR ends > ?)", ends, scope, ends)
-    return _created(sql, scope, before[0] if before else None, now)
+    return _created(sql, scope, predecessors[0] if predecessors else None, now)
 
 
 def scopes(sql: Sql) -> list[str]:
@@ -87,24 +87,24 @@ def scopes(sql: Sql) -> list[str]:
 
 def expire(sql: Sql, now: datetime) -> int:
     """Delete authorities that are no longer trusted; return their number."""
-    gone = sql.run("DELETE FROM authorities WHERE ends <= ?", stored(now))
-    if gone:
+    deleted = sql.run("DELETE FROM authorities WHERE ends <= ?", stored(now))
+    if deleted:
         sql.notify(TOPIC, EVERY)
-    return gone
+    return deleted
 
 
 _ALL: Final = "SELECT number, scope, certificate, private_key, cross_signed, created, ends FROM authorities"
 
 
-def _created(sql: Sql, scope: str, before: Authority | None, now: datetime) -> Authority:
+def _created(sql: Sql, scope: str, predecessor: Authority | None, now: datetime) -> Authority:
     pair = new_root("machine-cloud" if scope == PORT else "machine-cloud machines", now)
-    cross = crossed(before.pair, pair) if before is not None else ""
+    cross = crossed(predecessor.pair, pair) if predecessor is not None else ""
     row = {"scope": scope, "certificate": pair.certificate, "private_key": pair.key, "cross_signed": cross}
     inserted(sql, "authorities", {**row, "created": stored(now)})
     sql.notify(TOPIC, scope)
-    made = signing_authority(sql, scope)
-    assert made is not None
-    return made
+    authority = signing_authority(sql, scope)
+    assert authority is not None
+    return authority
 
 
 def _authority(row: Mapping[str, Any]) -> Authority:

@@ -15,17 +15,21 @@ def bundle(sql: Sql, scopes: Iterable[str], now: datetime) -> str:
     """Return the trusted roots of `scopes`, including replaced ones; a scope without an authority adds nothing."""
     text = ""
     for scope in scopes:
-        whose = "the cloud itself" if scope == PORT else f"machines of {_called(organization(sql, scope).name, scope)}"
-        text += "".join(_entry(one, whose) for one in trusted(sql, scope, now))
+        owner = "the cloud itself" if scope == PORT else f"machines of {_label(organization(sql, scope).name, scope)}"
+        text += "".join(_entry(authority, owner) for authority in trusted(sql, scope, now))
     return text
 
 
-def _entry(one: Authority, whose: str) -> str:
-    root = one.pair.certificate
-    until = f"{one.ends:%Y-%m-%d}, because it was replaced" if one.ends is not None else f"{ends_of(root):%Y-%m-%d}"
-    return f"# {subject_of(root)}: {whose}, until {until}\n# SHA-256 {fingerprint(root)}\n{root}"
+def _entry(authority: Authority, owner: str) -> str:
+    root = authority.pair.certificate
+    until = (
+        f"{authority.ends:%Y-%m-%d}, because it was replaced"
+        if authority.ends is not None
+        else f"{ends_of(root):%Y-%m-%d}"
+    )
+    return f"# {subject_of(root)}: {owner}, until {until}\n# SHA-256 {fingerprint(root)}\n{root}"
 
 
-def _called(name: str, subject: str) -> str:
+def _label(name: str, subject: str) -> str:
     """Return an organization's label for a comment, which must be ASCII and a single line."""
     return f"{name} ({subject})" if name.isascii() and name.isprintable() else subject

@@ -46,10 +46,10 @@ def new_root(name: str, now: datetime) -> Pair:
 
 def crossed(old: Pair, new: Pair) -> str:
     """Return the certificate of authority `new` signed by `old`, so that clients of `old` trust what `new` signs."""
-    signer, one = _certificate(old.certificate), _certificate(new.certificate)
-    end = min(signer.not_valid_after_utc, one.not_valid_after_utc)
-    builder = _builder(one.subject, signer.subject, _public(one), one.not_valid_before_utc, end)
-    builder = _as_authority(builder, _public(one), path_length=MOST_CROSSED - 1)
+    signer, certificate = _certificate(old.certificate), _certificate(new.certificate)
+    end = min(signer.not_valid_after_utc, certificate.not_valid_after_utc)
+    builder = _builder(certificate.subject, signer.subject, _public(certificate), certificate.not_valid_before_utc, end)
+    builder = _as_authority(builder, _public(certificate), path_length=MOST_CROSSED - 1)
     return _pem(builder.add_extension(_issuer(signer), critical=False).sign(_key(old.key), hashes.SHA256()))
 
 
@@ -138,12 +138,12 @@ def _as_authority(
     )
 
 
-def _usage(**given: bool) -> x509.KeyUsage:
+def _usage(**enabled: bool) -> x509.KeyUsage:
     names: Iterable[str] = (
         *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
         *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
     )
-    return x509.KeyUsage(**{name: given.get(name, False) for name in names})
+    return x509.KeyUsage(**{name: enabled.get(name, False) for name in names})
 
 
 def _name(text: str) -> x509.Name:
@@ -155,8 +155,8 @@ def _identifier(key: ec.EllipticCurvePublicKey) -> x509.SubjectKeyIdentifier:
 
 
 def _issuer(signer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    found = signer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(found.value)
+    extension = signer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(extension.value)
 
 
 def _certificate(pem: str) -> x509.Certificate:

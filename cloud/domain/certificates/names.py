@@ -32,16 +32,16 @@ def names_for(
     names and names that a machine may not claim are left out.
     """
     network = document.get("network")
-    owned = _given(network) if isinstance(network, Mapping) else ()
+    configured = _configured(network) if isinstance(network, Mapping) else ()
     dashed = host_name.replace(".", "-")[:63].rstrip("-")
-    wanted = [host_name, f"{dashed}.local", *owned]
+    candidates = [host_name, f"{dashed}.local", *configured]
     for text in claimed:
-        wanted += _believed(text.strip().rstrip(".").lower())
-    kept = [name for name in wanted if (_is_address(name) or is_dns_name(name)) and name not in reserved]
-    return tuple(dict.fromkeys([*list(dict.fromkeys(kept))[: MAX_NAMES - len(LOOPBACK)], *LOOPBACK]))
+        candidates += _acceptable(text.strip().rstrip(".").lower())
+    usable = [name for name in candidates if (_is_address(name) or is_dns_name(name)) and name not in reserved]
+    return tuple(dict.fromkeys([*list(dict.fromkeys(usable))[: MAX_NAMES - len(LOOPBACK)], *LOOPBACK]))
 
 
-def _given(network: Mapping[str, Any]) -> Iterable[str]:
+def _configured(network: Mapping[str, Any]) -> Iterable[str]:
     """Yield the names in the configuration."""
     fqdn = network.get("fqdn")
     if isinstance(fqdn, str) and fqdn:
@@ -52,10 +52,10 @@ def _given(network: Mapping[str, Any]) -> Iterable[str]:
     except ConfigError:
         host = ""
     if host:
-        yield from _believed(canonical(host))
+        yield from _acceptable(canonical(host))
 
 
-def _believed(text: str) -> Iterable[str]:
+def _acceptable(text: str) -> Iterable[str]:
     """Yield the acceptable names for one name or address that a machine reports."""
     try:
         address = ipaddress.ip_address(text)

@@ -17,12 +17,12 @@ from cloud.domain.certificates.issue import RENEW, Pair, new_leaf
 from cloud.store.sql import Sql
 from cloud.values.times import stored
 
-_KEPT: Final = "SELECT authority, names, chain, private_key, created FROM part_certificates WHERE part_id = ?"
+_STORED: Final = "SELECT authority, names, chain, private_key, created FROM part_certificates WHERE part_id = ?"
 
 
-def kept(sql: Sql, part: str, organization: str, names: Sequence[str], now: datetime) -> Pair | None:
+def stored_certificate(sql: Sql, part: str, organization: str, names: Sequence[str], now: datetime) -> Pair | None:
     """Return the stored certificate of a part if it is still valid for these names and this authority."""
-    authority, row = signing_authority(sql, organization), sql.row(_KEPT, part)
+    authority, row = signing_authority(sql, organization), sql.row(_STORED, part)
     if authority is None or row is None or row["authority"] != authority.number:
         return None
     if json.loads(row["names"]) != sorted(names) or not stored(now - RENEW) < row["created"] <= stored(now):
@@ -32,12 +32,12 @@ def kept(sql: Sql, part: str, organization: str, names: Sequence[str], now: date
 
 def issued(sql: Sql, part: str, organization: str, names: Sequence[str], now: datetime) -> Pair:
     """Return the part's stored certificate, or a new one for `names`. Its chain ends with the root."""
-    before = kept(sql, part, organization, names, now)
-    if before is not None:
-        return before
+    stored_pair = stored_certificate(sql, part, organization, names, now)
+    if stored_pair is not None:
+        return stored_pair
     authority = current(sql, organization, now)
     leaf = new_leaf(authority.pair, names, now)
-    made = Pair(leaf.certificate + chain(sql, organization, now), leaf.key)
+    pair = Pair(leaf.certificate + chain(sql, organization, now), leaf.key)
     sql.run(
         """
         INSERT INTO part_certificates (part_id, authority, names, chain, private_key, created) VALUES (?, ?, ?, ?, ?, ?)
@@ -47,8 +47,8 @@ def issued(sql: Sql, part: str, organization: str, names: Sequence[str], now: da
         part,
         authority.number,
         json.dumps(sorted(names)),
-        made.certificate,
-        made.key,
+        pair.certificate,
+        pair.key,
         stored(now),
     )
-    return made
+    return pair

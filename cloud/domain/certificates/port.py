@@ -33,9 +33,9 @@ from rpc.network.tls import HeldTls, ServerTls, TlsError
 from schema.errors import MachineError
 from support.watched import follow
 
-LOOK: Final = 3600.0  # seconds between checks without an event: another process may have rotated the authority
-QUIET: Final = 1.0  # seconds to wait after an event: addresses appear one by one
-AGAIN: Final = 30.0  # seconds until a retry after a failure, such as an unavailable database
+CHECK_INTERVAL: Final = 3600.0  # seconds between checks without an event: another process may rotate the authority
+SETTLE: Final = 1.0  # seconds to wait after an event: addresses appear one by one
+RETRY: Final = 30.0  # seconds until a retry after a failure, such as an unavailable database
 
 _log = structlog.get_logger("cloud")
 
@@ -69,7 +69,7 @@ class FromFiles:
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._tls = ServerTls(certificate, key)
-        self._complained = ""
+        self._last_error = ""
 
     @property
     def context(self) -> ssl.SSLContext | None:
@@ -90,10 +90,10 @@ class FromFiles:
         try:
             if self._tls.reload():
                 _log.info("the certificate was renewed", not_after=self._tls.facts.not_after.isoformat())
-            self._complained = ""
+            self._last_error = ""
         except TlsError as error:
-            if str(error) != self._complained:
-                self._complained = str(error)
+            if str(error) != self._last_error:
+                self._last_error = str(error)
                 _log.error("the new certificate cannot be used; the one in use stays", reason=str(error))
 
     def _refused(self, path: Path | None, error: OSError) -> None:
@@ -106,15 +106,15 @@ class FromAuthority:
 
     store: Store
     events: Events
-    wanted: Callable[[], Sequence[str]]  # returns the names that the certificate should have now
+    current_names: Callable[[], Sequence[str]]  # returns the names that the certificate should have now
     clock: Clock = now
     life: timedelta = LIFE
     renewed: timedelta = RENEW  # age at which it is replaced
     plain_locally: bool = False
     own: bool = True
     _held: HeldTls = field(default_factory=HeldTls)
-    _of: tuple[int, tuple[str, ...]] = (0, ())  # authority number and names of the certificate in use
-    _made: datetime | None = None
+    _signed_for: tuple[int, tuple[str, ...]] = (0, ())  # authority number and names of the certificate in use
+    _created: datetime | None = None
 
     @property
     def context(self) -> ssl.SSLContext | None:
@@ -124,18 +124,18 @@ class FromAuthority:
     @property
     def names(self) -> tuple[str, ...]:
         """See PortTls."""
-        return _without_loopback(self._of[1])
+        return _without_loopback(self._signed_for[1])
 
     async def look(self) -> bool:
         """Create a new certificate if necessary; return whether it did. MachineError if the database is unavailable."""
-        moment, names = self.clock(), tuple(self.wanted())
+        moment, names = self.clock(), tuple(self.current_names())
         authority = await self.store.read(lambda sql: authorities.signing_authority(sql, PORT))
-        old = self._made is None or not timedelta() <= moment - self._made < self.renewed
-        if authority is not None and not old and self._of == (authority.number, names):
+        outdated = self._created is None or not timedelta() <= moment - self._created < self.renewed
+        if authority is not None and not outdated and self._signed_for == (authority.number, names):
             return False
         number, pair = await self.store.write(partial(_signed, names, moment, self.life))
         self._held.take(pair.certificate.encode(), pair.key.encode())
-        self._of, self._made = (number, names), moment
+        self._signed_for, self._created = (number, names), moment
         assert self._held.facts is not None
         _log.info(
             "created a certificate for this port", names=list(names), not_after=self._held.facts.not_after.isoformat()
@@ -152,19 +152,19 @@ class FromAuthority:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hear, ring)
             nursery.start_soon(tell_changes, ring)
-            trouble = ""
+            last_error = ""
             while True:
                 try:
                     await self.look()
-                    pause, trouble = LOOK, ""
+                    pause, last_error = CHECK_INTERVAL, ""
                 except MachineError as error:
-                    pause = AGAIN
-                    if str(error) != trouble:
-                        trouble = str(error)
-                        _log.warning("the certificate of this port cannot be renewed", reason=trouble)
+                    pause = RETRY
+                    if str(error) != last_error:
+                        last_error = str(error)
+                        _log.warning("the certificate of this port cannot be renewed", reason=last_error)
                 with trio.move_on_after(min(pause, self.renewed.total_seconds())):
                     await due.wait()
-                    await trio.sleep(QUIET)
+                    await trio.sleep(SETTLE)
                 due = trio.Event()
 
     async def _hear(self, ring: Callable[[], None]) -> None:
@@ -180,21 +180,22 @@ def _signed(names: Sequence[str], moment: datetime, life: timedelta, sql: Sql) -
     return authority.number, Pair(leaf.certificate + authorities.chain(sql, PORT, moment), leaf.key)
 
 
-def port_names(listen: str, url: str, given: Iterable[str]) -> tuple[str, ...]:
-    """Return the names by which clients may reach a port that listens at `listen` (`host:port`), `given` ones first.
+def port_names(listen: str, url: str, configured: Iterable[str]) -> tuple[str, ...]:
+    """Return the names by which clients may reach a port that listens at `listen` (`host:port`).
 
-    A port on all interfaces has the computer's names and addresses. `url` is the address that clients use, or "".
+    The `configured` names come first. A port on all interfaces has the computer's names and addresses. `url` is the
+    address that clients use, or "".
     """
     host = canonical(parse_address(listen, path="--listen")[0])
-    names = [canonical(one) for one in given]
-    if url and (called := urlsplit(url).hostname):
-        names.append(canonical(called))
+    names = [canonical(name) for name in configured]
+    if url and (host_in_url := urlsplit(url).hostname):
+        names.append(canonical(host_in_url))
     if host in ("", "0.0.0.0", "::"):
         names += [*_host_names(), *outward()]
     elif host != "localhost":
         names.append(host)
-    kept = [name for name in names if name and (is_dns_name(name) or ":" in name)]
-    return tuple(dict.fromkeys([*kept, *LOOPBACK]))
+    valid = [name for name in names if name and (is_dns_name(name) or ":" in name)]
+    return tuple(dict.fromkeys([*valid, *LOOPBACK]))
 
 
 def _host_names() -> Iterable[str]:

@@ -26,14 +26,14 @@ def current(sql: Sql, subject: str) -> tuple[str, Mapping[str, Any]]:
     return _document(sql, part(sql, subject))
 
 
-def _document(sql: Sql, found: PartRecord) -> tuple[str, Mapping[str, Any]]:
-    text = current_text(sql, found)
+def _document(sql: Sql, record: PartRecord) -> tuple[str, Mapping[str, Any]]:
+    text = current_text(sql, record)
     return text, pieces.loads(text)
 
 
-def current_text(sql: Sql, found: PartRecord) -> str:
+def current_text(sql: Sql, record: PartRecord) -> str:
     """Return the text of a part's current configuration."""
-    row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", found.id, found.revision)
+    row = sql.row("SELECT document FROM configurations WHERE part_id = ? AND revision = ?", record.id, record.revision)
     assert row is not None
     text: str = row["document"]
     return text
@@ -49,13 +49,13 @@ def resolution(sql: Sql, subject: str | PartRecord) -> tuple[str, Resolved]:
 
     Machines report the version back. The content includes the problems in fragments.
     """
-    found = part(sql, subject) if isinstance(subject, str) else subject
-    merged = _merged(sql, found, _document(sql, found)[1])
-    return version_of(found.revision, merged), merged
+    record = part(sql, subject) if isinstance(subject, str) else subject
+    merged = _merged(sql, record, _document(sql, record)[1])
+    return version_of(record.revision, merged), merged
 
 
-def _merged(sql: Sql, found: PartRecord, document: Mapping[str, Any]) -> Resolved:
-    return resolve(document, fragments.finder(sql, found.organization_id))
+def _merged(sql: Sql, record: PartRecord, document: Mapping[str, Any]) -> Resolved:
+    return resolve(document, fragments.finder(sql, record.organization_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,57 +75,62 @@ def candidate(
     sql: Sql,
     subject: str,
     document: Mapping[str, Any],
-    known: datetime | None = None,
+    last_seen: datetime | None = None,
     text: str | None = None,
     lookups: fragments.Lookups | None = None,
 ) -> Candidate:
     """Check `document` for a part, without writing.
 
-    `known` is the time of the newest save that the author has seen: PRECONDITION if there is a newer one, so nothing is
-    overwritten. INVALID if the fragments cannot be merged, if some clients could not read the result, or if it exceeds
-    the limits of documents. `text` is the result of `document_text`, if it was already computed. `lookups` are further
-    lookups that must still hold when the document is saved.
+    `last_seen` is the time of the newest save that the author has seen: PRECONDITION if there is a newer one, so that
+    nothing is overwritten. INVALID if the fragments cannot be merged, if some clients could not read the result, or if
+    it exceeds the limits of documents. `text` is the result of `document_text`, if it was already computed. `lookups`
+    are further lookups that must still hold when the document is saved.
     """
     text = document_text(document, "the configuration") if text is None else text
-    found = part(sql, subject)
-    if known is not None and stored(known) != stored(found.saved):
+    record = part(sql, subject)
+    if last_seen is not None and stored(last_seen) != stored(record.saved):
         raise MachineError(
-            f"the configuration was changed in the meantime (at {found.saved.isoformat()})",
+            f"the configuration was changed in the meantime (at {record.saved.isoformat()})",
             kind=ErrorKind.PRECONDITION,
             remedy="read it again and apply your change to the newest revision",
         )
     lookups = {} if lookups is None else lookups
-    before = _document(sql, found)[1]
-    equal, merged = before == document, document
+    current_document = _document(sql, record)[1]
+    equal, merged = current_document == document, document
     if not equal:
-        check_unmasked(document, before)
-        resolved = resolve(document, fragments.finder(sql, found.organization_id, lookups))
+        check_unmasked(document, current_document)
+        resolved = resolve(document, fragments.finder(sql, record.organization_id, lookups))
         fragments.checked(resolved)
         merged = resolved.document
         if resolved.used:
             document_text(merged, "the configuration with its fragments")
-    return Candidate(subject, text, equal, found.revision, frozenset(uses(document)), lookups, merged)
+    return Candidate(subject, text, equal, record.revision, frozenset(uses(document)), lookups, merged)
 
 
-def put(sql: Sql, given: Candidate, author: Author, now: datetime) -> int:
+def put(sql: Sql, candidate: Candidate, author: Author, now: datetime) -> int:
     """Save a candidate as the configuration of its part; return the revision.
 
     An equal one changes nothing. Stale if it must be checked again.
     """
-    found = part(sql, given.part)
-    if found.revision != given.revision or any(
-        fragments.usable(sql, *asked) != revision for asked, revision in given.lookups.items()
+    record = part(sql, candidate.part)
+    if record.revision != candidate.revision or any(
+        fragments.usable(sql, *lookup) != revision for lookup, revision in candidate.lookups.items()
     ):
         raise Stale
-    if given.equal:
-        return given.revision
-    revision = given.revision + 1
-    moment = max(stored(now), stored(found.saved) + 1)  # each save has a different time
-    row: dict[str, Value] = {"part_id": given.part, "revision": revision, "document": given.text, "saved": moment}
+    if candidate.equal:
+        return candidate.revision
+    revision = candidate.revision + 1
+    moment = max(stored(now), stored(record.saved) + 1)  # each save has a different time
+    row: dict[str, Value] = {
+        "part_id": candidate.part,
+        "revision": revision,
+        "document": candidate.text,
+        "saved": moment,
+    }
     inserted(sql, "configurations", {**row, "author_type": author.type, "author": author.name})
-    sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, given.part)
-    note_uses(sql, "part", given.part, given.uses, only=True)
-    sql.notify("part", given.part)
+    sql.run("UPDATE parts SET revision = ?, saved = ? WHERE id = ?", revision, moment, candidate.part)
+    note_uses(sql, "part", candidate.part, candidate.uses, only=True)
+    sql.notify("part", candidate.part)
     return revision
 
 
@@ -151,16 +156,16 @@ def history(
     Fewer than `limit` if their documents exceed the limit `history`.
     """
     conditions, values = ["part_id = ?"], [subject]
-    numbers: list[int] = []
+    bounds: list[int] = []
     if before is not None:
         conditions.append("revision < ?")
-        numbers.append(before)
+        bounds.append(before)
     if start is not None:
         conditions.append("saved >= ?")
-        numbers.append(stored(start))
+        bounds.append(stored(start))
     if end is not None:
         conditions.append("saved < ?")
-        numbers.append(stored(end))
+        bounds.append(stored(end))
     return within_limit(
         sql,
         f"""
@@ -169,6 +174,6 @@ def history(
              WHERE older.part_id = configurations.part_id AND older.revision = configurations.revision - 1) AS before
         FROM configurations WHERE {" AND ".join(conditions)} ORDER BY revision DESC LIMIT 1 OFFSET ?
         """,
-        (*values, *numbers),
+        (*values, *bounds),
         limit,
     )

@@ -11,30 +11,30 @@ from cloud.store.sql import Sql
 Kind = Literal["part", "fragment"]
 
 
-def note_uses(sql: Sql, kind: Kind, subject: str, used: Iterable[str], *, only: bool) -> None:
+def note_uses(sql: Sql, kind: Kind, subject: str, fragment_ids: Iterable[str], *, only: bool) -> None:
     """Record the fragments that a document uses; with `only`, delete other records of it."""
     if only:
         sql.run("DELETE FROM fragment_uses WHERE kind = ? AND subject = ?", kind, subject)
-    for one in sorted(used):
+    for fragment_id in sorted(fragment_ids):
         sql.run(
             "INSERT INTO fragment_uses (kind, subject, fragment_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             kind,
             subject,
-            one,
+            fragment_id,
         )
 
 
 def parts_using(sql: Sql, subject: str) -> list[str]:
     """Return ids of parts whose current configuration uses a fragment, directly or through others."""
-    parts, seen, waiting = dict[str, None](), {subject}, [subject]
-    while waiting:
+    parts, seen_fragments, pending = dict[str, None](), {subject}, [subject]
+    while pending:
         query = "SELECT kind, subject FROM fragment_uses WHERE fragment_id = ? ORDER BY kind, subject"
-        for row in sql.rows(query, waiting.pop()):
+        for row in sql.rows(query, pending.pop()):
             if row["kind"] == "part":
                 parts[row["subject"]] = None
-            elif row["subject"] not in seen:
-                seen.add(row["subject"])
-                waiting.append(row["subject"])
+            elif row["subject"] not in seen_fragments:
+                seen_fragments.add(row["subject"])
+                pending.append(row["subject"])
     return list(parts)
 
 
@@ -48,10 +48,10 @@ def named_by(sql: Sql, part: str) -> list[tuple[str, str]]:
     return [(row["id"], row["name"]) for row in rows]
 
 
-def tell(sql: Sql, subject: str) -> None:
+def notify_parts(sql: Sql, subject: str) -> None:
     """Notify every part that uses a fragment, once the transaction has been committed."""
-    for one in parts_using(sql, subject):
-        sql.notify("part", one)
+    for part in parts_using(sql, subject):
+        sql.notify("part", part)
 
 
 def pinned(sql: Sql, part: str, subject: str, tag: str) -> bool:
@@ -63,5 +63,6 @@ def pinned(sql: Sql, part: str, subject: str, tag: str) -> bool:
     )
     entries = json.loads(row["document"]).get("fragments") if row is not None else None
     return any(
-        isinstance(one, Mapping) and one.get("id") == subject and one.get("version") == tag for one in entries or ()
+        isinstance(entry, Mapping) and entry.get("id") == subject and entry.get("version") == tag
+        for entry in entries or ()
     )

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from cloud.documents import pieces, resolve
 from cloud.documents.readable import document_text
 from cloud.documents.unmasked import check_unmasked
-from cloud.domain.configurations.fragment_uses import note_uses, parts_using, pinned, tell
+from cloud.domain.configurations.fragment_uses import note_uses, notify_parts, parts_using, pinned
 from cloud.domain.configurations.revisions import Revisions, Stale, within_limit
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Conflict, Sql, Value, counted, inserted
@@ -50,17 +50,22 @@ _FRAGMENT: Final = """
 """
 
 
-def create_fragment(sql: Sql, owner: str, name: str, given: Candidate, author: Author, now: datetime) -> None:
+def create_fragment(sql: Sql, owner: str, name: str, candidate: Candidate, author: Author, now: datetime) -> None:
     """Add a fragment to an organization. EXISTS if the name is taken; Stale if it must be checked again."""
     FRAGMENTS.check_count(counted(sql, "fragments", "organization_id", owner), "the organization")
-    _require_fresh(sql, given)
+    _require_fresh(sql, candidate)
     name, moment = checked_name(name, "a fragment"), stored(now)
-    row: dict[str, Value] = {"id": given.id, "organization_id": owner, "name": name, "visibility": given.visibility}
+    row: dict[str, Value] = {
+        "id": candidate.id,
+        "organization_id": owner,
+        "name": name,
+        "visibility": candidate.visibility,
+    }
     try:
         inserted(sql, "fragments", {**row, "created": moment, "revision": 1, "saved": moment})
     except Conflict:
-        raise _taken(name) from None
-    _keep(sql, given, moment, author)
+        raise _name_taken(name) from None
+    _add_revision(sql, candidate, moment, author)
 
 
 def fragment(sql: Sql, subject: str) -> FragmentRecord:
@@ -104,44 +109,44 @@ def new_candidate(sql: Sql, owner: str, document: Mapping[str, Any], visibility:
     return Candidate(subject, text, False, 0, visibility, frozenset(resolve.uses(document)), lookups)
 
 
-def candidate(sql: Sql, subject: str, document: Mapping[str, Any], known: datetime | None = None) -> Candidate:
+def candidate(sql: Sql, subject: str, document: Mapping[str, Any], last_seen: datetime | None = None) -> Candidate:
     """Check a document for a fragment, without writing.
 
-    PRECONDITION if somebody saved after `known`; INVALID if it cannot be merged.
+    PRECONDITION if another caller saved after `last_seen`; INVALID if it cannot be merged.
     """
-    found, lookups = fragment(sql, subject), Lookups()
-    if known is not None and stored(known) != stored(found.saved):
+    record, lookups = fragment(sql, subject), Lookups()
+    if last_seen is not None and stored(last_seen) != stored(record.saved):
         raise MachineError(
-            f"the fragment was changed in the meantime (at {found.saved.isoformat()})",
+            f"the fragment was changed in the meantime (at {record.saved.isoformat()})",
             kind=ErrorKind.PRECONDITION,
             remedy="read it again and apply your change to the newest revision",
         )
-    before = document_of(sql, subject, found.revision)
-    equal, text = before == document, ""
+    current_document = document_of(sql, subject, record.revision)
+    equal, text = current_document == document, ""
     if not equal:
-        check_unmasked(document, before)
+        check_unmasked(document, current_document)
         text = document_text(document, "the fragment")
-        _check(sql, subject, found.organization_id, document, found.visibility, lookups)
+        _check(sql, subject, record.organization_id, document, record.visibility, lookups)
     uses = frozenset(resolve.uses(document))
-    return Candidate(subject, text, equal, found.revision, found.visibility, uses, lookups)
+    return Candidate(subject, text, equal, record.revision, record.visibility, uses, lookups)
 
 
-def put(sql: Sql, given: Candidate, author: Author, now: datetime) -> None:
+def put(sql: Sql, candidate: Candidate, author: Author, now: datetime) -> None:
     """Save a candidate as the newest revision and notify machines that use it. Stale if it must be checked again."""
-    found = fragment(sql, given.id)
-    if (found.revision, found.visibility) != (given.revision, given.visibility):
+    record = fragment(sql, candidate.id)
+    if (record.revision, record.visibility) != (candidate.revision, candidate.visibility):
         raise Stale
-    _require_fresh(sql, given)
-    if given.equal:
+    _require_fresh(sql, candidate)
+    if candidate.equal:
         return
-    revision, moment = given.revision + 1, max(stored(now), stored(found.saved) + 1)
-    _keep(sql, given, moment, author)
-    sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, given.id)
-    tell(sql, given.id)
+    revision, moment = candidate.revision + 1, max(stored(now), stored(record.saved) + 1)
+    _add_revision(sql, candidate, moment, author)
+    sql.run("UPDATE fragments SET revision = ?, saved = ? WHERE id = ?", revision, moment, candidate.id)
+    notify_parts(sql, candidate.id)
 
 
-def _require_fresh(sql: Sql, given: Candidate) -> None:
-    if any(usable(sql, *asked) != revision for asked, revision in given.lookups.items()):
+def _require_fresh(sql: Sql, candidate: Candidate) -> None:
+    if any(usable(sql, *lookup) != revision for lookup, revision in candidate.lookups.items()):
         raise Stale
 
 
@@ -150,20 +155,20 @@ def rename_fragment(sql: Sql, subject: str, name: str) -> None:
     try:
         sql.run("UPDATE fragments SET name = ? WHERE id = ?", checked_name(name, "a fragment"), subject)
     except Conflict:
-        raise _taken(name) from None
+        raise _name_taken(name) from None
 
 
 def show_fragment(sql: Sql, subject: str, visibility: Visibility) -> None:
     """Change the visibility. PRECONDITION if it would become private while other organizations use it."""
-    found = fragment(sql, subject)
-    others = [one for one in parts_using(sql, subject) if organization_of(sql, one) != found.organization_id]
-    if visibility == "private" and others:
+    record = fragment(sql, subject)
+    foreign_parts = [part for part in parts_using(sql, subject) if organization_of(sql, part) != record.organization_id]
+    if visibility == "private" and foreign_parts:
         raise MachineError(
-            f"{len(others)} machine parts of other organizations use the fragment",
+            f"{len(foreign_parts)} machine parts of other organizations use the fragment",
             kind=ErrorKind.PRECONDITION,
             remedy="keep it public or unlisted",
         )
-    _check(sql, subject, found.organization_id, document_of(sql, subject, found.revision), visibility, Lookups())
+    _check(sql, subject, record.organization_id, document_of(sql, subject, record.revision), visibility, Lookups())
     sql.run("UPDATE fragments SET visibility = ? WHERE id = ?", visibility, subject)
 
 
@@ -172,9 +177,9 @@ def delete_fragment(sql: Sql, subject: str) -> None:
     fragment(sql, subject)
     users = sql.rows("SELECT kind, subject FROM fragment_uses WHERE fragment_id = ? AND subject <> ?", subject, subject)
     if users:
-        named = ", ".join(f"{row['kind']} {row['subject']}" for row in users[:5])
+        shown_users = ", ".join(f"{row['kind']} {row['subject']}" for row in users[:5])
         raise MachineError(
-            f"the fragment is used by {len(users)} parts or fragments ({named})",
+            f"the fragment is used by {len(users)} parts or fragments ({shown_users})",
             kind=ErrorKind.PRECONDITION,
             remedy="remove it from their configurations first",
         )
@@ -192,8 +197,8 @@ def document_of(sql: Sql, subject: str, revision: int) -> Mapping[str, Any]:
     row = sql.row("SELECT document FROM fragment_revisions WHERE fragment_id = ? AND revision = ?", subject, revision)
     if row is None:
         raise missing("revision", str(revision))
-    found: Mapping[str, Any] = pieces.loads(row["document"])
-    return found
+    document: Mapping[str, Any] = pieces.loads(row["document"])
+    return document
 
 
 def revision_of(sql: Sql, subject: str, version: str) -> int | None:
@@ -253,15 +258,15 @@ def set_tag(sql: Sql, subject: str, tag: str, revision: int) -> None:
         tag,
         revision,
     )
-    tell(sql, subject)
+    notify_parts(sql, subject)
 
 
 def delete_tag(sql: Sql, subject: str, tag: str) -> None:
     """Delete a tag; NOT_FOUND. PRECONDITION while a current configuration is pinned to it."""
-    users = [one for one in parts_using(sql, subject) if pinned(sql, one, subject, tag)]
-    if users:
+    parts = [part for part in parts_using(sql, subject) if pinned(sql, part, subject, tag)]
+    if parts:
         raise MachineError(
-            f"{len(users)} machine parts are pinned to the tag {tag!r}",
+            f"{len(parts)} machine parts are pinned to the tag {tag!r}",
             kind=ErrorKind.PRECONDITION,
             remedy="change their configurations first, or move the tag",
         )
@@ -299,7 +304,7 @@ def checked(resolved: resolve.Resolved) -> None:
     """Raise INVALID with up to five problems if a document cannot be merged."""
     if resolved.problems:
         raise MachineError(
-            "; ".join(str(one) for one in resolved.problems[:5]),
+            "; ".join(str(problem) for problem in resolved.problems[:5]),
             kind=ErrorKind.INVALID,
             remedy="correct `fragments` and `fragment_mods`; nothing was saved",
         )
@@ -311,15 +316,20 @@ def _check(
     """Raise INVALID if a fragment cannot be merged without variables, or would publish a password."""
     find = finder(sql, owner, lookups)
 
-    def own(asked: str, version: str) -> resolve.Fragment | None:
-        return resolve.Fragment(subject, 0, document) if asked == subject else find(asked, version)
+    def find_own(requested: str, version: str) -> resolve.Fragment | None:
+        return resolve.Fragment(subject, 0, document) if requested == subject else find(requested, version)
 
-    found = resolve.resolve({"fragments": [subject]}, own)
-    checked(resolve.Resolved({}, tuple(one for one in found.problems if one.kind is not resolve.Kind.MISTAKE)))
+    resolved = resolve.resolve({"fragments": [subject]}, find_own)
+    checked(
+        resolve.Resolved(
+            {},
+            tuple(problem for problem in resolved.problems if problem.kind is not resolve.Kind.MISTAKE),
+        )
+    )
     if visibility != "private":
         for index, trigger in enumerate(resolve.entries(document, "triggers")):
-            for one in resolve.entries(trigger, "notifications") if isinstance(trigger, Mapping) else ():
-                if isinstance(one, Mapping) and (one.get("auth") or one.get("secret")):
+            for notification in resolve.entries(trigger, "notifications") if isinstance(trigger, Mapping) else ():
+                if isinstance(notification, Mapping) and (notification.get("auth") or notification.get("secret")):
                     raise MachineError(
                         f"triggers.{index}.notifications: other organizations could read the secret in this fragment",
                         kind=ErrorKind.INVALID,
@@ -327,11 +337,16 @@ def _check(
                     )
 
 
-def _keep(sql: Sql, given: Candidate, moment: int, author: Author) -> None:
-    revision = given.revision + 1
-    row: dict[str, Value] = {"fragment_id": given.id, "revision": revision, "document": given.text, "saved": moment}
+def _add_revision(sql: Sql, candidate: Candidate, moment: int, author: Author) -> None:
+    revision = candidate.revision + 1
+    row: dict[str, Value] = {
+        "fragment_id": candidate.id,
+        "revision": revision,
+        "document": candidate.text,
+        "saved": moment,
+    }
     inserted(sql, "fragment_revisions", {**row, "author_type": author.type, "author": author.name})
-    note_uses(sql, "fragment", given.id, given.uses, only=False)
+    note_uses(sql, "fragment", candidate.id, candidate.uses, only=False)
 
 
 def organization_of(sql: Sql, part: str) -> str:
@@ -357,7 +372,7 @@ def _record(row: Mapping[str, Any]) -> FragmentRecord:
     )
 
 
-def _taken(name: str) -> MachineError:
+def _name_taken(name: str) -> MachineError:
     return MachineError(
         f"there is already a fragment called {name!r}", kind=ErrorKind.EXISTS, remedy="choose another name"
     )

@@ -38,8 +38,8 @@ class Revision:
     @cached_property
     def document(self) -> Mapping[str, Any]:
         """The saved document."""
-        found: Mapping[str, Any] = pieces.loads(self.text)
-        return found
+        document: Mapping[str, Any] = pieces.loads(self.text)
+        return document
 
     @cached_property
     def before(self) -> Mapping[str, Any] | None:
@@ -63,14 +63,14 @@ def within_limit(sql: Sql, statement: str, parameters: Sequence[Value], limit: i
     `statement` selects one revision, with the number of revisions to skip as its last parameter. Its columns:
     `revision`, `document`, `saved`, `author_type`, `author` and `before`, the preceding document.
     """
-    read = Revisions()
-    while read.size <= HISTORY.value and len(read) < limit:
-        if (row := sql.row(statement, *parameters, len(read))) is None:
-            return read
-        read.append(_revision(row))
-        read.size += _weight(row["document"]) + _weight(row["before"] or "")
-    read.more = True
-    return read
+    revisions = Revisions()
+    while revisions.size <= HISTORY.value and len(revisions) < limit:
+        if (row := sql.row(statement, *parameters, len(revisions))) is None:
+            return revisions
+        revisions.append(_revision(row))
+        revisions.size += _weight(row["document"]) + _weight(row["before"] or "")
+    revisions.more = True
+    return revisions
 
 
 def _weight(text: str) -> int:

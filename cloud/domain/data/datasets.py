@@ -42,7 +42,7 @@ def create(sql: Sql, owner: str, name: str, now: datetime) -> str:
     try:
         inserted(sql, "datasets", {"id": subject, "organization_id": owner, "name": name, "created": stored(now)})
     except Conflict:
-        raise _taken(name) from None
+        raise _name_taken(name) from None
     return subject
 
 
@@ -64,7 +64,7 @@ def rename(sql: Sql, subject: str, name: str) -> None:
     try:
         sql.run("UPDATE datasets SET name = ? WHERE id = ?", checked_name(name, "a dataset"), subject)
     except Conflict:
-        raise _taken(name) from None
+        raise _name_taken(name) from None
 
 
 def delete(sql: Sql, subject: str) -> None:
@@ -76,24 +76,24 @@ def delete(sql: Sql, subject: str) -> None:
 def add(sql: Sql, subject: str, files: Iterable[str]) -> None:
     """Add files that are not in the dataset yet. NOT_FOUND for a file of another organization."""
     owner = dataset(sql, subject).organization_id
-    wanted = list(dict.fromkeys(files))
-    own: set[str] = set()
-    for part in chunks(wanted):
+    file_ids = list(dict.fromkeys(files))
+    own_ids: set[str] = set()
+    for chunk in chunks(file_ids):
         rows = sql.rows(
             f"""
             SELECT files.id AS id FROM files JOIN data_sources ON data_sources.number = files.source
-            WHERE data_sources.organization_id = ? AND files.id IN ({", ".join("?" * len(part))})
+            WHERE data_sources.organization_id = ? AND files.id IN ({", ".join("?" * len(chunk))})
             """,
             owner,
-            *part,
+            *chunk,
         )
-        own |= {row["id"] for row in rows}
-    for one in wanted:
-        if one not in own:
-            raise missing("file", one)
+        own_ids |= {row["id"] for row in rows}
+    for file_id in file_ids:
+        if file_id not in own_ids:
+            raise missing("file", file_id)
     sql.many(
         "INSERT INTO dataset_files (dataset_id, file_id) VALUES (?, ?) ON CONFLICT (dataset_id, file_id) DO NOTHING",
-        [(subject, one) for one in wanted],
+        [(subject, file_id) for file_id in file_ids],
     )
 
 
@@ -101,17 +101,17 @@ def remove(sql: Sql, subject: str, files: Sequence[str]) -> int:
     """Remove files from a dataset; return how many were in it."""
     return sum(
         sql.run(
-            f"DELETE FROM dataset_files WHERE dataset_id = ? AND file_id IN ({', '.join('?' * len(part))})",
+            f"DELETE FROM dataset_files WHERE dataset_id = ? AND file_id IN ({', '.join('?' * len(chunk))})",
             subject,
-            *part,
+            *chunk,
         )
-        for part in chunks(list(files))
+        for chunk in chunks(list(files))
     )
 
 
 def merge(sql: Sql, owner: str, subjects: Sequence[str], name: str, now: datetime) -> str:
     """Create a dataset with the files of several; return its id. NOT_FOUND for a dataset of another organization."""
-    made = create(sql, owner, name, now)
+    merged = create(sql, owner, name, now)
     for subject in subjects:
         if dataset(sql, subject).organization_id != owner:
             raise missing("dataset", subject)
@@ -120,17 +120,17 @@ def merge(sql: Sql, owner: str, subjects: Sequence[str], name: str, now: datetim
             INSERT INTO dataset_files (dataset_id, file_id) SELECT ?, file_id FROM dataset_files WHERE dataset_id = ?
             ON CONFLICT (dataset_id, file_id) DO NOTHING
             """,
-            made,
+            merged,
             subject,
         )
-    return made
+    return merged
 
 
 def _dataset(row: Mapping[str, Any]) -> DatasetRecord:
     return DatasetRecord(row["id"], row["organization_id"], row["name"], moment_of(row["created"]), int(row["files"]))
 
 
-def _taken(name: str) -> MachineError:
+def _name_taken(name: str) -> MachineError:
     return MachineError(
         f"there is already a dataset called {name!r}", kind=ErrorKind.EXISTS, remedy="choose another name"
     )

@@ -33,9 +33,9 @@ ROWS_A_GROUP: Final = 10_000  # rows in one row group of a Parquet file
 async def columns_of(pages: Pages, aside: Aside[Any]) -> dict[str, Kind]:
     """Return the value columns of an export."""
     columns: dict[str, Kind] = {}
-    async with aclosing(_each(pages)) as each:
-        async for found in each:
-            await aside(partial(widen, columns, found))
+    async with aclosing(_all_pages(pages)) as all_pages:
+        async for page in all_pages:
+            await aside(partial(widen, columns, page))
     return columns
 
 
@@ -45,16 +45,18 @@ async def as_csv(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow([*FIXED, *(harmless(path) for path in columns)])
-    yield _taken(buffer)
+    yield _drained(buffer)
 
-    def piece(found: Sequence[ReadingRecord]) -> bytes:
-        for one in found:
-            writer.writerow([*(_text(value) for value in fixed(one)), *(_text(value) for value in cells(one, columns))])
-        return _taken(buffer)
+    def encoded_rows(page: Sequence[ReadingRecord]) -> bytes:
+        for reading in page:
+            writer.writerow(
+                [*(_text(value) for value in fixed(reading)), *(_text(value) for value in cells(reading, columns))]
+            )
+        return _drained(buffer)
 
-    async with aclosing(_each(pages)) as each:
-        async for found in each:
-            yield await aside(partial(piece, found))
+    async with aclosing(_all_pages(pages)) as all_pages:
+        async for page in all_pages:
+            yield await aside(partial(encoded_rows, page))
 
 
 async def as_parquet(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]:
@@ -69,14 +71,14 @@ async def as_parquet(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, N
         ) from None
     columns = await columns_of(pages, aside)
     file = await aside(lambda: _Parquet(pyarrow, columns))
-    waiting: list[ReadingRecord] = []
-    async with aclosing(_each(pages)) as each:
-        async for found in each:
-            waiting += found
-            if len(waiting) >= ROWS_A_GROUP:
-                group, waiting = waiting, []
+    pending: list[ReadingRecord] = []
+    async with aclosing(_all_pages(pages)) as all_pages:
+        async for page in all_pages:
+            pending += page
+            if len(pending) >= ROWS_A_GROUP:
+                group, pending = pending, []
                 yield await aside(partial(file.add, group))
-    yield await aside(partial(file.end, waiting))
+    yield await aside(partial(file.end, pending))
 
 
 class _Parquet:
@@ -90,16 +92,16 @@ class _Parquet:
         kinds = {Kind.BOOL: arrow.bool_(), Kind.NUMBER: arrow.float64(), Kind.TEXT: arrow.string()}
         time = arrow.timestamp("us", tz="UTC")
         schema = [(name, time if name in TIMES else arrow.string()) for name in FIXED]
-        taken = set(FIXED)
+        reserved = set(FIXED)
         for path, kind in columns.items():
-            schema.append((f"data.{path}" if path in taken else path, kinds[kind]))
+            schema.append((f"data.{path}" if path in reserved else path, kinds[kind]))
         self._schema = arrow.schema(schema)
         self._sink = _Sink()
         self._writer = parquet.ParquetWriter(arrow.PythonFile(self._sink, mode="w"), self._schema)
 
     def add(self, rows: Sequence[ReadingRecord]) -> bytes:
         """Write a group of rows; return the bytes that were appended to the file."""
-        table = [(*fixed(one), *cells(one, self._columns)) for one in rows]
+        table = [(*fixed(reading), *cells(reading, self._columns)) for reading in rows]
         arrays = [
             self._arrow.array([row[number] for row in table], field.type) for number, field in enumerate(self._schema)
         ]
@@ -108,9 +110,9 @@ class _Parquet:
 
     def end(self, rows: Sequence[ReadingRecord]) -> bytes:
         """Write the remaining rows and the footer; return the bytes that were appended to the file."""
-        begun = self.add(rows) if rows else b""
+        remaining = self.add(rows) if rows else b""
         self._writer.close()
-        return begun + self._sink.taken()
+        return remaining + self._sink.taken()
 
 
 class _Sink(io.RawIOBase):
@@ -137,11 +139,11 @@ class _Sink(io.RawIOBase):
         return b"".join(pieces)
 
 
-async def _each(pages: Pages) -> AsyncGenerator[list[ReadingRecord], None]:
+async def _all_pages(pages: Pages) -> AsyncGenerator[list[ReadingRecord], None]:
     after: tuple[int, int] | None = None
-    while found := await pages(after):
-        yield found
-        after = stored(found[-1].requested), found[-1].number
+    while page := await pages(after):
+        yield page
+        after = stored(page[-1].requested), page[-1].number
 
 
 def _text(value: str | float | bool | datetime | None) -> str | float:
@@ -154,7 +156,7 @@ def _text(value: str | float | bool | datetime | None) -> str | float:
     return harmless(value) if isinstance(value, str) else value
 
 
-def _taken(buffer: io.StringIO) -> bytes:
+def _drained(buffer: io.StringIO) -> bytes:
     data = buffer.getvalue().encode()
     buffer.seek(0)
     buffer.truncate()

@@ -104,14 +104,14 @@ def by_ids(sql: Sql, subjects: Iterable[str]) -> list[FileRecord]:
     return [file(sql, subject) for subject in dict.fromkeys(subjects)]
 
 
-def query(sql: Sql, wanted: DataFilter, scope: Scope, page: Page) -> list[FileRecord]:
+def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[FileRecord]:
     """Return a page of files, ordered by capture time."""
-    return [_file(row) for row in rows_of(sql, "files", _FILE, conditions("files", wanted, scope), page)]
+    return [_file(row) for row in rows_of(sql, "files", _FILE, conditions("files", data_filter, scope), page)]
 
 
-def total(sql: Sql, wanted: DataFilter, scope: Scope) -> Total:
+def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
     """Return number and total size of the matching files."""
-    condition, values = where("files", wanted, scope)
+    condition, values = where("files", data_filter, scope)
     row = sql.row(
         f"""
         SELECT COUNT(*) AS count, COALESCE(SUM(files.size), 0) AS size
@@ -122,9 +122,9 @@ def total(sql: Sql, wanted: DataFilter, scope: Scope) -> Total:
     return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
 
 
-def ids(sql: Sql, wanted: DataFilter, scope: Scope) -> list[str]:
+def ids(sql: Sql, data_filter: DataFilter, scope: Scope) -> list[str]:
     """Return the ids of all matching files, in order of arrival."""
-    condition, values = where("files", wanted, scope)
+    condition, values = where("files", data_filter, scope)
     rows = sql.rows(
         f"""
         SELECT files.id AS id FROM files JOIN data_sources ON data_sources.number = files.source
@@ -138,11 +138,11 @@ def ids(sql: Sql, wanted: DataFilter, scope: Scope) -> list[str]:
 def delete(sql: Sql, subjects: Sequence[str], now: datetime) -> int:
     """Delete files and everything that refers to them; return their number. Their contents go to the trash."""
     count = 0
-    for part in chunks(list(subjects)):
-        marks = ", ".join("?" * len(part))
+    for chunk in chunks(list(subjects)):
+        marks = ", ".join("?" * len(chunk))
         for table in ("file_tags", "file_labels", "dataset_files"):
-            sql.run(f"DELETE FROM {table} WHERE file_id IN ({marks})", *part)
-        rows = sql.rows(f"DELETE FROM files WHERE id IN ({marks}) RETURNING blob", *part)
+            sql.run(f"DELETE FROM {table} WHERE file_id IN ({marks})", *chunk)
+        rows = sql.rows(f"DELETE FROM files WHERE id IN ({marks}) RETURNING blob", *chunk)
         trash.put(sql, [row["blob"] for row in rows], now)
         count += len(rows)
     return count
@@ -177,13 +177,13 @@ def datasets_of(sql: Sql, subjects: Iterable[str]) -> dict[str, list[str]]:
 
 def grouped(sql: Sql, query: str, order: str, subjects: Iterable[str]) -> dict[str, list[str]]:
     """Return the values of the column `value` for each file."""
-    wanted = list(subjects)
-    found: dict[str, list[str]] = {subject: [] for subject in wanted}
-    for part in chunks(wanted):
-        marks = ", ".join("?" * len(part))
-        for row in sql.rows(f"{query} WHERE file_id IN ({marks}) {order}", *part):
-            found[row["file_id"]].append(row["value"])
-    return found
+    file_ids = list(subjects)
+    values: dict[str, list[str]] = {subject: [] for subject in file_ids}
+    for chunk in chunks(file_ids):
+        marks = ", ".join("?" * len(chunk))
+        for row in sql.rows(f"{query} WHERE file_id IN ({marks}) {order}", *chunk):
+            values[row["file_id"]].append(row["value"])
+    return values
 
 
 def add_tags(sql: Sql, subjects: Iterable[str], tags: Sequence[str]) -> None:
@@ -198,18 +198,18 @@ def remove_tags(sql: Sql, subjects: Sequence[str], tags: Sequence[str]) -> int:
     """Remove tags; return how many were removed."""
     return sum(
         sql.run(
-            f"DELETE FROM file_tags WHERE tag = ? AND file_id IN ({', '.join('?' * len(part))})",
+            f"DELETE FROM file_tags WHERE tag = ? AND file_id IN ({', '.join('?' * len(chunk))})",
             tag,
-            *part,
+            *chunk,
         )
-        for part in chunks(list(subjects))
+        for chunk in chunks(list(subjects))
         for tag in tags
     )
 
 
-def all_tags(sql: Sql, wanted: DataFilter, scope: Scope) -> list[str]:
+def all_tags(sql: Sql, data_filter: DataFilter, scope: Scope) -> list[str]:
     """Return the distinct tags of the matching files, sorted."""
-    condition, values = where("files", wanted, scope)
+    condition, values = where("files", data_filter, scope)
     rows = sql.rows(
         f"""
         SELECT DISTINCT tag FROM file_tags JOIN files ON files.id = file_tags.file_id

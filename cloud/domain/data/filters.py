@@ -86,61 +86,61 @@ class Conditions:
         return f"{self.sources} AND {self.rows}", self.source_values + self.row_values
 
 
-def where(kind: Kind, wanted: DataFilter, scope: Scope) -> tuple[str, tuple[Value, ...]]:
+def where(kind: Kind, data_filter: DataFilter, scope: Scope) -> tuple[str, tuple[Value, ...]]:
     """Return condition and parameters for rows of `files` or `readings` joined with `data_sources`."""
-    return conditions(kind, wanted, scope).both()
+    return conditions(kind, data_filter, scope).both()
 
 
-def conditions(kind: Kind, wanted: DataFilter, scope: Scope) -> Conditions:
+def conditions(kind: Kind, data_filter: DataFilter, scope: Scope) -> Conditions:
     """Return the same conditions as `where`, but separate for sources and rows."""
-    where_from, rows = _of_sources(wanted, scope), _of_rows(kind, wanted)
-    return Conditions(where_from.text, tuple(where_from.values), rows.text, tuple(rows.values))
+    sources, rows = _of_sources(data_filter, scope), _of_rows(kind, data_filter)
+    return Conditions(sources.text, tuple(sources.values), rows.text, tuple(rows.values))
 
 
-def _of_sources(wanted: DataFilter, scope: Scope) -> _Builder:
-    build = _Builder()
-    build.any_of(
+def _of_sources(data_filter: DataFilter, scope: Scope) -> _Builder:
+    builder = _Builder()
+    builder.any_of(
         [("data_sources.organization_id", scope.organizations)],
         [("data_sources.location_id", scope.locations)],
         [("data_sources.machine_id", scope.machines)],
         [("data_sources.machine_id", scope.guests), ("data_sources.location_id", scope.shared)],
     )
-    build.one_of("data_sources.organization_id", wanted.organizations)
-    build.one_of("data_sources.location_id", wanted.locations)
+    builder.one_of("data_sources.organization_id", data_filter.organizations)
+    builder.one_of("data_sources.location_id", data_filter.locations)
     for field, column in EXACT.items():
-        if value := getattr(wanted, field):
-            build.add(f"data_sources.{column} = ?", value)
-    if wanted.parameters is not None:
-        build.add("data_sources.parameters = ?", wanted.parameters)
-    return build
+        if value := getattr(data_filter, field):
+            builder.add(f"data_sources.{column} = ?", value)
+    if data_filter.parameters is not None:
+        builder.add("data_sources.parameters = ?", data_filter.parameters)
+    return builder
 
 
-def _of_rows(kind: Kind, wanted: DataFilter) -> _Builder:
-    build = _Builder()
-    if wanted.start is not None:
-        build.add(f"{kind}.requested >= ?", stored(wanted.start))
-    if wanted.end is not None:
-        build.add(f"{kind}.requested < ?", stored(wanted.end))
+def _of_rows(kind: Kind, data_filter: DataFilter) -> _Builder:
+    builder = _Builder()
+    if data_filter.start is not None:
+        builder.add(f"{kind}.requested >= ?", stored(data_filter.start))
+    if data_filter.end is not None:
+        builder.add(f"{kind}.requested < ?", stored(data_filter.end))
     table, column, key = _TAGS[kind]
-    if wanted.tagged is not None:
-        word = "EXISTS" if wanted.tagged else "NOT EXISTS"
-        build.add(f"{word} (SELECT 1 FROM {table} WHERE {table}.{column} = {key})")
-    build.inside(f"SELECT 1 FROM {table} WHERE {table}.{column} = {key} AND {table}.tag", wanted.tags)
+    if data_filter.tagged is not None:
+        word = "EXISTS" if data_filter.tagged else "NOT EXISTS"
+        builder.add(f"{word} (SELECT 1 FROM {table} WHERE {table}.{column} = {key})")
+    builder.inside(f"SELECT 1 FROM {table} WHERE {table}.{column} = {key} AND {table}.tag", data_filter.tags)
     if kind == "files":
-        build.one_of("files.mime", wanted.mime)
+        builder.one_of("files.mime", data_filter.mime)
         edges = "file_labels.x_min IS NOT NULL"
-        build.inside(
+        builder.inside(
             f"SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id AND {edges} AND file_labels.label",
-            wanted.labels,
+            data_filter.labels,
         )
-        if wanted.dataset:
-            build.add(
+        if data_filter.dataset:
+            builder.add(
                 "EXISTS (SELECT 1 FROM dataset_files WHERE dataset_files.file_id = files.id AND dataset_id = ?)",
-                wanted.dataset,
+                data_filter.dataset,
             )
-    elif wanted.mime or wanted.labels or wanted.dataset:
-        build.add("1 = 0")  # readings have none of these
-    return build
+    elif data_filter.mime or data_filter.labels or data_filter.dataset:
+        builder.add("1 = 0")  # readings have none of these
+    return builder
 
 
 _TAGS: Final = {
@@ -174,9 +174,9 @@ class _Builder:
 
     def any_of(self, *choices: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Require one of the choices; a choice matches if each of its columns has one of its values."""
-        given = [choice for choice in choices if all(values for _, values in choice)]
-        texts = [" AND ".join(f"{column} IN ({_marks(values)})" for column, values in choice) for choice in given]
-        values = [value for choice in given for _, listed in choice for value in listed]
+        complete = [choice for choice in choices if all(values for _, values in choice)]
+        texts = [" AND ".join(f"{column} IN ({_marks(values)})" for column, values in choice) for choice in complete]
+        values = [value for choice in complete for _, allowed in choice for value in allowed]
         self.add(f"({' OR '.join(texts)})" if texts else "1 = 0", *values)
 
 

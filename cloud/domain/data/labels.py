@@ -47,19 +47,24 @@ class Label:
 def add(sql: Sql, subject: str, label: str, edges: Edges | None, confidence: float | None) -> str:
     """Add a label to a file; return its id."""
     LABELS.check_count(counted(sql, "file_labels", "file_id", subject), "the file")
-    made = new_id()
-    row: dict[str, Value] = {"id": made, "file_id": subject, "label": _label(label), "confidence": _share(confidence)}
+    label_id = new_id()
+    row: dict[str, Value] = {
+        "id": label_id,
+        "file_id": subject,
+        "label": _label(label),
+        "confidence": _share(confidence),
+    }
     if edges is not None:
         row |= {"x_min": edges.x_min, "y_min": edges.y_min, "x_max": edges.x_max, "y_max": edges.y_max}
     inserted(sql, "file_labels", row)
-    return made
+    return label_id
 
 
 def box(sql: Sql, subject: str, box_id: str) -> Label:
     """Return one bounding box of a file; NOT_FOUND."""
-    for one in of_files(sql, [subject])[subject]:
-        if one.id == box_id and one.edges is not None:
-            return one
+    for candidate in of_files(sql, [subject])[subject]:
+        if candidate.id == box_id and candidate.edges is not None:
+            return candidate
     raise missing("box", box_id)
 
 
@@ -88,20 +93,20 @@ def remove(sql: Sql, subject: str, box_id: str) -> None:
 
 def of_files(sql: Sql, subjects: Iterable[str]) -> dict[str, list[Label]]:
     """Return the labels of each file, ordered by label."""
-    wanted = list(subjects)
-    found: dict[str, list[Label]] = {subject: [] for subject in wanted}
-    for part in chunks(wanted):
-        marks = ", ".join("?" * len(part))
-        for row in sql.rows(f"SELECT * FROM file_labels WHERE file_id IN ({marks}) ORDER BY label, id", *part):
+    file_ids = list(subjects)
+    labels: dict[str, list[Label]] = {subject: [] for subject in file_ids}
+    for chunk in chunks(file_ids):
+        marks = ", ".join("?" * len(chunk))
+        for row in sql.rows(f"SELECT * FROM file_labels WHERE file_id IN ({marks}) ORDER BY label, id", *chunk):
             whole = row["x_min"] is None
             edges = None if whole else Edges(row["x_min"], row["y_min"], row["x_max"], row["y_max"])
-            found[row["file_id"]].append(Label(row["id"], row["label"], edges, row["confidence"]))
-    return found
+            labels[row["file_id"]].append(Label(row["id"], row["label"], edges, row["confidence"]))
+    return labels
 
 
-def names(sql: Sql, wanted: DataFilter, scope: Scope) -> list[str]:
+def names(sql: Sql, data_filter: DataFilter, scope: Scope) -> list[str]:
     """Return the distinct labels of bounding boxes, sorted."""
-    condition, values = where("files", wanted, scope)
+    condition, values = where("files", data_filter, scope)
     rows = sql.rows(
         f"""
         SELECT DISTINCT label FROM file_labels JOIN files ON files.id = file_labels.file_id

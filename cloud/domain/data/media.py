@@ -48,20 +48,20 @@ PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp
 """Types that browsers display as images and cannot execute."""
 
 
-def mime_of(said: str, extension: str, beginning: bytes) -> str:
+def mime_of(stated: str, extension: str, beginning: bytes) -> str:
     """Return the MIME type in lower case without parameters; UNKNOWN if it cannot be determined."""
-    said = said.partition(";")[0].strip().lower()
-    if said.count("/") == 1 and said.isascii() and said.isprintable() and " " not in said:
-        return said
-    if known := TYPES.get(extension.lower()):
-        return known
-    for place, text, mime in _BEGINNINGS:
-        if beginning[place : place + len(text)] == text:
+    stated = stated.partition(";")[0].strip().lower()
+    if stated.count("/") == 1 and stated.isascii() and stated.isprintable() and " " not in stated:
+        return stated
+    if by_extension := TYPES.get(extension.lower()):
+        return by_extension
+    for offset, magic, mime in _BEGINNINGS:
+        if beginning[offset : offset + len(magic)] == magic:
             return mime
     return UNKNOWN
 
 
-def extension_of(said: str, name: str, mime: str) -> str:
+def extension_of(stated: str, name: str, mime: str) -> str:
     """Return the extension with its dot: the stated one, else that of the name, else the usual one of the type."""
-    found = said or PurePosixPath(name).suffix or EXTENSIONS.get(mime, "")
-    return found if not found or found.startswith(".") else f".{found}"
+    extension = stated or PurePosixPath(name).suffix or EXTENSIONS.get(mime, "")
+    return extension if not extension or extension.startswith(".") else f".{extension}"

@@ -23,45 +23,49 @@ class Page:
     descending: bool = False
 
 
-def rows_of(sql: Sql, kind: Kind, select: str, wanted: Conditions, page: Page) -> list[Row]:
+def rows_of(sql: Sql, kind: Kind, select: str, conditions: Conditions, page: Page) -> list[Row]:
     """Return the rows of a page; `select` joins `kind` with its sources and has the column `number`.
 
     The row numbers of the page are determined from indexes first, so that whole rows are read only for this page.
     """
     order = "DESC" if page.descending else "ASC"
     limit = max(1, min(page.limit, MAX_PAGE))
-    rest, more = _rest(kind, page)
+    position, position_values = _after_position(kind, page)
     sources = [
         row["number"]
         for row in sql.rows(
-            f"SELECT number FROM data_sources WHERE {wanted.sources} LIMIT ?", *wanted.source_values, FEW + 1
+            f"SELECT number FROM data_sources WHERE {conditions.sources} LIMIT ?", *conditions.source_values, FEW + 1
         )
     ]
     columns = f"SELECT {kind}.requested AS requested, {kind}.number AS number FROM {kind}"
     values: list[Value] = []
     if len(sources) > FEW:
-        text, given = wanted.both()
-        found = f"{columns} JOIN data_sources ON data_sources.number = {kind}.source WHERE {text}{rest}"
-        values = [*given, *more]
+        text, condition_values = conditions.both()
+        numbers_query = f"{columns} JOIN data_sources ON data_sources.number = {kind}.source WHERE {text}{position}"
+        values = [*condition_values, *position_values]
     else:
         ordered = f"ORDER BY {kind}.requested {order}, {kind}.number {order} LIMIT ?"
-        one = f"SELECT * FROM ({columns} WHERE {kind}.source = ? AND {wanted.rows}{rest} {ordered}) AS one"
-        found = " UNION ALL ".join([one] * len(sources))
+        source_query = (
+            f"SELECT * FROM ({columns} WHERE {kind}.source = ? AND {conditions.rows}{position} {ordered}) AS one"
+        )
+        numbers_query = " UNION ALL ".join([source_query] * len(sources))
         for source in sources:
-            values += [source, *wanted.row_values, *more, limit]
+            values += [source, *conditions.row_values, *position_values, limit]
     if not sources:
         return []
-    place = f"ORDER BY requested {order}, number {order} LIMIT ?"
-    numbers = [row["number"] for row in sql.rows(f"SELECT * FROM ({found}) AS found {place}", *values, limit)]
+    page_order = f"ORDER BY requested {order}, number {order} LIMIT ?"
+    numbers = [
+        row["number"] for row in sql.rows(f"SELECT * FROM ({numbers_query}) AS found {page_order}", *values, limit)
+    ]
     rows = {
         row["number"]: row
-        for some in chunks(numbers)
-        for row in sql.rows(f"{select} WHERE {kind}.number IN ({', '.join('?' * len(some))})", *some)
+        for chunk in chunks(numbers)
+        for row in sql.rows(f"{select} WHERE {kind}.number IN ({', '.join('?' * len(chunk))})", *chunk)
     }
     return [rows[number] for number in numbers]
 
 
-def _rest(kind: Kind, page: Page) -> tuple[str, list[Value]]:
+def _after_position(kind: Kind, page: Page) -> tuple[str, list[Value]]:
     """Return condition and parameters for rows after the start position of the page."""
     if page.after is None:
         return "", []

@@ -10,7 +10,7 @@ from google.protobuf import struct_pb2, wrappers_pb2
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 
-_KNOWN: Final = {
+_MESSAGES: Final = {
     cls.DESCRIPTOR.full_name: cls
     for cls in (
         wrappers_pb2.BoolValue,
@@ -37,7 +37,7 @@ def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if not isinstance(value, Mapping) or "type_url" not in value:
         return value
-    cls = _KNOWN.get(str(value["type_url"]).rpartition("/")[2])
+    cls = _MESSAGES.get(str(value["type_url"]).rpartition("/")[2])
     content = value.get("value", b"")
     if cls is not None:
         try:

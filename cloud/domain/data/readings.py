@@ -83,7 +83,7 @@ def keep(
     number = number_of(sql, source, tags)
     sql.many(
         "INSERT INTO readings (source, requested, received, synced, data) VALUES (?, ?, ?, ?, ?)",
-        [(number, stored(one.requested), stored(one.received), synced, one.text) for one in readings],
+        [(number, stored(reading.requested), stored(reading.received), synced, reading.text) for reading in readings],
     )
     sql.notify("data", source.part_id)
     return subject, True
@@ -95,14 +95,14 @@ _READING: Final = f"""
 """
 
 
-def query(sql: Sql, wanted: DataFilter, scope: Scope, page: Page) -> list[ReadingRecord]:
+def query(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[ReadingRecord]:
     """Return a page of readings, ordered by capture time."""
-    return _read(sql, rows_of(sql, "readings", _READING, conditions("readings", wanted, scope), page))
+    return _records(sql, rows_of(sql, "readings", _READING, conditions("readings", data_filter, scope), page))
 
 
-def arrived(sql: Sql, wanted: DataFilter, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
+def arrived(sql: Sql, data_filter: DataFilter, scope: Scope, after: int, limit: int = MAX_PAGE) -> list[ReadingRecord]:
     """Return readings that arrived after the one with number `after`, in order of arrival."""
-    condition, values = where("readings", wanted, scope)
+    condition, values = where("readings", data_filter, scope)
     # SQLite keeps the order of tables in a CROSS JOIN: it reads by number until the page is full. Otherwise it would
     # sort all readings for each page. For other databases this is an ordinary JOIN.
     select = _READING.replace("JOIN data_sources ON data_sources.number = readings.source", "CROSS JOIN data_sources")
@@ -115,12 +115,12 @@ def arrived(sql: Sql, wanted: DataFilter, scope: Scope, after: int, limit: int =
         after,
         limit,
     )
-    return _read(sql, rows)
+    return _records(sql, rows)
 
 
-def total(sql: Sql, wanted: DataFilter, scope: Scope) -> Total:
+def total(sql: Sql, data_filter: DataFilter, scope: Scope) -> Total:
     """Return the number of matching readings, and the size of their JSON text."""
-    condition, values = where("readings", wanted, scope)
+    condition, values = where("readings", data_filter, scope)
     row = sql.row(
         f"""
         SELECT COUNT(*) AS count, COALESCE(SUM(LENGTH(data)), 0) AS size
@@ -131,9 +131,9 @@ def total(sql: Sql, wanted: DataFilter, scope: Scope) -> Total:
     return Total(int(row["count"]), int(row["size"])) if row is not None else Total()
 
 
-def delete(sql: Sql, wanted: DataFilter, scope: Scope) -> int:
+def delete(sql: Sql, data_filter: DataFilter, scope: Scope) -> int:
     """Delete matching readings; return their number."""
-    condition, values = where("readings", wanted, scope)
+    condition, values = where("readings", data_filter, scope)
     return sql.run(
         f"""
         DELETE FROM readings WHERE number IN (
@@ -151,7 +151,7 @@ def forget_uploads(sql: Sql, now: datetime) -> int:
     return sql.run(f"DELETE FROM data_uploads WHERE key IN ({old})", stored(now - REMEMBERED), AT_ONCE)
 
 
-def _read(sql: Sql, rows: Sequence[Mapping[str, Any]]) -> list[ReadingRecord]:
+def _records(sql: Sql, rows: Sequence[Mapping[str, Any]]) -> list[ReadingRecord]:
     sources = {row["source"]: read(row) for row in rows}
     tags = tags_of(sql, sources)
     return [

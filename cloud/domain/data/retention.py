@@ -46,10 +46,10 @@ def expire(sql: Sql, now: datetime) -> int:
 
 def forget(sql: Sql, owner: str, now: datetime) -> None:
     """Delete all data and datasets of an organization."""
-    own = "SELECT number FROM data_sources WHERE organization_id = ?"
-    sql.run(f"DELETE FROM readings WHERE source IN ({own})", owner)
-    files.delete(sql, [row["id"] for row in sql.rows(f"SELECT id FROM files WHERE source IN ({own})", owner)], now)
-    sql.run(f"DELETE FROM data_source_tags WHERE source IN ({own})", owner)
+    sources = "SELECT number FROM data_sources WHERE organization_id = ?"
+    sql.run(f"DELETE FROM readings WHERE source IN ({sources})", owner)
+    files.delete(sql, [row["id"] for row in sql.rows(f"SELECT id FROM files WHERE source IN ({sources})", owner)], now)
+    sql.run(f"DELETE FROM data_source_tags WHERE source IN ({sources})", owner)
     for table in ("data_sources", "datasets", "data_retention"):
         sql.run(f"DELETE FROM {table} WHERE organization_id = ?", owner)
 

@@ -41,14 +41,14 @@ def source_of(
     sql: Sql, subject: str, component_type: str, component: str, method: str, parameters: Mapping[str, Any]
 ) -> Source:
     """Return the source for data that a part captures now; NOT_FOUND for an unknown part."""
-    found = part(sql, subject)
+    record = part(sql, subject)
     return Source(
-        organization_id=found.organization_id,
-        location_id=found.location_id,
-        machine_id=found.machine_id,
-        machine=found.machine,
-        part_id=found.id,
-        part=found.name,
+        organization_id=record.organization_id,
+        location_id=record.location_id,
+        machine_id=record.machine_id,
+        machine=record.machine,
+        part_id=record.id,
+        part=record.name,
         component_type=last_segment(component_type),
         component=checked(component, "the component's name"),
         method=checked(method, "the method"),
@@ -58,9 +58,9 @@ def source_of(
 
 def number_of(sql: Sql, source: Source, tags: Iterable[str] = ()) -> int:
     """Return the number of a source with these tags; store the source if it is new."""
-    listed = sorted(set(tags))
+    sorted_tags = sorted(set(tags))
     values: tuple[Value, ...] = astuple(source)
-    key = sha256(json.dumps([values, listed]).encode()).hexdigest()
+    key = sha256(json.dumps([values, sorted_tags]).encode()).hexdigest()
     row = sql.row("SELECT number FROM data_sources WHERE key = ?", key)
     if row is None:
         row = sql.row(
@@ -74,7 +74,7 @@ def number_of(sql: Sql, source: Source, tags: Iterable[str] = ()) -> int:
         assert row is not None
         sql.many(
             "INSERT INTO data_source_tags (source, tag) VALUES (?, ?) ON CONFLICT (source, tag) DO NOTHING",
-            [(row["number"], tag) for tag in listed],
+            [(row["number"], tag) for tag in sorted_tags],
         )
     number: int = row["number"]
     return number
@@ -87,15 +87,15 @@ def read(row: Mapping[str, Any]) -> Source:
 
 def tags_of(sql: Sql, numbers: Iterable[int]) -> dict[int, list[str]]:
     """Return the sorted tags of the readings of each source."""
-    wanted = list(numbers)
-    found: dict[int, list[str]] = {number: [] for number in wanted}
-    for part_ in chunks(wanted):
-        marks = ", ".join("?" * len(part_))
+    source_numbers = list(numbers)
+    tags: dict[int, list[str]] = {number: [] for number in source_numbers}
+    for chunk in chunks(source_numbers):
+        marks = ", ".join("?" * len(chunk))
         for row in sql.rows(
-            f"SELECT source, tag FROM data_source_tags WHERE source IN ({marks}) ORDER BY source, tag", *part_
+            f"SELECT source, tag FROM data_source_tags WHERE source IN ({marks}) ORDER BY source, tag", *chunk
         ):
-            found[row["source"]].append(row["tag"])
-    return found
+            tags[row["source"]].append(row["tag"])
+    return tags
 
 
 def last_segment(component_type: str) -> str:
@@ -110,12 +110,14 @@ def canonical(parameters: Mapping[str, Any]) -> str:
 
 def checked_tags(tags: Iterable[str]) -> list[str]:
     """Return sorted tags without duplicates; INVALID for an empty or too long tag, or too many tags."""
-    found = sorted({checked(tag.strip(), "a tag") for tag in tags})
-    if "" in found:
+    sorted_tags = sorted({checked(tag.strip(), "a tag") for tag in tags})
+    if "" in sorted_tags:
         raise MachineError("a tag is empty", kind=ErrorKind.INVALID, remedy="leave it out")
-    if len(found) > MAX_TAGS:
-        raise MachineError(f"{len(found)} tags in one call", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}")
-    return found
+    if len(sorted_tags) > MAX_TAGS:
+        raise MachineError(
+            f"{len(sorted_tags)} tags in one call", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}"
+        )
+    return sorted_tags
 
 
 def checked(text: str, what: str) -> str:

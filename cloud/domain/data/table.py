@@ -43,12 +43,12 @@ TIMES: Final = frozenset({"time_requested", "time_received"})
 Cell = str | float | bool | datetime | None
 
 
-def fixed(one: ReadingRecord) -> tuple[datetime | str, ...]:
+def fixed(reading: ReadingRecord) -> tuple[datetime | str, ...]:
     """Return the cells of the FIXED columns; tags are separated by spaces."""
-    source = one.source
+    source = reading.source
     return (
-        one.requested,
-        one.received,
+        reading.requested,
+        reading.received,
         source.organization_id,
         source.location_id,
         source.machine_id,
@@ -58,55 +58,55 @@ def fixed(one: ReadingRecord) -> tuple[datetime | str, ...]:
         source.component_type,
         source.component,
         source.method,
-        " ".join(one.tags),
+        " ".join(reading.tags),
     )
 
 
 def flat(data: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, str | float | bool]:
     """Return each value by its path. Lists and deeply nested values become JSON; nulls are left out."""
-    found: dict[str, str | float | bool] = {}
+    values: dict[str, str | float | bool] = {}
     for name, value in data.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping) and depth < MAX_DEPTH:
-            found |= flat(value, f"{path}.", depth + 1)
+            values |= flat(value, f"{path}.", depth + 1)
         elif isinstance(value, bool | str | float):
-            found[path] = value
+            values[path] = value
         elif isinstance(value, int):
-            found[path] = float(value)
+            values[path] = float(value)
         elif value is not None:
-            found[path] = json.dumps(value, ensure_ascii=False)
-    return found
+            values[path] = json.dumps(value, ensure_ascii=False)
+    return values
 
 
 def widen(columns: dict[str, Kind], readings: Iterable[ReadingRecord]) -> None:
     """Add the columns of these readings to `columns`; a column of mixed types becomes text."""
-    for one in readings:
-        for path, value in flat(one.data).items():
+    for reading in readings:
+        for path, value in flat(reading.data).items():
             kind = Kind.BOOL if isinstance(value, bool) else Kind.NUMBER if isinstance(value, float) else Kind.TEXT
-            known = columns.get(path)
-            if known is None and len(columns) < MAX_COLUMNS:
+            column = columns.get(path)
+            if column is None and len(columns) < MAX_COLUMNS:
                 columns[path] = kind
-            elif known is not None and known is not kind:
+            elif column is not None and column is not kind:
                 columns[path] = Kind.TEXT
 
 
-def cells(one: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | float | bool | None]:
+def cells(reading: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | float | bool | None]:
     """Return the values of a reading in the order of the columns."""
-    values = flat(one.data)
-    return [_as(values.get(path), kind) for path, kind in columns.items()]
+    values = flat(reading.data)
+    return [_converted(values.get(path), kind) for path, kind in columns.items()]
 
 
 def numbers(readings: Iterable[tuple[datetime, Mapping[str, Any]]]) -> dict[str, list[tuple[datetime, float]]]:
     """Return, for plots, each path with numbers, and their times."""
-    found: dict[str, list[tuple[datetime, float]]] = {}
+    series: dict[str, list[tuple[datetime, float]]] = {}
     for moment, data in readings:
         for path, value in flat(data).items():
             if isinstance(value, float):
-                found.setdefault(path, []).append((moment, value))
-    return found
+                series.setdefault(path, []).append((moment, value))
+    return series
 
 
-def _as(value: str | float | bool | None, kind: Kind) -> str | float | bool | None:
+def _converted(value: str | float | bool | None, kind: Kind) -> str | float | bool | None:
     if value is None or kind is not Kind.TEXT or isinstance(value, str):
         return value
     return ("true" if value else "false") if isinstance(value, bool) else repr(value)

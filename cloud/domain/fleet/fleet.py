@@ -58,16 +58,19 @@ def locations(sql: Sql, author: Author) -> dict[str, FleetLocation]:
 
     The path of a shared location does not show the locations that contain it.
     """
-    found = holder(sql, author)
-    rows = _locations(sql, found)
+    key_holder = holder(sql, author)
+    rows = _locations(sql, key_holder)
     parents, names = _parents(rows), {row["id"]: row["name"] for row in rows}
-    listed = []
+    accessible = []
     for row in rows:
         chain = _chain(row["id"], parents)
-        role = found.role(_place(found.organization, row["organization_id"], chain))
-        path = " / ".join(names[one] for one in reversed(chain))
-        listed.append(FleetLocation(row["id"], row["organization_id"], row["organization"], path, role))
-    return {one.id: one for one in sorted(listed, key=lambda one: (one.path.lower(), one.id))}
+        role = key_holder.role(_place(key_holder.organization, row["organization_id"], chain))
+        path = " / ".join(names[location] for location in reversed(chain))
+        accessible.append(FleetLocation(row["id"], row["organization_id"], row["organization"], path, role))
+    return {
+        location.id: location
+        for location in sorted(accessible, key=lambda location: (location.path.lower(), location.id))
+    }
 
 
 def fleet(sql: Sql, author: Author, parts: Sequence[str] | None = None) -> list[FleetMachine]:
@@ -76,36 +79,36 @@ def fleet(sql: Sql, author: Author, parts: Sequence[str] | None = None) -> list[
     if not places:
         return []
     roles = holder(sql, author)
-    everywhere = _machines(sql, roles.organization, parts)
+    rows_by_machine = _machines(sql, roles.organization, parts)
     parents = _parents(_locations(sql, roles))
-    found = []
-    for subject, rows in everywhere.items():
+    fleet_machines = []
+    for subject, rows in rows_by_machine.items():
         first = rows[0]
         home = places[first["location_id"]]
         chain = _chain(home.id, parents)
         role = roles.role(_place(roles.organization, home.organization_id, chain, ("robot", subject)))
         if role is not Role.NONE:
             members = tuple(_part(row) for row in rows)
-            found.append(FleetMachine(subject, first["machine"], home, role, members))
-    return found
+            fleet_machines.append(FleetMachine(subject, first["machine"], home, role, members))
+    return fleet_machines
 
 
-def _locations(sql: Sql, found: Holder) -> list[Mapping[str, Any]]:
+def _locations(sql: Sql, key_holder: Holder) -> list[Mapping[str, Any]]:
     """Return the rows of all locations that the organization of a key has access to."""
     columns = """
         SELECT locations.id AS id, locations.parent_id AS parent_id, locations.name AS name,
             locations.organization_id AS organization_id, organizations.name AS organization
         FROM locations JOIN organizations ON organizations.id = locations.organization_id
     """
-    rows = sql.rows(f"{columns} WHERE locations.organization_id = ?", found.organization)
-    rows += sql.rows(f"{columns} WHERE locations.id IN ({REACHED})", found.organization)
+    rows = sql.rows(f"{columns} WHERE locations.organization_id = ?", key_holder.organization)
+    rows += sql.rows(f"{columns} WHERE locations.id IN ({REACHED})", key_holder.organization)
     return rows
 
 
 def _parents(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the parent of each location, or "" if the parent is not among the rows."""
-    known = {row["id"] for row in rows}
-    return {row["id"]: row["parent_id"] if row["parent_id"] in known else "" for row in rows}
+    ids = {row["id"] for row in rows}
+    return {row["id"]: row["parent_id"] if row["parent_id"] in ids else "" for row in rows}
 
 
 def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, list[Mapping[str, Any]]]:
@@ -123,17 +126,17 @@ def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, li
         rows = sql.rows(f"{columns} {order}", owner, owner)
     else:
         for start in range(0, len(parts), BATCH):
-            some = parts[start : start + BATCH]
-            marks = ", ".join("?" * len(some))
+            batch = parts[start : start + BATCH]
+            marks = ", ".join("?" * len(batch))
             chosen = f"AND machines.id IN (SELECT machine_id FROM parts WHERE id IN ({marks}))"
-            rows += sql.rows(f"{columns} {chosen} {order}", owner, owner, *some)
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    seen: set[str] = set()
+            rows += sql.rows(f"{columns} {chosen} {order}", owner, owner, *batch)
+    by_machine: dict[str, list[Mapping[str, Any]]] = {}
+    seen_parts: set[str] = set()
     for row in rows:
-        if row["id"] not in seen:  # two batches may contain parts of the same machine
-            seen.add(row["id"])
-            found.setdefault(row["machine_id"], []).append(row)
-    return found
+        if row["id"] not in seen_parts:  # two batches may contain parts of the same machine
+            seen_parts.add(row["id"])
+            by_machine.setdefault(row["machine_id"], []).append(row)
+    return by_machine
 
 
 def _part(row: Mapping[str, Any]) -> FleetPart:
@@ -160,4 +163,4 @@ def _chain(subject: str, parents: Mapping[str, str]) -> list[str]:
 def _place(reader: str, owner: str, chain: Sequence[str], *within: tuple[str, str]) -> Place:
     """Return a place that the organization `reader` has access to."""
     both = (("organization", reader), ("organization", owner))
-    return Place(owner, frozenset({*both, *(("location", one) for one in chain), *within}))
+    return Place(owner, frozenset({*both, *(("location", location) for location in chain), *within}))

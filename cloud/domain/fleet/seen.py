@@ -19,7 +19,7 @@ from schema.errors import ErrorKind, MachineError
 
 FRESH: Final = timedelta(seconds=25)  # a machine that called within this time is not stored at once
 FLUSH: Final = 5.0  # seconds between writes; shown call times are at most this much out of date
-TOGETHER: Final = 200  # parts in one transaction, which must be short
+BATCH: Final = 200  # parts in one transaction, which must be short
 FAREWELL: Final = 2.0  # seconds for the last write when the process ends
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.seen")
@@ -29,55 +29,55 @@ class Seen:
     """Calls that this process has received and not stored yet."""
 
     def __init__(self) -> None:
-        self._called: dict[str, datetime] = {}
-        self._waiting: dict[str, datetime] = {}
-        self._soon = trio.Event()
+        self._last_calls: dict[str, datetime] = {}
+        self._pending: dict[str, datetime] = {}
+        self._flush_requested = trio.Event()
 
     def called(self, part: str, now: datetime) -> bool:
         """Note a call of a part; return True if the call must store it itself, with `machines.note_seen`."""
-        before = self._called.get(part)
-        if before is not None and now < before:  # the clock was set back: the collected times are wrong
-            self._called.clear()
-            before = None
-        self._called[part] = now
-        if before is not None and now - before < FRESH:
-            self._waiting[part] = now
+        last_call = self._last_calls.get(part)
+        if last_call is not None and now < last_call:  # the clock was set back: the collected times are wrong
+            self._last_calls.clear()
+            last_call = None
+        self._last_calls[part] = now
+        if last_call is not None and now - last_call < FRESH:
+            self._pending[part] = now
             return False
         return True
 
     def heard(self, part: str, now: datetime) -> None:
         """Note a sign of life that is not a call; see `called`. If it must be stored, `run` does so soon."""
         if self.called(part, now):
-            self._waiting[part] = now
-            self._soon.set()
+            self._pending[part] = now
+            self._flush_requested.set()
 
     def take(self) -> Mapping[str, datetime]:
         """Return what is to be stored now, and forget parts that are silent."""
-        self._soon = trio.Event()
-        taken, self._waiting = self._waiting, {}
-        newest = max(self._called.values(), default=None)
+        self._flush_requested = trio.Event()
+        pending, self._pending = self._pending, {}
+        newest = max(self._last_calls.values(), default=None)
         if newest is not None:
-            self._called = {part: moment for part, moment in self._called.items() if newest - moment < SILENCE}
-        return taken
+            self._last_calls = {part: moment for part, moment in self._last_calls.items() if newest - moment < SILENCE}
+        return pending
 
     async def run(self, store: Store) -> NoReturn:
         """Store call times at intervals until cancelled, and then once more."""
         try:
             while True:
                 with trio.move_on_after(FLUSH):
-                    await self._soon.wait()
+                    await self._flush_requested.wait()
                 await self._write(store)
         finally:
             with trio.move_on_after(FAREWELL, shield=True):
                 await self._write(store)
 
     async def _write(self, store: Store) -> None:
-        taken = list(self.take().items())
-        for start in range(0, len(taken), TOGETHER):
-            some = taken[start : start + TOGETHER]
+        pending = list(self.take().items())
+        for start in range(0, len(pending), BATCH):
+            batch = pending[start : start + BATCH]
             try:
-                await store.write(lambda sql, some=some: note_all_seen(sql, some))  # type: ignore[misc]
+                await store.write(lambda sql, batch=batch: note_all_seen(sql, batch))  # type: ignore[misc]
             except MachineError as error:
                 if error.kind is not ErrorKind.UNAVAILABLE:
                     raise
-                _log.warning("the times of the last calls could not be stored", parts=len(some), reason=str(error))
+                _log.warning("the times of the last calls could not be stored", parts=len(batch), reason=str(error))

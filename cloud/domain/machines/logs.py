@@ -96,61 +96,61 @@ def _without_repeated(sql: Sql, rows: Sequence[tuple[Value, ...]]) -> Sequence[t
     """Return the rows that are not stored yet, for a batch whose first row is stored already; else all rows."""
     if not rows:
         return rows
-    part, logged, _, *rest = rows[0]
-    begin = sql.row(
+    part, logged, _, *other_values = rows[0]
+    first_stored = sql.row(
         f"SELECT MIN(number) AS number FROM log_entries WHERE part_id = ? AND {' = ? AND '.join(_SAME)} = ?",
         part,
         logged,
-        *rest,
+        *other_values,
     )
-    if begin is None or begin["number"] is None:
+    if first_stored is None or first_stored["number"] is None:
         return rows
-    found = sql.rows(
+    stored_rows = sql.rows(
         "SELECT * FROM log_entries WHERE part_id = ? AND number >= ? ORDER BY number LIMIT ?",
         part,
-        begin["number"],
+        first_stored["number"],
         2 * MAX_BATCH,  # other writers may have added entries in between
     )
-    before = Counter(tuple(row[name] for name in _SAME) for row in found)
+    stored_counts = Counter(tuple(row[name] for name in _SAME) for row in stored_rows)
     new = []
     for row in rows:
-        same = (row[1], *row[3:])
-        if before[same]:
-            before[same] -= 1
+        identity = (row[1], *row[3:])
+        if stored_counts[identity]:
+            stored_counts[identity] -= 1
         else:
             new.append(row)
     return new
 
 
-def query(sql: Sql, part: str, wanted: LogQuery) -> list[LogRecord]:
+def query(sql: Sql, part: str, log_query: LogQuery) -> list[LogRecord]:
     """Return matching entries of a part in order of time, newest first unless `ascending`."""
     conditions, values = ["part_id = ?"], [part]
-    more: list[str | int] = []
-    if wanted.levels:
-        conditions.append(f"level IN ({', '.join('?' * len(wanted.levels))})")
-        more += [level.lower() for level in wanted.levels]
-    if wanted.contains:
+    filter_values: list[str | int] = []
+    if log_query.levels:
+        conditions.append(f"level IN ({', '.join('?' * len(log_query.levels))})")
+        filter_values += [level.lower() for level in log_query.levels]
+    if log_query.contains:
         conditions.append(f"({' OR '.join(map(_CONTAINS.format, ('message', 'logger', 'fields')))})")
-        more += [f"%{_literal(wanted.contains)}%"] * 3
-    if wanted.source:
+        filter_values += [f"%{_literal(log_query.contains)}%"] * 3
+    if log_query.source:
         conditions.append(_CONTAINS.format("logger"))
-        more.append(f"%{_literal(wanted.source)}%")
-    if wanted.start is not None:
+        filter_values.append(f"%{_literal(log_query.source)}%")
+    if log_query.start is not None:
         conditions.append("logged >= ?")
-        more.append(stored(wanted.start))
-    if wanted.end is not None:
+        filter_values.append(stored(log_query.start))
+    if log_query.end is not None:
         conditions.append("logged < ?")
-        more.append(stored(wanted.end))
-    if wanted.after is not None:
-        sign = ">" if wanted.ascending else "<"
+        filter_values.append(stored(log_query.end))
+    if log_query.after is not None:
+        sign = ">" if log_query.ascending else "<"
         conditions.append(f"(logged {sign} ? OR (logged = ? AND number {sign} ?))")
-        more += [wanted.after[0], wanted.after[0], wanted.after[1]]
-    order = "ASC" if wanted.ascending else "DESC"
+        filter_values += [log_query.after[0], log_query.after[0], log_query.after[1]]
+    order = "ASC" if log_query.ascending else "DESC"
     rows = sql.rows(
         f"SELECT * FROM log_entries WHERE {' AND '.join(conditions)} ORDER BY logged {order}, number {order} LIMIT ?",
         *values,
-        *more,
-        max(1, min(wanted.limit, MAX_PAGE)),
+        *filter_values,
+        max(1, min(log_query.limit, MAX_PAGE)),
     )
     return [_record(row) for row in rows]
 

@@ -82,7 +82,7 @@ def create_machine(sql: Sql, place: str, name: str, now: datetime) -> str:
     try:
         inserted(sql, "machines", {"id": subject, "location_id": place, "name": name, "created": stored(now)})
     except Conflict:
-        raise _taken("machine", name) from None
+        raise _name_taken("machine", name) from None
     create_part(sql, subject, f"{name[: MAX_NAME - len(MAIN)]}{MAIN}", now)
     return subject
 
@@ -109,21 +109,21 @@ def _machine(row: Mapping[str, Any]) -> MachineRecord:
 
 def update_machine(sql: Sql, subject: str, name: str, place: str) -> None:
     """Rename a machine, move it to another location, or both; empty arguments change nothing."""
-    found = machine(sql, subject)
-    if place and place != found.location_id:
-        before, after = location(sql, found.location_id), location(sql, place)
+    record = machine(sql, subject)
+    if place and place != record.location_id:
+        before, after = location(sql, record.location_id), location(sql, place)
         if before.organization_id != after.organization_id:
             raise missing("location", place)
-        roles_change(sql, "location", [one.id for near in (before, after) for one in above(sql, near.id)])
+        roles_change(sql, "location", [outer.id for nearest in (before, after) for outer in above(sql, nearest.id)])
     try:
         sql.run(
             "UPDATE machines SET name = ?, location_id = ? WHERE id = ?",
-            checked_name(name, "a machine") if name else found.name,
-            place or found.location_id,
+            checked_name(name, "a machine") if name else record.name,
+            place or record.location_id,
             subject,
         )
     except Conflict:
-        raise _taken("machine", name or found.name) from None
+        raise _name_taken("machine", name or record.name) from None
     for row in sql.rows("SELECT id FROM parts WHERE machine_id = ?", subject):
         sql.notify("part", row["id"])
 
@@ -161,7 +161,7 @@ def create_part(sql: Sql, owner: str, name: str, now: datetime) -> str:
     try:
         inserted(sql, "parts", {**row, "revision": 1, "saved": moment})
     except Conflict:
-        raise _taken("part", name) from None
+        raise _name_taken("part", name) from None
     configuration: dict[str, Value] = {"part_id": subject, "revision": 1, "document": EMPTY, "saved": moment}
     inserted(sql, "configurations", {**configuration, "author_type": "program", "author": "machine-cloud"})
     create_secret(sql, subject, now)
@@ -206,22 +206,22 @@ def rename_part(sql: Sql, subject: str, name: str) -> None:
     try:
         sql.run("UPDATE parts SET name = ? WHERE id = ?", checked_name(name, "a part"), subject)
     except Conflict:
-        raise _taken("part", name) from None
+        raise _name_taken("part", name) from None
     sql.notify("part", subject)
 
 
 def mark_main(sql: Sql, subject: str) -> None:
     """Make a part the main one of its machine."""
-    found = part(sql, subject)
+    record = part(sql, subject)
     sql.run(
-        "UPDATE parts SET main = CASE WHEN id = ? THEN 1 ELSE 0 END WHERE machine_id = ?", subject, found.machine_id
+        "UPDATE parts SET main = CASE WHEN id = ? THEN 1 ELSE 0 END WHERE machine_id = ?", subject, record.machine_id
     )
     sql.notify("part", subject)
 
 
-def mark_restart(sql: Sql, subject: str, *, wanted: bool) -> None:
+def mark_restart(sql: Sql, subject: str, *, requested: bool) -> None:
     """Request a restart of a part, or clear the request."""
-    if not sql.run("UPDATE parts SET restart = ? WHERE id = ?", int(wanted), subject):
+    if not sql.run("UPDATE parts SET restart = ? WHERE id = ?", int(requested), subject):
         raise missing("part", subject)
     sql.notify("part", subject)
 
@@ -234,13 +234,13 @@ def note_seen(sql: Sql, subject: str, now: datetime, reported: Mapping[str, Any]
     sql.notify("seen", subject)
 
 
-def note_all_seen(sql: Sql, called: Iterable[tuple[str, datetime]]) -> None:
+def note_all_seen(sql: Sql, calls: Iterable[tuple[str, datetime]]) -> None:
     """Record that these machines called, each at its time.
 
     A later time from another replica stays, unless it is so late that the clock there must have been wrong.
     """
     slack = SILENCE // timedelta(microseconds=1)
-    moments = sorted((part, stored(moment)) for part, moment in called)  # in order, so that replicas do not deadlock
+    moments = sorted((part, stored(moment)) for part, moment in calls)  # in order, so that replicas do not deadlock
     sql.many(
         "UPDATE parts SET seen = ? WHERE id = ? AND (seen IS NULL OR seen < ? OR seen > ?)",
         [(moment, part, moment, moment + slack) for part, moment in moments],
@@ -296,7 +296,7 @@ def delete_secret(sql: Sql, owner: str, subject: str) -> None:
     sql.notify("secret", owner)
 
 
-def _taken(kind: str, name: str) -> MachineError:
+def _name_taken(kind: str, name: str) -> MachineError:
     return MachineError(
         f"there is already a {kind} called {name!r} here", kind=ErrorKind.EXISTS, remedy="choose another name"
     )

@@ -117,8 +117,8 @@ def keys_with_roles(sql: Sql, within: Collection[tuple[str, str]]) -> dict[str, 
 
     Only keys of the organizations in `within` count.
     """
-    owners = [one for kind, one in within if kind == "organization"]
-    subjects = [one for _, one in within]
+    owners = [subject for kind, subject in within if kind == "organization"]
+    subjects = [subject for _, subject in within]
     rows = sql.rows(
         f"""
         SELECT keys.id AS id, digest, kind, subject FROM grants JOIN keys ON keys.id = grants.key_id
@@ -157,14 +157,14 @@ def remove_grant(sql: Sql, subject: str, grant: Grant) -> None:
     """Remove a role. PRECONDITION for the only role of a key, and for the last owner of an organization."""
     if len(grants_of(sql, subject)) < 2:
         raise MachineError("this is the key's only role", kind=ErrorKind.PRECONDITION, remedy="delete the key")
-    found = sql.run(
+    deleted = sql.run(
         "DELETE FROM grants WHERE key_id = ? AND role = ? AND kind = ? AND subject = ?",
         subject,
         grant.role,
         grant.kind,
         grant.subject,
     )
-    if not found:
+    if not deleted:
         raise missing("authorization", f"{grant.kind}_{grant.role}")
     if grant.kind == "organization":
         _still_owned(sql, grant.subject)
@@ -179,24 +179,24 @@ def rename_key(sql: Sql, subject: str, name: str) -> None:
 
 def rotate_key(sql: Sql, subject: str) -> str:
     """Replace the secret of a key and return the new one; the old one and its tokens are void at once."""
-    new = new_secret()
-    if not sql.run("UPDATE keys SET digest = ? WHERE id = ?", digest_of(new), subject):
+    new_key = new_secret()
+    if not sql.run("UPDATE keys SET digest = ? WHERE id = ?", digest_of(new_key), subject):
         raise missing("key", subject)
-    _tell(sql, subject, grants_of(sql, subject))
-    return new
+    _notify_replaced(sql, subject, grants_of(sql, subject))
+    return new_key
 
 
 def delete_key(sql: Sql, subject: str) -> None:
     """Delete a key; its tokens are void at once. PRECONDITION for the last owner of an organization."""
-    found = key(sql, subject)
+    record = key(sql, subject)
     sql.run("DELETE FROM grants WHERE key_id = ?", subject)
     sql.run("DELETE FROM keys WHERE id = ?", subject)
-    forget_without_keys(sql, found.person_id)
-    _still_owned(sql, found.organization_id)
-    _tell(sql, subject, found.grants)
+    forget_without_keys(sql, record.person_id)
+    _still_owned(sql, record.organization_id)
+    _notify_replaced(sql, subject, record.grants)
 
 
-def _tell(sql: Sql, subject: str, grants: Iterable[Grant]) -> None:
+def _notify_replaced(sql: Sql, subject: str, grants: Iterable[Grant]) -> None:
     """Notify that a key was replaced or deleted, for itself and at the places where it had roles."""
     sql.notify("key", subject)
     for grant in grants:

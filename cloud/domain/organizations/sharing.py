@@ -47,7 +47,7 @@ def share(sql: Sql, subject: str, guest: str, now: datetime) -> None:
         guest,
         stored(now),
     )
-    _tell(sql, guest)
+    _notify_keys(sql, guest)
     sql.notify(ROLES_AT, subject)
 
 
@@ -56,7 +56,7 @@ def unshare(sql: Sql, subject: str, guest: str) -> None:
     if not sql.run("DELETE FROM location_shares WHERE location_id = ? AND organization_id = ?", subject, guest):
         raise missing("share with organization", guest)
     forget_lost(sql, guest)
-    _tell(sql, guest)
+    _notify_keys(sql, guest)
     sql.notify(ROLES_AT, subject)
 
 
@@ -70,7 +70,7 @@ def guests(sql: Sql, chain: Iterable[str]) -> frozenset[str]:
 
 def guests_of(sql: Sql, subject: str) -> list[str]:
     """Return the organizations with access to a location, also through an outer location, sorted."""
-    return sorted(guests(sql, (one.id for one in above(sql, subject))))
+    return sorted(guests(sql, (outer.id for outer in above(sql, subject))))
 
 
 def shared_itself(sql: Sql, subject: str) -> list[str]:
@@ -88,13 +88,13 @@ def reached(sql: Sql, guest: str) -> list[str]:
 
 def reached_locations(sql: Sql, guest: str) -> list[Location]:
     """Return the locations of `reached`, ordered by name."""
-    found = [location(sql, one) for one in reached(sql, guest)]
-    return sorted(found, key=lambda one: (one.name, one.id))
+    locations = [location(sql, location_id) for location_id in reached(sql, guest)]
+    return sorted(locations, key=lambda shared: (shared.name, shared.id))
 
 
 def forget_lost(sql: Sql, guest: str) -> None:
     """Delete roles of an organization's keys at what it lost access to; sharing again does not restore them."""
-    there = set(reached(sql, guest))
+    accessible = set(reached(sql, guest))
     rows = sql.rows(
         """
         SELECT key_id, kind, subject, locations.id AS location_id, locations.organization_id AS owner
@@ -106,7 +106,7 @@ def forget_lost(sql: Sql, guest: str) -> None:
         guest,
     )
     for row in rows:
-        if row["owner"] != guest and row["location_id"] not in there:
+        if row["owner"] != guest and row["location_id"] not in accessible:
             sql.run(
                 "DELETE FROM grants WHERE key_id = ? AND kind = ? AND subject = ?",
                 row["key_id"],
@@ -116,21 +116,21 @@ def forget_lost(sql: Sql, guest: str) -> None:
 
 
 @contextmanager
-def moving(sql: Sql, *places: str) -> Iterator[None]:
+def moving(sql: Sql, *location_ids: str) -> Iterator[None]:
     """Wrap a move of a location, or of a machine between locations; revoke and notify access that is lost."""
-    before = {guest for one in places for guest in guests_of(sql, one)}
-    for one in {each.id for place in places for each in above(sql, place)}:
-        _tell_parts(sql, one)
+    guests_before = {guest for location_id in location_ids for guest in guests_of(sql, location_id)}
+    for location_id in {outer.id for moved_id in location_ids for outer in above(sql, moved_id)}:
+        _notify_parts(sql, location_id)
     yield
-    for guest in sorted(before.union(*(guests_of(sql, one) for one in places))):
+    for guest in sorted(guests_before.union(*(guests_of(sql, location_id) for location_id in location_ids))):
         forget_lost(sql, guest)
-        _tell(sql, guest)
+        _notify_keys(sql, guest)
 
 
 def forget_location(sql: Sql, subject: str) -> None:
     """Delete the shares and secrets of a location."""
     for guest in shared_itself(sql, subject):
-        _tell(sql, guest)
+        _notify_keys(sql, guest)
     sql.run("DELETE FROM location_shares WHERE location_id = ?", subject)
     sql.run("DELETE FROM location_secrets WHERE location_id = ?", subject)
 
@@ -140,7 +140,7 @@ def forget_guest(sql: Sql, guest: str) -> None:
     sql.run("DELETE FROM location_shares WHERE organization_id = ?", guest)
 
 
-def _tell(sql: Sql, guest: str) -> None:
+def _notify_keys(sql: Sql, guest: str) -> None:
     """Notify that the access of an organization's keys changed, so that pages, machines and sign-in check again."""
     for row in sql.rows("SELECT id FROM keys WHERE organization_id = ?", guest):
         sql.notify("key", row["id"])
@@ -164,7 +164,7 @@ def create_secret(sql: Sql, subject: str, now: datetime) -> None:
         "location_secrets",
         {"id": new_id(), "location_id": subject, "secret": new_secret(), "created": stored(now)},
     )
-    _tell_parts(sql, subject)
+    _notify_parts(sql, subject)
 
 
 def secrets_of(sql: Sql, subject: str) -> list[tuple[str, str, datetime]]:
@@ -183,12 +183,12 @@ def digests_at(sql: Sql, part: str) -> list[str]:
 
 def delete_secret(sql: Sql, subject: str, secret: str) -> None:
     """Revoke a secret at once; the last one too, because parts have secrets of their own. NOT_FOUND."""
-    _tell_parts(sql, subject)
+    _notify_parts(sql, subject)
     if not sql.run("DELETE FROM location_secrets WHERE id = ? AND location_id = ?", secret, subject):
         raise missing("secret", secret)
 
 
-def _tell_parts(sql: Sql, subject: str) -> None:
+def _notify_parts(sql: Sql, subject: str) -> None:
     """Notify parts that can use secrets of this location, so that they and their clients authenticate again."""
     rows = sql.rows(
         "SELECT DISTINCT part_id FROM part_location_secrets WHERE secret IN "

@@ -75,13 +75,13 @@ def _organization(row: Mapping[str, Any]) -> Organization:
 
 def update_organization(sql: Sql, subject: str, *, name: str | None = None, namespace: str | None = None) -> None:
     """Change the given fields. A namespace can be set only once, because machines use it to name modules."""
-    found = organization(sql, subject)
+    record = organization(sql, subject)
     if name is not None:
         sql.run("UPDATE organizations SET name = ? WHERE id = ?", checked_name(name, "an organization"), subject)
-    if namespace is not None and namespace != found.namespace:
-        if found.namespace:
+    if namespace is not None and namespace != record.namespace:
+        if record.namespace:
             raise MachineError(
-                f"the namespace of {found.name} is {found.namespace} and cannot be changed",
+                f"the namespace of {record.name} is {record.namespace} and cannot be changed",
                 kind=ErrorKind.PRECONDITION,
                 remedy="keep it: configurations refer to modules by it",
             )
@@ -108,10 +108,10 @@ _OWNED: Final = (
 def delete_organization(sql: Sql, subject: str) -> None:
     """Delete an organization and its keys; PRECONDITION if it owns anything else."""
     organization(sql, subject)
-    for table, words in _OWNED:
+    for table, content in _OWNED:
         if sql.row(f"SELECT id FROM {table} WHERE organization_id = ?", subject) is not None:
             raise MachineError(
-                f"the organization still has {words}", kind=ErrorKind.PRECONDITION, remedy="delete them first"
+                f"the organization still has {content}", kind=ErrorKind.PRECONDITION, remedy="delete them first"
             )
     for row in sql.rows("SELECT id FROM keys WHERE organization_id = ?", subject):
         for grant in sql.rows("DELETE FROM grants WHERE key_id = ? RETURNING subject", row["id"]):
@@ -184,10 +184,10 @@ def _location(row: Mapping[str, Any]) -> Location:
 
 def above(sql: Sql, subject: str) -> list[Location]:
     """Return the location and those that contain it, innermost first, with one query; NOT_FOUND."""
-    found = [_location(row) for row in sql.rows(_ABOVE, subject)]
-    if not found:
+    chain = [_location(row) for row in sql.rows(_ABOVE, subject)]
+    if not chain:
         raise missing("location", subject)
-    return found
+    return chain
 
 
 def machines_in(sql: Sql, subject: str) -> int:
@@ -198,34 +198,34 @@ def machines_in(sql: Sql, subject: str) -> int:
 
 def update_location(sql: Sql, subject: str, *, name: str | None = None, parent: str | None = None) -> None:
     """Change the given fields; an empty parent moves it to the top. PRECONDITION if it would contain itself."""
-    found = location(sql, subject)
+    record = location(sql, subject)
     if name is not None:
         sql.run("UPDATE locations SET name = ? WHERE id = ?", checked_name(name, "a location"), subject)
     if parent is not None:
         if parent:
-            higher = above(sql, parent)
-            if higher[0].organization_id != found.organization_id:
+            new_parents = above(sql, parent)
+            if new_parents[0].organization_id != record.organization_id:
                 raise missing("location", parent)
-            if subject in (one.id for one in higher):
+            if subject in (outer.id for outer in new_parents):
                 raise MachineError(
-                    f"the location {found.name} cannot be moved into itself",
+                    f"the location {record.name} cannot be moved into itself",
                     kind=ErrorKind.PRECONDITION,
                     remedy="choose a parent outside of it",
                 )
-            roles_change(sql, "location", [one.id for one in higher])
-        if found.parent_id:
-            roles_change(sql, "location", [one.id for one in above(sql, found.parent_id)])
+            roles_change(sql, "location", [outer.id for outer in new_parents])
+        if record.parent_id:
+            roles_change(sql, "location", [outer.id for outer in above(sql, record.parent_id)])
         sql.run("UPDATE locations SET parent_id = ? WHERE id = ?", parent or None, subject)
         sql.notify(ROLES_AT, subject)
 
 
 def delete_location(sql: Sql, subject: str) -> None:
     """Delete an empty location; PRECONDITION if it contains machines or locations."""
-    found = location(sql, subject)
-    inner = sql.row("SELECT id FROM locations WHERE parent_id = ?", subject)
-    if machines_in(sql, subject) or inner is not None:
+    record = location(sql, subject)
+    child = sql.row("SELECT id FROM locations WHERE parent_id = ?", subject)
+    if machines_in(sql, subject) or child is not None:
         raise MachineError(
-            f"the location {found.name} is not empty",
+            f"the location {record.name} is not empty",
             kind=ErrorKind.PRECONDITION,
             remedy="delete or move its machines and locations first",
         )
@@ -260,8 +260,8 @@ def metadata(sql: Sql, kind: str, subject: str) -> dict[str, Any]:
     row = sql.row(f"SELECT metadata FROM {TABLES[kind]} WHERE id = ?", subject)
     if row is None:
         raise missing(kind, subject)
-    found: dict[str, Any] = json.loads(row["metadata"])
-    return found
+    data: dict[str, Any] = json.loads(row["metadata"])
+    return data
 
 
 def set_metadata(sql: Sql, kind: str, subject: str, data: Mapping[str, Any], text: str) -> None:

@@ -58,17 +58,17 @@ def create(
     """
     email, granted = people.checked_email(email), list(dict.fromkeys(grants))
     _check(granted)
-    if any(one.email == email for one in people.members(sql, owner)):
+    if any(member.email == email for member in people.members(sql, owner)):
         raise MachineError(
             f"{email} is already a member",
             kind=ErrorKind.EXISTS,
             remedy="change the roles of the member's key, or rotate it",
         )
     expire(sql, now)
-    open_ones = [one.email for one in every(sql, owner, now)]
-    if email in open_ones:
+    invited = [invitation.email for invitation in open_invites(sql, owner, now)]
+    if email in invited:
         raise MachineError(f"{email} is already invited", kind=ErrorKind.EXISTS, remedy="send the invitation again")
-    if len(open_ones) >= MAX_OPEN:
+    if len(invited) >= MAX_OPEN:
         raise MachineError(
             f"{MAX_OPEN} invitations are open, which is the maximum",
             kind=ErrorKind.EXHAUSTED,
@@ -88,42 +88,42 @@ def create(
             "due": stored(now) if mail else None,
         },
     )
-    for one in granted:
-        _give(sql, owner, email, one)
+    for grant in granted:
+        _add_grant(sql, owner, email, grant)
     sql.notify(TOPIC, owner)
     return invite(sql, owner, email, now)
 
 
 def invite(sql: Sql, owner: str, email: str, now: datetime) -> Invite:
     """Return one open invitation; NOT_FOUND."""
-    wanted = email.strip().lower()
-    row = sql.row(f"{_INVITE} WHERE organization_id = ? AND email = ? AND expires > ?", owner, wanted, stored(now))
+    address = email.strip().lower()
+    row = sql.row(f"{_INVITE} WHERE organization_id = ? AND email = ? AND expires > ?", owner, address, stored(now))
     if row is None:
         raise missing("invitation of", email)
     return _invite(sql, row)
 
 
-def every(sql: Sql, owner: str, now: datetime) -> list[Invite]:
+def open_invites(sql: Sql, owner: str, now: datetime) -> list[Invite]:
     """Return the open invitations of an organization, ordered by address."""
     rows = sql.rows(f"{_INVITE} WHERE organization_id = ? AND expires > ? ORDER BY email", owner, stored(now))
     return [_invite(sql, row) for row in rows]
 
 
-def change(sql: Sql, found: Invite, add: Iterable[Grant], remove: Iterable[Grant]) -> None:
+def change(sql: Sql, invitation: Invite, add: Iterable[Grant], remove: Iterable[Grant]) -> None:
     """Remove and add roles; an added role replaces one at the same resource. INVALID if no role would be left."""
-    left = {(one.kind, one.subject): one for one in found.grants}
-    for one in remove:
-        if left.get((one.kind, one.subject)) != one:
-            raise missing("authorization", f"{one.kind}_{one.role}")
-        del left[one.kind, one.subject]
-    left |= {(one.kind, one.subject): one for one in add}
-    _check(list(left.values()))
-    _take(sql, found.organization_id, found.email)
-    for one in left.values():
-        _give(sql, found.organization_id, found.email, one)
+    remaining = {(grant.kind, grant.subject): grant for grant in invitation.grants}
+    for grant in remove:
+        if remaining.get((grant.kind, grant.subject)) != grant:
+            raise missing("authorization", f"{grant.kind}_{grant.role}")
+        del remaining[grant.kind, grant.subject]
+    remaining |= {(grant.kind, grant.subject): grant for grant in add}
+    _check(list(remaining.values()))
+    _delete_grants(sql, invitation.organization_id, invitation.email)
+    for grant in remaining.values():
+        _add_grant(sql, invitation.organization_id, invitation.email, grant)
 
 
-def renew(sql: Sql, found: Invite, now: datetime, *, mail: bool) -> None:
+def renew(sql: Sql, invitation: Invite, now: datetime, *, mail: bool) -> None:
     """Extend an invitation to LIFE from now and void its link. With `mail` a new link is sent."""
     sql.run(
         """
@@ -133,27 +133,27 @@ def renew(sql: Sql, found: Invite, now: datetime, *, mail: bool) -> None:
         stored(now + LIFE),
         "waiting" if mail else "none",
         stored(now) if mail else None,
-        found.organization_id,
-        found.email,
+        invitation.organization_id,
+        invitation.email,
     )
-    sql.notify(TOPIC, found.organization_id)
+    sql.notify(TOPIC, invitation.organization_id)
 
 
-def link(sql: Sql, found: Invite) -> str:
+def link(sql: Sql, invitation: Invite) -> str:
     """Create a link, which voids the previous one; return its secret, which cannot be read later."""
     secret = new_secret()
     sql.run(
         "UPDATE invites SET digest = ? WHERE organization_id = ? AND email = ?",
         digest_of(secret),
-        found.organization_id,
-        found.email,
+        invitation.organization_id,
+        invitation.email,
     )
     return secret
 
 
-def withdraw(sql: Sql, found: Invite) -> None:
+def withdraw(sql: Sql, invitation: Invite) -> None:
     """Delete an invitation; its link is void at once."""
-    _delete(sql, found.organization_id, found.email)
+    _delete(sql, invitation.organization_id, invitation.email)
 
 
 def forget(sql: Sql, owner: str) -> None:
@@ -188,18 +188,18 @@ def accept(sql: Sql, secret: str, now: datetime) -> tuple[Invite, str, str]:
 
     Roles at resources that were deleted since are left out; PRECONDITION if no role is left.
     """
-    found = opened(sql, secret, now)
-    grants = [one for one in found.grants if _is_there(sql, found.organization_id, one)]
+    invitation = opened(sql, secret, now)
+    grants = [grant for grant in invitation.grants if _is_there(sql, invitation.organization_id, grant)]
     if not grants:
         raise MachineError(
             "the resources that this invitation gives access to were deleted",
             kind=ErrorKind.PRECONDITION,
             remedy="ask for a new one",
         )
-    person = people.find_or_create(sql, found.email, now)
-    withdraw(sql, found)
-    subject, key = keys.create_key(sql, found.organization_id, found.email, grants, now, person)
-    return found, subject, key
+    person = people.find_or_create(sql, invitation.email, now)
+    withdraw(sql, invitation)
+    subject, key = keys.create_key(sql, invitation.organization_id, invitation.email, grants, now, person)
+    return invitation, subject, key
 
 
 def _is_there(sql: Sql, owner: str, grant: Grant) -> bool:
@@ -227,23 +227,23 @@ def take(sql: Sql, now: datetime, lease: timedelta) -> tuple[Invite, str] | None
     )
     if row is None:
         return None
-    found = _invite(sql, row)
+    invitation = _invite(sql, row)
     sql.run(
         "UPDATE invites SET due = ? WHERE organization_id = ? AND email = ?",
         stored(now + lease),
-        found.organization_id,
-        found.email,
+        invitation.organization_id,
+        invitation.email,
     )
-    return found, link(sql, found)
+    return invitation, link(sql, invitation)
 
 
-def mailed(sql: Sql, secret: str, error: str, again: datetime | None) -> None:
+def mailed(sql: Sql, secret: str, error: str, retry_at: datetime | None) -> None:
     """Record the result of an attempt; ignored if the link is void."""
     sql.run(
         "UPDATE invites SET mail = ?, error = ?, due = ?, tries = tries + 1 WHERE digest = ?",
-        "sent" if not error else "failed" if again is None else "waiting",
+        "sent" if not error else "failed" if retry_at is None else "waiting",
         error,
-        None if again is None else stored(again),
+        None if retry_at is None else stored(retry_at),
         digest_of(secret),
     )
 
@@ -264,7 +264,7 @@ def _invite(sql: Sql, row: Mapping[str, Any]) -> Invite:
         moment_of(row["expires"]),
         row["inviter"],
         row["inviter_name"],
-        tuple(Grant(one["role"], one["kind"], one["subject"]) for one in grants),
+        tuple(Grant(grant["role"], grant["kind"], grant["subject"]) for grant in grants),
         row["mail"],
         row["tries"],
         row["error"],
@@ -274,19 +274,19 @@ def _invite(sql: Sql, row: Mapping[str, Any]) -> Invite:
 def _check(grants: Sequence[Grant]) -> None:
     if not grants:
         raise MachineError("an invitation needs a role", kind=ErrorKind.INVALID, remedy="give at least one")
-    if len({(one.kind, one.subject) for one in grants}) < len(grants):
+    if len({(grant.kind, grant.subject) for grant in grants}) < len(grants):
         raise MachineError("two roles at one resource", kind=ErrorKind.INVALID, remedy="give one role at each")
 
 
-def _give(sql: Sql, owner: str, email: str, grant: Grant) -> None:
+def _add_grant(sql: Sql, owner: str, email: str, grant: Grant) -> None:
     row = {"organization_id": owner, "email": email, "role": grant.role, "kind": grant.kind, "subject": grant.subject}
     inserted(sql, "invite_grants", row)
 
 
-def _take(sql: Sql, owner: str, email: str) -> None:
+def _delete_grants(sql: Sql, owner: str, email: str) -> None:
     sql.run("DELETE FROM invite_grants WHERE organization_id = ? AND email = ?", owner, email)
 
 
 def _delete(sql: Sql, owner: str, email: str) -> None:
-    _take(sql, owner, email)
+    _delete_grants(sql, owner, email)
     sql.run("DELETE FROM invites WHERE organization_id = ? AND email = ?", owner, email)

@@ -53,21 +53,23 @@ def members(sql: Sql, owner: str) -> list[Member]:
         """,
         owner,
     )
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    rows_by_person: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["id"], []).append(row)
+        rows_by_person.setdefault(row["id"], []).append(row)
     return [
-        Member(one, held[0]["email"], moment_of(held[0]["created"]), tuple(row["key_id"] for row in held))
-        for one, held in found.items()
+        Member(
+            person_id, key_rows[0]["email"], moment_of(key_rows[0]["created"]), tuple(row["key_id"] for row in key_rows)
+        )
+        for person_id, key_rows in rows_by_person.items()
     ]
 
 
 def member(sql: Sql, owner: str, subject: str) -> Member:
     """Return one member of an organization, by id or address; NOT_FOUND."""
-    wanted = subject.strip().lower()
-    for one in members(sql, owner):
-        if wanted in (one.id, one.email):
-            return one
+    id_or_email = subject.strip().lower()
+    for candidate in members(sql, owner):
+        if id_or_email in (candidate.id, candidate.email):
+            return candidate
     raise missing("member", subject)
 
 
@@ -89,8 +91,8 @@ def email_of(sql: Sql, key: str) -> str:
 
 def remove(sql: Sql, owner: str, subject: str) -> None:
     """Delete all keys of a person in an organization, which voids them at once. PRECONDITION for its last owner."""
-    for one in member(sql, owner, subject).keys:
-        delete_key(sql, one)
+    for key in member(sql, owner, subject).keys:
+        delete_key(sql, key)
 
 
 def forget(sql: Sql) -> None:

@@ -99,11 +99,11 @@ def place_of(sql: Sql, of: Of, subject: str) -> Place:
     if of is Of.FILE:
         return captured(sql, file(sql, subject).source)
     if of is Of.PART:
-        found = part(sql, subject)
-        return replace(_below(sql, found.location_id, ("robot", found.machine_id)), part=subject)
+        record = part(sql, subject)
+        return replace(_below(sql, record.location_id, ("robot", record.machine_id)), part=subject)
     if of is Of.ROBOT:
-        one = machine(sql, subject)
-        return _below(sql, one.location_id, ("robot", subject))
+        record = machine(sql, subject)
+        return _below(sql, record.location_id, ("robot", subject))
     return _below(sql, subject)
 
 
@@ -111,10 +111,10 @@ def _place(owner: str, *within: tuple[str, str]) -> Place:
     return Place(owner, frozenset({("organization", owner), *within}))
 
 
-def _below(sql: Sql, where: str, *within: tuple[str, str]) -> Place:
-    chain = above(sql, where)
-    shared = (("organization", one) for one in guests(sql, [one.id for one in chain]))
-    return _place(chain[0].organization_id, *(("location", one.id) for one in chain), *shared, *within)
+def _below(sql: Sql, location_id: str, *within: tuple[str, str]) -> Place:
+    chain = above(sql, location_id)
+    shared = (("organization", guest) for guest in guests(sql, [location.id for location in chain]))
+    return _place(chain[0].organization_id, *(("location", location.id) for location in chain), *shared, *within)
 
 
 def captured(sql: Sql, source: Source) -> Place:
@@ -147,19 +147,19 @@ def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home:
     its own organization, because machines and uploading programs may sign in with owner keys. NOT_FOUND if the caller
     has no role there, as if the object did not exist; PERMISSION if the role is too low.
     """
-    place = _own(sql, author) if _is_itself(author, of, subject) else place_of(sql, of, subject)
-    has = role_at(sql, author, place)
-    if has is Role.NONE:
+    place = _own_place(sql, author) if _is_itself(author, of, subject) else place_of(sql, of, subject)
+    actual_role = role_at(sql, author, place)
+    if actual_role is Role.NONE:
         raise missing(of.value, subject)
     if role is Role.MACHINE:
         home = True
-        if has is Role.OPERATOR:
+        if actual_role is Role.OPERATOR:
             raise MachineError(
                 "only the machine itself or an owner of its organization may do this",
                 kind=ErrorKind.PERMISSION,
                 remedy="use the secret of the part, or an owner's key",
             )
-    if has < role:
+    if actual_role < role:
         raise MachineError(
             f"this needs the role of an {role.name.lower()} of the {of.value}",
             kind=ErrorKind.PERMISSION,
@@ -178,7 +178,7 @@ def _is_itself(author: Author, of: Of, subject: str) -> bool:
     return of is Of.PART and author.type in MACHINES and author.name == subject
 
 
-def _own(sql: Sql, author: Author) -> Place:
+def _own_place(sql: Sql, author: Author) -> Place:
     """Return the place of a machine that calls for itself. It has no grants, so only its organization matters."""
     return replace(_place(part(sql, author.name).organization_id), part=author.name)
 
@@ -203,12 +203,12 @@ def holder(sql: Sql, author: Author) -> Holder:
 
 def belongs(sql: Sql, author: Author) -> str:
     """Return the organization of a key that has a role anywhere; "" for all other callers."""
-    found = holder(sql, author)
-    return found.organization if any(_reached(sql, found, one) for one in found.grants) else ""
+    key_holder = holder(sql, author)
+    return key_holder.organization if any(_reached(sql, key_holder, grant) for grant in key_holder.grants) else ""
 
 
-def _reached(sql: Sql, found: Holder, grant: Grant) -> bool:
+def _reached(sql: Sql, key_holder: Holder, grant: Grant) -> bool:
     try:
-        return found.role(place_of(sql, OF[grant.kind], grant.subject)) is not Role.NONE
+        return key_holder.role(place_of(sql, OF[grant.kind], grant.subject)) is not Role.NONE
     except MachineError:
         return False  # it was deleted

@@ -105,29 +105,29 @@ def note(
     )
 
 
-def entries(sql: Sql, owner: str, wanted: AuditQuery) -> list[AuditRecord]:
+def entries(sql: Sql, owner: str, audit_query: AuditQuery) -> list[AuditRecord]:
     """Return entries of an organization, newest first."""
     conditions, values = ["audit.organization_id = ?"], [owner]
-    more: list[str | int] = []
-    if wanted.author:
+    filter_values: list[str | int] = []
+    if audit_query.author:
         conditions.append("author = ?")
-        more.append(wanted.author)
-    if wanted.action:
+        filter_values.append(audit_query.author)
+    if audit_query.action:
         conditions.append("action = ?")
-        more.append(wanted.action)
-    if wanted.text:
-        text = wanted.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        filter_values.append(audit_query.action)
+    if audit_query.text:
+        text = audit_query.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         conditions.append("(lower(subject) LIKE lower(?) ESCAPE '!' OR lower(detail) LIKE lower(?) ESCAPE '!')")
-        more += [f"%{text}%"] * 2
-    if wanted.start is not None:
+        filter_values += [f"%{text}%"] * 2
+    if audit_query.start is not None:
         conditions.append("happened >= ?")
-        more.append(stored(wanted.start))
-    if wanted.end is not None:
+        filter_values.append(stored(audit_query.start))
+    if audit_query.end is not None:
         conditions.append("happened < ?")
-        more.append(stored(wanted.end))
-    if wanted.before is not None:
+        filter_values.append(stored(audit_query.end))
+    if audit_query.before is not None:
         conditions.append("number < ?")
-        more.append(wanted.before)
+        filter_values.append(audit_query.before)
     rows = sql.rows(
         f"""
         SELECT number, happened, author_type, author, keys.name AS name, action, subject, detail
@@ -135,8 +135,8 @@ def entries(sql: Sql, owner: str, wanted: AuditQuery) -> list[AuditRecord]:
         WHERE {" AND ".join(conditions)} ORDER BY number DESC LIMIT ?
         """,
         *values,
-        *more,
-        max(1, min(wanted.limit, 10 * PAGE)),
+        *filter_values,
+        max(1, min(audit_query.limit, 10 * PAGE)),
     )
     return [
         AuditRecord(
@@ -189,8 +189,8 @@ def label(sql: Sql, of: Of, subject: str) -> str:
 
 def loggable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call for an entry: secrets are masked, documents replaced, empty values left out."""
-    shown = {name: _shown(name, value) for name, value in arguments.items()}
-    return {name: value for name, value in shown.items() if value not in (None, "", [], {})}
+    entry = {name: _shown(name, value) for name, value in arguments.items()}
+    return {name: value for name, value in entry.items() if value not in (None, "", [], {})}
 
 
 def created_id(result: Any) -> str:
@@ -217,12 +217,12 @@ def _shown(name: str, value: Any) -> Any:
         return _text(name, value)
     if is_dataclass(value) and not isinstance(value, type):
         # Values of settings may be secret whatever their names are; the path is enough.
-        pairs = {one.name: getattr(value, one.name) for one in fields(value) if one.name != "value"}
+        pairs = {field.name: getattr(value, field.name) for field in fields(value) if field.name != "value"}
         return loggable(pairs)
     if isinstance(value, Mapping):
         return LEFT_OUT if value else None
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        items = [_shown(name, one) for one in value[:MAX_ITEMS]]
+        items = [_shown(name, item) for item in value[:MAX_ITEMS]]
         return [*items, LEFT_OUT] if len(value) > MAX_ITEMS else items
     return LEFT_OUT
 

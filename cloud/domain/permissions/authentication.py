@@ -46,7 +46,7 @@ class _Round:
     """One read of the database, and the callers that wait for it."""
 
     def __init__(self) -> None:
-        self.asked: set[str] = set()
+        self.entities: set[str] = set()
         self.done = trio.Event()
 
 
@@ -78,11 +78,11 @@ class CloudAuthenticator(Authenticator):
             while True:
                 with trio.move_on_after(RETRY if changed else math.inf):
                     changed.update(dict.fromkeys(await self._news.all()))
-                asked, self._round = self._round, _Round()
+                finished_round, self._round = self._round, _Round()
                 if await self._read(changed):
                     changed = {}
-                asked.done.set()
-                if asked.asked:
+                finished_round.done.set()
+                if finished_round.entities:
                     await trio.sleep(PAUSE)
 
     async def _read(self, entities: Collection[str]) -> bool:
@@ -104,12 +104,12 @@ class CloudAuthenticator(Authenticator):
 
     async def _look(self, entity: str) -> None:
         """Look up an entity in the database. Concurrent lookups share a query; too many return without one."""
-        asked = self._round
-        if len(entity) > MAX_ID or (len(asked.asked) >= MAX_ASKED and entity not in asked.asked):
+        current_round = self._round
+        if len(entity) > MAX_ID or (len(current_round.entities) >= MAX_ASKED and entity not in current_round.entities):
             return
-        asked.asked.add(entity)
+        current_round.entities.add(entity)
         self._news.notify(entity)
-        await asked.done.wait()
+        await current_round.done.wait()
 
     # ---- callers
 
@@ -127,11 +127,11 @@ class CloudAuthenticator(Authenticator):
 
     async def identified(self, token: str) -> Identity | None:
         """See Authenticator. The database is asked before a token of this cloud is refused."""
-        known = self.identify(token)
-        if known is None and (claims := self._signed(token)) is not None:
+        identity = self.identify(token)
+        if identity is None and (claims := self._signed(token)) is not None:
             await self._look(claims.sub)
-            known = self.identify(token)
-        return known
+            identity = self.identify(token)
+        return identity
 
     def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
         """See Authenticator. Return Unconfirmed for a token that only the database can confirm or refuse."""
@@ -174,34 +174,34 @@ class CloudAuthenticator(Authenticator):
         return fingerprint
 
     def _forget(self, fingerprints: Collection[str]) -> None:
-        for one in fingerprints:
-            self._digests.pop(one, None)
+        for fingerprint in fingerprints:
+            self._digests.pop(fingerprint, None)
 
     def _identity(self, claims: Claims, fingerprint: str) -> Identity:
-        made = super()._identity(claims, fingerprint)
-        return replace(made, claims={**made.claims, _CREDENTIAL: self._digests[fingerprint]})
+        identity = super()._identity(claims, fingerprint)
+        return replace(identity, claims={**identity.claims, _CREDENTIAL: self._digests[fingerprint]})
 
 
 def author_of(identity: Identity | None) -> Author:
     """Return the caller, with the digest of its credential; an anonymous author if there is no identity."""
     if identity is None:
         return Author("", "")
-    shown, token = (str(identity.claims.get(name, "")) for name in (_CREDENTIAL, "jti"))
-    return Author(identity.kind, identity.entity, shown, token)
+    credential, token = (str(identity.claims.get(name, "")) for name in (_CREDENTIAL, "jti"))
+    return Author(identity.kind, identity.entity, credential, token)
 
 
 async def open_signer(store: Store) -> Signer:
     """Return the key that signs tokens. It is created at the first start and shared by replicas in the database."""
 
-    def kept(sql: Sql) -> str:
+    def stored_key(sql: Sql) -> str:
         row = sql.row("SELECT value FROM settings WHERE name = ?", _SETTING)
         if row is None:
-            made = Ed25519PrivateKey.generate().private_bytes(
+            private_key = Ed25519PrivateKey.generate().private_bytes(
                 serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption()
             )
-            inserted(sql, "settings", {"name": _SETTING, "value": base64.b64encode(made).decode()})
-            return base64.b64encode(made).decode()
+            inserted(sql, "settings", {"name": _SETTING, "value": base64.b64encode(private_key).decode()})
+            return base64.b64encode(private_key).decode()
         return str(row["value"])
 
-    raw = base64.b64decode(await store.write(kept))
-    return Signer(Ed25519PrivateKey.from_private_bytes(raw))
+    private_bytes = base64.b64decode(await store.write(stored_key))
+    return Signer(Ed25519PrivateKey.from_private_bytes(private_bytes))

@@ -39,14 +39,14 @@ def every(sql: Sql) -> list[Credential]:
 
 def some(sql: Sql, entities: Collection[str]) -> list[Credential]:
     """Return the credentials of these entities, of any type."""
-    asked, found = list(entities), []
-    for start in range(0, len(asked), BATCH):
-        ids = asked[start : start + BATCH]
-        marks = ", ".join("?" * len(ids))
+    ids, credentials = list(entities), []
+    for start in range(0, len(ids), BATCH):
+        batch = ids[start : start + BATCH]
+        marks = ", ".join("?" * len(batch))
         for type_, (table, entity, payload) in SOURCES.items():
-            rows = sql.rows(f"SELECT {entity}, {payload} FROM {table} WHERE {entity} IN ({marks})", *ids)
-            found += [Credential(type_, row[entity], row[payload]) for row in rows]
-    return found
+            rows = sql.rows(f"SELECT {entity}, {payload} FROM {table} WHERE {entity} IN ({marks})", *batch)
+            credentials += [Credential(type_, row[entity], row[payload]) for row in rows]
+    return credentials
 
 
 def require_in_force(sql: Sql, author: Author) -> None:
@@ -54,8 +54,8 @@ def require_in_force(sql: Sql, author: Author) -> None:
 
     Authors without a credential pass.
     """
-    shown = author.credential
-    if not shown:
+    credential = author.credential
+    if not credential:
         return
     table, entity, payload = SOURCES[author.type]
     rows = sql.rows(
@@ -63,7 +63,7 @@ def require_in_force(sql: Sql, author: Author) -> None:
         author.token,
         author.name,
     )
-    if not any(shown in (row[payload], digest_of(row[payload])) for row in rows):
+    if not any(credential in (row[payload], digest_of(row[payload])) for row in rows):
         raise void()
     if rows[0]["gone"]:
         raise MachineError("you have signed out", kind=ErrorKind.UNAUTHENTICATED, remedy="sign in again")

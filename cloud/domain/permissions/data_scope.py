@@ -16,9 +16,9 @@ def scope_of(sql: Sql, author: Author, role: Role) -> Scope:
 
     Owner roles at shared objects do not extend to the data that those have captured.
     """
-    found = holder(sql, author)
-    grants = [grant for grant in found.grants if Role[grant.role.upper()] >= role]
-    if found.grants and not grants:
+    key_holder = holder(sql, author)
+    grants = [grant for grant in key_holder.grants if Role[grant.role.upper()] >= role]
+    if key_holder.grants and not grants:
         raise MachineError(
             f"this needs the role of an {role.name.lower()}",
             kind=ErrorKind.PERMISSION,
@@ -28,16 +28,18 @@ def scope_of(sql: Sql, author: Author, role: Role) -> Scope:
         kind: tuple(grant.subject for grant in grants if grant.kind == kind)
         for kind in ("organization", "location", "robot")
     }
-    shared = reached(sql, found.organization) if role < Role.OWNER else []
-    own = [one for one in subjects["location"] if _owner(sql, one) == found.organization]
-    guest = shared if subjects["organization"] else [one for one in subjects["location"] if one in shared]
-    home = {one.id for one in locations(sql, found.organization)}
-    machines = {one: _location_of(sql, one) for one in subjects["robot"]}
+    shared = reached(sql, key_holder.organization) if role < Role.OWNER else []
+    own_locations = [subject for subject in subjects["location"] if _owner(sql, subject) == key_holder.organization]
+    guest_locations = (
+        shared if subjects["organization"] else [subject for subject in subjects["location"] if subject in shared]
+    )
+    home_locations = {location.id for location in locations(sql, key_holder.organization)}
+    machines = {subject: _location_of(sql, subject) for subject in subjects["robot"]}
     return Scope(
         subjects["organization"],
-        _below(sql, (*own, *guest)),
-        tuple(one for one, place in machines.items() if place in home),
-        tuple(one for one, place in machines.items() if place and place not in home),
+        _below(sql, (*own_locations, *guest_locations)),
+        tuple(subject for subject, place in machines.items() if place in home_locations),
+        tuple(subject for subject, place in machines.items() if place and place not in home_locations),
         tuple(shared),
     )
 
@@ -55,10 +57,14 @@ def _location_of(sql: Sql, subject: str) -> str:
 
 def _below(sql: Sql, granted: tuple[str, ...]) -> tuple[str, ...]:
     """Return the locations and all their descendants."""
-    found = set(granted)
+    inside = set(granted)
     for subject in granted:
         row = sql.row("SELECT organization_id FROM locations WHERE id = ?", subject)
-        parents = {one.id: one.parent_id for one in locations(sql, row["organization_id"])} if row is not None else {}
-        while more := {one for one, parent in parents.items() if parent in found and one not in found}:
-            found |= more
-    return tuple(sorted(found))
+        parents = (
+            {location.id: location.parent_id for location in locations(sql, row["organization_id"])}
+            if row is not None
+            else {}
+        )
+        while children := {child for child, parent in parents.items() if parent in inside and child not in inside}:
+            inside |= children
+    return tuple(sorted(inside))

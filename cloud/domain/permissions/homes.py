@@ -23,21 +23,21 @@ class Homes:
     async def of(self, store: Store, author: Author) -> str:
         """Return the organization of an author, or the author's own name if it has none."""
         subject = author.type, author.name
-        if (known := self._known.get(subject)) is not None:
-            return known
+        if (cached := self._known.get(subject)) is not None:
+            return cached
         try:
             with working_for(author.name):
-                found = await store.read(lambda sql: _home(sql, author))
+                home = await store.read(lambda sql: _home(sql, author))
         except MachineError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
                 raise
-            found = ""  # the database is unavailable; the caller's next query reports it
-        if not found:
+            home = ""  # the database is unavailable; the caller's next query reports it
+        if not home:
             return author.name
         if len(self._known) >= REMEMBERED:
             self._known.clear()
-        self._known[subject] = found
-        return found
+        self._known[subject] = home
+        return home
 
 
 def _home(sql: Sql, author: Author) -> str:

@@ -25,13 +25,13 @@ def organizations_of(sql: Sql, author: Author) -> set[str]:
     return {owner} if owner else set()
 
 
-def readable(sql: Sql, author: Author, found: Item, named: str = "") -> Item:
-    """Return `found`; NOT_FOUND, as if it did not exist, if the caller may not read it."""
-    if found.visibility == PRIVATE and found.organization_id not in organizations_of(sql, author):
-        raise missing(items.KIND, named or found.id)
-    return found
+def readable(sql: Sql, author: Author, item: Item, shown_name: str = "") -> Item:
+    """Return `item`; NOT_FOUND, as if it did not exist, if the caller may not read it."""
+    if item.visibility == PRIVATE and item.organization_id not in organizations_of(sql, author):
+        raise missing(items.KIND, shown_name or item.id)
+    return item
 
 
-def find(sql: Sql, author: Author, named: str) -> Item:
+def find(sql: Sql, author: Author, name: str) -> Item:
     """See items.find; NOT_FOUND also if the caller may not read the item."""
-    return readable(sql, author, items.find(sql, named), named)
+    return readable(sql, author, items.find(sql, name), name)

@@ -45,8 +45,8 @@ def shown(document: Mapping[str, Any], *, whole: bool, alongside: Iterable[Mappi
     if whole:
         return Shown(document)
     masker = Masker()
-    for one in (*alongside, document):
-        masker = masker.and_those_of(one)
+    for each_document in (*alongside, document):
+        masker = masker.and_those_of(each_document)
     return Shown(masker.value(document))
 
 

@@ -47,5 +47,5 @@ def _value(value: Any) -> tuple[int, bytes]:
     if isinstance(value, Mapping):
         return 0x03, encode(value)
     if isinstance(value, list | tuple):
-        return 0x04, encode({str(index): one for index, one in enumerate(value)})
+        return 0x04, encode({str(index): item for index, item in enumerate(value)})
     raise ValueError(f"{type(value).__name__} cannot be encoded in BSON")

@@ -2,7 +2,7 @@
 
 Its standard input has frames with the settings, rows of the table, and finally the query; its standard output is the
 result. Before it reads any row, it limits its CPU time and memory, and its ability to open files, so that a query that
-exploits SQLite finds no data besides its own. It has few imports, because it starts for every query.
+exploits SQLite finds no other data. It has few imports, because it starts for every query.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Refused(Exception):
 
 def main() -> None:
     """Execute the query on standard input."""
-    source, answer = sys.stdin.buffer, sys.stdout.buffer
-    frames = _frames(source)
+    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+    frames = _frames(stdin)
     settings = marshal.loads(next(frames)[1])
     connection = _opened(settings["table"], settings["columns"], settings["memory"])
     _confine(settings["cpu"], settings["memory"])
@@ -64,13 +64,13 @@ def main() -> None:
             if kind == ROWS:
                 connection.executemany(insert, marshal.loads(content))
             else:
-                answer.write(ANSWER + b"".join(rows(connection, content.decode(), settings)))
+                stdout.write(ANSWER + b"".join(rows(connection, content.decode(), settings)))
                 break
     except Refused as refused:
-        answer.write(REFUSAL + json.dumps(refused.args).encode())
+        stdout.write(REFUSAL + json.dumps(refused.args).encode())
     except MemoryError:
-        answer.write(REFUSAL + json.dumps(_needs_memory().args).encode())
-    answer.flush()
+        stdout.write(REFUSAL + json.dumps(_needs_memory().args).encode())
+    stdout.flush()
     os._exit(0)  # skip cleanup
 
 
@@ -91,7 +91,7 @@ def _confine(cpu: int, memory: int) -> None:
     """Set hard limits for the rest of the process."""
     json.loads(b'{"a": ["\\u00fc", 1.5]}')  # trigger late imports while files can be opened
     datetime.fromisoformat("2026-01-01 00:00:00.000000+00:00")
-    for what, value in (
+    for limited, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CPU, cpu),
@@ -99,7 +99,7 @@ def _confine(cpu: int, memory: int) -> None:
         (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_NOFILE, 3),  # standard streams only; no other file can be opened
     ):
-        resource.setrlimit(what, (value, value))
+        resource.setrlimit(limited, (value, value))
 
 
 def rows(connection: sqlite3.Connection, query: str, settings: Mapping[str, Any]) -> list[bytes]:
@@ -126,19 +126,19 @@ def rows(connection: sqlite3.Connection, query: str, settings: Mapping[str, Any]
         raise Refused("invalid", f"a value of the result cannot be sent: {error}", "convert it to text") from None
 
 
-def _fetched(cursor: sqlite3.Cursor, names: Sequence[str], most: int, most_bytes: int) -> list[bytes]:
-    found: list[bytes] = []
+def _fetched(cursor: sqlite3.Cursor, names: Sequence[str], max_rows: int, max_bytes: int) -> list[bytes]:
+    rows: list[bytes] = []
     size = 0
     for row in cursor:
-        found.append(encode({name: _natural(name, value) for name, value in zip(names, row, strict=True)}))
-        size += len(found[-1])
-        if len(found) > most or size > most_bytes:
+        rows.append(encode({name: _natural(name, value) for name, value in zip(names, row, strict=True)}))
+        size += len(rows[-1])
+        if len(rows) > max_rows or size > max_bytes:
             raise Refused(
                 "exhausted",
-                f"the result has more than {most} rows, or {most_bytes} bytes",
+                f"the result has more than {max_rows} rows, or {max_bytes} bytes",
                 "add LIMIT, or select sums and averages instead of rows",
             )
-    return found
+    return rows
 
 
 def _needs_memory() -> Refused:

@@ -73,19 +73,19 @@ class QueryProcesses:
             return self._rows(answer, await process.wait())
 
     async def _fill(self, stdin: trio.abc.SendStream | None, readings: AsyncIterator[Sequence[Cells]]) -> None:
-        given = self._bounds
-        settings = {"table": TABLE, "columns": COLUMNS, "cpu": given.cpu, "memory": given.memory}
-        await _send(stdin, SETTINGS, marshal.dumps({**settings, "rows": given.rows, "bytes": given.size}))
+        bounds = self._bounds
+        settings = {"table": TABLE, "columns": COLUMNS, "cpu": bounds.cpu, "memory": bounds.memory}
+        await _send(stdin, SETTINGS, marshal.dumps({**settings, "rows": bounds.rows, "bytes": bounds.size}))
         count = 0
-        async for some in readings:
-            count += len(some)
-            if count > given.readings:
+        async for batch in readings:
+            count += len(batch)
+            if count > bounds.readings:
                 raise MachineError(
-                    f"the organization has more than {given.readings} readings, too many for an SQL query",
+                    f"the organization has more than {bounds.readings} readings, too many for an SQL query",
                     kind=ErrorKind.EXHAUSTED,
                     remedy="export the readings of one method (ExportTabularData), or let old readings expire",
                 )
-            await _send(stdin, ROWS, marshal.dumps(list(some)))
+            await _send(stdin, ROWS, marshal.dumps(list(batch)))
 
     async def _received(self, stdout: trio.abc.ReceiveStream | None) -> bytearray:
         assert stdout is not None
@@ -108,14 +108,14 @@ class QueryProcesses:
         if answer[:1] != ANSWER:
             kind, message, remedy = msgspec.json.decode(answer[1:], type=tuple[str, str, str])
             raise MachineError(message, kind=ErrorKind(kind), remedy=remedy)
-        rows, at = [], 1
-        with memoryview(answer) as whole:
-            while at < len(whole):
-                size = int.from_bytes(whole[at : at + 4], "little")  # BSON begins with its length
-                if size < 5 or at + size > len(whole):
+        rows, offset = [], 1
+        with memoryview(answer) as view:
+            while offset < len(view):
+                size = int.from_bytes(view[offset : offset + 4], "little")  # BSON begins with its length
+                if size < 5 or offset + size > len(view):
                     raise RuntimeError("the process of a query returned an incomplete row")
-                rows.append(bytes(whole[at : at + size]))
-                at += size
+                rows.append(bytes(view[offset : offset + size]))
+                offset += size
         return rows
 
 

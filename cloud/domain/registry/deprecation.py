@@ -28,27 +28,29 @@ class Deprecation:
     message: str
 
 
-def deprecate(sql: Sql, found: Item, message: str, now: datetime, version: str = "") -> None:
+def deprecate(sql: Sql, item: Item, message: str, now: datetime, version: str = "") -> None:
     """Deprecate an item, or one of its versions; NOT_FOUND, INVALID for a message that is too long."""
     if len(message) > MAX_TEXT:
         text = f"the message is longer than {MAX_TEXT} characters"
         raise MachineError(text, kind=ErrorKind.INVALID, remedy="shorten it")
-    _note(sql, found, version, {"at": stored(now), "message": message}, now)
+    _note(sql, item, version, {"at": stored(now), "message": message}, now)
 
 
-def undeprecate(sql: Sql, found: Item, now: datetime, version: str = "") -> None:
+def undeprecate(sql: Sql, item: Item, now: datetime, version: str = "") -> None:
     """Undo a deprecation; NOT_FOUND for an unknown version."""
-    _note(sql, found, version, None, now)
+    _note(sql, item, version, None, now)
 
 
-def of_item(found: Item) -> Deprecation | None:
+def of_item(item: Item) -> Deprecation | None:
     """Return the deprecation of an item; None if it is not deprecated."""
-    return _read(found.metadata.get(_ITEM))
+    return _read(item.metadata.get(_ITEM))
 
 
 def of_version(uploads: Iterable[File]) -> Deprecation | None:
     """Return the deprecation of the version with these files; None if it is not deprecated."""
-    return next((said for one in uploads if (said := _read(one.metadata.get(_FILE))) is not None), None)
+    return next(
+        (deprecation for upload in uploads if (deprecation := _read(upload.metadata.get(_FILE))) is not None), None
+    )
 
 
 def advice(sql: Sql, organization: str) -> dict[tuple[str, str], str]:
@@ -70,12 +72,12 @@ def advice(sql: Sql, organization: str) -> dict[tuple[str, str], str]:
         """,
         *readable, f'%"{_ITEM}": {{%', *readable, f'%"{_FILE}": {{%',
     )  # fmt: skip
-    found = {}
+    messages = {}
     for row in rows:
-        if (said := _read(json.loads(row["metadata"]).get(_FILE if row["version"] else _ITEM))) is not None:
+        if (deprecation := _read(json.loads(row["metadata"]).get(_FILE if row["version"] else _ITEM))) is not None:
             for owner in filter(None, (row["namespace"], row["organization_id"])):
-                found[f"{owner}:{row['name']}", row["version"]] = said.message
-    return found
+                messages[f"{owner}:{row['name']}", row["version"]] = deprecation.message
+    return messages
 
 
 _READABLE: Final = """
@@ -83,18 +85,18 @@ _READABLE: Final = """
         WHERE (visibility <> ? OR organization_id = ?)"""
 
 
-def _note(sql: Sql, found: Item, version: str, said: Mapping[str, Any] | None, now: datetime) -> None:
+def _note(sql: Sql, item: Item, version: str, content: Mapping[str, Any] | None, now: datetime) -> None:
     if not version:
-        items.update(sql, found, now, metadata={_ITEM: said})
+        items.update(sql, item, now, metadata={_ITEM: content})
         return
-    uploads = [one for one in files.files(sql, found.id) if one.version == version]
+    uploads = [upload for upload in files.files(sql, item.id) if upload.version == version]
     if not uploads:
-        raise MachineError(f"{found.wire_id} has no version {version[:60]!r}", kind=ErrorKind.NOT_FOUND)
-    for one in uploads:
-        text = json.dumps({**one.metadata, _FILE: said})
-        sql.run("UPDATE registry_files SET metadata = ? WHERE id = ?", text, one.id)
-    sql.notify(TOPIC, found.id)
+        raise MachineError(f"{item.wire_id} has no version {version[:60]!r}", kind=ErrorKind.NOT_FOUND)
+    for upload in uploads:
+        text = json.dumps({**upload.metadata, _FILE: content})
+        sql.run("UPDATE registry_files SET metadata = ? WHERE id = ?", text, upload.id)
+    sql.notify(TOPIC, item.id)
 
 
-def _read(said: Mapping[str, Any] | None) -> Deprecation | None:
-    return None if said is None else Deprecation(moment_of(said["at"]), said["message"])
+def _read(content: Mapping[str, Any] | None) -> Deprecation | None:
+    return None if content is None else Deprecation(moment_of(content["at"]), content["message"])

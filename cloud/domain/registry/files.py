@@ -66,7 +66,7 @@ def is_free(sql: Sql, item: Item, place: Place) -> None:
         item.id, place.version, place.platform, place.tags,
     )  # fmt: skip
     if row is not None:
-        raise _taken(item, place)
+        raise _already_uploaded(item, place)
 
 
 def add(sql: Sql, item: Item, place: Place, blob: Blob, now: datetime, metadata: Mapping[str, Any]) -> File:
@@ -91,13 +91,13 @@ def add(sql: Sql, item: Item, place: Place, blob: Blob, now: datetime, metadata:
             },
         )
     except Conflict:
-        raise _taken(item, place) from None
+        raise _already_uploaded(item, place) from None
     sql.run("UPDATE registry_items SET updated = ? WHERE id = ?", stored(now), item.id)
     sql.notify(TOPIC, item.id)
     return file(sql, subject)
 
 
-def _taken(item: Item, place: Place) -> MachineError:
+def _already_uploaded(item: Item, place: Place) -> MachineError:
     return MachineError(
         f"version {place.version} of {item.wire_id} for {place.platform} exists already and cannot be replaced",
         kind=ErrorKind.EXISTS,
@@ -138,7 +138,7 @@ def _file(row: Mapping[str, Any]) -> File:
 
 def delete_version(sql: Sql, item: Item, version: str, now: datetime) -> None:
     """Delete all files of a version; NOT_FOUND. Their contents go to the trash."""
-    blobs = [one.blob for one in files(sql, item.id) if one.version == version]
+    blobs = [upload.blob for upload in files(sql, item.id) if upload.version == version]
     if not blobs:
         raise MachineError(f"{item.wire_id} has no version {version[:60]!r}", kind=ErrorKind.NOT_FOUND)
     sql.run("DELETE FROM registry_files WHERE item_id = ? AND version = ?", item.id, version)
@@ -146,26 +146,26 @@ def delete_version(sql: Sql, item: Item, version: str, now: datetime) -> None:
     sql.notify(TOPIC, item.id)
 
 
-def best(found: Sequence[File], item: Item, wanted: str, platform: str, tags: Collection[str]) -> File:
+def best(uploads: Sequence[File], item: Item, version_asked: str, platform: str, tags: Collection[str]) -> File:
     """Return the best file of an item for a version, platform and tags; NOT_FOUND lists what is available."""
-    fits = {one.id: versions.fitness(one.platform, one.tags, platform, tags) for one in found}
-    usable = [one for one in found if fits[one.id] is not None]
-    version = versions.chosen(wanted, list(dict.fromkeys(one.version for one in usable)))
+    fitness = {upload.id: versions.fitness(upload.platform, upload.tags, platform, tags) for upload in uploads}
+    usable = [upload for upload in uploads if fitness[upload.id] is not None]
+    version = versions.chosen(version_asked, list(dict.fromkeys(upload.version for upload in usable)))
     if version is None:
-        raise MachineError(_reason(found, usable, item, wanted, platform), kind=ErrorKind.NOT_FOUND)
-    return max((one for one in usable if one.version == version), key=lambda one: fits[one.id] or 0)
+        raise MachineError(_reason(uploads, usable, item, version_asked, platform), kind=ErrorKind.NOT_FOUND)
+    return max((upload for upload in usable if upload.version == version), key=lambda upload: fitness[upload.id] or 0)
 
 
-def _reason(found: Sequence[File], usable: Sequence[File], item: Item, wanted: str, platform: str) -> str:
-    if not found:
+def _reason(uploads: Sequence[File], usable: Sequence[File], item: Item, version_asked: str, platform: str) -> str:
+    if not uploads:
         return f"{item.wire_id} has no versions yet"
     if not usable:
-        there = ", ".join(sorted({one.platform for one in found}))
+        available = ", ".join(sorted({upload.platform for upload in uploads}))
         if not platform:
-            return f"{item.wire_id} is available for {there}; the machine has not reported its platform yet"
-        return f"{item.wire_id} is not available for {versions.normal_platform(platform)}, only for {there}"
-    there = ", ".join(versions.newest_first(dict.fromkeys(one.version for one in usable))[:5])
-    return f"{item.wire_id} has no version {wanted or versions.LATEST!r}; available: {there}"
+            return f"{item.wire_id} is available for {available}; the machine has not reported its platform yet"
+        return f"{item.wire_id} is not available for {versions.normal_platform(platform)}, only for {available}"
+    available = ", ".join(versions.newest_first(dict.fromkeys(upload.version for upload in usable))[:5])
+    return f"{item.wire_id} has no version {version_asked or versions.LATEST!r}; available: {available}"
 
 
 def blobs_from(sql: Sql, first: str, last: str) -> dict[str, Blob]:

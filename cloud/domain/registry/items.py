@@ -71,7 +71,7 @@ def create(sql: Sql, owner: str, name: str, kind: str, now: datetime) -> Item:
     try:
         inserted(sql, "registry_items", {**row, **empty, "created": moment, "updated": moment})
     except Conflict:
-        raise _taken(name) from None
+        raise _name_taken(name) from None
     return item(sql, subject)
 
 
@@ -94,17 +94,17 @@ def item(sql: Sql, subject: str) -> Item:
     return _item(row)
 
 
-def find(sql: Sql, named: str) -> Item:
+def find(sql: Sql, name_or_id: str) -> Item:
     """Return the item `namespace:name`; NOT_FOUND.
 
     The organization's id may replace the namespace, and / the colon.
     """
-    owner, _, name = named.replace("/", ":", 1).partition(":")
+    owner, _, name = name_or_id.replace("/", ":", 1).partition(":")
     row = sql.row(
         f"{_ITEM} WHERE registry_items.name = ? AND (namespace = ? OR organization_id = ?)", name, owner, owner
     )
     if row is None:
-        raise missing(KIND, named)
+        raise missing(KIND, name_or_id)
     return _item(row)
 
 
@@ -139,7 +139,7 @@ def _item(row: Mapping[str, Any]) -> Item:
 
 def update(
     sql: Sql,
-    found: Item,
+    record: Item,
     now: datetime,
     *,
     visibility: str | None = None,
@@ -148,13 +148,13 @@ def update(
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Change the given fields; `metadata` is merged. PRECONDITION to publish an item without a namespace."""
-    if visibility not in (None, PRIVATE) and not found.namespace:
+    if visibility not in (None, PRIVATE) and not record.namespace:
         raise MachineError(
             "only an organization with a namespace can publish registry entries",
             kind=ErrorKind.PRECONDITION,
             remedy="give it one: `machine cloud modules namespace NAME`, or update_organization with public_namespace",
         )
-    text = json.dumps({**found.metadata, **(metadata or {})})
+    text = json.dumps({**record.metadata, **(metadata or {})})
     if len(text) > MAX_TEXT or len(description or "") > MAX_TEXT:
         raise MachineError(
             f"the description or the metadata is longer than {MAX_TEXT} characters",
@@ -163,37 +163,37 @@ def update(
         )
     sql.run(
         "UPDATE registry_items SET visibility = ?, url = ?, description = ?, metadata = ?, updated = ? WHERE id = ?",
-        found.visibility if visibility is None else visibility,
-        found.url if url is None else url,
-        found.description if description is None else description,
+        record.visibility if visibility is None else visibility,
+        record.url if url is None else url,
+        record.description if description is None else description,
         text,
         stored(now),
-        found.id,
+        record.id,
     )
-    sql.notify(TOPIC, found.id)
+    sql.notify(TOPIC, record.id)
 
 
-def rename(sql: Sql, found: Item, name: str, now: datetime) -> None:
+def rename(sql: Sql, record: Item, name: str, now: datetime) -> None:
     """Rename an item; configurations with the old name no longer find it. EXISTS, INVALID."""
     try:
         sql.run(
-            "UPDATE registry_items SET name = ?, updated = ? WHERE id = ?", checked_name(name), stored(now), found.id
+            "UPDATE registry_items SET name = ?, updated = ? WHERE id = ?", checked_name(name), stored(now), record.id
         )
     except Conflict:
-        raise _taken(name) from None
-    sql.notify(TOPIC, found.id)
+        raise _name_taken(name) from None
+    sql.notify(TOPIC, record.id)
 
 
-def delete(sql: Sql, found: Item, now: datetime) -> None:
+def delete(sql: Sql, record: Item, now: datetime) -> None:
     """Delete an item with all its versions. Their contents go to the trash."""
-    blobs = [row["blob"] for row in sql.rows("SELECT blob FROM registry_files WHERE item_id = ?", found.id)]
-    sql.run("DELETE FROM registry_files WHERE item_id = ?", found.id)
-    sql.run("DELETE FROM registry_items WHERE id = ?", found.id)
+    blobs = [row["blob"] for row in sql.rows("SELECT blob FROM registry_files WHERE item_id = ?", record.id)]
+    sql.run("DELETE FROM registry_files WHERE item_id = ?", record.id)
+    sql.run("DELETE FROM registry_items WHERE id = ?", record.id)
     trash.put(sql, blobs, now)
-    sql.notify(TOPIC, found.id)
+    sql.notify(TOPIC, record.id)
 
 
-def _taken(name: str) -> MachineError:
+def _name_taken(name: str) -> MachineError:
     return MachineError(
         f"the organization already has a registry entry called {name!r}",
         kind=ErrorKind.EXISTS,

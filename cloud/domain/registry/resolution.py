@@ -20,41 +20,41 @@ def with_sources(
     An existing `source` in the document is replaced. Malformed entries stay as they are.
     """
 
-    def resolved(named: Any, version: Any, kind: str) -> Mapping[str, Any]:
+    def resolved(name: Any, version: Any, kind: str) -> Mapping[str, Any]:
         try:
-            return _source(sql, str(named or ""), str(version or ""), kind, organization, platform, tags)
+            return _source(sql, str(name or ""), str(version or ""), kind, organization, platform, tags)
         except MachineError as error:
             return {"error": str(error)}
 
     changed: dict[str, Any] = {}
     if isinstance(modules := document.get("modules"), list):
         changed["modules"] = [
-            {**one, "source": resolved(one.get("module_id"), one.get("version"), MODULE)}
-            if isinstance(one, dict) and one.get("type") == "registry"
-            else one
-            for one in modules
+            {**entry, "source": resolved(entry.get("module_id"), entry.get("version"), MODULE)}
+            if isinstance(entry, dict) and entry.get("type") == "registry"
+            else entry
+            for entry in modules
         ]
     if isinstance(packages := document.get("packages"), list):
         changed["packages"] = [
-            {**one, "source": resolved(one.get("package"), one.get("version"), one.get("type") or "ml_model")}
-            if isinstance(one, dict)
-            else one
-            for one in packages
+            {**entry, "source": resolved(entry.get("package"), entry.get("version"), entry.get("type") or "ml_model")}
+            if isinstance(entry, dict)
+            else entry
+            for entry in packages
         ]
     return {**document, **changed}
 
 
 def _source(
-    sql: Sql, named: str, version: str, kind: str, organization: str, platform: str, tags: Collection[str]
+    sql: Sql, name: str, version: str, kind: str, organization: str, platform: str, tags: Collection[str]
 ) -> Mapping[str, Any]:
-    found = items.find(sql, named)
-    if found.visibility == PRIVATE and found.organization_id != organization:
-        raise missing(items.KIND, named)
-    if found.type != kind:
-        raise MachineError(f"{named} has the type {found.type}, not {kind}")
-    best = files.best(files.files(sql, found.id), found, version, platform, tags)
+    item = items.find(sql, name)
+    if item.visibility == PRIVATE and item.organization_id != organization:
+        raise missing(items.KIND, name)
+    if item.type != kind:
+        raise MachineError(f"{name} has the type {item.type}, not {kind}")
+    best = files.best(files.files(sql, item.id), item, version, platform, tags)
     return {
-        "package": found.wire_id,
+        "package": item.wire_id,
         "version": best.version,
         "url": best.path,
         "sha256": best.digest,

@@ -35,13 +35,13 @@ Order = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 def order(version: str) -> Order | None:
     """Return the sort key of a semantic version (semver.org, 11); None for any other text."""
-    found = _SEMANTIC.fullmatch(version)
-    if found is None:
+    match = _SEMANTIC.fullmatch(version)
+    if match is None:
         return None
     words = tuple(
-        (not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in (found[4] or "").split(".") if word
+        (not word.isdigit(), int(word) if word.isdigit() else 0, word) for word in (match[4] or "").split(".") if word
     )
-    return int(found[1]), int(found[2]), int(found[3]), found[4] is None, words
+    return int(match[1]), int(match[2]), int(match[3]), match[4] is None, words
 
 
 def checked_version(version: str, *, semantic: bool) -> str:
@@ -55,36 +55,38 @@ def checked_version(version: str, *, semantic: bool) -> str:
     return version
 
 
-def chosen(wanted: str, versions: Sequence[str]) -> str | None:
-    """Return the one of `versions`, in order of upload, that `wanted` selects; None if there is none.
+def chosen(selector: str, versions: Sequence[str]) -> str | None:
+    """Return the one of `versions`, in order of upload, that `selector` selects; None if there is none.
 
-    `wanted` is an exact version, `latest` or an empty text, `latest-with-prerelease`, or the beginning of a semantic
+    `selector` is an exact version, `latest` or an empty text, `latest-with-prerelease`, or the beginning of a semantic
     version, `1` or `1.2`. Semantic versions are compared as such, without pre-releases unless requested. If any version
     is not semantic, the latest one is the newest upload.
     """
-    if wanted in versions:
-        return wanted
+    if selector in versions:
+        return selector
     orders = {version: order(version) for version in versions}
     if None in orders.values():
-        return versions[-1] if wanted in ("", LATEST, WITH_PRERELEASE) else None
-    found = {version: place for version, place in orders.items() if place is not None}
-    if wanted != WITH_PRERELEASE:
-        found = {version: place for version, place in found.items() if place[3]}
-    prefix = _PREFIX.fullmatch(wanted)
+        return versions[-1] if selector in ("", LATEST, WITH_PRERELEASE) else None
+    candidates = {version: sort_key for version, sort_key in orders.items() if sort_key is not None}
+    if selector != WITH_PRERELEASE:
+        candidates = {version: sort_key for version, sort_key in candidates.items() if sort_key[3]}
+    prefix = _PREFIX.fullmatch(selector)
     if prefix is not None:
-        numbers = tuple(int(one) for one in prefix.groups() if one is not None)
-        found = {version: place for version, place in found.items() if place[: len(numbers)] == numbers}
-    elif wanted not in ("", LATEST, WITH_PRERELEASE):
+        numbers = tuple(int(number) for number in prefix.groups() if number is not None)
+        candidates = {
+            version: sort_key for version, sort_key in candidates.items() if sort_key[: len(numbers)] == numbers
+        }
+    elif selector not in ("", LATEST, WITH_PRERELEASE):
         return None
-    return max(found, key=lambda version: found[version], default=None)
+    return max(candidates, key=lambda version: candidates[version], default=None)
 
 
 def newest_first(versions: Iterable[str]) -> list[str]:
     """Return semantic versions in their order, then the others in order of upload; newest first."""
-    given = list(versions)
-    semantic = [version for version in given if order(version) is not None]
-    others = [version for version in given if order(version) is None]
-    return [*sorted(semantic, key=lambda version: order(version) or (), reverse=True), *reversed(others)]
+    ordered_by_upload = list(versions)
+    semantic = [version for version in ordered_by_upload if order(version) is not None]
+    other_versions = [version for version in ordered_by_upload if order(version) is None]
+    return [*sorted(semantic, key=lambda version: order(version) or (), reverse=True), *reversed(other_versions)]
 
 
 def checked_platform(platform: str) -> str:
@@ -107,34 +109,34 @@ def normal_platform(platform: str) -> str:
 
 def checked_tags(tags: Iterable[str]) -> str:
     """Return tags in their stored form, sorted and separated by commas; INVALID for invalid tags."""
-    given = sorted(set(tags))
-    if len(given) > MAX_TAGS:
+    sorted_tags = sorted(set(tags))
+    if len(sorted_tags) > MAX_TAGS:
         raise MachineError(
-            f"{len(given)} tags for one platform", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}"
+            f"{len(sorted_tags)} tags for one platform", kind=ErrorKind.INVALID, remedy=f"use at most {MAX_TAGS}"
         )
-    for tag in given:
+    for tag in sorted_tags:
         if not _TAG.fullmatch(tag):
             raise MachineError(
                 f"{tag[:60]!r} is not a valid platform tag",
                 kind=ErrorKind.INVALID,
                 remedy="use a tag such as distro:debian",
             )
-    return ",".join(given)
+    return ",".join(sorted_tags)
 
 
-def fitness(platform: str, tags: str, machine: str, has: Collection[str]) -> int | None:
+def fitness(platform: str, tags: str, machine: str, machine_tags: Collection[str]) -> int | None:
     """Return how well a file for `platform` with `tags` fits a machine (higher is better); None if it does not fit.
 
     A machine that has not reported its platform gets only files that fit any platform.
     """
     needed = [tag for tag in tags.split(",") if tag]
-    if not set(needed) <= set(has):
+    if not set(needed) <= set(machine_tags):
         return None
     if platform == ANY:
         return len(needed)
     exact = 0
-    for given, own in zip(platform.split("/"), normal_platform(machine).split("/"), strict=False):
-        if given not in (ANY, own) or (given != ANY and not own):
+    for supported, actual in zip(platform.split("/"), normal_platform(machine).split("/"), strict=False):
+        if supported not in (ANY, actual) or (supported != ANY and not actual):
             return None
-        exact += given != ANY
+        exact += supported != ANY
     return 100 * exact + len(needed) if "/" in normal_platform(machine) else None

@@ -62,14 +62,14 @@ class Delivery:
     number: int = 0
 
 
-def shown_target(one: Delivery) -> str:
+def shown_target(delivery: Delivery) -> str:
     """Return the target as logs and operators may see it. Only the origin of a webhook's URL is not secret."""
-    return origin_of(one.target) if one.type == WEBHOOK else one.target
+    return origin_of(delivery.target) if delivery.type == WEBHOOK else delivery.target
 
 
-def shown_delivery(one: Delivery, *, whole: bool) -> Delivery:
+def shown_delivery(delivery: Delivery, *, whole: bool) -> Delivery:
     """Return a delivery, with its target masked unless `whole` (the caller may read the part's secrets)."""
-    return one if whole else replace(one, target=shown_target(one), value=shown_target(one))
+    return delivery if whole else replace(delivery, target=shown_target(delivery), value=shown_target(delivery))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +86,28 @@ class Attempt:
     number: int = 0
 
 
-def add(sql: Sql, one: Delivery) -> None:
+def add(sql: Sql, delivery: Delivery) -> None:
     """Store a delivery until it is sent."""
     row: dict[str, Value] = {
-        "id": one.id,
-        "part_id": one.part,
-        "trigger_name": one.trigger,
-        "event": one.event,
-        "entry": one.entry,
-        "type": one.type,
-        "value": one.value,
-        "target": one.target,
-        "about": json.dumps(dict(one.about)),
-        "test": int(one.test),
-        "created": stored(one.created),
-        "method": one.method,
-        "headers": json.dumps(one.headers),
-        "body": one.body,
+        "id": delivery.id,
+        "part_id": delivery.part,
+        "trigger_name": delivery.trigger,
+        "event": delivery.event,
+        "entry": delivery.entry,
+        "type": delivery.type,
+        "value": delivery.value,
+        "target": delivery.target,
+        "about": json.dumps(dict(delivery.about)),
+        "test": int(delivery.test),
+        "created": stored(delivery.created),
+        "method": delivery.method,
+        "headers": json.dumps(delivery.headers),
+        "body": delivery.body,
         "state": State.WAITING.value,
-        "due": stored(one.created),
+        "due": stored(delivery.created),
     }
     inserted(sql, "deliveries", row)
-    sql.notify(TOPIC, one.part)
+    sql.notify(TOPIC, delivery.part)
 
 
 # ---- the outbox
@@ -129,10 +129,10 @@ _DUE: Final = """
 def due(sql: Sql, now: datetime, *, emails: bool) -> tuple[bool, datetime | None]:
     """Return whether an email, or any other message, can be sent now, and when the next message becomes due."""
     moment = stored(now)
-    found = sql.row(f"SELECT 1 AS one {_DUE} LIMIT 1", moment, int(emails), int(emails), moment)
+    ready = sql.row(f"SELECT 1 AS one {_DUE} LIMIT 1", moment, int(emails), int(emails), moment)
     row = sql.row("SELECT MIN(due) AS next FROM deliveries WHERE state = 'waiting' AND due > ?", moment)
     later = row["next"] if row is not None else None
-    return found is not None, None if later is None else moment_of(later)
+    return ready is not None, None if later is None else moment_of(later)
 
 
 def take(sql: Sql, now: datetime, lease: timedelta, limit: int, *, emails: bool = False) -> list[Delivery]:
@@ -152,12 +152,12 @@ def release(sql: Sql) -> int:
     return sql.run("UPDATE deliveries SET sending = 0, due = created WHERE state = 'waiting' AND sending = 1")
 
 
-def record(sql: Sql, one: Delivery, attempt: Attempt, state: State, again: datetime | None) -> int:
-    """Record an attempt and return its number. A WAITING delivery is retried at `again`.
+def record(sql: Sql, delivery: Delivery, attempt: Attempt, state: State, retry_at: datetime | None) -> int:
+    """Record an attempt and return its number. A WAITING delivery is retried at `retry_at`.
 
     A delivery that another process has delivered meanwhile stays delivered. Return 0 if the delivery was deleted.
     """
-    row = sql.row("SELECT state, attempts FROM deliveries WHERE id = ?", one.id)
+    row = sql.row("SELECT state, attempts FROM deliveries WHERE id = ?", delivery.id)
     if row is None:
         return 0
     number: int = row["attempts"] + 1
@@ -165,7 +165,7 @@ def record(sql: Sql, one: Delivery, attempt: Attempt, state: State, again: datet
         sql,
         "delivery_attempts",
         {
-            "delivery": one.id,
+            "delivery": delivery.id,
             "attempt": number,
             "started": stored(attempt.started),
             "duration": attempt.duration // timedelta(microseconds=1),
@@ -173,25 +173,25 @@ def record(sql: Sql, one: Delivery, attempt: Attempt, state: State, again: datet
             "error": attempt.error,
         },
     )
-    kept = State.DELIVERED if row["state"] == State.DELIVERED.value else state
+    new_state = State.DELIVERED if row["state"] == State.DELIVERED.value else state
     sql.run(
         "UPDATE deliveries SET state = ?, due = ?, sending = 0, tries = tries + 1, attempts = ? WHERE id = ?",
-        kept.value,
-        stored(again or attempt.started),
+        new_state.value,
+        stored(retry_at or attempt.started),
         number,
-        one.id,
+        delivery.id,
     )
-    sql.notify(TOPIC, one.part)
+    sql.notify(TOPIC, delivery.part)
     return number
 
 
-def postpone(sql: Sql, one: Delivery, until: datetime) -> None:
+def postpone(sql: Sql, delivery: Delivery, until: datetime) -> None:
     """Send a message at `until` instead of now, without counting an attempt."""
-    sql.run("UPDATE deliveries SET due = ?, sending = 0 WHERE id = ? AND state = 'waiting'", stored(until), one.id)
-    sql.notify(TOPIC, one.part)
+    sql.run("UPDATE deliveries SET due = ?, sending = 0 WHERE id = ? AND state = 'waiting'", stored(until), delivery.id)
+    sql.notify(TOPIC, delivery.part)
 
 
-def sent_before(sql: Sql, one: Delivery) -> datetime | None:
+def sent_before(sql: Sql, delivery: Delivery) -> datetime | None:
     """Return when the last older message of the same trigger to the same target was sent; None if never."""
     row = sql.row(
         """
@@ -199,27 +199,27 @@ def sent_before(sql: Sql, one: Delivery) -> datetime | None:
         WHERE part_id = ? AND target = ? AND trigger_name = ? AND type = ? AND value = ? AND state = 'delivered'
         AND created < ? AND test = 0 AND error = ''
         """,
-        one.part,
-        one.target,
-        one.trigger,
-        one.type,
-        one.value,
-        stored(one.created),
+        delivery.part,
+        delivery.target,
+        delivery.trigger,
+        delivery.type,
+        delivery.value,
+        stored(delivery.created),
     )
     return None if row is None or row["started"] is None else moment_of(row["started"])
 
 
-def last_error(sql: Sql, one: Delivery) -> str:
+def last_error(sql: Sql, delivery: Delivery) -> str:
     """Return the error of the newest attempt for other messages of this trigger and target; "" if it succeeded."""
     row = sql.row(
         """
         SELECT error FROM deliveries JOIN delivery_attempts ON delivery = deliveries.id
         WHERE part_id = ? AND target = ? AND trigger_name = ? AND deliveries.id <> ? ORDER BY started DESC LIMIT 1
         """,
-        one.part,
-        one.target,
-        one.trigger,
-        one.id,
+        delivery.part,
+        delivery.target,
+        delivery.trigger,
+        delivery.id,
     )
     return "" if row is None else str(row["error"])
 
@@ -266,19 +266,19 @@ def deliveries(
 
 def latest(sql: Sql, parts: Sequence[str]) -> dict[str, Delivery]:
     """Return the newest delivery of each of these parts that has any."""
-    found: dict[str, Delivery] = {}
+    by_part: dict[str, Delivery] = {}
     for start in range(0, len(parts), MAX_PAGE):
-        some = parts[start : start + MAX_PAGE]
+        batch = parts[start : start + MAX_PAGE]
         rows = sql.rows(
             f"""
             SELECT * FROM deliveries WHERE number IN (
-                SELECT MAX(number) FROM deliveries WHERE part_id IN ({", ".join("?" * len(some))}) GROUP BY part_id
+                SELECT MAX(number) FROM deliveries WHERE part_id IN ({", ".join("?" * len(batch))}) GROUP BY part_id
             )
             """,
-            *some,
+            *batch,
         )
-        found |= {row["part_id"]: _delivery(row) for row in rows}
-    return found
+        by_part |= {row["part_id"]: _delivery(row) for row in rows}
+    return by_part
 
 
 def attempts(sql: Sql, subject: str) -> list[Attempt]:
@@ -301,13 +301,13 @@ def replay(sql: Sql, part: str, subject: str, now: datetime) -> Delivery:
 
     A waiting delivery is tried now instead of later; if that fails, its retry delay is as if it had not been replayed.
     """
-    found = delivery(sql, part, subject)
-    waits = found.state is State.WAITING
+    current = delivery(sql, part, subject)
+    waiting = current.state is State.WAITING
     changed = sql.run(
         "UPDATE deliveries SET state = 'waiting', due = ?, sending = 0, tries = ?"
         " WHERE id = ? AND (state <> 'waiting' OR (sending = 0 AND due > ?))",
         stored(now),
-        found.tries if waits else 0,
+        current.tries if waiting else 0,
         subject,
         stored(now),
     )
@@ -365,7 +365,7 @@ class Stop:
     reason: str
 
 
-def stop(sql: Sql, one: Delivery, reason: str, now: datetime) -> None:
+def stop(sql: Sql, delivery: Delivery, reason: str, now: datetime) -> None:
     """Create no further deliveries for the target of this one."""
     sql.run(
         """
@@ -373,10 +373,10 @@ def stop(sql: Sql, one: Delivery, reason: str, now: datetime) -> None:
         ON CONFLICT (part_id, trigger_name, target) DO UPDATE
             SET entry = excluded.entry, stopped = excluded.stopped, reason = excluded.reason
         """,
-        one.part,
-        one.trigger,
-        one.value,
-        one.entry,
+        delivery.part,
+        delivery.trigger,
+        delivery.value,
+        delivery.entry,
         stored(now),
         reason,
     )
@@ -393,5 +393,6 @@ def stops(sql: Sql, part: str) -> list[Stop]:
 def start_again(sql: Sql, part: str, triggers: Iterable[str]) -> int:
     """Resume deliveries to the targets of these triggers; return how many were stopped."""
     return sum(
-        sql.run("DELETE FROM trigger_stops WHERE part_id = ? AND trigger_name = ?", part, one) for one in triggers
+        sql.run("DELETE FROM trigger_stops WHERE part_id = ? AND trigger_name = ?", part, trigger)
+        for trigger in triggers
     )

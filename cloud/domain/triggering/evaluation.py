@@ -78,10 +78,10 @@ def evaluate_many(sql: Sql, page: Page) -> int:
 def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
     """Evaluate the oldest events of one part while `effort` lasts; return how many, 0 if none is waiting."""
     effort = Effort(EFFORT) if effort is None else effort
-    taken = queue.take(sql, BATCH)
-    if not taken:
+    events = queue.take(sql, BATCH)
+    if not events:
         return 0
-    part = taken[0].part
+    part = events[0].part
     try:
         place = where(sql, part)
     except MachineError as error:
@@ -89,33 +89,33 @@ def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
             raise
         place = None  # the part was deleted; drop its events
     if place is not None:
-        known = in_force(sql, part)
-        stopped = {(one.trigger, one.target): one.entry for one in deliveries.stops(sql, part)}
-        for number, one in enumerate(taken, 1):
-            own = Effort(EFFORT)
-            for trigger, entry in known:
-                _met(sql, one, trigger, entry, place, stopped, page, own)
-            if own.left <= 0:
-                logs.append(sql, part, [_given_up(one)], one.happened)
-            effort.left -= EFFORT - own.left
+        triggers = in_force(sql, part)
+        stopped = {(stop.trigger, stop.target): stop.entry for stop in deliveries.stops(sql, part)}
+        for number, queued in enumerate(events, 1):
+            event_effort = Effort(EFFORT)
+            for trigger, entry in triggers:
+                _create_deliveries(sql, queued, trigger, entry, place, stopped, page, event_effort)
+            if event_effort.left <= 0:
+                logs.append(sql, part, [_effort_exceeded(queued)], queued.happened)
+            effort.left -= EFFORT - event_effort.left
             if effort.left <= 0:
-                taken = taken[:number]
+                events = events[:number]
                 break
-    queue.done(sql, taken)
-    return len(taken)
+    queue.done(sql, events)
+    return len(events)
 
 
-def _given_up(one: Queued) -> LogRecord:
+def _effort_exceeded(queued: Queued) -> LogRecord:
     text = (
         f"the conditions for one upload needed more than {EFFORT} comparisons and steps of expressions: "
         "its other readings were not evaluated"
     )
-    return LogRecord(time=one.happened, level="error", logger=f"{OWN}conditions", message=text)
+    return LogRecord(time=queued.happened, level="error", logger=f"{OWN}conditions", message=text)
 
 
-def _met(
+def _create_deliveries(
     sql: Sql,
-    one: Queued,
+    queued: Queued,
     trigger: Trigger,
     entry: str,
     place: Where,
@@ -124,43 +124,43 @@ def _met(
     effort: Effort,
 ) -> None:
     try:
-        firing = fires(trigger, one.event, effort)
+        firing = fires(trigger, queued.event, effort)
     except Exception:  # a bug that one trigger meets must not block all later events
-        _log.exception("a trigger could not be evaluated", part=one.part, trigger=trigger.name)
+        _log.exception("a trigger could not be evaluated", part=queued.part, trigger=trigger.name)
         return
     if firing is None:
         return
     for notification in trigger.notifications:
         if stopped.get((trigger.name, notification.value)) == entry:
             continue
-        if not _clock(sql, one, trigger, notification):
+        if not _cooldown_over(sql, queued, trigger, notification):
             continue
         addresses = recipients(sql, notification, place)
         try:
-            found = new_deliveries(trigger, notification, firing, place, addresses, one.happened, page)
+            created = new_deliveries(trigger, notification, firing, place, addresses, queued.happened, page)
         except Exception:
-            _log.exception("a message could not be created", part=one.part, trigger=trigger.name)
+            _log.exception("a message could not be created", part=queued.part, trigger=trigger.name)
             continue
-        for delivery in found:
+        for delivery in created:
             deliveries.add(sql, delivery)
 
 
-def _clock(sql: Sql, one: Queued, trigger: Trigger, notification: Notification) -> bool:
+def _cooldown_over(sql: Sql, queued: Queued, trigger: Trigger, notification: Notification) -> bool:
     """Return whether the cooldown of a target allows a notification; if so, restart the cooldown."""
     interval = cooldown.interval(trigger, notification)
     if not interval:
         return True
-    if not cooldown.due(notified(sql, one.part, trigger, notification), one.happened, interval):
+    if not cooldown.due(notified(sql, queued.part, trigger, notification), queued.happened, interval):
         return False
     sql.run(
         """
         INSERT INTO trigger_clocks (part_id, trigger_name, target, notified) VALUES (?, ?, ?, ?)
         ON CONFLICT (part_id, trigger_name, target) DO UPDATE SET notified = excluded.notified
         """,
-        one.part,
+        queued.part,
         trigger.name,
         cooldown.clock(trigger, notification),
-        stored(one.happened),
+        stored(queued.happened),
     )
     return True
 
@@ -211,18 +211,26 @@ def new_deliveries(
                 **common,
             )
         ]
-    nothing: dict[str, Any] = {"method": "", "headers": ()}
+    empty: dict[str, Any] = {"method": "", "headers": ()}
     if notification.type != EMAIL:
-        return [Delivery(id=new_id(), target=notification.value, body=b"", **nothing, **common)]
-    found = []
+        return [Delivery(id=new_id(), target=notification.value, body=b"", **empty, **common)]
+    emails = []
     link = page(f"/machines/{quote(place.machine_id)}")
     for address in addresses or [OWNERS]:
-        name = new_id()
+        delivery_id = new_id()
         message = mail(
-            trigger, notification, firing, place, name, now, sender=PLACEHOLDER_SENDER, recipients=[address], link=link
+            trigger,
+            notification,
+            firing,
+            place,
+            delivery_id,
+            now,
+            sender=PLACEHOLDER_SENDER,
+            recipients=[address],
+            link=link,
         )
-        found.append(Delivery(id=name, target=address, body=message.as_bytes(), **nothing, **common))
-    return found
+        emails.append(Delivery(id=delivery_id, target=address, body=message.as_bytes(), **empty, **common))
+    return emails
 
 
 def _about(happening: Happening) -> dict[str, str]:
@@ -246,9 +254,9 @@ def recipients(sql: Sql, notification: Notification, place: Where) -> list[str]:
         ("location", place.location_id),
         ("organization", place.organization_id),
     ):
-        known = metadata(sql, kind, subject).get("email")
-        several = known if isinstance(known, list) else [known]
-        found = [one.strip() for one in several if isinstance(one, str) and is_address(one.strip())]
-        if found:
-            return list(dict.fromkeys(found))[:MAX_TARGETS]
+        configured = metadata(sql, kind, subject).get("email")
+        addresses = configured if isinstance(configured, list) else [configured]
+        valid = [address.strip() for address in addresses if isinstance(address, str) and is_address(address.strip())]
+        if valid:
+            return list(dict.fromkeys(valid))[:MAX_TARGETS]
     return []

@@ -32,32 +32,32 @@ _LEVELS: Final = ("error", "warn", "info")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LastCheck:
     """Position of the last check: the number of the last log entry that it covered, and its time."""
 
     number: int
     at: datetime
 
 
-def last(sql: Sql) -> Look | None:
+def last_check(sql: Sql) -> LastCheck | None:
     """Return the last check; None before the first one."""
     row = sql.row("SELECT value FROM settings WHERE name = ?", _SETTING)
     if row is None:
         return None
-    kept = json.loads(row["value"])
-    return Look(kept["number"], moment_of(kept["at"]))
+    stored_value = json.loads(row["value"])
+    return LastCheck(stored_value["number"], moment_of(stored_value["at"]))
 
 
-def look(sql: Sql, now: datetime) -> datetime:
+def check(sql: Sql, now: datetime) -> datetime:
     """Queue what was logged since the last check if an hour has passed; return when the next check is due."""
-    before = last(sql)
-    newest = logs.newest(sql) if before is None else max(before.number, logs.newest(sql, now - SETTLED))
+    previous = last_check(sql)
+    newest = logs.newest(sql) if previous is None else max(previous.number, logs.newest(sql, now - SETTLED))
     value = json.dumps({"number": newest, "at": stored(now)})
-    if before is None:
+    if previous is None:
         sql.run("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", _SETTING, value)
         return now + INTERVAL
-    if before.at <= now < before.at + INTERVAL:
-        return before.at + INTERVAL
+    if previous.at <= now < previous.at + INTERVAL:
+        return previous.at + INTERVAL
     sql.run("UPDATE settings SET value = ? WHERE name = ?", value, _SETTING)
     marks = ", ".join("?" * len(_LEVELS))
     rows = sql.rows(
@@ -65,19 +65,19 @@ def look(sql: Sql, now: datetime) -> datetime:
         SELECT DISTINCT part_id FROM log_entries
         WHERE number > ? AND number <= ? AND level IN ({marks}) AND lower(logger) NOT LIKE ?
         """,
-        before.number,
+        previous.number,
         newest,
         *_LEVELS,
         f"{OWN}%",
     )
     for row in rows:
         if listens(sql, row["part_id"], LOGS):
-            enqueue(sql, row["part_id"], _logged(sql, row["part_id"], before.number, newest), now)
+            enqueue(sql, row["part_id"], _logged(sql, row["part_id"], previous.number, newest), now)
     return now + INTERVAL
 
 
 def _logged(sql: Sql, part: str, after: int, until: int) -> Logged:
-    found = {}
+    lines_by_level = {}
     for level in _LEVELS:
         rows = sql.rows(
             """
@@ -92,10 +92,10 @@ def _logged(sql: Sql, part: str, after: int, until: int) -> Logged:
             f"{OWN}%",
             LINES,
         )
-        found[level] = tuple(
+        lines_by_level[level] = tuple(
             LogLine(moment_of(row["logged"]), level, row["logger"], row["message"]) for row in reversed(rows)
         )
-    return Logged({level: lines for level, lines in found.items() if lines})
+    return Logged({level: lines for level, lines in lines_by_level.items() if lines})
 
 
 async def watch(store: Store, clock: Clock, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -103,5 +103,5 @@ async def watch(store: Store, clock: Clock, *, task_status: trio.TaskStatus[None
     task_status.started()
     while True:
         now = clock()
-        due = await store.write(lambda sql, at=now: look(sql, at))  # type: ignore[misc]
+        due = await store.write(lambda sql, at=now: check(sql, at))  # type: ignore[misc]
         await trio.sleep(max(0.0, (due - clock()).total_seconds()))

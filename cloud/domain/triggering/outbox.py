@@ -78,61 +78,65 @@ class Outbox:
                 break
             take = partial(deliveries.take, now=now, lease=LEASE, limit=free, emails=emails)
             taken = await self._store.write(take)
-            for one in taken:
+            for delivery in taken:
                 self._sending[emails] += 1
-                nursery.start_soon(self._deliver, one)
+                nursery.start_soon(self._deliver, delivery)
             if not taken:  # a replica was faster; if it dies, what it took is due when its lease ends
                 later = min(later or now + LEASE, now + LEASE)
                 break
         return float("inf") if later is None else max(0.0, (later - self._clock()).total_seconds())
 
-    async def _deliver(self, one: Delivery) -> None:
+    async def _deliver(self, delivery: Delivery) -> None:
         try:
             started, begin = self._clock(), trio.current_time()
-            rest = await self._store.read(lambda sql: rest_until(sql, one, started))
-            if rest is not None:
-                await self._store.write(lambda sql: deliveries.postpone(sql, one, rest))
+            postponed_until = await self._store.read(lambda sql: rest_until(sql, delivery, started))
+            if postponed_until is not None:
+                await self._store.write(lambda sql: deliveries.postpone(sql, delivery, postponed_until))
                 return
-            outcome = await self._attempt(one, started)
+            outcome = await self._attempt(delivery, started)
             if outcome.internal:
-                self._log.warning("a delivery failed", delivery=one.id, part=one.part, reason=outcome.internal)
+                self._log.warning(
+                    "a delivery failed", delivery=delivery.id, part=delivery.part, reason=outcome.internal
+                )
             duration = timedelta(seconds=trio.current_time() - begin)
             attempt = Attempt(started, duration, outcome.status, outcome.error)
-            wait = None if one.test else next_try(outcome, one.tries + 1, one.id)
+            wait = None if delivery.test else next_try(outcome, delivery.tries + 1, delivery.id)
             ended = self._clock()
-            await self._store.write(lambda sql: conclude(sql, one, attempt, outcome, wait, ended))
+            await self._store.write(lambda sql: conclude(sql, delivery, attempt, outcome, wait, ended))
         finally:
-            self._sending[one.type == EMAIL] -= 1
+            self._sending[delivery.type == EMAIL] -= 1
 
-    async def _attempt(self, one: Delivery, now: datetime) -> Outcome:
-        send = self._senders.get(one.type)
+    async def _attempt(self, delivery: Delivery, now: datetime) -> Outcome:
+        send = self._senders.get(delivery.type)
         if send is None:
-            return Outcome(error=f"this cloud does not deliver {one.type} messages", final=True)
-        found = await self._store.read(lambda sql: target_of(sql, one.part, one.trigger, one.type, one.value))
-        if found is None:
+            return Outcome(error=f"this cloud does not deliver {delivery.type} messages", final=True)
+        target = await self._store.read(
+            lambda sql: target_of(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
+        )
+        if target is None:
             return Outcome(error="the trigger or this target was removed from the configuration", final=True)
-        limit = LIMITS[one.type]
+        limit = LIMITS[delivery.type]
         with trio.move_on_after(limit):
             try:
-                return await send(one, *found, now)
+                return await send(delivery, *target, now)
             except Exception as error:
-                self._log.exception("a delivery failed because of an internal error", delivery=one.id)
+                self._log.exception("a delivery failed because of an internal error", delivery=delivery.id)
                 return Outcome(error=f"this cloud failed to send it: {type(error).__name__}")
         return Outcome(error=f"no answer within {limit:g} s")
 
 
-def rest_until(sql: Sql, one: Delivery, now: datetime) -> datetime | None:
+def rest_until(sql: Sql, delivery: Delivery, now: datetime) -> datetime | None:
     """Return when a message may be sent that would follow its predecessor too soon; None if it may be sent now.
 
     Evaluation already applies `seconds_between_notifications` to the times of events. This applies it to arrival at the
     receiver as well, because delays differ. Backlogs are not stretched: no message waits longer than REST.
     """
-    if one.test or one.attempts or now - one.created >= REST:
+    if delivery.test or delivery.attempts or now - delivery.created >= REST:
         return None
-    found = target_of(sql, one.part, one.trigger, one.type, one.value)
-    interval = timedelta(0) if found is None else cooldown.interval(*found)
-    before = deliveries.sent_before(sql, one) if interval else None
-    until = None if before is None else min(before + interval, one.created + REST)
+    target = target_of(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
+    interval = timedelta(0) if target is None else cooldown.interval(*target)
+    last_sent = deliveries.sent_before(sql, delivery) if interval else None
+    until = None if last_sent is None else min(last_sent + interval, delivery.created + REST)
     return until if until is not None and now < until else None
 
 
@@ -141,46 +145,49 @@ def _release(sql: Sql) -> int:
     return 0 if sql.skip_locked else deliveries.release(sql)
 
 
-def conclude(sql: Sql, one: Delivery, attempt: Attempt, outcome: Outcome, wait: float | None, now: datetime) -> None:
+def conclude(
+    sql: Sql, delivery: Delivery, attempt: Attempt, outcome: Outcome, wait: float | None, now: datetime
+) -> None:
     """Record an attempt with the new state of the delivery, and log a failure in the machine's own log."""
     if outcome.delivered:
-        deliveries.record(sql, one, attempt, State.DELIVERED, None)
+        deliveries.record(sql, delivery, attempt, State.DELIVERED, None)
         return
-    again = None if wait is None else now + timedelta(seconds=wait)
-    number = deliveries.record(sql, one, attempt, State.FAILED if again is None else State.WAITING, again)
+    retry_at = None if wait is None else now + timedelta(seconds=wait)
+    number = deliveries.record(sql, delivery, attempt, State.FAILED if retry_at is None else State.WAITING, retry_at)
     if outcome.disable:
-        deliveries.stop(sql, one, outcome.error, now)
+        deliveries.stop(sql, delivery, outcome.error, now)
     # Log the first failure and the last, not every retry, and not the same first failure of each later message.
-    if again is not None and one.tries > 0:
+    if retry_at is not None and delivery.tries > 0:
         return
-    repeated = not one.test and deliveries.last_error(sql, one) == attempt.error  # reads all attempts of the trigger
-    if again is None or not repeated:
-        line = _line(one, replace(attempt, number=number), again, outcome.disable, now)
-        logs.append(sql, one.part, [replace(line, level="info") if repeated else line], now)
+    # Last, because it reads all attempts of the trigger.
+    repeated = not delivery.test and deliveries.last_error(sql, delivery) == attempt.error
+    if retry_at is None or not repeated:
+        line = _line(delivery, replace(attempt, number=number), retry_at, outcome.disable, now)
+        logs.append(sql, delivery.part, [replace(line, level="info") if repeated else line], now)
 
 
-def _line(one: Delivery, attempt: Attempt, again: datetime | None, stopped: bool, now: datetime) -> LogRecord:
+def _line(delivery: Delivery, attempt: Attempt, retry_at: datetime | None, stopped: bool, now: datetime) -> LogRecord:
     if stopped:
-        what = "no further messages are sent to this target until the trigger is changed or started again"
-    elif again is None:
-        what = "it is not retried" + (f" after {attempt.number} attempts" if attempt.number > 1 else "")
+        consequence = "no further messages are sent to this target until the trigger is changed or started again"
+    elif retry_at is None:
+        consequence = "it is not retried" + (f" after {attempt.number} attempts" if attempt.number > 1 else "")
     else:
-        what = f"it is retried at {again.isoformat(timespec='seconds')}"
+        consequence = f"it is retried at {retry_at.isoformat(timespec='seconds')}"
     fields = {
-        "target": shown_target(one),
-        "part_id": one.part,
-        **one.about,
-        "trigger_type": one.event,
-        "notification_type": one.type,
+        "target": shown_target(delivery),
+        "part_id": delivery.part,
+        **delivery.about,
+        "trigger_type": delivery.event,
+        "notification_type": delivery.type,
         "error": attempt.error,
         "status_code": attempt.status,
-        "delivery": one.id,
+        "delivery": delivery.id,
         "attempt": attempt.number,
     }
     return LogRecord(
         time=now,
         level="error",
-        logger=f"{LOGGER}.{one.trigger}",
-        message=f"{_ARTICLES.get(one.type, one.type)} was not delivered: {attempt.error}; {what}",
+        logger=f"{LOGGER}.{delivery.trigger}",
+        message=f"{_ARTICLES.get(delivery.type, delivery.type)} was not delivered: {attempt.error}; {consequence}",
         fields=tuple({"Key": key, "Value": value} for key, value in fields.items()),
     )

@@ -32,7 +32,7 @@ BATCH: Final = 500  # parts in one query
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PartState:
     """A part that has called. `online` is its last recorded state; False if none was recorded."""
 
     part: str
@@ -40,7 +40,7 @@ class Known:
     seen: datetime
 
 
-def known(sql: Sql) -> list[Known]:
+def part_states(sql: Sql) -> list[PartState]:
     """Return all parts that have ever called."""
     rows = sql.rows(
         """
@@ -48,21 +48,21 @@ def known(sql: Sql) -> list[Known]:
         WHERE seen IS NOT NULL
         """
     )
-    return [Known(row["id"], bool(row["online"]), moment_of(row["seen"])) for row in rows]
+    return [PartState(row["id"], bool(row["online"]), moment_of(row["seen"])) for row in rows]
 
 
-def strangers(sql: Sql, parts: Sequence[str]) -> list[str]:
+def not_online(sql: Sql, parts: Sequence[str]) -> list[str]:
     """Return those of the parts that are not recorded as online."""
     online: set[str] = set()
     for start in range(0, len(parts), BATCH):
-        some = parts[start : start + BATCH]
-        marks = ", ".join("?" * len(some))
-        found = sql.rows(f"SELECT part_id FROM trigger_presence WHERE online = 1 AND part_id IN ({marks})", *some)
-        online.update(row["part_id"] for row in found)
+        batch = parts[start : start + BATCH]
+        marks = ", ".join("?" * len(batch))
+        rows = sql.rows(f"SELECT part_id FROM trigger_presence WHERE online = 1 AND part_id IN ({marks})", *batch)
+        online.update(row["part_id"] for row in rows)
     return [part for part in parts if part not in online]
 
 
-def came(sql: Sql, parts: Iterable[str], now: datetime) -> None:
+def came_online(sql: Sql, parts: Iterable[str], now: datetime) -> None:
     """Record that these parts called and are online; create events for those that were not."""
     for part in parts:
         if sql.row("SELECT id FROM parts WHERE id = ?", part) is None:
@@ -78,10 +78,10 @@ def came(sql: Sql, parts: Iterable[str], now: datetime) -> None:
         )
         if changed:
             sql.notify(CHANGED, part)
-            _tell(sql, part, now, online=True)
+            _enqueue(sql, part, now, online=True)
 
 
-def went(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
+def went_offline(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
     """Record silent parts as offline. Return those that are not, because they called a replica."""
     alive = []
     for part in parts:
@@ -94,11 +94,11 @@ def went(sql: Sql, parts: Iterable[str], now: datetime) -> list[str]:
             "UPDATE trigger_presence SET online = 0, changed = ? WHERE part_id = ? AND online = 1", stored(now), part
         ):
             sql.notify(CHANGED, part)
-            _tell(sql, part, now, online=False)
+            _enqueue(sql, part, now, online=False)
     return alive
 
 
-def _tell(sql: Sql, part: str, now: datetime, *, online: bool) -> None:
+def _enqueue(sql: Sql, part: str, now: datetime, *, online: bool) -> None:
     if listens(sql, part, PRESENCE):
         enqueue(sql, part, Presence(online), now)
 
@@ -124,31 +124,31 @@ class Watch:
                 if EVERY in heard:  # any part may have called
                     await self._start()
                 elif heard:
-                    await self._hear(heard)
-                await self._give_up()
+                    await self._mark_online(heard)
+                await self._mark_offline()
 
     async def _start(self) -> None:
         now = self._clock()
-        found = await self._store.read(known)
-        recent = [one.part for one in found if not one.online and timedelta(0) <= now - one.seen < SILENCE]
+        parts = await self._store.read(part_states)
+        recent = [state.part for state in parts if not state.online and timedelta(0) <= now - state.seen < SILENCE]
         if recent:
-            await self._store.write(lambda sql: came(sql, recent, self._clock()))
-        self._online([*(one.part for one in found if one.online), *recent])
+            await self._store.write(lambda sql: came_online(sql, recent, self._clock()))
+        self._online([*(state.part for state in parts if state.online), *recent])
 
-    async def _hear(self, heard: list[str]) -> None:
-        new = await self._store.read(lambda sql: strangers(sql, heard))
-        if new:
-            await self._store.write(lambda sql: came(sql, new, self._clock()))
-        self._online(heard)
+    async def _mark_online(self, callers: list[str]) -> None:
+        newly_online = await self._store.read(lambda sql: not_online(sql, callers))
+        if newly_online:
+            await self._store.write(lambda sql: came_online(sql, newly_online, self._clock()))
+        self._online(callers)
 
-    async def _give_up(self) -> None:
+    async def _mark_offline(self) -> None:
         moment = trio.current_time()
         silent = [part for part, deadline in self._deadlines.items() if deadline <= moment]
         window = SILENCE.total_seconds()
         if silent and stood_still(min(self._deadlines.values()), window):
             self._online(tuple(self._deadlines))  # this process was suspended; it now hears of calls made meanwhile
         elif silent:
-            alive = await self._store.write(lambda sql: went(sql, silent, self._clock()))
+            alive = await self._store.write(lambda sql: went_offline(sql, silent, self._clock()))
             for part in silent:
                 del self._deadlines[part]
             self._online(alive)

@@ -73,7 +73,7 @@ def take(sql: Sql, limit: int) -> list[Queued]:
 
 def done(sql: Sql, taken: Iterable[Queued]) -> None:
     """Delete events that were evaluated."""
-    sql.many("DELETE FROM trigger_events WHERE number = ?", [(one.number,) for one in taken])
+    sql.many("DELETE FROM trigger_events WHERE number = ?", [(queued.number,) for queued in taken])
 
 
 def waiting(sql: Sql) -> int:
@@ -84,7 +84,7 @@ def waiting(sql: Sql) -> int:
 
 def forget(sql: Sql, now: datetime) -> int:
     """Delete rows of deleted parts; return their number."""
-    gone = 0
+    deleted = 0
     for table in ("trigger_events", "trigger_queues", "trigger_clocks", "trigger_stops", "trigger_presence"):
-        gone += sql.run(f"DELETE FROM {table} WHERE part_id NOT IN (SELECT id FROM parts)")
-    return gone
+        deleted += sql.run(f"DELETE FROM {table} WHERE part_id NOT IN (SELECT id FROM parts)")
+    return deleted

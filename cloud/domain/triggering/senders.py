@@ -24,9 +24,9 @@ from triggers.webhook import Request, signed
 async def senders(ways: Ways) -> AsyncIterator[Mapping[str, Send]]:
     """Open a Send for each type of delivery that this cloud can make."""
 
-    async def webhook(one: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
-        request = Request(one.method, one.target, one.headers, one.body)
-        return await deliver(signed(trigger, notification, request, one.id, now), ways.allow)
+    async def webhook(delivery: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+        request = Request(delivery.method, delivery.target, delivery.headers, delivery.body)
+        return await deliver(signed(trigger, notification, request, delivery.id, now), ways.allow)
 
     if ways.smtp is None:
         yield {WEBHOOK: webhook, EMAIL: _unsent}
@@ -34,20 +34,20 @@ async def senders(ways: Ways) -> AsyncIterator[Mapping[str, Send]]:
     sender = ways.smtp.sender
     async with Mailer(ways.smtp).opened() as mailer:
 
-        async def mail(one: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
-            return _nobody(one) or await mailer.deliver(message_of(one, sender))
+        async def mail(delivery: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+            return _without_recipients(delivery) or await mailer.deliver(message_of(delivery, sender))
 
         yield {WEBHOOK: webhook, EMAIL: mail}
 
 
-async def _unsent(one: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+async def _unsent(delivery: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
     reason = "this cloud has no mail server: start machine-cloud with --smtp HOST:PORT and replay the delivery"
-    return _nobody(one) or Outcome(error=reason, final=True)
+    return _without_recipients(delivery) or Outcome(error=reason, final=True)
 
 
-def _nobody(one: Delivery) -> Outcome | None:
+def _without_recipients(delivery: Delivery) -> Outcome | None:
     """Return the outcome for an email without recipients; None if it has one."""
-    if one.target != OWNERS:
+    if delivery.target != OWNERS:
         return None
     return Outcome(
         error="the owners have no email address: set `email` in the metadata of the machine, its location or "
@@ -56,12 +56,12 @@ def _nobody(one: Delivery) -> Outcome | None:
     )
 
 
-def message_of(one: Delivery, sender: str = "") -> EmailMessage:
+def message_of(delivery: Delivery, sender: str = "") -> EmailMessage:
     """Return the email of a delivery, with `sender` as From if set. All attempts have the same Message-ID."""
-    message = email.message_from_bytes(one.body, policy=email.policy.SMTP)
+    message = email.message_from_bytes(delivery.body, policy=email.policy.SMTP)
     if sender:
         domain = parseaddr(sender)[1].rpartition("@")[2]
-        for name, value in (("From", sender), ("Message-ID", f"<{one.id}@{domain}>")):
+        for name, value in (("From", sender), ("Message-ID", f"<{delivery.id}@{domain}>")):
             del message[name]
             message[name] = value
     return message

@@ -40,8 +40,8 @@ def written(identity: Identity) -> bytes:
 
 def parsed(content: bytes | str) -> Identity:
     """Parse the result of `written`; ValueError for anything else."""
-    found = json.loads(content)
-    match found:
+    value = json.loads(content)
+    match value:
         case {"cloud": str(cloud), "count": int(count)} if cloud and count >= 0:
             return Identity(cloud, count)
     raise ValueError("it does not contain a cloud and a count")
@@ -125,41 +125,41 @@ async def compare(store: Store, blobs: Blobs) -> None:
 
 
 def _counted(sql: Sql, stamp: Identity | None, where: str) -> Identity:
-    own = _compared(sql, stamp, where)
-    return keep(sql, Identity(own.cloud, own.count + 1))
+    recorded = _compared(sql, stamp, where)
+    return keep(sql, Identity(recorded.cloud, recorded.count + 1))
 
 
 def _compared(sql: Sql, stamp: Identity | None, where: str) -> Identity:
-    own = of(sql)
-    _same(where, stamp, own)
+    recorded = of(sql)
+    _same(where, stamp, recorded)
     assert stamp is not None
-    assert own is not None
-    if stamp.count > own.count:
+    assert recorded is not None
+    if stamp.count > recorded.count:
         raise Older(
             f"the database is older than the files in {where} "
-            f"(count {own.count} in the database, {stamp.count} with the files): no file will be deleted",
+            f"(count {recorded.count} in the database, {stamp.count} with the files): no file will be deleted",
             remedy=f"if this is the wrong database, use the right one; if you have restored a backup, list the missing "
             f"files with `machine-cloud doctor`, then accept the files with `{ADOPT}`",
         )
-    return own
+    return recorded
 
 
-def _same(where: str, stamp: Identity | None, own: Identity | None) -> None:
+def _same(where: str, stamp: Identity | None, recorded: Identity | None) -> None:
     if stamp is None:
         raise MachineError(
             f"machine-cloud.json, which this cloud has written, is missing in {where}",
             kind=ErrorKind.PRECONDITION,
             remedy=f"check that its disk is mounted and that --files names the right place; if it does, run: {ADOPT}",
         )
-    if own is None:
+    if recorded is None:
         raise MachineError(
             f"the database is new, but the files in {where} belong to the cloud {stamp.cloud}",
             kind=ErrorKind.PRECONDITION,
             remedy=f"{_PLACES}, or restore a backup of the database; if there is none, run: {ADOPT}",
         )
-    if own.cloud != stamp.cloud:
+    if recorded.cloud != stamp.cloud:
         raise MachineError(
-            f"the files in {where} belong to the cloud {stamp.cloud}, and the database to the cloud {own.cloud}",
+            f"the files in {where} belong to the cloud {stamp.cloud}, and the database to the cloud {recorded.cloud}",
             kind=ErrorKind.PRECONDITION,
             remedy=f"{_PLACES}; if they belong together, run: {ADOPT}",
         )
@@ -167,9 +167,9 @@ def _same(where: str, stamp: Identity | None, own: Identity | None) -> None:
 
 async def _first(store: Store, blobs: Blobs, keys: Sequence[str], missing: Sequence[str]) -> None:
     """Mark a store without an id: a new one, or one from before ids were introduced."""
-    own = await store.read(of)
-    if own is not None and own.count:  # another replica marks the store first and then counts, maybe just now
-        _same(blobs.where, await stamp_of(blobs), own)
+    recorded = await store.read(of)
+    if recorded is not None and recorded.count:  # another replica marks the store first and then counts, maybe just now
+        _same(blobs.where, await stamp_of(blobs), recorded)
         return
     if len(missing) == len(keys) and (keys or await holds_files(blobs)):
         what = (
@@ -182,9 +182,9 @@ async def _first(store: Store, blobs: Blobs, keys: Sequence[str], missing: Seque
             kind=ErrorKind.PRECONDITION,
             remedy=f"check that its disk is mounted; {_PLACES}; if they belong together, run: {ADOPT}",
         )
-    made = Identity(secrets.token_hex(16))
-    made = await store.write(lambda sql: of(sql) or keep(sql, made))
-    await blobs.put_stamp(written(Identity(made.cloud)), replace=False)  # confirm checks which replica's id it is
+    identity = Identity(secrets.token_hex(16))
+    identity = await store.write(lambda sql: of(sql) or keep(sql, identity))
+    await blobs.put_stamp(written(Identity(identity.cloud)), replace=False)  # confirm checks which replica's id it is
 
 
 async def holds_files(blobs: Blobs) -> bool:
@@ -202,11 +202,11 @@ async def adopt(store: Store, blobs: Blobs) -> Identity:
         stamp = await stamp_of(blobs)
     except MachineError:
         stamp = None
-    made = Identity(secrets.token_hex(16))
+    new_identity = Identity(secrets.token_hex(16))
 
     def work(sql: Sql) -> Identity:
-        own = of(sql) or made
-        return keep(sql, Identity(own.cloud, max(own.count, stamp.count if stamp is not None else 0) + 1))
+        recorded = of(sql) or new_identity
+        return keep(sql, Identity(recorded.cloud, max(recorded.count, stamp.count if stamp is not None else 0) + 1))
 
     now = await store.write(work)
     await blobs.put_stamp(written(now), replace=True)

@@ -21,12 +21,12 @@ SAMPLE: Final = 8  # number of the oldest, and of the newest
 
 def named(sql: Sql, first: str, last: str) -> dict[str, Blob]:
     """Return all blobs that rows refer to, with keys from `first` on and before `last`."""
-    found: dict[str, Blob] = {}
+    blobs: dict[str, Blob] = {}
     for owner in OWNERS:
-        found |= owner(sql, first, last)
-    return found
+        blobs |= owner(sql, first, last)
+    return blobs
 
 
 def sample(sql: Sql) -> list[str]:
     """Return keys of some blobs that rows refer to: the oldest and the newest of each kind."""
-    return sorted({key for some in SAMPLES for key in some(sql, SAMPLE)})
+    return sorted({key for take_sample in SAMPLES for key in take_sample(sql, SAMPLE)})

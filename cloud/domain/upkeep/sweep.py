@@ -37,13 +37,13 @@ class Swept:
 
 
 @dataclass(slots=True)
-class _Look:
+class _Inventory:
     """What is known about blobs without rows after a listing."""
 
     total: int = 0
     noticed: int = 0
     strays: int = 0  # blobs that no deleted row referred to
-    kept: set[str] = field(default_factory=set)  # blobs that are in the trash and in the store
+    tracked: set[str] = field(default_factory=set)  # blobs that are in the trash and in the store
     due_deleted: list[str] = field(default_factory=list)
     due_strays: list[str] = field(default_factory=list)
 
@@ -58,51 +58,53 @@ async def sweep(
     """
     await confirm(store, blobs)
     removed = await blobs.tidy(age)
-    look, before = _Look(), now - delay
+    inventory, before = _Inventory(), now - delay
     async with aclosing(blobs.listed()) as pages:
         async for page in pages:
-            look.total += len(page)
+            inventory.total += len(page)
             if page:
-                old = {one.key for one in page if one.time < now.timestamp() - age}
-                await _look_at(store, {one.key for one in page}, old, now, before, look)
-    held = look.strays > MOST and look.strays > SHARE * look.total
-    due = look.due_deleted if held else look.due_deleted + look.due_strays
-    gone = set(await store.read(partial(trash.before, moment=before))) - look.kept
-    if gone:
-        await store.write(partial(trash.forget, keys=gone))
-    for _, some in groupby(sorted(due), lambda key: key[:2]):
-        left = await store.read(partial(_unnamed, keys=set(some)))  # check again: a row may refer to one by now
-        count = await discard(blobs, left)
+                old = {blob.key for blob in page if blob.time < now.timestamp() - age}
+                await _compare_page(store, {blob.key for blob in page}, old, now, before, inventory)
+    held = inventory.strays > MOST and inventory.strays > SHARE * inventory.total
+    due = inventory.due_deleted if held else inventory.due_deleted + inventory.due_strays
+    vanished = set(await store.read(partial(trash.before, moment=before))) - inventory.tracked
+    if vanished:
+        await store.write(partial(trash.forget, keys=vanished))
+    for _, group in groupby(sorted(due), lambda key: key[:2]):
+        unnamed = await store.read(partial(_unnamed, keys=set(group)))  # check again: a row may refer to one by now
+        count = await discard(blobs, unnamed)
         removed += count
-        if count < len(left):
+        if count < len(unnamed):
             break  # the next sweep continues
-        await store.write(partial(trash.forget, keys=left))
-    return Swept(removed, look.noticed, look.strays if held else 0, look.total)
+        await store.write(partial(trash.forget, keys=unnamed))
+    return Swept(removed, inventory.noticed, inventory.strays if held else 0, inventory.total)
 
 
-async def _look_at(store: Store, page: set[str], old: set[str], now: datetime, before: datetime, look: _Look) -> None:
+async def _compare_page(
+    store: Store, page: set[str], old: set[str], now: datetime, before: datetime, inventory: _Inventory
+) -> None:
     """Put the blobs of a page that have no row into the trash, and take out those that have one again."""
 
     def read(sql: Sql) -> tuple[list[str], dict[str, tuple[int, bool]]]:
         return _unnamed(sql, old), trash.between(sql, min(page), max(page) + "0")
 
-    unnamed, there = await store.read(read)
-    new = [key for key in unnamed if key not in there]
-    again = sorted(there.keys() & old - set(unnamed))
-    if new or again:
+    unnamed, in_trash = await store.read(read)
+    untracked = [key for key in unnamed if key not in in_trash]
+    named_again = sorted(in_trash.keys() & old - set(unnamed))
+    if untracked or named_again:
 
         def write(sql: Sql) -> None:
-            trash.noticed(sql, new, now)
-            trash.forget(sql, again)
+            trash.noticed(sql, untracked, now)
+            trash.forget(sql, named_again)
 
         await store.write(write)
-    look.noticed += len(new)
-    look.kept |= (there.keys() & page) | set(new)
+    inventory.noticed += len(untracked)
+    inventory.tracked |= (in_trash.keys() & page) | set(untracked)
     for key in unnamed:
-        since, deleted = there.get(key, (stored(now), False))
-        look.strays += not deleted
+        since, deleted = in_trash.get(key, (stored(now), False))
+        inventory.strays += not deleted
         if since < stored(before):
-            (look.due_deleted if deleted else look.due_strays).append(key)
+            (inventory.due_deleted if deleted else inventory.due_strays).append(key)
 
 
 def _unnamed(sql: Sql, keys: set[str]) -> list[str]:

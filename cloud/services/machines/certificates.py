@@ -56,7 +56,7 @@ class PartCertificates(Service):
             _, merged = configurations.resolution(sql, id)
             claimed = self._claimed(part)
             names = names_for(part.host_name, merged.document, claimed, reserved=self._reserved())
-            return owner, names, parts.kept(sql, id, owner, names, self.now())
+            return owner, names, parts.stored_certificate(sql, id, owner, names, self.now())
 
         owner, names, found = await self.read(wanted)
         if found is None:

@@ -70,7 +70,7 @@ class Following:
     async def restarted(self) -> None:
         """Clear the restart request, which is about to be sent to the machine."""
         store = self._cloud.store
-        await patiently(lambda: store.write(lambda sql: mark_restart(sql, self._subject, wanted=False)))
+        await patiently(lambda: store.write(lambda sql: mark_restart(sql, self._subject, requested=False)))
 
     async def watched(self) -> float:
         """Return for how many more seconds somebody views the part; 0 if nobody does."""

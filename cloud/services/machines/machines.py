@@ -110,7 +110,7 @@ class Machines(Service):
 
     async def mark_part_for_restart(self, part_id: str) -> None:
         """Have the machine-server of a part restart at its next request."""
-        await self.write(lambda sql: machines.mark_restart(sql, part_id, wanted=True))
+        await self.write(lambda sql: machines.mark_restart(sql, part_id, requested=True))
 
     async def create_robot_part_secret(self, part_id: str) -> m.RobotPart:
         """Create another secret of a part; older ones stay valid until they are deleted."""

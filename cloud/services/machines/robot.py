@@ -133,5 +133,5 @@ def _restarting(sql: Sql, part: str) -> bool:
     """Return whether a restart is still requested, and clear the request."""
     wanted = machines.part(sql, part).restart
     if wanted:
-        machines.mark_restart(sql, part, wanted=False)
+        machines.mark_restart(sql, part, requested=False)
     return wanted

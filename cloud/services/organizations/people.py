@@ -30,7 +30,7 @@ class People(Service):
             return m.OrganizationMembers(
                 organization_id,
                 [m.OrganizationMember(one.id, [one.email], one.added) for one in people.members(sql, organization_id)],
-                [_invite(one) for one in invites.every(sql, organization_id, self.now())],
+                [_invite(one) for one in invites.open_invites(sql, organization_id, self.now())],
             )
 
         return await self.read(work)
@@ -152,7 +152,7 @@ class Invitations(Service):
 
     async def list_invites(self, organization_id: str) -> list[Invite]:
         """Return the open invitations with the state of their mails."""
-        return await self.read(lambda sql: invites.every(sql, organization_id, self.now()))
+        return await self.read(lambda sql: invites.open_invites(sql, organization_id, self.now()))
 
     async def create_invite_link(self, organization_id: str, email: str) -> str:
         """Create a link that accepts an invitation, without mailing it; an earlier link becomes invalid.

@@ -8,9 +8,9 @@ CREATE TABLE authorities (
     scope TEXT NOT NULL,  -- id of an organization, for its machines; '' for the cloud's own port
     certificate TEXT NOT NULL,  -- PEM
     private_key TEXT NOT NULL,  -- PEM
-    cross_signed TEXT NOT NULL,  -- PEM: its key as signed by the one before it; '' for none
+    cross_signed TEXT NOT NULL,  -- PEM: its key signed by its predecessor; '' if none
     created INTEGER NOT NULL,
-    ends INTEGER  -- when it is trusted no more; NULL for the one that signs
+    ends INTEGER  -- end of trust; NULL for the signing authority
 );
 CREATE INDEX authorities_scope ON authorities (scope);
 CREATE TABLE part_certificates (

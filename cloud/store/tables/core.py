@@ -37,8 +37,8 @@ CREATE TABLE parts (
     revision INTEGER NOT NULL,  -- of the configuration in force: configurations.revision
     saved INTEGER NOT NULL,  -- when it was saved
     seen INTEGER,  -- when the machine called last; NULL before its first call
-    restart INTEGER NOT NULL DEFAULT 0,  -- it is to restart when it asks next
-    reported TEXT NOT NULL DEFAULT '{}',  -- what the machine says of itself
+    restart INTEGER NOT NULL DEFAULT 0,  -- 1: restart at the next call
+    reported TEXT NOT NULL DEFAULT '{}',  -- what the machine reports about itself
     UNIQUE (machine_id, name)
 );
 CREATE TABLE part_secrets (
@@ -61,7 +61,7 @@ CREATE TABLE keys (
     id TEXT PRIMARY KEY,
     organization_id TEXT NOT NULL REFERENCES organizations (id),
     name TEXT NOT NULL,
-    digest TEXT NOT NULL,  -- rpc.access.auth.digest_of; the key itself is kept nowhere
+    digest TEXT NOT NULL,  -- rpc.access.auth.digest_of; the key itself is not stored
     created INTEGER NOT NULL
 );
 CREATE INDEX keys_organization ON keys (organization_id);

@@ -30,7 +30,7 @@ CREATE TABLE fragment_tags (
 );
 CREATE TABLE fragment_uses (
     kind TEXT NOT NULL,  -- part or fragment
-    subject TEXT NOT NULL,  -- its id: who names the fragment, in the configuration in force or in any revision
+    subject TEXT NOT NULL,  -- its id: uses the fragment in the current configuration (part) or in any revision
     fragment_id TEXT NOT NULL,
     PRIMARY KEY (kind, subject, fragment_id)
 );

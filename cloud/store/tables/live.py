@@ -5,8 +5,8 @@ from typing import Final
 TABLES: Final = """
 CREATE TABLE live (
     part_id TEXT PRIMARY KEY,
-    watched INTEGER NOT NULL,  -- until when somebody looks
-    told INTEGER,  -- when the machine told last; NULL before it did
+    watched INTEGER NOT NULL,  -- end of the announcement by a viewer
+    told INTEGER,  -- when the machine sent the snapshot; NULL before the first one
     snapshot TEXT NOT NULL DEFAULT '{}'  -- JSON
 );
 """

@@ -19,7 +19,7 @@ CREATE TABLE invites (
     inviter TEXT NOT NULL,  -- id of the key
     inviter_name TEXT NOT NULL,
     mail TEXT NOT NULL,  -- none, waiting, sent or failed
-    due INTEGER,  -- when it is to be mailed, or tried again; NULL if it is not
+    due INTEGER,  -- time of the next attempt to mail it; NULL if none
     tries INTEGER NOT NULL DEFAULT 0,
     error TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (organization_id, email)
@@ -36,7 +36,7 @@ CREATE TABLE invite_grants (
 );
 CREATE TABLE location_shares (
     location_id TEXT NOT NULL REFERENCES locations (id),
-    organization_id TEXT NOT NULL REFERENCES organizations (id),  -- never the one that it belongs to
+    organization_id TEXT NOT NULL REFERENCES organizations (id),  -- never the owner of the location
     created INTEGER NOT NULL,
     PRIMARY KEY (location_id, organization_id)
 );
@@ -48,7 +48,7 @@ CREATE TABLE location_secrets (
     created INTEGER NOT NULL
 );
 CREATE INDEX location_secrets_location ON location_secrets (location_id);
-CREATE VIEW part_location_secrets AS  -- each part with the secrets of its location and of those around it
+CREATE VIEW part_location_secrets AS  -- each part with the secrets of its location and of outer ones
     WITH RECURSIVE inside (secret, location_id) AS (
         SELECT secret, location_id FROM location_secrets
         UNION

@@ -11,7 +11,7 @@ CREATE TABLE registry_items (
     visibility TEXT NOT NULL,  -- private, public or public_unlisted
     url TEXT NOT NULL,
     description TEXT NOT NULL,
-    metadata TEXT NOT NULL,  -- JSON: what its type has besides, such as a module's models
+    metadata TEXT NOT NULL,  -- JSON: fields of its type, such as a module's models
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL,
     UNIQUE (organization_id, name)
@@ -21,7 +21,7 @@ CREATE TABLE registry_files (
     item_id TEXT NOT NULL REFERENCES registry_items (id),
     version TEXT NOT NULL,
     platform TEXT NOT NULL,  -- such as linux/arm64, or any
-    tags TEXT NOT NULL,  -- what the machine must have besides, in order, with commas
+    tags TEXT NOT NULL,  -- further requirements on the machine, sorted, with commas
     blob TEXT NOT NULL,
     size INTEGER NOT NULL,
     digest TEXT NOT NULL,  -- SHA-256, hexadecimal

@@ -5,6 +5,6 @@ from typing import Final
 TABLES: Final = """
 CREATE TABLE signed_out (
     token TEXT PRIMARY KEY,  -- its id
-    ends INTEGER NOT NULL  -- seconds since 1970, from when on it is void anyway
+    ends INTEGER NOT NULL  -- seconds since 1970: expiry of the token
 );
 """

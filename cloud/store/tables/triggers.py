@@ -12,7 +12,7 @@ CREATE TABLE trigger_events (
 );
 CREATE INDEX trigger_events_part ON trigger_events (part_id, number);
 CREATE TABLE trigger_queues (
-    part_id TEXT PRIMARY KEY  -- whoever evaluates events of the part holds this row
+    part_id TEXT PRIMARY KEY  -- locked by the transaction that evaluates events of the part
 );
 CREATE TABLE trigger_clocks (
     part_id TEXT NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE trigger_presence (
 );
 CREATE TABLE deliveries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,  -- made once: the receiver knows a repetition by it
+    id TEXT NOT NULL UNIQUE,  -- constant: the receiver recognizes a repetition by it
     part_id TEXT NOT NULL,
     trigger_name TEXT NOT NULL,
     event TEXT NOT NULL,  -- type of the event
@@ -46,14 +46,14 @@ CREATE TABLE deliveries (
     value TEXT NOT NULL,  -- as the notification entry has it
     target TEXT NOT NULL,  -- URL or address
     about TEXT NOT NULL,  -- JSON: component, method ...
-    test INTEGER NOT NULL,  -- somebody asked for it to try the target
+    test INTEGER NOT NULL,  -- sent on request, to test the target
     created INTEGER NOT NULL,
     method TEXT NOT NULL,
     headers TEXT NOT NULL,  -- JSON, without signature and password, which every attempt adds
     body BLOB NOT NULL,
     state TEXT NOT NULL,  -- waiting, delivered, failed
-    due INTEGER NOT NULL,  -- when it is tried next; while it is sent: when that is given up for dead
-    sending INTEGER NOT NULL DEFAULT 0,  -- somebody has taken it
+    due INTEGER NOT NULL,  -- time of the next attempt; while it is sent: end of the lease
+    sending INTEGER NOT NULL DEFAULT 0,  -- 1 while a process sends it
     tries INTEGER NOT NULL DEFAULT 0,  -- since it was created or replayed
     attempts INTEGER NOT NULL DEFAULT 0  -- altogether
 );

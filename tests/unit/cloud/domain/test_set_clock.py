@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from cloud.domain.machines.machines import note_seen
-from cloud.domain.triggering.presence import Watch, went
+from cloud.domain.triggering.presence import Watch, went_offline
 from cloud.server.memory import MemoryCloud
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.pages import HOST, signed_in
@@ -36,7 +36,7 @@ async def part(cloud: MemoryCloud, machine: str, clock: Clock, nursery: trio.Nur
 
 async def give_up(cloud: MemoryCloud, part: str) -> None:
     """Do what the watch does after one minute of silence."""
-    assert await cloud.cloud.store.write(lambda sql: went(sql, [part], cloud.cloud.clock())) == []
+    assert await cloud.cloud.store.write(lambda sql: went_offline(sql, [part], cloud.cloud.clock())) == []
 
 
 async def states(cloud: MemoryCloud, machine: str, part: str) -> set[tuple[str, int]]:

@@ -19,7 +19,7 @@ from cloud.domain.machines.logs import LogQuery, LogRecord
 from cloud.domain.triggering import deliveries, queue
 from cloud.domain.triggering.configured import listens
 from cloud.domain.triggering.evaluation import evaluate, evaluate_many, evaluate_some
-from cloud.domain.triggering.hourly import INTERVAL, look
+from cloud.domain.triggering.hourly import INTERVAL, check
 from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
 from cloud.server.memory import MemoryCloud
 from cloud.store.sql import Sql
@@ -219,24 +219,24 @@ async def test_logs_are_looked_at_every_hour(cloud: MemoryCloud, part: str, cloc
         entry = {"host": "", "level": level, "time": clock(), "logger_name": logger, "message": message}
         await cloud.client(part, "robot-secret").call("viam.app.v1.RobotService", "", "log", id=part, logs=[entry])
 
-    await say("error", "before the first look")
-    due = await store.write(lambda sql: look(sql, clock()))
+    await say("error", "before the first check")
+    due = await store.write(lambda sql: check(sql, clock()))
     await say("error", "it broke")
     await say("info", "all well")
     await say("error", "a webhook was not delivered", "app.trigger.errors")
     clock.now += INTERVAL / 2
-    assert await store.write(lambda sql: look(sql, clock())) == due  # as after a restart: not yet due
+    assert await store.write(lambda sql: check(sql, clock())) == due  # as after a restart: not yet due
     assert await evaluated(cloud, part) == []
     clock.now += INTERVAL / 2
-    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: check(sql, clock()))
     (one,) = await evaluated(cloud, part)
     assert [line["message"] for line in json.loads(one.body)] == ["it broke"]
     clock.now += INTERVAL
-    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: check(sql, clock()))
     assert len(await evaluated(cloud, part)) == 1  # no new entries
     await say("warn", "it smokes")
     clock.now += INTERVAL
-    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: check(sql, clock()))
     assert len(await evaluated(cloud, part)) == 2
 
 
@@ -246,7 +246,7 @@ async def test_an_entry_that_is_kept_after_a_later_one_is_not_passed_over(
     """Of two replicas that store entries at the same time, the one with the lower number may commit last."""
     store = cloud.cloud.store
     await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
-    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: check(sql, clock()))
     clock.now += INTERVAL
 
     def keep(sql: Sql, number: int) -> None:
@@ -255,9 +255,9 @@ async def test_an_entry_that_is_kept_after_a_later_one_is_not_passed_over(
 
     for number in (8, 7):
         await store.write(partial(keep, number=number))
-        await store.write(lambda sql: look(sql, clock()))
+        await store.write(lambda sql: check(sql, clock()))
         clock.now += INTERVAL
-    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: check(sql, clock()))
     told = [line["message"] for one in await evaluated(cloud, part) for line in json.loads(one.body)]
     assert sorted(told) == ["entry 7", "entry 8"]
 
@@ -265,11 +265,11 @@ async def test_an_entry_that_is_kept_after_a_later_one_is_not_passed_over(
 async def test_a_clock_that_was_set_back_tells_of_no_log_twice(cloud: MemoryCloud, part: str, clock: Any) -> None:
     store = cloud.cloud.store
     await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
-    await store.write(lambda sql: look(sql, clock()))
+    await store.write(lambda sql: check(sql, clock()))
     await store.write(lambda sql: logs.append(sql, part, [LogRecord(clock(), "error", "rdk", "once")], clock()))
     for step in (INTERVAL, -timedelta(days=1), 2 * timedelta(days=1), INTERVAL):
         clock.now += step
-        await store.write(lambda sql: look(sql, clock()))
+        await store.write(lambda sql: check(sql, clock()))
     assert len(await evaluated(cloud, part)) == 1
 
 
