@@ -313,7 +313,11 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         ),
         EnforcedElsewhere("cloud.domain.data.filters:MAX_VALUES", "values", "in one field of a filter"),
         EnforcedElsewhere("cloud.domain.data.pages:MAX_PAGE", "entries", "on one page of an answer"),
-        EnforcedElsewhere("cloud.domain.data.table:MAX_COLUMNS", "columns", "of values in an export"),
+        EnforcedElsewhere(
+            "cloud.domain.data.table:MAX_COLUMNS",
+            "columns",
+            "of values in an export; the column `other_values` has the rest",
+        ),
         EnforcedElsewhere("cloud.domain.queries.query:MAX_READINGS", "readings", "that one SQL query can read"),
         EnforcedElsewhere("cloud.domain.queries.query:MAX_ROWS", "rows", "in the result of one SQL query"),
         EnforcedElsewhere("cloud.domain.queries.query:MAX_BYTES", "bytes", "in the result of one SQL query"),

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from cloud.domain.data.readings import ReadingRecord
 
-MAX_COLUMNS: Final = 500  # value columns; further values are left out
+MAX_COLUMNS: Final = 500  # value columns
+OTHER_VALUES: Final = "other_values"
+"""Column after MAX_COLUMNS value columns: the values of a reading without a column, as a JSON object by path."""
 MAX_DEPTH: Final = 8
 
 
@@ -79,20 +81,28 @@ def flat(data: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str,
 
 
 def widen(columns: dict[str, Kind], readings: Iterable[ReadingRecord]) -> None:
-    """Add the columns of these readings to `columns`; a column of mixed types becomes text."""
+    """Add the columns of these readings to `columns`; a column of mixed types becomes text.
+
+    Above MAX_COLUMNS, add OTHER_VALUES instead. That name is reserved: a value of this name has no column of its own.
+    """
     for reading in readings:
         for path, value in flat(reading.data).items():
             kind = Kind.BOOL if isinstance(value, bool) else Kind.NUMBER if isinstance(value, float) else Kind.TEXT
             column = columns.get(path)
-            if column is None and len(columns) < MAX_COLUMNS:
+            if path == OTHER_VALUES or (column is None and len(columns) >= MAX_COLUMNS):
+                columns[OTHER_VALUES] = Kind.TEXT
+            elif column is None:
                 columns[path] = kind
-            elif column is not None and column is not kind:
+            elif column is not kind:
                 columns[path] = Kind.TEXT
 
 
 def cells(reading: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | float | bool | None]:
     """Return the values of a reading in the order of the columns."""
     values = flat(reading.data)
+    others = {path: value for path, value in values.items() if path not in columns or path == OTHER_VALUES}
+    if others:
+        values[OTHER_VALUES] = json.dumps(others, ensure_ascii=False)
     return [_converted(values.get(path), kind) for path, kind in columns.items()]
 
 

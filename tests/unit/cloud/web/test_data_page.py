@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 import pyarrow.parquet as parquet
 import pytest
 
-from cloud.domain.data.table import Kind, flat, numbers
+from cloud.domain.data.readings import ReadingRecord
+from cloud.domain.data.sources import Source
+from cloud.domain.data.table import Kind, cells, flat, numbers, widen
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
@@ -248,6 +250,31 @@ async def test_parquet_has_the_same_with_types(up: Uploads, page: Browser, monke
     assert (first["readings.t"], first["readings.ok"], first["readings.deep.x"]) == (1.5, True, 2.0)
     assert (second["readings.mixed"], second["readings.ok"]) == ("=1+1", None)
     assert (first["tags"], second["tags"]) == ("a b", "")
+
+
+async def test_values_beyond_the_column_limit_are_in_the_last_column(
+    up: Uploads, page: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.domain.data.table.MAX_COLUMNS", 2)
+    await up.readings(piece(0, readings={"a": 1.0, "b": True}))
+    await up.readings(piece(1, readings={"a": 2.0, "c": "ü", "d": 4.0}))
+    first, second = csv.DictReader(io.StringIO((await exported(page, "csv")).body.decode()))
+    assert list(first)[-3:] == ["readings.a", "readings.b", "other_values"]
+    assert (first["other_values"], second["readings.a"]) == ("", "2.0")
+    assert json.loads(second["other_values"]) == {"readings.c": "ü", "readings.d": 4.0}
+    rows = parquet.read_table(io.BytesIO((await exported(page, "parquet")).body), use_threads=False).to_pylist()
+    assert [row["other_values"] for row in rows] == [None, second["other_values"]]
+
+
+def test_a_value_called_other_values_is_kept() -> None:
+    source = Source("organization", "location", "machine", "rover", "part", "rover-main")
+    reading = ReadingRecord(1, 1, source, (), at(0), at(0), at(0), '{"other_values": 1, "a": 2}')
+    columns: dict[str, Kind] = {}
+    widen(columns, [reading])
+    assert dict(zip(columns, cells(reading, columns), strict=True)) == {
+        "other_values": '{"other_values": 1.0}',
+        "a": 2.0,
+    }
 
 
 async def test_an_export_of_nothing_is_a_file(page: Browser) -> None:
