@@ -83,7 +83,7 @@ def test_whoever_is_silent_is_forgotten_and_a_clock_that_was_set_back_does_no_ha
     clock.now += timedelta(seconds=100)
     assert seen.called("b", clock())
     assert not seen.take()
-    assert seen._called.keys() == {"b"}
+    assert seen._last_calls.keys() == {"b"}
     clock.now -= timedelta(seconds=50)
     assert seen.called("b", clock())
 

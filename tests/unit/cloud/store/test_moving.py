@@ -82,7 +82,7 @@ def fill(path: Path) -> None:
                     else:
                         query = f"SELECT {theirs} FROM {other} ORDER BY rowid LIMIT 1 OFFSET {number - 1}"
                         row[column] = opened.execute(query).fetchone()[0]
-                if table.own:
+                if table.self_references:
                     opened.execute("PRAGMA defer_foreign_keys = ON")
                 marks = ", ".join("?" * len(row))
                 opened.execute(f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({marks})", [*row.values()])
@@ -106,7 +106,7 @@ def test_the_tables_are_those_of_a_real_database_and_in_order_of_references(url:
         for name in TABLES:
             assert {row[2] for row in opened.execute(f"PRAGMA foreign_key_list({name})")} <= seen | {name}
             seen.add(name)
-    assert TABLES["locations"].own == ("parent_id",)
+    assert TABLES["locations"].self_references == ("parent_id",)
     assert {name for name, table in TABLES.items() if table.numbered} >= {"log_entries", "audit", "readings"}
 
 
