@@ -99,11 +99,10 @@ def place_of(sql: Sql, of: Of, subject: str) -> Place:
     if of is Of.FILE:
         return captured(sql, file(sql, subject).source)
     if of is Of.PART:
-        record = part(sql, subject)
-        return replace(_below(sql, record.location_id, ("robot", record.machine_id)), part=subject)
+        part_record = part(sql, subject)
+        return replace(_below(sql, part_record.location_id, ("robot", part_record.machine_id)), part=subject)
     if of is Of.ROBOT:
-        record = machine(sql, subject)
-        return _below(sql, record.location_id, ("robot", subject))
+        return _below(sql, machine(sql, subject).location_id, ("robot", subject))
     return _below(sql, subject)
 
 
