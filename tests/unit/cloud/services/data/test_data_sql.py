@@ -114,7 +114,7 @@ async def none() -> AsyncGenerator[Sequence[Cells], None]:
 
 
 async def asked(engine: QueryProcesses, text: str, organization: str = "a") -> list[dict[str, Any]]:
-    return [bson.decode(row) for row in await engine.ask(organization, text, none())]
+    return [bson.decode(row) for row in await engine.execute(organization, text, none())]
 
 
 @pytest.mark.parametrize(
