@@ -63,7 +63,11 @@ class Files:
 
 
 class Server(Files):
-    """`with Server(document, folder) as server:` runs machine-server with `document` until the block ends."""
+    """`with Server(document, folder) as server:` runs machine-server with `document` until the block ends.
+
+    The port is open when the block begins; `wait_running` waits for the first full pass over the resources. For tests
+    on Trio, use tests.e2e.server.process.server.
+    """
 
     def __init__(
         self, document: Mapping[str, Any], folder: Path, *arguments: str, env: Mapping[str, str] | None = None

@@ -16,7 +16,11 @@ from tests.e2e.harness import START_LIMIT_S
 async def ready(
     command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, until: str = ""
 ) -> AsyncIterator[tuple[trio.Process, str]]:
-    """Run `command`; yield the process and its output on MACHINE_READY_FD when it is ready."""
+    """Run `command`; yield the process and its output on MACHINE_READY_FD when it is ready.
+
+    It is ready when that output ends with `until`, or when the descriptor is closed. Its other output is in `log`. It
+    is killed at the end if it still runs.
+    """
     read, write = os.pipe()
     async with trio.lowlevel.FdStream(read) as saying:
         try:

@@ -1,4 +1,7 @@
-"""Every page of an empty cloud and of a cloud with an object of every kind, reached by links or opened by forms."""
+"""Every page of an empty cloud and of a cloud with an object of every kind, reached by links or opened by forms.
+
+Takes about 20 s: two clouds, a machine, and some forty pages, each in two sizes and two color schemes.
+"""
 
 from __future__ import annotations
 

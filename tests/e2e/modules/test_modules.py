@@ -70,7 +70,11 @@ async def test_resources_of_a_module_answer_like_others(machine: tuple[Server, A
 
 
 async def test_a_module_that_logs_from_a_thread_loses_no_call(machine: tuple[Server, ApiClient]) -> None:
-    """The SDK's log messages and calls share a connection and can overtake each other. SDK_CALLS: number of calls."""
+    """The SDK's log messages and calls share a connection and can overtake each other. SDK_CALLS: number of calls.
+
+    A lost call ends with DEADLINE_EXCEEDED in the module. Conflicts between the SDK's two threads before anything is
+    sent are counted; no server can fix them.
+    """
     _, client = machine
     await until_ready(client, "mean", "plain")
     calls, clashes = int(os.environ.get("SDK_CALLS", "400")), 0

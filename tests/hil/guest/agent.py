@@ -33,7 +33,11 @@ SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 class Port:
-    """A virtio-serial port, or a terminal in raw mode."""
+    """A virtio-serial port, or a terminal in raw mode.
+
+    Reads of a virtio-serial port return no data without a host: SIGIO reports that one has connected. A terminal
+    always has a host, and a SIGIO for all received data would only cost time.
+    """
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY)

@@ -1,4 +1,8 @@
-"""In the guest: the plant of a test, written for simulated hardware, connected to the kernel's lines and an adapter."""
+"""In the guest: the plant of a test, written for simulated hardware, connected to the kernel's lines and an adapter.
+
+The plant's own world mirrors the kernel: a pin there has the level of the GPIO line, and the chips on its bus are those
+of the adapter. So the plant is the same class that runs on the simulated rig.
+"""
 
 from __future__ import annotations
 

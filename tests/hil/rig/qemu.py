@@ -19,11 +19,11 @@ HOST_ADDRESS: Final = "10.0.2.2"
 def command_line(
     image: Path, disk: Path, run: Path, share: Path, *, state: Path | None = None, threads: str = "multi"
 ) -> list[str]:
-    """QEMU with software emulation: KVM is not to be had on every computer, and speed is the same everywhere without.
+    """Return the command line of QEMU with software emulation: not every computer has KVM, which changes the speed.
 
     `disk` is an image in qcow2, `run` the folder for sockets and the console's log, `share` what the guest can mount;
     `state` is resumed, otherwise the guest boots. `threads` is "multi", one for each processor, or "single": slower,
-    but when the kernel rewrites its own code, no processor goes on with what was there before.
+    but when the kernel rewrites its own code, no processor continues with the old code.
     """
     words = [
         *("qemu-system-x86_64", "-M", "q35", "-accel", f"tcg,thread={threads},tb-size=512", "-cpu", "max", "-smp", "2"),

@@ -47,7 +47,7 @@ class Cloud:
         return scope
 
     async def call(self, process: int = 0, *, told: bool = True) -> None:
-        """Let the machine call a replica. If `told`, notify the others; if not, the replica died first."""
+        """Let the machine call a replica. With `told`, notify the others; otherwise the replica died first."""
         store, _ = self.processes[process]
 
         def work(sql: Sql) -> None:

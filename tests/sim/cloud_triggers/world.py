@@ -51,7 +51,7 @@ class Killed(Exception):
 class DiskStore:
     """A Store without threads over a disk that outlives it.
 
-    Its fuse kills the process at a step: before a commit, or after a commit that nobody is notified of.
+    Its fuse kills the process at a step: before a commit, or between a commit and its event.
     """
 
     def __init__(self, connection: sqlite3.Connection, events: Events, fuse: int) -> None:

@@ -253,7 +253,7 @@ async def test_who_signs_out_is_out_at_every_replica_and_after_a_restart(cloud: 
         assert await _pages(there) == "/login?next=/"
         assert await far.call(token, "list_organizations") == "unauthenticated"
         assert await _pages(_at_replica(far, other.cookies)) == "200"  # the same key in another session
-        assert (await post(there, "/logout")).status == 303  # signing out twice is no error
+        assert (await post(there, "/logout")).status == 303  # signing out twice is not an error
     async with replica(cloud, hears=hears) as (restarted, _):
         assert await restarted.call(token, "list_organizations") == "unauthenticated"
         assert await _pages(_at_replica(restarted, cookies)) == "/login?next=/"

@@ -1,4 +1,4 @@
-"""Commands beside a running cloud: the cloud receives events for their writes at once, but none for its own."""
+"""Commands during the run of a cloud: the cloud receives events for their writes at once, but none for its own."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ async def test_a_token_opens_the_pages() -> None:
 
 
 async def test_what_is_public_is_named() -> None:
-    """Only `/` is public, not everything below it: it once was, and a machine with keys showed its log to everybody."""
+    """Only `/` is public, not everything below it: that once showed the log of a machine with keys without a key."""
     gate = Authenticator(credentials=[KEY])
     guard = Guard(PAGES, gate, public=("/", "/healthz"), public_below=("/files/",))
     async with serving(guard) as server:

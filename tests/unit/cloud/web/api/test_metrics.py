@@ -1,4 +1,4 @@
-"""`/metrics` of the cloud: machines for their organization, process metrics for whoever operates the cloud."""
+"""`/metrics` of the cloud: machines for their organization, process metrics for the operator of the cloud."""
 
 from __future__ import annotations
 

@@ -402,7 +402,7 @@ async def test_a_cancelled_writer_leaves_its_file_to_recovery(autojump_clock: Mo
     assert recover(tmp_path).readings == 1
 
 
-# ---- what people are told
+# ---- messages for users
 
 
 @pytest.mark.parametrize(
