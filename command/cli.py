@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from command.cloud.ca import ca as cloud_ca
-from command.cloud.config import config
+from command.cloud.configurations.config import config
+from command.cloud.configurations.fragments import fragments
 from command.cloud.data import data as cloud_data
 from command.cloud.datasets import datasets
-from command.cloud.fragments import fragments
 from command.cloud.group import cloud
 from command.cloud.keys import keys
 from command.cloud.locations import locations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from catalogue.chips import channels
-from catalogue.chips.channels import Channel
-from catalogue.chips.device import I2cAttributes
+from catalogue.chips.common import channels
+from catalogue.chips.common.channels import Channel
+from catalogue.chips.common.device import I2cAttributes
 from hal.chips import ads1115
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from catalogue.chips.device import I2cAttributes
+from catalogue.chips.common.device import I2cAttributes
 
 Size = Literal[
     "24c01", "24c02", "24c04", "24c08", "24c16", "24c32", "24c64", "24c128", "24c256", "24c512"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from catalogue.chips.device import I2cAttributes
+from catalogue.chips.common.device import I2cAttributes
 from hal.chips.ina2xx import INA219, calibrate
 
 

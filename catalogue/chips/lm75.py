@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from catalogue.chips.device import I2cAttributes
+from catalogue.chips.common.device import I2cAttributes
 
 
 class Lm75Config(I2cAttributes, kw_only=True, frozen=True):

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from catalogue.chips import channels
-from catalogue.chips.channels import Channel
+from catalogue.chips.common import channels
+from catalogue.chips.common.channels import Channel
 from hal.chips import mcp3008
 from schema.attributes import Attributes
 

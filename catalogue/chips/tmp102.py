@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalogue.chips.device import I2cAttributes
+from catalogue.chips.common.device import I2cAttributes
 
 
 class Tmp102Config(I2cAttributes, kw_only=True, frozen=True):

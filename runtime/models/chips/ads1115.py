@@ -10,8 +10,8 @@ from hal.chips import ads1115
 from hal.registers import Registers
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Extra, Value
-from runtime.models.chips import channels
-from runtime.models.chips.device import I2cDevice
+from runtime.models.chips.common import channels
+from runtime.models.chips.common.device import I2cDevice
 
 
 class Ads1115(I2cDevice[ads1115.Ads1115], Sensor):

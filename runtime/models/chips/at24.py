@@ -10,7 +10,7 @@ from hal.chips import at24
 from hal.registers import Registers
 from runtime.engine.components.generic import Generic
 from runtime.engine.resource import Attributes
-from runtime.models.chips.device import I2cDevice
+from runtime.models.chips.common.device import I2cDevice
 from schema.errors import ErrorKind, MachineError
 
 LONGEST: Final = 4096  # bytes per command, which keeps answers small and writes within seconds

@@ -8,7 +8,7 @@ from catalogue.chips.ina219 import Ina219Config
 from hal.chips.ina2xx import Ina219 as Chip
 from hal.registers import Registers
 from runtime.engine.resource import Attributes
-from runtime.models.chips.ina2xx import InaPowerSensor
+from runtime.models.chips.common.ina2xx import InaPowerSensor
 
 
 class Ina219(InaPowerSensor[Chip]):

@@ -8,7 +8,7 @@ from catalogue.chips.ina226 import Ina226Config
 from hal.chips.ina2xx import Ina226 as Chip
 from hal.registers import Registers
 from runtime.engine.resource import Attributes
-from runtime.models.chips.ina2xx import InaPowerSensor
+from runtime.models.chips.common.ina2xx import InaPowerSensor
 
 
 class Ina226(InaPowerSensor[Chip]):

@@ -10,7 +10,7 @@ from hal.chips import lm75
 from hal.registers import Registers
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Extra, Value
-from runtime.models.chips.device import I2cDevice
+from runtime.models.chips.common.device import I2cDevice
 
 
 class Lm75(I2cDevice[lm75.Lm75], Sensor):

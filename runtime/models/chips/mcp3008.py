@@ -14,7 +14,7 @@ from hal.errors import Fault, HalError
 from hal.ports.spi import SpiDevice
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Context, Extra, Started, Value
-from runtime.models.chips import channels
+from runtime.models.chips.common import channels
 
 
 class Mcp3008(Sensor):

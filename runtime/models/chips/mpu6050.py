@@ -10,7 +10,7 @@ from hal.chips import mpu6050
 from hal.registers import Registers
 from runtime.engine.components.sensing.movement_sensor import MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Extra
-from runtime.models.chips.device import I2cDevice
+from runtime.models.chips.common.device import I2cDevice
 from schema.geometry import Vector3
 
 

@@ -9,7 +9,7 @@ from hal.chips import pca9685
 from hal.registers import Registers
 from runtime.engine.components.controls.board import Board
 from runtime.engine.resource import Attributes, Context, Extra
-from runtime.models.chips.device import I2cDevice
+from runtime.models.chips.common.device import I2cDevice
 from schema.errors import ErrorKind, MachineError
 
 

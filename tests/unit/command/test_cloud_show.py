@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from command.cloud.config import config
+from command.cloud.configurations.config import config
 from command.cloud.show import fleet, history, parts_of, saves
 
 

@@ -13,7 +13,7 @@ from catalogue.models import builtin
 from cloud.editing.catalogue import EditingContext
 from cloud.editing.findings import ERROR, findings
 from command.check import check
-from command.cloud.config import mistakes
+from command.cloud.configurations.config import mistakes
 from runtime.engine.planning.reconfigure import plan
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 import trio
 
-from catalogue.fake.board import _SPANS, Analog, FakeBoardConfig
+from catalogue.fake.controls.board import _SPANS, Analog, FakeBoardConfig
 from hal.sim.bench.board import COUNTS, VOLTS, SimAnalog, SimBoard
 from hal.sim.gpio.pins import EdgeCounter, first_edge
 from runtime.engine.components.controls.board import AnalogReading, Board, PowerMode, Tick

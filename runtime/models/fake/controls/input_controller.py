@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from catalogue.fake.input_controller import FakeInputControllerConfig
+from catalogue.fake.controls.input_controller import FakeInputControllerConfig
 from runtime.engine.components.controls.input_controller import Event, InputController, Subscription
 from runtime.engine.resource import Attributes, Context, Extra
 from runtime.models.fake.simulated import SimulatedResource

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import trio
 
-from catalogue.fake.switch import FakeSwitchConfig
+from catalogue.fake.controls.switch import FakeSwitchConfig
 from hal.sim.bench.axes import SimControl
 from runtime.engine.components.controls.switch import Switch, SwitchPositions
 from runtime.engine.resource import Attributes, Extra, Started

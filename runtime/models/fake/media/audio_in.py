@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator
 from typing import ClassVar, Final
 
-from catalogue.fake.audio_in import FakeAudioInConfig
+from catalogue.fake.media.audio_in import FakeAudioInConfig
 from runtime.engine.components.media.audio import AudioInfo, AudioProperties
 from runtime.engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
 from runtime.engine.resource import Attributes, Extra

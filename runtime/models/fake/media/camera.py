@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 
-from catalogue.fake.camera import FakeCameraConfig
+from catalogue.fake.media.camera import FakeCameraConfig
 from hal.sim.bench.picture import render
 from runtime.engine.components.media.camera import (
     Camera,

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from catalogue.fake.arm import FakeArmConfig
+from catalogue.fake.motion.arm import FakeArmConfig
 from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.arm import Arm, ArmProperties, BatchAck, MoveOptions, TrajectoryPoint
 from runtime.engine.components.motion.kinematics import Kinematics, Mesh

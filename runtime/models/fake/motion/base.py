@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 import trio
 
-from catalogue.fake.base import FakeBaseConfig
-from catalogue.fake.motor import FakeMotorConfig
+from catalogue.fake.motion.base import FakeBaseConfig
+from catalogue.fake.motion.motor import FakeMotorConfig
 from hal.sim.bench.base import SimBase
 from hal.sim.bench.motor import SimMotor
 from runtime.engine.components.motion.motor import Motor

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from catalogue.fake.gantry import FakeGantryConfig
+from catalogue.fake.motion.gantry import FakeGantryConfig
 from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.gantry import Gantry
 from runtime.engine.components.motion.kinematics import Kinematics

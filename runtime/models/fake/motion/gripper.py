@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from catalogue.fake.gripper import FakeGripperConfig
+from catalogue.fake.motion.gripper import FakeGripperConfig
 from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.gripper import Grabbed, Gripper, Holding
 from runtime.engine.components.motion.kinematics import Kinematics

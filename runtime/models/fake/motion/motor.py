@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from catalogue.fake.motor import FakeMotorConfig, Pins
+from catalogue.fake.motion.motor import FakeMotorConfig, Pins
 from hal.sim.bench.board import SimBoard
 from hal.sim.bench.encoder import SimEncoder
 from hal.sim.bench.motor import MotorPins, SimMotor

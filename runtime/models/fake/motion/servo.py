@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from catalogue.fake.servo import FakeServoConfig
+from catalogue.fake.motion.servo import FakeServoConfig
 from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.servo import Servo
 from runtime.engine.resource import Attributes, Extra, Started

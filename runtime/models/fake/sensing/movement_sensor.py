@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from catalogue.fake.movement_sensor import FakeMovementSensorConfig
+from catalogue.fake.sensing.movement_sensor import FakeMovementSensorConfig
 from hal.sim.bench.base import SimBase
 from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
 from runtime.engine.resource import Attributes, Extra

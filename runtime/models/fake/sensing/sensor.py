@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from catalogue.fake.sensor import FakeSensorConfig
+from catalogue.fake.sensing.sensor import FakeSensorConfig
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.resource import Attributes, Extra, Value
 from runtime.models.fake.simulated import SimulatedResource

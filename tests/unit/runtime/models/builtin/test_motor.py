@@ -184,7 +184,7 @@ async def test_power_is_kept_within_the_limits(bench: Bench, autojump_clock: Moc
     [{"encoder": "e"}, {"min_power_pct": 0.9, "max_power_pct": 0.5}, {"max_rpm": "fast"}],
 )
 def test_wrong_attributes_are_refused_by_name(attributes: dict[str, Any]) -> None:
-    from catalogue.fake.motor import FakeMotorConfig
+    from catalogue.fake.motion.motor import FakeMotorConfig
 
     with pytest.raises(ConfigError, match=r"ticks_per_rotation|board|min_power_pct|max_rpm"):
         decode(FakeMotorConfig, attributes, path="attributes")

@@ -7,7 +7,7 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from catalogue.chips.device import I2cAttributes, parse_address
+from catalogue.chips.common.device import I2cAttributes, parse_address
 from hal.sim.chips.bme280 import Bme280Target
 from hal.sim.chips.lm75 import Lm75Target
 from hal.sim.chips.pca9685 import Pca9685Target

@@ -117,7 +117,7 @@ def history(machine: str, count: int, as_json: bool) -> None:
     """Show who changed what and when, newest first. `revert` and `diff` accept the number of a revision."""
 
     async def work(client: ApiClient) -> None:
-        from command.cloud.history import revisions
+        from command.cloud.configurations.history import revisions
         from command.cloud.show import history as lines
         from command.cloud.show import saves
         from runtime.engine.views.tables import one_line
@@ -137,7 +137,7 @@ def revert(machine: str, revision: int | None, yes: bool) -> None:
     """Make a REVISION in `history` the configuration of MACHINE again; the default is the previous one."""
 
     async def work(client: ApiClient) -> None:
-        from command.cloud.history import revisions
+        from command.cloud.configurations.history import revisions
 
         part = await find(client, machine)
         before = await current(client, part)
@@ -152,7 +152,7 @@ def revert(machine: str, revision: int | None, yes: bool) -> None:
 
 async def _document_of(part: Part, number: int | None) -> Any:
     """Return the configuration of a revision, by default the newest one. Only owners get secrets."""
-    from command.cloud.history import revision, revisions
+    from command.cloud.configurations.history import revision, revisions
 
     found = await revision("parts", part.id, number) if number else (await revisions("parts", part.id, 1))[0]
     return found["document"]

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import trio
 
-from catalogue.chips.device import I2cAttributes
+from catalogue.chips.common.device import I2cAttributes
 from hal.chips.chip import Chip
 from hal.errors import HalError
 from hal.registers import Registers

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.models.chips.device` reads."""
+"""Attributes that `runtime.models.chips.common.device` reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes that `runtime.models.chips.channels` reads."""
+"""Attributes that `runtime.models.chips.common.channels` reads."""
 
 from __future__ import annotations
 

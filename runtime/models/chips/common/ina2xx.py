@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hal.chips.ina2xx import Ina2xx
 from runtime.engine.components.sensing.power_sensor import Current, PowerSensor, Voltage
 from runtime.engine.resource import Extra
-from runtime.models.chips.device import I2cDevice
+from runtime.models.chips.common.device import I2cDevice
 
 InaT = TypeVar("InaT", bound=Ina2xx)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from catalogue.chips.channels import Channel
+from catalogue.chips.common.channels import Channel
 from runtime.engine.resource import Value
 
 

@@ -110,7 +110,7 @@ def history(fragment: str, count: int) -> None:
     """Show who saved FRAGMENT and when, newest first."""
 
     async def work(client: ApiClient) -> None:
-        from command.cloud.history import revisions
+        from command.cloud.configurations.history import revisions
         from runtime.engine.views.tables import table
 
         subject = (await _find(client, fragment))["id"]

@@ -1,0 +1,1 @@
+"""Attributes that models of several chips have in common."""

@@ -1,0 +1,1 @@
+"""Attributes of the simulated models in `runtime.models.fake.controls`."""

@@ -1,0 +1,1 @@
+"""Commands for the configurations of machines, and for fragments."""

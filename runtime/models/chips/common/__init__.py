@@ -1,0 +1,1 @@
+"""What models of several chips have in common."""
