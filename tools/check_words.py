@@ -45,6 +45,10 @@ DIALECT = {
 """Phrases that readers had to translate, and what to write instead."""
 
 
+READ_BY_PEOPLE = {".py", ".html", ".js", ".css"}
+"""Endings of the files in which dialect is checked."""
+
+
 def main() -> int:
     """Print every violation; return 1 if there is one."""
     listed = subprocess.run(
@@ -62,7 +66,7 @@ def main() -> int:
                 finds.append(f"{name}:{number}: a mark without an owner; file an issue or mend it")
             if name.startswith("tests/unit") and "time.sleep(" in line and not ALLOWED_WAIT.search(line):
                 finds.append(f"{name}:{number}: real sleep in a unit test")
-            if path.suffix == ".py" and name.startswith(FINISHED):
+            if path.suffix in READ_BY_PEOPLE and name.startswith(("rpc/", *FINISHED)):
                 text = COLUMN.sub("", line)
                 finds += [
                     f"{name}:{number}: dialect: {cure}" for pattern, cure in DIALECT.items() if pattern.search(text)
