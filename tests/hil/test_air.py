@@ -1,6 +1,6 @@
-"""Simulated radios: the machine's NetworkManager against home routers, and a phone against the machine's hotspot.
+"""Simulated radios: the machine's NetworkManager with home routers, and a phone with the machine's hotspot.
 
-What is tested is the rig; how a machine is brought online is tested with it.
+These are tests of the rig; how a machine is brought online is tested with it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.systemd
 
 HOME, PASSPHRASE = "home", "correct horse"
 HOTSPOT = "machine-setup"
-HOTSPOT_ADDRESS = "10.42.0.1"  # NetworkManager's own choice
-CHANNEL = {"wifi.band": "bg", "wifi.channel": "6"}  # left to itself, it may take one that no country is set for
+HOTSPOT_ADDRESS = "10.42.0.1"  # NetworkManager's default
+CHANNEL = {"wifi.band": "bg", "wifi.channel": "6"}  # by default it might select one that no country allows
 LIMIT = 120.0
 PAGE = "Which network?"
 
@@ -45,7 +45,7 @@ server.serve_forever()
 
 
 async def know(guest: Guest, name: str, ssid: str, passphrase: str = "", **settings: str) -> None:
-    """Let NetworkManager know a network, without joining it."""
+    """Add a network to NetworkManager, without joining it."""
     extra: dict[str, str] = {"wifi-sec.key-mgmt": "wpa-psk", "wifi-sec.psk": passphrase} if passphrase else {}
     words = [word for pair in {**extra, **settings}.items() for word in pair]
     await guest.run(
@@ -54,7 +54,7 @@ async def know(guest: Guest, name: str, ssid: str, passphrase: str = "", **setti
 
 
 async def join(guest: Guest, name: str, *, check: bool = True) -> Completed:
-    """Have NetworkManager join a network that it knows."""
+    """Make NetworkManager join a saved network."""
     return await guest.run(["nmcli", "--wait", "90", "connection", "up", name], limit=LIMIT, check=check)
 
 
@@ -79,7 +79,7 @@ async def wait_connected(guest: Guest, connected: bool) -> None:
 
 
 async def online(guest: Guest) -> bool:
-    """Whether a program on the machine reaches the Internet, names included."""
+    """Return whether a program on the machine reaches the Internet, including name resolution."""
     probe = PROBES["networkmanager"]
     program = f"import urllib.request; print(urllib.request.urlopen('{probe.url}', timeout=10).read().decode())"
     done = await guest.run(["python3", "-c", program], check=False)
@@ -87,7 +87,7 @@ async def online(guest: Guest) -> bool:
 
 
 async def connectivity(guest: Guest) -> str:
-    """What NetworkManager finds out about the Internet: full, limited, portal or none."""
+    """Return NetworkManager's conclusion about the Internet: full, limited, portal or none."""
     return (await guest.run("nmcli networking connectivity check")).stdout.strip()
 
 
@@ -142,7 +142,7 @@ async def test_a_router_may_have_no_internet_or_a_portal(guest: Guest, plant: Pl
 async def test_a_phone_joins_the_hotspot_and_sees_its_page(guest: Guest, plant: Plant, passphrase: str) -> None:
     air = await plant.air(radios=2)
     await air.network_manager()
-    # As a captive portal does: every name leads to the machine, and option 114 (RFC 8910) says where the page is.
+    # Like a captive portal: every name resolves to the machine, and option 114 (RFC 8910) contains the page's address.
     lines = f"address=/#/{HOTSPOT_ADDRESS}\ndhcp-option=114,http://machine.setup/\n"
     await guest.run("mkdir -p /etc/NetworkManager/dnsmasq-shared.d")
     await guest.write("/etc/NetworkManager/dnsmasq-shared.d/setup.conf", lines)
@@ -199,7 +199,7 @@ async def test_radios_are_strong_weak_or_out_of_reach(guest: Guest, plant: Plant
     assert -80 < heard["far"] < -70
     await near.away()
     await far.signal(-30)
-    with trio.fail_after(60):  # the next scan may still list what the last one has heard
+    with trio.fail_after(60):  # the next scan may still list the results of the last one
         while "near" in heard:
             heard = {network["ssid"]: network["signal"] for network in await phone.scan()}
     assert heard["far"] > -40
