@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
-from cloud.blobs.s3_place import Place, place_of
+from cloud.blobs.s3_location import BucketLocation, parse_location
 
 LIMIT = 60.0  # seconds to start, and for a request
 BUCKET = "files"
@@ -44,9 +44,9 @@ class S3Server:
         """Return a new, empty place in the bucket, in the form of the option --files."""
         return f"s3://{BUCKET}/t{next(_numbers)}"
 
-    def place(self, files: str = "", endpoint: str = "") -> Place:
-        """Return the Place for `files` (by default a new one), optionally at another endpoint."""
-        return place_of(files or self.fresh(), endpoint=endpoint or self.endpoint, environ={})
+    def place(self, files: str = "", endpoint: str = "") -> BucketLocation:
+        """Return the BucketLocation for `files` (by default a new one), optionally at another endpoint."""
+        return parse_location(files or self.fresh(), endpoint=endpoint or self.endpoint, environ={})
 
     def user(self, name: str, *actions: str) -> tuple[str, str]:
         """Create an access key with permission for only these actions."""
@@ -76,7 +76,7 @@ class S3Server:
         with urllib.request.urlopen(plain, timeout=LIMIT) as answer:
             return bytes(answer.read())
 
-    def there(self, place: Place) -> tuple[dict[str, int], list[str]]:
+    def there(self, place: BucketLocation) -> tuple[dict[str, int], list[str]]:
         """Return the size of every object below a place, and the keys of unfinished multipart uploads."""
         listed = self.ask("GET", f"?list-type=2&max-keys=1000&prefix={quote(place.prefix)}").decode()
         assert "<IsTruncated>false<" in listed

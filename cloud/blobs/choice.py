@@ -7,10 +7,10 @@ from pathlib import Path
 
 from cloud.blobs import Blobs
 from cloud.blobs.folder import FolderBlobs
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 
 
-def store_of(files: Path | Place) -> AbstractAsyncContextManager[Blobs]:
+def store_of(files: Path | BucketLocation) -> AbstractAsyncContextManager[Blobs]:
     """Return a context manager for the store at that place. Dependencies for buckets are imported only if needed."""
     if isinstance(files, Path):
         return FolderBlobs(files).opened()

@@ -20,7 +20,7 @@ import trio
 from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, Kept, key_of, name_of, new_key
 from cloud.blobs import s3_answers as answers
 from cloud.blobs.s3_client import Body, Refused, S3Client
-from cloud.blobs.s3_place import Place, credentials_of
+from cloud.blobs.s3_location import BucketLocation, credentials_of
 from schema.errors import ErrorKind, MachineError
 
 T = TypeVar("T")
@@ -35,14 +35,14 @@ GRACE: Final = 5.0  # seconds for cancelled requests to end, and as many to remo
 
 
 class S3Blobs:
-    """Objects in a bucket: `async with S3Blobs(place).opened() as blobs`. See Blobs.
+    """Objects in a bucket: `async with S3Blobs(location).opened() as blobs`. See Blobs.
 
     For multipart uploads, some stores report when the upload began instead of when it ended. Completed and incomplete
     ones are therefore assumed to be `longest` seconds younger, and no multipart upload may take longer.
     """
 
-    def __init__(self, place: Place, *, longest: float = LONGEST, part: int = PART) -> None:
-        self.place = place
+    def __init__(self, location: BucketLocation, *, longest: float = LONGEST, part: int = PART) -> None:
+        self.location = location
         self._longest = longest
         self._part = part
         self._client: S3Client
@@ -63,13 +63,13 @@ class S3Blobs:
                 remedy="pip install 'machine-runtime[s3]'",
             ) from error
         async with S3Client(
-            self.place, lambda: credentials_of(self.place, os.environ), signed
+            self.location, lambda: credentials_of(self.location, os.environ), signed
         ).opened() as self._client:
             with trio.move_on_after(ANSWER) as limit:
                 await self._check()
             if limit.cancelled_caught:
                 raise MachineError(
-                    f"--files: {self.place} does not answer within {ANSWER:g} s",
+                    f"--files: {self.location} does not answer within {ANSWER:g} s",
                     kind=ErrorKind.PRECONDITION,
                     remedy="mend --s3-endpoint, or the network",
                 )
@@ -78,7 +78,7 @@ class S3Blobs:
     @property
     def where(self) -> str:
         """See Blobs."""
-        return str(self.place)
+        return str(self.location)
 
     async def stamp(self) -> bytes:
         """See Blobs."""
@@ -154,7 +154,7 @@ class S3Blobs:
         while markers is not None:
             found, markers = await self._begun(markers)
             for one in found:
-                name = one.name.removeprefix(self.place.prefix)
+                name = one.name.removeprefix(self.location.prefix)
                 if key_of(name) is not None and one.begun < before:
                     await _abort(self._client, name, one.id)
                     removed += 1
@@ -163,20 +163,20 @@ class S3Blobs:
     # ----
 
     async def _page(self, token: str | None) -> tuple[list[Kept], str]:
-        query = [("list-type", "2"), ("encoding-type", "url"), ("prefix", self.place.prefix)]
+        query = [("list-type", "2"), ("encoding-type", "url"), ("prefix", self.location.prefix)]
         query += [("continuation-token", token)] if token else []
         answer = await self._client.call("GET", None, query)
-        found, following = _understood(answers.objects, answer.body, self.place)
+        found, following = _understood(answers.objects, answer.body, self.location)
         page = []
         for one in found:
-            key = key_of(one.name.removeprefix(self.place.prefix))
+            key = key_of(one.name.removeprefix(self.location.prefix))
             if key is not None:
                 time = one.modified.timestamp() + (self._longest if one.in_parts else 0.0)
                 page.append(Kept(key, one.size, time))
         return page, following
 
     async def _begun(self, markers: tuple[str, str]) -> tuple[list[answers.Begun], tuple[str, str] | None]:
-        query = [("uploads", ""), ("encoding-type", "url"), ("prefix", self.place.prefix)]
+        query = [("uploads", ""), ("encoding-type", "url"), ("prefix", self.location.prefix)]
         query += [("key-marker", markers[0]), ("upload-id-marker", markers[1])] if markers[0] else []
         try:
             answer = await self._client.call("GET", None, query)
@@ -184,7 +184,7 @@ class S3Blobs:
             if error.code != "NotImplemented":
                 raise
             return [], None  # such a store removes incomplete uploads itself
-        return _understood(answers.uploads, answer.body, self.place)
+        return _understood(answers.uploads, answer.body, self.location)
 
     async def _check(self) -> None:
         """Try all operations that are needed later; MachineError says which one fails."""
@@ -193,7 +193,7 @@ class S3Blobs:
         async def read() -> None:
             found, _ = await client.part_of(name, 0, PIECE)
             if found != content:
-                raise MachineError(f"{self.place} gives back other bytes than it was given")
+                raise MachineError(f"{self.location} gives back other bytes than it was given")
 
         steps: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
             ("written", partial(client.call, "PUT", name, (), Body(content))),
@@ -207,7 +207,7 @@ class S3Blobs:
                 await step()
             except MachineError as error:
                 raise MachineError(
-                    f"--files: {self.place} cannot be {word}: {error.message}",
+                    f"--files: {self.location} cannot be {word}: {error.message}",
                     kind=ErrorKind.PRECONDITION,
                     remedy=error.remedy,
                 ) from error
@@ -273,7 +273,7 @@ class _Upload:
 
     async def _begin(self) -> None:
         answer = await self._client.call("POST", self._name, [("uploads", "")])
-        self._id = _understood(answers.upload_id, answer.body, self._client.place)
+        self._id = _understood(answers.upload_id, answer.body, self._client.location)
 
     async def _complete(self, size: int) -> None:
         if trio.current_time() - self._begun > self._longest:
@@ -341,10 +341,10 @@ async def _abort(client: S3Client, name: str, upload: str) -> None:
             raise
 
 
-def _understood(read: Callable[[bytes], T], body: bytes, place: Place) -> T:
+def _understood(read: Callable[[bytes], T], body: bytes, location: BucketLocation) -> T:
     try:
         return read(body)
     except ValueError as error:
         raise MachineError(
-            f"{place} does not answer as S3 does: {error}", kind=ErrorKind.UNAVAILABLE, remedy="mend --s3-endpoint"
+            f"{location} does not answer as S3 does: {error}", kind=ErrorKind.UNAVAILABLE, remedy="mend --s3-endpoint"
         ) from None

@@ -16,7 +16,7 @@ import httpcore
 import trio
 
 from cloud.blobs.s3_answers import Refusal, refusal
-from cloud.blobs.s3_place import Credentials, Place
+from cloud.blobs.s3_location import BucketLocation, Credentials
 from schema.errors import ErrorKind, MachineError
 
 PARALLEL: Final = 32  # concurrent requests; others wait
@@ -39,8 +39,8 @@ class Refused(MachineError):
 
     kind = ErrorKind.UNAVAILABLE
 
-    def __init__(self, place: Place, found: Refusal) -> None:
-        super().__init__(f"the store of files {place} answers with {found}", remedy=found.remedy)
+    def __init__(self, location: BucketLocation, found: Refusal) -> None:
+        super().__init__(f"the store of files {location} answers with {found}", remedy=found.remedy)
         self.code = found.code
 
 
@@ -90,13 +90,13 @@ class Answer:
 
 
 class S3Client:
-    """`async with S3Client(place, credentials, sign).opened() as client`. Any number of tasks may use it.
+    """`async with S3Client(location, credentials, sign).opened() as client`. Any number of tasks may use it.
 
     `credentials` is called at the start, and again when the store reports that they have expired.
     """
 
-    def __init__(self, place: Place, credentials: Callable[[], Credentials], sign: Sign) -> None:
-        self.place = place
+    def __init__(self, location: BucketLocation, credentials: Callable[[], Credentials], sign: Sign) -> None:
+        self.location = location
         self._credentials = credentials
         self._current = credentials()
         self._sign = sign
@@ -105,7 +105,7 @@ class S3Client:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[S3Client]:
         """The client is usable while the context is open."""
-        tls = ssl.create_default_context() if self.place.origin.startswith("https:") else None
+        tls = ssl.create_default_context() if self.location.origin.startswith("https:") else None
         async with httpcore.AsyncConnectionPool(
             tls,
             max_connections=PARALLEL,
@@ -131,7 +131,7 @@ class S3Client:
                 if found is None:
                     return Answer(status, headers, bytes(content))
                 if not self._may_go_on(found, attempt):
-                    raise Refused(self.place, found)
+                    raise Refused(self.location, found)
             except Lost:
                 if attempt >= ATTEMPTS:
                     raise
@@ -161,10 +161,10 @@ class S3Client:
                     total = self._total(headers, status, first, len(content) - there, total)
                     if len(content) == min(most, total - start):
                         return content, total
-                    raise Lost(f"{self.place} sent {len(content) - there} bytes of {name}, not up to byte {last}")
+                    raise Lost(f"{self.location} sent {len(content) - there} bytes of {name}, not up to byte {last}")
                 del content[there:]
                 if not self._may_go_on(found, attempt):
-                    raise Refused(self.place, found)
+                    raise Refused(self.location, found)
             except Lost:
                 if len(content) > there:
                     attempt = 1  # there was progress
@@ -181,7 +181,7 @@ class S3Client:
         if status == 206 and found is not None and int(found[1]) == first and known in (-1, int(found[3])):
             return int(found[3])
         raise MachineError(
-            f"{self.place} does not send the part of a file that it is asked for",
+            f"{self.location} does not send the part of a file that it is asked for",
             kind=ErrorKind.UNAVAILABLE,
             remedy="use a store that knows Range",
         )
@@ -209,15 +209,15 @@ class S3Client:
 
         With `first`, an incomplete body is kept if it is content from that byte on; otherwise it is discarded.
         """
-        place = self.place
-        target = place.root if name is None else f"{place.base}{place.prefix}{name}"
+        location = self.location
+        target = location.root if name is None else f"{location.base}{location.prefix}{name}"
         if query:
             target += "?" + "&".join(f"{quote(one, safe='')}={quote(value, safe='')}" for one, value in query)
-        url = f"{place.origin}{target}"
+        url = f"{location.origin}{target}"
         there = len(content)
         keep = False
-        headers = {"host": place.origin.partition("://")[2], "content-length": str(len(body.data)), **more}
-        headers = self._sign(method, url, headers, body.digest, self._current, place.region)
+        headers = {"host": location.origin.partition("://")[2], "content-length": str(len(body.data)), **more}
+        headers = self._sign(method, url, headers, body.digest, self._current, location.region)
         try:
             async with self._pool.stream(
                 method, url, headers=list(headers.items()), content=_Chunks(body.data), extensions=dict(_LIMITS)
@@ -233,11 +233,11 @@ class S3Client:
                             scope.cancel()
                 keep = len(content) <= most
             if not keep:
-                raise Lost(f"the store of files {place} answers with more than {most} bytes")
+                raise Lost(f"the store of files {location} answers with more than {most} bytes")
             return response.status, known
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
             words, remedy = _why(error)
-            raise Lost(f"the store of files {place} cannot be reached: {words}", remedy=remedy) from error
+            raise Lost(f"the store of files {location} cannot be reached: {words}", remedy=remedy) from error
         finally:
             if not keep:
                 del content[there:]

@@ -10,7 +10,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 
 if TYPE_CHECKING:
-    from cloud.blobs.s3_place import Credentials
+    from cloud.blobs.s3_location import Credentials
 
 logging.getLogger("botocore.auth").setLevel(logging.WARNING)  # would log session tokens at debug level
 

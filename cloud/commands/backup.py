@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from cloud.blobs.folder import write_stamp
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 from cloud.domain.upkeep.identity import of, written
 from cloud.store import soundness
 from cloud.store.migrations import STEPS
@@ -30,7 +30,7 @@ FILES: Final = "files"
 ELSEWHERE: Final = "files-are-in"  # name of the entry that replaces the files: one line with the bucket
 
 
-def backup(database: Path, files: Path | Place, target: Path) -> tuple[int, int]:
+def backup(database: Path, files: Path | BucketLocation, target: Path) -> tuple[int, int]:
     """Write the database and files to a new tar archive, readable by its owner only; return its size and file count.
 
     Raises MachineError if the database is missing, `target` exists, or the copy is damaged. An incomplete archive is
@@ -55,7 +55,7 @@ def backup(database: Path, files: Path | Place, target: Path) -> tuple[int, int]
             count = 0
             with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 archive.add(copy, DATABASE)
-                if isinstance(files, Place):
+                if isinstance(files, BucketLocation):
                     (folder / ELSEWHERE).write_text(f"{files}\n")
                     archive.add(folder / ELSEWHERE, ELSEWHERE)
                 for path in sorted(files.glob("??/*")) if isinstance(files, Path) else ():
@@ -90,7 +90,7 @@ def check(file: Path) -> None:
         )
 
 
-def restore(file: Path, database: Path, files: Path | Place) -> list[Path]:
+def restore(file: Path, database: Path, files: Path | BucketLocation) -> list[Path]:
     """Replace the database and files with those of a backup; return the paths to which the previous ones were renamed.
 
     No machine-cloud may run on the database. Raises MachineError if one does, if `file` is not a complete backup, or if
@@ -115,7 +115,7 @@ def restore(file: Path, database: Path, files: Path | Place) -> list[Path]:
         shutil.rmtree(new_files, ignore_errors=True)
         raise
     aside = []
-    if isinstance(files, Place):
+    if isinstance(files, BucketLocation):
         shutil.rmtree(new_files)
     for there, path in ((database, new), (folder, new_files)) if isinstance(files, Path) else ((database, new),):
         if there.exists():
@@ -137,14 +137,14 @@ def _mark(database: Path, files: Path) -> None:
         write_stamp(files, written(own), replace=True)
 
 
-def _same_kind(file: Path, elsewhere: str, unpacked: Path, files: Path | Place) -> None:
+def _same_kind(file: Path, elsewhere: str, unpacked: Path, files: Path | BucketLocation) -> None:
     if elsewhere and isinstance(files, Path):
         raise MachineError(
             f"the files of {file} are in {elsewhere}, not in it",
             kind=ErrorKind.PRECONDITION,
             remedy="restore it with --files s3://...; `machine-cloud files copy` brings them into a folder",
         )
-    if isinstance(files, Place) and any(unpacked.iterdir()):
+    if isinstance(files, BucketLocation) and any(unpacked.iterdir()):
         raise MachineError(
             f"{file} holds files, and --files is a bucket",
             kind=ErrorKind.PRECONDITION,

@@ -11,7 +11,7 @@ import click
 import trio
 
 from cloud.blobs.choice import store_of
-from cloud.blobs.s3_place import Place, is_bucket, place_of
+from cloud.blobs.s3_location import BucketLocation, is_bucket, parse_location
 from cloud.commands.copying import Copied, copy
 from cloud.commands.options import EXIT_FAILED, Options
 from schema.errors import MachineError
@@ -20,14 +20,14 @@ BUCKET: Final = "cloud.bucket"  # key in the context's meta: the bucket options 
 _EACH: Final = 100  # files between two lines of progress
 
 
-def files_place(
+def files_location(
     files: str, *, endpoint: str = "", region: str = "", credentials: Path | None = None, addressing: str = "auto"
-) -> Path | Place:
+) -> Path | BucketLocation:
     """Return the folder or bucket that an option names; UsageError if it is invalid."""
     if not is_bucket(files):
         return Path(files)
     try:
-        return place_of(
+        return parse_location(
             files,
             endpoint=endpoint,
             region=region,
@@ -55,7 +55,7 @@ def copy_command(context: click.Context, to: str) -> None:
     """
     options: Options = context.obj
     bucket: dict[str, Any] = context.meta[BUCKET]
-    source, target = options.files, files_place(to, **bucket)
+    source, target = options.files, files_location(to, **bucket)
     if source == target:
         raise click.UsageError(f"{source} is where they are: name another place with --to")
     if isinstance(source, Path) and not source.is_dir():
@@ -70,7 +70,7 @@ def copy_command(context: click.Context, to: str) -> None:
     )
 
 
-async def _copy(source: Path | Place, target: Path | Place) -> Copied:
+async def _copy(source: Path | BucketLocation, target: Path | BucketLocation) -> Copied:
     def progress(done: Copied) -> None:
         if not done.files % _EACH:
             click.echo(f"{done.files} files, {done.size / 1024**2:.0f} MiB", err=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 from cloud.domain.triggering.ways import NOTHING_SET, Ways
 from rpc.access.forwarded import NO_PROXIES, Proxies
 
@@ -21,7 +21,7 @@ class Options:
 
     data: Path  # folder of all data
     postgres: str = ""  # URL of the database; "" for a file in `data`
-    files_at: Path | Place | None = None  # place of captured files and packages; None for a folder in `data`
+    files_at: Path | BucketLocation | None = None  # place of captured files and packages; None for a folder in `data`
     address: str = DEFAULT_ADDRESS
     organization: str = "Home"  # name of the organization that the first start creates
     tls_cert: Path | None = None
@@ -43,7 +43,7 @@ class Options:
         return self.data / "cloud.db"
 
     @property
-    def files(self) -> Path | Place:
+    def files(self) -> Path | BucketLocation:
         """Folder or bucket of captured files and packages, shared by replicas."""
         return self.files_at or self.data / "files"
 

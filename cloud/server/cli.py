@@ -9,10 +9,10 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from cloud.blobs.s3_place import ADDRESSING
+from cloud.blobs.s3_location import ADDRESSING
 from cloud.commands.ca_command import ca_command
 from cloud.commands.doctor_command import doctor_command
-from cloud.commands.files_command import BUCKET, files_command, files_place
+from cloud.commands.files_command import BUCKET, files_command, files_location
 from cloud.commands.move_command import move_command
 from cloud.commands.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
 from cloud.commands.organization_command import organization_command
@@ -133,7 +133,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
     if database and not is_postgres(database):
         raise click.UsageError("--database is postgresql://...; without it the database is a file in --data")
     bucket = {name: given.pop(f"s3_{name}") for name in ("endpoint", "region", "credentials", "addressing")}
-    files_at = files_place(files, **bucket) if files else None
+    files_at = files_location(files, **bucket) if files else None
     context.obj = Options(data=data, postgres=database, files_at=files_at)
     context.meta[BUCKET] = bucket
     if context.invoked_subcommand is not None:

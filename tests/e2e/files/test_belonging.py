@@ -18,7 +18,7 @@ import trio
 
 from cloud.blobs import Blobs, new_key, sizes
 from cloud.blobs.choice import store_of
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 from cloud.commands.copying import copy
 from cloud.commands.options import Options
 from cloud.domain.upkeep.identity import adopt, bind, confirm, keep, of
@@ -39,12 +39,12 @@ ADOPT = "machine-cloud doctor --adopt-files"
 
 
 @pytest.fixture(params=["folder", "bucket"])
-def files(request: pytest.FixtureRequest, tmp_path: Path, s3: S3Server) -> Path | Place:
+def files(request: pytest.FixtureRequest, tmp_path: Path, s3: S3Server) -> Path | BucketLocation:
     return tmp_path / "files" if request.param == "folder" else s3.place()
 
 
 @pytest.fixture
-def options(tmp_path: Path, files: Path | Place) -> Options:
+def options(tmp_path: Path, files: Path | BucketLocation) -> Options:
     return Options(data=tmp_path / "data", files_at=files, address="localhost:0")
 
 
@@ -287,7 +287,7 @@ async def test_a_store_that_has_lost_its_id_is_refused(
 
 
 async def unmarked(blobs: Blobs) -> None:
-    if hasattr(blobs, "place"):
+    if hasattr(blobs, "location"):
         await blobs._client.call("DELETE", "machine-cloud.json")  # type: ignore[attr-defined]
     else:
         (Path(blobs.where) / "machine-cloud.json").unlink()

@@ -20,7 +20,7 @@ from viam.rpc.dial import DialOptions
 
 from cloud.blobs import STAMP
 from cloud.blobs.s3 import PART, S3Blobs
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 from cloud.domain.upkeep.sweep import sweep
 from cloud.store.commands import opened_for_command
 from cloud.values.times import now
@@ -51,7 +51,7 @@ class Bucket:
         self.options = ("--files", self.files, "--s3-endpoint", self.endpoint)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> BucketLocation:
         return self.server.place(self.files)
 
     def there(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import trustme
 
 from cloud.blobs import sizes
 from cloud.blobs.s3 import S3Blobs
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.files.help import content_of, put
 from tests.e2e.files.proxy import Proxy, Way, proxy
@@ -23,7 +23,7 @@ from tests.s3 import S3Server
 NEEDED = ("s3:PutObject", "s3:GetObject", "s3:DeleteObject", "s3:ListBucket", "s3:ListBucketMultipartUploads")
 
 
-async def refused(place: Place) -> MachineError:
+async def refused(place: BucketLocation) -> MachineError:
     with pytest.raises(MachineError) as caught:
         async with S3Blobs(place).opened():
             pass

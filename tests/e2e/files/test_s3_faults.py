@@ -17,7 +17,7 @@ from cloud.blobs import Kept, discard, sizes
 from cloud.blobs import s3_client as client
 from cloud.blobs.folder import FolderBlobs
 from cloud.blobs.s3 import FIRST_WINDOW, LONGEST, S3Blobs
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 from cloud.commands.copying import Copied, copy
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.files.help import LIMIT, content_of, pieces, put
@@ -32,7 +32,7 @@ BIG = PART + 5
 class Weather:
     """A store behind a proxy."""
 
-    def __init__(self, server: S3Server, place: Place, blobs: S3Blobs, front: Proxy) -> None:
+    def __init__(self, server: S3Server, place: BucketLocation, blobs: S3Blobs, front: Proxy) -> None:
         self.server = server
         self.place = place
         self.blobs = blobs

@@ -16,7 +16,7 @@ import trio
 from cloud.blobs import PIECE, Blobs, sizes
 from cloud.blobs.choice import store_of
 from cloud.blobs.s3 import PART
-from cloud.blobs.s3_place import Place
+from cloud.blobs.s3_location import BucketLocation
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.files.help import content_of, pieces, put
 from tests.s3 import S3Server
@@ -27,7 +27,7 @@ SEED = int(os.environ.get("MACHINE_CLOUD_SEED", "5"))
 class Stored:
     """A store, with access to its actual content."""
 
-    def __init__(self, blobs: Blobs, files: Path | Place, server: S3Server | None) -> None:
+    def __init__(self, blobs: Blobs, files: Path | BucketLocation, server: S3Server | None) -> None:
         self.blobs = blobs
         self.files = files
         self.server = server
@@ -38,7 +38,7 @@ class Stored:
             assert isinstance(self.files, Path)
             found = [path for path in self.files.glob("*/*") if path.is_file()]
             return {str(path.relative_to(self.files)): path.stat().st_size for path in found}
-        assert isinstance(self.files, Place)
+        assert isinstance(self.files, BucketLocation)
         objects, uploads = self.server.there(self.files)
         assert uploads == []
         return {name.removeprefix(self.files.prefix): size for name, size in objects.items()}
@@ -47,7 +47,7 @@ class Stored:
 @pytest.fixture(params=["folder", "s3"])
 async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stored]:
     server: S3Server | None = None
-    files: Path | Place = tmp_path / "files"
+    files: Path | BucketLocation = tmp_path / "files"
     if request.param == "s3":
         server = request.getfixturevalue("s3")
         request.getfixturevalue("_owner")

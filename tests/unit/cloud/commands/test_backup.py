@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cloud.blobs.s3_place import Place, place_of
+from cloud.blobs.s3_location import BucketLocation, parse_location
 from cloud.commands.backup import backup, restore
 from cloud.store.events import Events
 from cloud.store.sqlite import SqliteStore
 from schema.errors import ErrorKind, MachineError
 
-BUCKET = place_of("s3://my-bucket/cloud", environ={})
+BUCKET = parse_location("s3://my-bucket/cloud", environ={})
 
 
 class Data:
@@ -27,7 +27,7 @@ class Data:
     def names(self) -> set[str]:
         return {path.name for path in self.folder.iterdir()}
 
-    def refused(self, files: Path | Place) -> MachineError:
+    def refused(self, files: Path | BucketLocation) -> MachineError:
         """Return the error of a restore, which must change nothing."""
         before = (self.names(), self.database.read_bytes())
         with pytest.raises(MachineError) as caught:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cloud.blobs.s3_place import Credentials, Place, credentials_of, is_bucket, place_of
+from cloud.blobs.s3_location import BucketLocation, Credentials, credentials_of, is_bucket, parse_location
 from schema.errors import MachineError
 
 AMAZON = "https://s3.eu-west-1.amazonaws.com"
@@ -29,7 +29,7 @@ AMAZON = "https://s3.eu-west-1.amazonaws.com"
     ],
 )
 def test_a_place(text: str, endpoint: str, addressing: str, origin: str, base: str, prefix: str) -> None:
-    found = place_of(text, endpoint=endpoint, region="eu-west-1", addressing=addressing, environ={})
+    found = parse_location(text, endpoint=endpoint, region="eu-west-1", addressing=addressing, environ={})
     assert (found.origin, found.base, found.prefix, found.region) == (origin, base, prefix, "eu-west-1")
     assert found.root in ("/", f"/{found.bucket}")
 
@@ -51,7 +51,7 @@ def test_a_place(text: str, endpoint: str, addressing: str, origin: str, base: s
 def test_what_is_no_place(text: str) -> None:
     assert is_bucket(text)
     with pytest.raises(ValueError, match="s3://my-bucket/cloud"):
-        place_of(text, environ={})
+        parse_location(text, environ={})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_is_no_place(text: str) -> None:
 )
 def test_what_is_no_endpoint(endpoint: str) -> None:
     with pytest.raises(ValueError, match=r"https://minio\.example:9000"):
-        place_of("s3://bucket", endpoint=endpoint, environ={})
+        parse_location("s3://bucket", endpoint=endpoint, environ={})
 
 
 def test_keys_have_no_place_in_addresses_and_are_not_repeated() -> None:
@@ -68,18 +68,18 @@ def test_keys_have_no_place_in_addresses_and_are_not_repeated() -> None:
         {"text": "s3://bucket", "endpoint": "https://AKIA:SECRET@minio"},
     ):
         with pytest.raises(ValueError, match=r"environment|AWS_ACCESS_KEY_ID") as caught:
-            place_of(**given, environ={})
+            parse_location(**given, environ={})
         assert "SECRET" not in str(caught.value).replace("AWS_SECRET_ACCESS_KEY", "")
 
 
 def test_the_region_is_said_or_in_the_environment() -> None:
     environ = {"AWS_DEFAULT_REGION": "eu-north-1"}
-    assert place_of("s3://bucket", environ={}).region == "us-east-1"
-    assert place_of("s3://bucket", environ=environ).region == "eu-north-1"
-    assert place_of("s3://bucket", environ={**environ, "AWS_REGION": "eu-west-3"}).region == "eu-west-3"
-    assert place_of("s3://bucket", region="x", environ=environ).region == "x"
+    assert parse_location("s3://bucket", environ={}).region == "us-east-1"
+    assert parse_location("s3://bucket", environ=environ).region == "eu-north-1"
+    assert parse_location("s3://bucket", environ={**environ, "AWS_REGION": "eu-west-3"}).region == "eu-west-3"
+    assert parse_location("s3://bucket", region="x", environ=environ).region == "x"
     with pytest.raises(ValueError, match="--s3-region"):
-        place_of("s3://bucket", region="x/../y", environ={})
+        parse_location("s3://bucket", region="x/../y", environ={})
 
 
 def test_a_folder_is_no_bucket() -> None:
@@ -89,8 +89,8 @@ def test_a_folder_is_no_bucket() -> None:
 # ---- credentials
 
 
-def at(file: Path | None = None) -> Place:
-    return place_of("s3://bucket", credentials_file=file, environ={})
+def at(file: Path | None = None) -> BucketLocation:
+    return parse_location("s3://bucket", credentials_file=file, environ={})
 
 
 def test_credentials_of_the_environment() -> None:

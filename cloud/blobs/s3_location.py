@@ -29,7 +29,7 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketLocation:
     """A bucket, and the prefix of this cloud in it."""
 
     origin: str  # such as https://bucket.s3.eu-west-1.amazonaws.com
@@ -53,7 +53,7 @@ def is_bucket(text: str) -> bool:
     return text.startswith("s3:")
 
 
-def place_of(
+def parse_location(
     text: str,
     *,
     endpoint: str = "",
@@ -61,7 +61,7 @@ def place_of(
     addressing: str = "auto",
     credentials_file: Path | None = None,
     environ: Mapping[str, str],
-) -> Place:
+) -> BucketLocation:
     """Parse `s3://BUCKET/PREFIX`; ValueError says what is wrong and what to write.
 
     Without `endpoint`, Amazon's endpoint of the region is used. By default the bucket is part of the host name at
@@ -86,7 +86,7 @@ def place_of(
     host = parts.netloc if in_path else f"{bucket}.{parts.netloc}"
     for port in (":443",) if parts.scheme == "https" else (":80",):
         host = host.removesuffix(port)  # the Host header, which is signed, omits default ports
-    return Place(
+    return BucketLocation(
         f"{parts.scheme}://{host}",
         f"/{bucket}/" if in_path else "/",
         bucket,
@@ -96,18 +96,18 @@ def place_of(
     )
 
 
-def credentials_of(place: Place, environ: Mapping[str, str]) -> Credentials:
+def credentials_of(location: BucketLocation, environ: Mapping[str, str]) -> Credentials:
     """Return the credentials for signing requests; MachineError if there are none."""
-    if place.credentials_file is None:
+    if location.credentials_file is None:
         given = [environ.get(name.upper(), "") for name in _KEYS]
         where = "the environment"
         remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file with --s3-credentials"
     else:
-        given = _from_file(place.credentials_file, environ.get("AWS_PROFILE", "") or "default")
-        where = str(place.credentials_file)
+        given = _from_file(location.credentials_file, environ.get("AWS_PROFILE", "") or "default")
+        where = str(location.credentials_file)
         remedy = "write aws_access_key_id and aws_secret_access_key below [default] there"
     if not given[0] or not given[1]:
-        raise MachineError(f"{where} has no credentials for {place}", kind=ErrorKind.PRECONDITION, remedy=remedy)
+        raise MachineError(f"{where} has no credentials for {location}", kind=ErrorKind.PRECONDITION, remedy=remedy)
     return Credentials(*given)
 
 
