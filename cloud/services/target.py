@@ -98,7 +98,7 @@ class CloudTarget:
             return
         name = request.rpc.strip("/").partition("/")[0]
         answers = find_method(name, request.method).server_streaming
-        with self._cloud.openings.one(f"the key {author.name}", STREAMS) if answers else nullcontext():
+        with self._cloud.openings.hold(f"the key {author.name}", STREAMS) if answers else nullcontext():
             async with while_allowed(self._cloud, author, service.again):
                 yield
 
@@ -138,7 +138,7 @@ async def _admitted(cloud: Cloud, identity: Identity | None) -> AsyncIterator[No
         yield
         return
     author = await cloud.authenticator.confirmed(identity)
-    with cloud.openings.one(f"the key {author.name}", STREAMS):
+    with cloud.openings.hold(f"the key {author.name}", STREAMS):
         async with while_allowed(cloud, author, lambda sql: require_in_force(sql, author)):
             yield
 

@@ -20,7 +20,7 @@ class Openings:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def one(self, what: str, most: int) -> Iterator[None]:
+    def hold(self, what: str, most: int) -> Iterator[None]:
         """Count one stream of `what` while the context is open; EXHAUSTED if there are `most` already."""
         if self._open[what] >= most:
             raise MachineError(

@@ -139,7 +139,7 @@ class Slots:
         return len(self._active) > (organization in self._active)
 
     @asynccontextmanager
-    async def one(self, organization: str) -> AsyncIterator[int]:
+    async def hold(self, organization: str) -> AsyncIterator[int]:
         """Hold a slot while the context is open; see `take`."""
         number = await self.take(organization)
         try:

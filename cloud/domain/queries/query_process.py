@@ -57,7 +57,7 @@ class QueryProcesses:
     async def execute(self, organization: str, query: str, readings: AsyncIterator[Sequence[Cells]]) -> list[bytes]:
         """See Engine."""
         SQL_TEXT.check(len(query.encode("utf-8", "surrogatepass")), "the query")
-        async with self._slots.one(organization):
+        async with self._slots.hold(organization):
             with trio.move_on_after(self._bounds.wall):
                 return await self._executed(query, readings)
         raise _too_long()

@@ -56,7 +56,7 @@ class Push:
         machine = Following(self._cloud, author, subject)
         try:
             await machine.begin(_computer(socket.query_params))
-            with self._cloud.openings.one(f"the part {subject}", FOLLOWERS):
+            with self._cloud.openings.hold(f"the part {subject}", FOLLOWERS):
                 await self._served(socket, author, subject, machine)
         except MachineError as error:
             await socket.send_denial_response(PlainTextResponse(str(error), status_of(error)))

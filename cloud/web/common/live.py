@@ -56,7 +56,7 @@ async def live(cloud: Cloud, socket: WebSocket, *streams: Stream) -> None:
     page = LivePage(cloud, socket)
     await socket.accept()
     try:
-        with cloud.openings.one(f"the key {page.author.name}", STREAMS):
+        with cloud.openings.hold(f"the key {page.author.name}", STREAMS):
             await _served(cloud, page, streams)
     except MachineError as error:
         await socket.close(*close_frame_of(error))

@@ -79,12 +79,12 @@ async def test_slots_go_to_another_organization_after_one_piece_of_work() -> Non
     slots, order = Slots(1, 1), list[str]()
 
     async def work(owner: str) -> None:
-        async with slots.one(owner):
+        async with slots.hold(owner):
             order.append(owner)
             await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
-        async with slots.one("many"):
+        async with slots.hold("many"):
             for _ in range(MANY):
                 nursery.start_soon(work, "many")
             await trio.testing.wait_all_tasks_blocked()
@@ -96,23 +96,23 @@ async def test_slots_go_to_another_organization_after_one_piece_of_work() -> Non
 
 async def test_one_organization_leaves_slots_to_others() -> None:
     slots = Slots(3, 2)
-    async with slots.one("a"), slots.one("a"):
+    async with slots.hold("a"), slots.hold("a"):
         with trio.move_on_after(0):
             await slots.take("a")
             raise AssertionError
-        async with slots.one("b"):
+        async with slots.hold("b"):
             pass
 
 
 async def test_slots_of_those_who_left_are_free_again() -> None:
     slots = Slots(1, 1)
     async with trio.open_nursery() as nursery:
-        async with slots.one("a"):
+        async with slots.hold("a"):
             for _ in range(3):
                 nursery.start_soon(slots.take, "b")
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
-    async with slots.one("c") as number:
+    async with slots.hold("c") as number:
         assert number == 0
 
 
@@ -289,20 +289,20 @@ async def test_an_organization_has_more_slots_while_no_other_is_active(autojump_
     slots = Slots(3, 2, shared=1)
 
     async def may_take_two(organization: str) -> bool:
-        async with slots.one(organization):
+        async with slots.hold(organization):
             with trio.move_on_after(1) as patience:
-                async with slots.one(organization):
+                async with slots.hold(organization):
                     pass
         return not patience.cancelled_caught
 
     assert await may_take_two("a")
-    async with slots.one(""):
+    async with slots.hold(""):
         pass
     assert await may_take_two("a"), "the cloud's own work is not another organization's"
-    async with slots.one("b"):
+    async with slots.hold("b"):
         pass
     assert not await may_take_two("a")
     for _ in range(RECENT):
-        async with slots.one("a"):
+        async with slots.hold("a"):
             pass
     assert await may_take_two("a")
