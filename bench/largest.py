@@ -23,7 +23,7 @@ import trio
 from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError
 
-from cloud.server.app import SWITCH, settle
+from cloud.server.app import SWITCH, freeze_loaded_objects
 from cloud.server.memory import MemoryCloud, open_cloud
 from rpc.access.auth import API_KEY
 from rpc.api import messages
@@ -191,7 +191,7 @@ async def run(rounds: int, names: list[str]) -> int:
         async with port_of(cloud) as address:
             await measure(address, read(part_id))  # performs one-time initialization
             await measure(address, upload(part_id, readings(1), 2))
-            settle()
+            freeze_loaded_objects()
             for name, make in KINDS.items():
                 if names and not any(one in name for one in names):
                     continue

@@ -37,7 +37,7 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ListedBlob:
     """An entry in the list of blobs. `time` is in seconds since the epoch; the blob was stored then or earlier."""
 
     key: str
@@ -90,7 +90,7 @@ class Blobs(Protocol):
         """Delete a blob, if it exists."""
         ...
 
-    def listed(self) -> AsyncGenerator[list[Kept], None]:
+    def listed(self) -> AsyncGenerator[list[ListedBlob], None]:
         """Yield all blobs in batches, grouped by key prefix. Close it with contextlib.aclosing."""
         ...
 
@@ -107,7 +107,7 @@ def new_key() -> str:
 def name_of(key: str) -> str:
     """Return the name of a blob in a store, with `/` between parts. ValueError for an invalid key."""
     if not (key.isascii() and key.isalnum()):
-        raise ValueError(f"{key!r} is no key of a blob")
+        raise ValueError(f"{key!r} is not a valid blob key: expected only ASCII letters and digits")
     return f"{key[:2]}/{key}"
 
 
@@ -119,34 +119,34 @@ def key_of(name: str) -> str | None:
 
 async def sizes(blobs: Blobs) -> dict[str, int]:
     """Return all keys with the sizes of their blobs in bytes."""
-    found: dict[str, int] = {}
+    sizes_by_key: dict[str, int] = {}
     async with aclosing(blobs.listed()) as pages:
         async for page in pages:
-            found.update((one.key, one.size) for one in page)
-    return found
+            sizes_by_key.update((blob.key, blob.size) for blob in page)
+    return sizes_by_key
 
 
 async def discard(blobs: Blobs, keys: Iterable[str]) -> int:
     """Delete blobs without rows, several at a time; return how many. After an error the rest is left to the sweep."""
-    left = iter(list(keys))
-    deleted, why = 0, ""
+    remaining = iter(list(keys))
+    deleted, failure = 0, ""
 
-    async def some() -> None:
-        nonlocal deleted, why
-        for key in left:
-            if why:
+    async def delete_remaining() -> None:
+        nonlocal deleted, failure
+        for key in remaining:
+            if failure:
                 return
             try:
                 with trio.fail_after(_CLEANUP):
                     await blobs.delete(key)
             except (MachineError, OSError, trio.TooSlowError) as error:
-                why = str(error) or "the store does not answer"
+                failure = str(error) or "the store does not answer"
                 return
             deleted += 1
 
     async with trio.open_nursery() as nursery:
         for _ in range(_TOGETHER):
-            nursery.start_soon(some)
-    if why:
-        _log.warning("files that nothing names stay for now", reason=why)
+            nursery.start_soon(delete_remaining)
+    if failure:
+        _log.warning("some unused files could not be deleted: they remain until a later sweep", reason=failure)
     return deleted

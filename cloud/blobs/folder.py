@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 
-from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, Kept, key_of, name_of, new_key
+from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, ListedBlob, key_of, name_of, new_key
 from schema.errors import ErrorKind, MachineError
 from support import private
 from support.worker import Worker
@@ -55,27 +55,27 @@ class FolderBlobs:
     async def size(self, key: str) -> int | None:
         """See Blobs."""
 
-        def look() -> int | None:
+        def read_size() -> int | None:
             with suppress(FileNotFoundError):
                 return self._path(key).stat().st_size
             return None
 
-        return await self._run(look)
+        return await self._run(read_size)
 
     async def put(self, pieces: AsyncIterable[bytes], key: str = "") -> Blob:
         """See Blobs."""
         key = key or new_key()
-        writing = _Writing(self._path(key))
+        writer = _FileWriter(self._path(key))
         digest, size = hashlib.sha256(), 0
         try:
-            await self._run(writing.begin)
+            await self._run(writer.begin)
             async for piece in pieces:
                 digest.update(piece)
                 size += len(piece)
-                await self._run(lambda data=piece: writing.write(data))  # type: ignore[misc]
-            await self._run(writing.finish)
+                await self._run(lambda data=piece: writer.write(data))  # type: ignore[misc]
+            await self._run(writer.finish)
         except BaseException:
-            self._worker.post(writing.abandon)  # runs after the thread's current call, even if that was cancelled
+            self._worker.post(writer.abandon)  # runs after the thread's current call, even if that was cancelled
             raise
         return Blob(key, size, digest.hexdigest())
 
@@ -90,7 +90,7 @@ class FolderBlobs:
                 yield piece
         except MachineError as error:
             if isinstance(error.__cause__, FileNotFoundError):
-                raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
+                raise MachineError("the file no longer exists", kind=ErrorKind.NOT_FOUND) from None
             raise
         finally:
             self._worker.post(opened.close)  # also closes a file that is opened after the reader was cancelled
@@ -99,12 +99,12 @@ class FolderBlobs:
         """See Blobs."""
         await self._run(lambda: self._path(key).unlink(missing_ok=True))
 
-    async def listed(self) -> AsyncGenerator[list[Kept], None]:
+    async def listed(self) -> AsyncGenerator[list[ListedBlob], None]:
         """See Blobs."""
         for folder in await self._run(lambda: sorted(self._folder.glob("??"))):
             page = await self._run(
                 lambda folder=folder: [  # type: ignore[misc]
-                    Kept(path.name, size, kept) for path, size, kept in _files(folder) if _is(path)
+                    ListedBlob(path.name, size, written) for path, size, written in _files(folder) if _is_blob(path)
                 ]
             )
             if page:
@@ -116,10 +116,12 @@ class FolderBlobs:
 
         def remove() -> int:
             folders = self._folder.glob("??")
-            left = [path for one in folders for path, _, kept in _files(one) if path.suffix and kept < before]
-            for path in left:
+            incomplete = [
+                path for folder in folders for path, _, written in _files(folder) if path.suffix and written < before
+            ]
+            for path in incomplete:
                 path.unlink(missing_ok=True)
-            return len(left)
+            return len(incomplete)
 
         return await self._run(remove)
 
@@ -131,7 +133,7 @@ class FolderBlobs:
             raise MachineError(
                 f"the folder of files {self._folder} cannot be used: {error.strerror or error}",
                 kind=ErrorKind.UNAVAILABLE,
-                remedy="see that its disk has room and that this user may write there",
+                remedy="check that its disk has free space and that this user may write to it",
             ) from error
 
     def _path(self, key: str) -> Path:
@@ -181,48 +183,48 @@ def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:
     """Yield each file with its size and its last write time."""
     for path in folder.glob("*"):
         try:
-            found = path.stat()
+            status = path.stat()
         except FileNotFoundError:
             continue  # finished or deleted meanwhile
-        yield path, found.st_size, found.st_mtime
+        yield path, status.st_size, status.st_mtime
 
 
-def _is(path: Path) -> bool:
+def _is_blob(path: Path) -> bool:
     return key_of(f"{path.parent.name}/{path.name}") is not None
 
 
-class _Writing:
+class _FileWriter:
     """A file that is written under a temporary name until it is complete. For the thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._begun = path.with_suffix(f".{new_key()}")  # unique temporary name
+        self._temporary = path.with_suffix(f".{new_key()}")
         self._file: BinaryIO | None = None
-        self._remains: list[Path] = []
-        self._waiting = 0  # bytes that may not have reached the disk yet
+        self._created: list[Path] = []
+        self._unsynced = 0  # bytes that may not have reached the disk yet
 
     def begin(self) -> None:
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
-        self._remains.append(self._begun)
-        descriptor = os.open(self._begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private.FILE)
+        self._created.append(self._temporary)
+        descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private.FILE)
         self._file = os.fdopen(descriptor, "wb")
 
     def write(self, data: bytes) -> None:
         assert self._file is not None
         self._file.write(data)
-        self._waiting += len(data)
-        if self._waiting >= WRITE_BACK:
+        self._unsynced += len(data)
+        if self._unsynced >= WRITE_BACK:
             self._file.flush()
             os.fdatasync(self._file.fileno())
-            self._waiting = 0
+            self._unsynced = 0
 
     def finish(self) -> None:
         assert self._file is not None
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        self._remains.append(self._path)
-        self._begun.rename(self._path)
+        self._created.append(self._path)
+        self._temporary.rename(self._path)
         for folder in (self._path.parent, self._path.parent.parent):
             _sync(folder)
 
@@ -230,5 +232,5 @@ class _Writing:
         if self._file is not None:
             with suppress(OSError):  # buffered data may not fit on the disk
                 self._file.close()
-        for path in self._remains:
+        for path in self._created:
             path.unlink(missing_ok=True)

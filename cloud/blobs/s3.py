@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, Kept, key_of, name_of, new_key
+from cloud.blobs import MOST_STAMP, PIECE, STAMP, Blob, ListedBlob, key_of, name_of, new_key
 from cloud.blobs import s3_answers as answers
 from cloud.blobs.s3_client import Body, Refused, S3Client
 from cloud.blobs.s3_location import BucketLocation, credentials_of
@@ -58,7 +58,7 @@ class S3Blobs:
             from cloud.blobs.s3_signing import signed
         except ImportError as error:
             raise MachineError(
-                f"files in a bucket need a library that is missing ({error})",
+                f"files in a bucket need a library that is not installed ({error})",
                 kind=ErrorKind.PRECONDITION,
                 remedy="pip install 'machine-runtime[s3]'",
             ) from error
@@ -71,7 +71,7 @@ class S3Blobs:
                 raise MachineError(
                     f"--files: {self.location} does not answer within {ANSWER:g} s",
                     kind=ErrorKind.PRECONDITION,
-                    remedy="mend --s3-endpoint, or the network",
+                    remedy="check --s3-endpoint and the network",
                 )
             yield self
 
@@ -120,18 +120,18 @@ class S3Blobs:
 
     async def read(self, key: str, start: int = 0) -> AsyncGenerator[bytes, None]:
         """See Blobs. A slow reader does not occupy a connection: each range is a separate request."""
-        name, at, window = name_of(key), start, FIRST_WINDOW
+        name, offset, window = name_of(key), start, FIRST_WINDOW
         while True:
             try:
-                content, size = await self._client.part_of(name, at, window)
+                content, size = await self._client.part_of(name, offset, window)
             except Refused as error:
                 if error.code == "NoSuchKey":
-                    raise MachineError("the file is not there any more", kind=ErrorKind.NOT_FOUND) from None
+                    raise MachineError("the file no longer exists", kind=ErrorKind.NOT_FOUND) from None
                 raise
-            for place in range(0, len(content), PIECE):
-                yield bytes(memoryview(content)[place : place + PIECE])
-            at += len(content)
-            if at >= size:
+            for begin in range(0, len(content), PIECE):
+                yield bytes(memoryview(content)[begin : begin + PIECE])
+            offset += len(content)
+            if offset >= size:
                 return
             window = WINDOW
 
@@ -139,7 +139,7 @@ class S3Blobs:
         """See Blobs."""
         await _delete(self._client, name_of(key))
 
-    async def listed(self) -> AsyncGenerator[list[Kept], None]:
+    async def listed(self) -> AsyncGenerator[list[ListedBlob], None]:
         """See Blobs."""
         token: str | None = None
         while token != "":
@@ -152,30 +152,32 @@ class S3Blobs:
         removed = 0
         markers: tuple[str, str] | None = ("", "")
         while markers is not None:
-            found, markers = await self._begun(markers)
-            for one in found:
-                name = one.name.removeprefix(self.location.prefix)
-                if key_of(name) is not None and one.begun < before:
-                    await _abort(self._client, name, one.id)
+            uploads, markers = await self._incomplete_uploads(markers)
+            for upload in uploads:
+                name = upload.name.removeprefix(self.location.prefix)
+                if key_of(name) is not None and upload.begun < before:
+                    await _abort(self._client, name, upload.id)
                     removed += 1
         return removed
 
     # ----
 
-    async def _page(self, token: str | None) -> tuple[list[Kept], str]:
+    async def _page(self, token: str | None) -> tuple[list[ListedBlob], str]:
         query = [("list-type", "2"), ("encoding-type", "url"), ("prefix", self.location.prefix)]
         query += [("continuation-token", token)] if token else []
         answer = await self._client.call("GET", None, query)
-        found, following = _understood(answers.objects, answer.body, self.location)
+        objects, next_token = _parsed(answers.objects, answer.body, self.location)
         page = []
-        for one in found:
-            key = key_of(one.name.removeprefix(self.location.prefix))
+        for listed in objects:
+            key = key_of(listed.name.removeprefix(self.location.prefix))
             if key is not None:
-                time = one.modified.timestamp() + (self._longest if one.in_parts else 0.0)
-                page.append(Kept(key, one.size, time))
-        return page, following
+                written = listed.modified.timestamp() + (self._longest if listed.in_parts else 0.0)
+                page.append(ListedBlob(key, listed.size, written))
+        return page, next_token
 
-    async def _begun(self, markers: tuple[str, str]) -> tuple[list[answers.Begun], tuple[str, str] | None]:
+    async def _incomplete_uploads(
+        self, markers: tuple[str, str]
+    ) -> tuple[list[answers.IncompleteUpload], tuple[str, str] | None]:
         query = [("uploads", ""), ("encoding-type", "url"), ("prefix", self.location.prefix)]
         query += [("key-marker", markers[0]), ("upload-id-marker", markers[1])] if markers[0] else []
         try:
@@ -184,30 +186,30 @@ class S3Blobs:
             if error.code != "NotImplemented":
                 raise
             return [], None  # such a store removes incomplete uploads itself
-        return _understood(answers.uploads, answer.body, self.location)
+        return _parsed(answers.uploads, answer.body, self.location)
 
     async def _check(self) -> None:
         """Try all operations that are needed later; MachineError says which one fails."""
         client, name, content = self._client, f".check-{secrets.token_hex(8)}", secrets.token_bytes(16)
 
         async def read() -> None:
-            found, _ = await client.part_of(name, 0, PIECE)
-            if found != content:
-                raise MachineError(f"{self.location} gives back other bytes than it was given")
+            returned, _ = await client.part_of(name, 0, PIECE)
+            if returned != content:
+                raise MachineError(f"{self.location} returned different bytes than were written to it")
 
         steps: tuple[tuple[str, Callable[[], Awaitable[object]]], ...] = (
-            ("written", partial(client.call, "PUT", name, (), Body(content))),
+            ("written to", partial(client.call, "PUT", name, (), Body(content))),
             ("read", read),
             ("listed", partial(self._page, None)),
-            ("asked for uploads that were left", partial(self._begun, ("", ""))),
+            ("searched for incomplete uploads", partial(self._incomplete_uploads, ("", ""))),
             ("deleted from", partial(_delete, client, name)),
         )
-        for word, step in steps:
+        for action, step in steps:
             try:
                 await step()
             except MachineError as error:
                 raise MachineError(
-                    f"--files: {self.location} cannot be {word}: {error.message}",
+                    f"--files: {self.location} cannot be {action}: {error.message}",
                     kind=ErrorKind.PRECONDITION,
                     remedy=error.remedy,
                 ) from error
@@ -224,20 +226,20 @@ class _Upload:
         self._begun = trio.current_time()
         self._id = ""  # id of the multipart upload, if any
         self._etags: list[str] = []
-        self._may_be_there = False
+        self._may_exist = False
 
     async def carry_out(self, pieces: AsyncIterable[bytes]) -> tuple[int, str]:
         """Upload `pieces`; return size and SHA-256."""
         whole, part = hashlib.sha256(), self._size
         buffer, digest = bytearray(), hashlib.sha256()
         async for piece in pieces:
-            at = 0
-            while at < len(piece):
+            offset = 0
+            while offset < len(piece):
                 if len(buffer) == part:
                     await self._part(Body(buffer, digest.hexdigest()))
                     buffer, digest = bytearray(), hashlib.sha256()
-                taken = piece[at : at + min(PIECE, part - len(buffer))]
-                at += len(taken)
+                taken = piece[offset : offset + min(PIECE, part - len(buffer))]
+                offset += len(taken)
                 buffer += taken
                 whole.update(taken)
                 digest.update(taken)
@@ -247,7 +249,7 @@ class _Upload:
             await self._part(Body(buffer, digest.hexdigest()))
             await _settled(partial(self._complete, size))
         else:
-            await _settled(partial(self._whole, Body(buffer, digest.hexdigest())))
+            await _settled(partial(self._put_whole, Body(buffer, digest.hexdigest())))
         return size, whole.hexdigest()
 
     async def undo(self) -> None:
@@ -255,7 +257,7 @@ class _Upload:
         try:
             if self._id:
                 await _abort(self._client, self._name, self._id)
-            if self._may_be_there:
+            if self._may_exist:
                 await _delete(self._client, self._name)
         except MachineError:
             pass  # the original error is already being raised
@@ -273,38 +275,38 @@ class _Upload:
 
     async def _begin(self) -> None:
         answer = await self._client.call("POST", self._name, [("uploads", "")])
-        self._id = _understood(answers.upload_id, answer.body, self._client.location)
+        self._id = _parsed(answers.upload_id, answer.body, self._client.location)
 
     async def _complete(self, size: int) -> None:
         if trio.current_time() - self._begun > self._longest:
             raise MachineError(
-                f"the file has been on its way for more than {self._longest / 3600:g} hours",
+                f"the upload of the file took more than {self._longest / 3600:g} hours",
                 kind=ErrorKind.TIMEOUT,
-                remedy="send it in smaller files",
+                remedy="split it into smaller files",
             )
-        self._may_be_there = True
+        self._may_exist = True
         try:
             await self._client.call("POST", self._name, [("uploadId", self._id)], Body(answers.completion(self._etags)))
         except Refused as error:
-            if error.code != "NoSuchUpload" or not await self._is_there(size):
+            if error.code != "NoSuchUpload" or not await self._exists(size):
                 raise  # otherwise an earlier attempt, whose response was lost, succeeded
 
-    async def _is_there(self, size: int) -> bool:
+    async def _exists(self, size: int) -> bool:
         try:
             answer = await self._client.call("HEAD", self._name)
         except Refused:
             return False
         return answer.headers.get("content-length") == str(size)
 
-    async def _whole(self, body: Body) -> None:
-        self._may_be_there = True
+    async def _put_whole(self, body: Body) -> None:
+        self._may_exist = True
         await self._client.call("PUT", self._name, (), body)
 
 
 async def _settled(work: Callable[[], Awaitable[None]]) -> None:
     """Execute `work`. If cancelled, it has a few seconds to finish, so that it is known what must be undone."""
     failure: MachineError | None = None
-    scope, done = trio.CancelScope(shield=True), trio.Event()
+    scope, finished = trio.CancelScope(shield=True), trio.Event()
 
     async def run() -> None:
         nonlocal failure
@@ -313,12 +315,12 @@ async def _settled(work: Callable[[], Awaitable[None]]) -> None:
                 await work()
             except MachineError as error:
                 failure = error
-        done.set()
+        finished.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)
         try:
-            await done.wait()
+            await finished.wait()
         finally:
             scope.deadline = trio.current_time() + GRACE
     if failure is not None:
@@ -341,10 +343,10 @@ async def _abort(client: S3Client, name: str, upload: str) -> None:
             raise
 
 
-def _understood(read: Callable[[bytes], T], body: bytes, location: BucketLocation) -> T:
+def _parsed(read: Callable[[bytes], T], body: bytes, location: BucketLocation) -> T:
     try:
         return read(body)
     except ValueError as error:
         raise MachineError(
-            f"{location} does not answer as S3 does: {error}", kind=ErrorKind.UNAVAILABLE, remedy="mend --s3-endpoint"
+            f"{location} sent an invalid S3 response: {error}", kind=ErrorKind.UNAVAILABLE, remedy="check --s3-endpoint"
         ) from None

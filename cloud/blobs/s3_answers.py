@@ -9,14 +9,14 @@ from typing import Final
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-_RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
-_CODES: Final = frozenset({"InternalError", "RequestTimeout", "ServiceUnavailable", "SlowDown", "Throttling"})
+_RETRIED_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
+_RETRIED_CODES: Final = frozenset({"InternalError", "RequestTimeout", "ServiceUnavailable", "SlowDown", "Throttling"})
 _ALLOW: Final = (
     "allow this access key s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on the objects, "
     "s3:ListBucket and s3:ListBucketMultipartUploads on the bucket"
 )
-_REGION: Final = "name the bucket's region with --s3-region"
-_KEY: Final = "mend AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the file of --s3-credentials"
+_REGION: Final = "set --s3-region to the bucket's region"
+_KEY: Final = "correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the file of --s3-credentials"
 REMEDIES: Final = {
     "AccessDenied": _ALLOW,
     "AllAccessDisabled": _ALLOW,
@@ -24,14 +24,14 @@ REMEDIES: Final = {
     "ExpiredToken": "renew the credentials",
     "IllegalLocationConstraintException": _REGION,
     "InvalidAccessKeyId": _KEY,
-    "InvalidToken": "set AWS_SESSION_TOKEN that belongs to the access key, or none",
-    "NoSuchBucket": "make the bucket, or mend --files, --s3-endpoint and --s3-region",
+    "InvalidToken": "set AWS_SESSION_TOKEN to the token of this access key, or unset it",
+    "NoSuchBucket": "create the bucket, or correct --files, --s3-endpoint and --s3-region",
     "PermanentRedirect": _REGION,
-    "QuotaExceeded": "make room in the store",
-    "RequestTimeTooSkewed": "set this computer's clock",
+    "QuotaExceeded": "free space in the store, or raise its quota",
+    "RequestTimeTooSkewed": "correct this computer's clock",
     "SignatureDoesNotMatch": _KEY,
     "TemporaryRedirect": _REGION,
-    "XMinioStorageFull": "make room in the store",
+    "XMinioStorageFull": "free space in the store, or raise its quota",
 }
 """Remedies by error code."""
 
@@ -45,8 +45,8 @@ class Refusal:
 
     status: int
     code: str
-    words: str
-    again: bool  # a retry may succeed
+    message: str
+    retryable: bool
 
     @property
     def remedy(self) -> str:
@@ -58,11 +58,11 @@ class Refusal:
 
     @property
     def _more(self) -> str:
-        return f" ({self.words})" if self.words else ""
+        return f" ({self.message})" if self.message else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedObject:
     """One object in a list."""
 
     name: str
@@ -72,7 +72,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class IncompleteUpload:
     """One multipart upload that is neither complete nor aborted."""
 
     name: str
@@ -84,44 +84,48 @@ def refusal(status: int, body: bytes) -> Refusal | None:
     """Return the error in a response; None on success. After long operations, errors may have status 200."""
     if status < 300 and b"<Error>" not in body[:400]:
         return None
-    code, words, region = (_element(body, name) for name in ("Code", "Message", "Region"))
+    code, message, region = (_element(body, name) for name in ("Code", "Message", "Region"))
     code = code or _BY_STATUS.get(status, "")
-    words = f"{words}; it is in {region}" if region and region not in words else words
-    return Refusal(status, code, words, status in _RETRIED or code in _CODES)
+    message = f"{message}; the bucket is in {region}" if region and region not in message else message
+    return Refusal(status, code, message, status in _RETRIED_STATUSES or code in _RETRIED_CODES)
 
 
-def objects(body: bytes) -> tuple[list[Listed], str]:
+def objects(body: bytes) -> tuple[list[ListedObject], str]:
     """Parse a page of ListObjectsV2; return its objects and the next token ("" after the last page).
 
     ValueError if it is not such a page.
     """
     root = _root(body, "ListBucketResult")
-    found = [
-        Listed(
-            unquote(_text(one, "Key")),
-            int(_text(one, "Size")),
-            datetime.fromisoformat(_text(one, "LastModified")),
-            "-" in _text(one, "ETag"),
+    listed = [
+        ListedObject(
+            unquote(_text(element, "Key")),
+            int(_text(element, "Size")),
+            datetime.fromisoformat(_text(element, "LastModified")),
+            "-" in _text(element, "ETag"),
         )
-        for one in root.iterfind("{*}Contents")
+        for element in root.iterfind("{*}Contents")
     ]
     more = root.findtext("{*}IsTruncated") == "true"
-    return found, _text(root, "NextContinuationToken") if more else ""
+    return listed, _text(root, "NextContinuationToken") if more else ""
 
 
-def uploads(body: bytes) -> tuple[list[Begun], tuple[str, str] | None]:
+def uploads(body: bytes) -> tuple[list[IncompleteUpload], tuple[str, str] | None]:
     """Parse a page of ListMultipartUploads; return its uploads and the next markers (None after the last page).
 
     ValueError if it is not such a page.
     """
     root = _root(body, "ListMultipartUploadsResult")
-    found = [
-        Begun(unquote(_text(one, "Key")), _text(one, "UploadId"), datetime.fromisoformat(_text(one, "Initiated")))
-        for one in root.iterfind("{*}Upload")
+    incomplete = [
+        IncompleteUpload(
+            unquote(_text(element, "Key")),
+            _text(element, "UploadId"),
+            datetime.fromisoformat(_text(element, "Initiated")),
+        )
+        for element in root.iterfind("{*}Upload")
     ]
     if root.findtext("{*}IsTruncated") != "true":
-        return found, None
-    return found, (unquote(_text(root, "NextKeyMarker")), _text(root, "NextUploadIdMarker"))
+        return incomplete, None
+    return incomplete, (unquote(_text(root, "NextKeyMarker")), _text(root, "NextUploadIdMarker"))
 
 
 def upload_id(body: bytes) -> str:
@@ -143,9 +147,9 @@ def _root(body: bytes, name: str) -> ElementTree.Element:
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
-        raise ValueError(f"{name} is no XML: {error}") from None
+        raise ValueError(f"expected {name}, but the response is not valid XML: {error}") from None
     if root.tag.rpartition("}")[2] != name:
-        raise ValueError(f"{root.tag[:60]} in place of {name}")
+        raise ValueError(f"expected {name}, got {root.tag[:60]}")
     return root
 
 
@@ -158,5 +162,5 @@ def _text(element: ElementTree.Element, name: str) -> str:
 
 def _element(body: bytes, name: str) -> str:
     """Return the text of an element in an error response, which may not be well-formed."""
-    found = re.search(rb"<%b>([^<]{0,300})" % name.encode(), body)
-    return found[1].decode(errors="replace").strip() if found is not None else ""
+    match = re.search(rb"<%b>([^<]{0,300})" % name.encode(), body)
+    return match[1].decode(errors="replace").strip() if match is not None else ""

@@ -23,10 +23,10 @@ PARALLEL: Final = 32  # concurrent requests; others wait
 IDLE: Final = 15.0  # seconds before an idle connection is closed
 STALL: Final = 30.0  # seconds without data after which a connection is considered lost
 ATTEMPTS: Final = 6
-FIRST: Final = 0.2  # maximum seconds before the second attempt; doubled for each further one
+FIRST_WAIT: Final = 0.2  # maximum seconds before the second attempt; doubled for each further one
 LONGEST_WAIT: Final = 5.0  # maximum seconds between two attempts
 CHUNK: Final = 256 * 1024  # bytes of a body to send at once
-MOST: Final = 8 * 1024 * 1024  # maximum bytes in a response without content: a list of 1,000 objects has half a MiB
+MAX_RESPONSE: Final = 8 * 1024 * 1024  # bytes of a response without content: a list of 1,000 objects has half a MiB
 _LIMITS: Final = {"timeout": {"connect": STALL, "read": STALL, "write": STALL}}
 _RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
@@ -39,9 +39,9 @@ class Refused(MachineError):
 
     kind = ErrorKind.UNAVAILABLE
 
-    def __init__(self, location: BucketLocation, found: Refusal) -> None:
-        super().__init__(f"the store of files {location} answers with {found}", remedy=found.remedy)
-        self.code = found.code
+    def __init__(self, location: BucketLocation, response: Refusal) -> None:
+        super().__init__(f"the file store {location} answered with {response}", remedy=response.remedy)
+        self.code = response.code
 
 
 class Lost(MachineError):
@@ -126,20 +126,20 @@ class S3Client:
         while True:
             try:
                 content = bytearray()
-                status, headers = await self._exchange(method, name, query, body, {}, content, MOST)
-                found = refusal(status, bytes(content))
-                if found is None:
+                status, headers = await self._exchange(method, name, query, body, {}, content, MAX_RESPONSE)
+                refused = refusal(status, bytes(content))
+                if refused is None:
                     return Answer(status, headers, bytes(content))
-                if not self._may_go_on(found, attempt):
-                    raise Refused(self.location, found)
+                if not self._may_retry(refused, attempt):
+                    raise Refused(self.location, refused)
             except Lost:
                 if attempt >= ATTEMPTS:
                     raise
             await _pause(attempt)
             attempt += 1
 
-    async def part_of(self, name: str, start: int, most: int) -> tuple[bytearray, int]:
-        """Return at most `most` bytes of an object from `start` on, and the size of the whole object.
+    async def part_of(self, name: str, start: int, max_bytes: int) -> tuple[bytearray, int]:
+        """Return at most `max_bytes` bytes of an object from `start` on, and the size of the whole object.
 
         After a lost connection only the missing bytes are requested again. Raise Refused, also if the object does not
         exist, or Lost.
@@ -147,52 +147,59 @@ class S3Client:
         content = bytearray()
         attempt, total = 1, -1
         while True:
-            there = len(content)
-            first, last = start + there, (start + most if total < 0 else min(start + most, total)) - 1
+            received = len(content)
+            first, last = start + received, (start + max_bytes if total < 0 else min(start + max_bytes, total)) - 1
             headers: dict[str, str] = {}
             try:
                 status, headers = await self._exchange(
-                    "GET", name, (), EMPTY, {"range": f"bytes={first}-{last}"}, content, most, first
+                    "GET", name, (), EMPTY, {"range": f"bytes={first}-{last}"}, content, max_bytes, first
                 )
                 if status == 416:  # beyond the end of the object: RFC 9110, 15.5.17
                     return bytearray(), start
-                found = refusal(status, bytes(content[there:])) if status >= 300 else None
-                if found is None:
-                    total = self._total(headers, status, first, len(content) - there, total)
-                    if len(content) == min(most, total - start):
+                refused = refusal(status, bytes(content[received:])) if status >= 300 else None
+                if refused is None:
+                    total = self._total(headers, status, first, len(content) - received, total)
+                    if len(content) == min(max_bytes, total - start):
                         return content, total
-                    raise Lost(f"{self.location} sent {len(content) - there} bytes of {name}, not up to byte {last}")
-                del content[there:]
-                if not self._may_go_on(found, attempt):
-                    raise Refused(self.location, found)
+                    raise Lost(
+                        f"{self.location} sent {len(content) - received} bytes of {name} instead of {first} to {last}"
+                    )
+                del content[received:]
+                if not self._may_retry(refused, attempt):
+                    raise Refused(self.location, refused)
             except Lost:
-                if len(content) > there:
+                if len(content) > received:
                     attempt = 1  # there was progress
                 elif attempt >= ATTEMPTS:
                     raise
             await _pause(attempt)
             attempt += 1
 
-    def _total(self, headers: Mapping[str, str], status: int, first: int, count: int, known: int) -> int:
+    def _total(self, headers: Mapping[str, str], status: int, first: int, count: int, expected: int) -> int:
         """Return the size of the object, from the headers of a response with a part of it."""
-        found = _RANGE.fullmatch(headers.get("content-range", ""))
+        content_range = _RANGE.fullmatch(headers.get("content-range", ""))
         if status == 200 and not first and headers.get("content-length") == str(count):
             return count  # the whole object, because it is small
-        if status == 206 and found is not None and int(found[1]) == first and known in (-1, int(found[3])):
-            return int(found[3])
+        if (
+            status == 206
+            and content_range is not None
+            and int(content_range[1]) == first
+            and expected in (-1, int(content_range[3]))
+        ):
+            return int(content_range[3])
         raise MachineError(
-            f"{self.location} does not send the part of a file that it is asked for",
+            f"{self.location} did not send the requested range of a file",
             kind=ErrorKind.UNAVAILABLE,
-            remedy="use a store that knows Range",
+            remedy="use a store that supports the Range header",
         )
 
-    def _may_go_on(self, found: Refusal, attempt: int) -> bool:
+    def _may_retry(self, refused: Refusal, attempt: int) -> bool:
         if attempt >= ATTEMPTS:
             return False
-        if found.code == "ExpiredToken":
+        if refused.code == "ExpiredToken":
             before, self._current = self._current, self._credentials()
             return before != self._current
-        return found.again
+        return refused.retryable
 
     async def _exchange(
         self,
@@ -200,62 +207,64 @@ class S3Client:
         name: str | None,
         query: Sequence[tuple[str, str]],
         body: Body,
-        more: Mapping[str, str],
+        extra_headers: Mapping[str, str],
         content: bytearray,
-        most: int,
+        max_bytes: int,
         first: int | None = None,
     ) -> tuple[int, dict[str, str]]:
-        """Send one request; append the body, up to `most` bytes, to `content`. Return status and headers; Lost.
+        """Send one request; append the body, up to `max_bytes` bytes, to `content`. Return status and headers; Lost.
 
         With `first`, an incomplete body is kept if it is content from that byte on; otherwise it is discarded.
         """
         location = self.location
         target = location.root if name is None else f"{location.base}{location.prefix}{name}"
         if query:
-            target += "?" + "&".join(f"{quote(one, safe='')}={quote(value, safe='')}" for one, value in query)
+            target += "?" + "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in query)
         url = f"{location.origin}{target}"
-        there = len(content)
+        offset = len(content)
         keep = False
-        headers = {"host": location.origin.partition("://")[2], "content-length": str(len(body.data)), **more}
+        headers = {"host": location.origin.partition("://")[2], "content-length": str(len(body.data)), **extra_headers}
         headers = self._sign(method, url, headers, body.digest, self._current, location.region)
         try:
             async with self._pool.stream(
                 method, url, headers=list(headers.items()), content=_Chunks(body.data), extensions=dict(_LIMITS)
             ) as response:
-                known = {one.decode("latin-1").lower(): value.decode("latin-1") for one, value in response.headers}
-                begins = _RANGE.fullmatch(known.get("content-range", ""))
-                keep = response.status == 206 and begins is not None and int(begins[1]) == first
+                response_headers = {
+                    key.decode("latin-1").lower(): value.decode("latin-1") for key, value in response.headers
+                }
+                content_range = _RANGE.fullmatch(response_headers.get("content-range", ""))
+                keep = response.status == 206 and content_range is not None and int(content_range[1]) == first
                 # httpcore's nested generators do not close each other: stop the innermost one by cancellation
                 with trio.CancelScope() as scope:
                     async for piece in response.aiter_stream():
                         content += piece
-                        if len(content) > most:
+                        if len(content) > max_bytes:
                             scope.cancel()
-                keep = len(content) <= most
+                keep = len(content) <= max_bytes
             if not keep:
-                raise Lost(f"the store of files {location} answers with more than {most} bytes")
-            return response.status, known
+                raise Lost(f"the file store {location} answered with more than {max_bytes} bytes")
+            return response.status, response_headers
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-            words, remedy = _why(error)
-            raise Lost(f"the store of files {location} cannot be reached: {words}", remedy=remedy) from error
+            cause, remedy = _cause_and_remedy(error)
+            raise Lost(f"the file store {location} cannot be reached: {cause}", remedy=remedy) from error
         finally:
             if not keep:
-                del content[there:]
+                del content[offset:]
 
 
-def _why(error: Exception) -> tuple[str, str]:
+def _cause_and_remedy(error: Exception) -> tuple[str, str]:
     """Return the root cause of an error, and a remedy."""
-    words = ""
+    text = ""
     cause: BaseException | None = error
     while cause is not None:
         while isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
-        words = str(cause) or words
+        text = str(cause) or text
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return words, "SSL_CERT_FILE may name a file with the certificates of other authorities"
+            return text, "to trust a private certificate authority, set SSL_CERT_FILE to a file with its certificate"
         cause = cause.__cause__ or cause.__context__
-    return words or f"nothing came for {STALL:g} s", ""
+    return text or f"no data was received for {STALL:g} s", ""
 
 
 async def _pause(attempt: int) -> None:
-    await trio.sleep(random.uniform(0.0, min(LONGEST_WAIT, FIRST * 2 ** (attempt - 1))))
+    await trio.sleep(random.uniform(0.0, min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1))))

@@ -68,19 +68,23 @@ def parse_location(
     Amazon, and part of the path elsewhere.
     """
     if "@" in text:
-        raise ValueError("--files has no place for keys: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        raise ValueError("--files must not contain keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead")
     bucket, _, prefix = text.removeprefix("s3://").partition("/")
     prefix = prefix.strip("/")
     if not text.startswith("s3://") or not _BUCKET.fullmatch(bucket) or (prefix and not _PREFIX.fullmatch(prefix)):
-        raise ValueError(f"{text!r} is no place for files: write such as s3://my-bucket/cloud")
+        raise ValueError(
+            f"{text!r} is not a valid location for files: expected s3://BUCKET/PREFIX, such as s3://my-bucket/cloud"
+        )
     region = region or environ.get("AWS_REGION", "") or environ.get("AWS_DEFAULT_REGION", "") or REGION
     if not re.fullmatch(r"[a-z0-9-]+", region):
-        raise ValueError(f"{region!r} is no region: name such as eu-west-1 with --s3-region")
+        raise ValueError(f"{region!r} is not a valid region: set --s3-region to a region such as eu-west-1")
     parts = urlsplit(endpoint or f"https://s3.{region}.amazonaws.com")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
-        raise ValueError(f"--s3-endpoint {endpoint!r} is no address: write such as https://minio.example:9000")
+        raise ValueError(
+            f"--s3-endpoint {endpoint!r} is not a valid URL: expected one such as https://minio.example:9000"
+        )
     if parts.username is not None:
-        raise ValueError("--s3-endpoint has no place for keys: put them into the environment")
+        raise ValueError("--s3-endpoint must not contain keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead")
     amazon = parts.hostname.endswith((".amazonaws.com", ".amazonaws.com.cn"))
     in_path = addressing == "path" or (addressing == "auto" and (not amazon or "." in bucket))
     host = parts.netloc if in_path else f"{bucket}.{parts.netloc}"
@@ -99,16 +103,16 @@ def parse_location(
 def credentials_of(location: BucketLocation, environ: Mapping[str, str]) -> Credentials:
     """Return the credentials for signing requests; MachineError if there are none."""
     if location.credentials_file is None:
-        given = [environ.get(name.upper(), "") for name in _KEYS]
+        values = [environ.get(name.upper(), "") for name in _KEYS]
         where = "the environment"
-        remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file with --s3-credentials"
+        remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or set --s3-credentials to a file"
     else:
-        given = _from_file(location.credentials_file, environ.get("AWS_PROFILE", "") or "default")
+        values = _from_file(location.credentials_file, environ.get("AWS_PROFILE", "") or "default")
         where = str(location.credentials_file)
-        remedy = "write aws_access_key_id and aws_secret_access_key below [default] there"
-    if not given[0] or not given[1]:
+        remedy = "add aws_access_key_id and aws_secret_access_key to the section [default] of the file"
+    if not values[0] or not values[1]:
         raise MachineError(f"{where} has no credentials for {location}", kind=ErrorKind.PRECONDITION, remedy=remedy)
-    return Credentials(*given)
+    return Credentials(*values)
 
 
 def _from_file(path: Path, profile: str) -> list[str]:
@@ -119,8 +123,8 @@ def _from_file(path: Path, profile: str) -> list[str]:
         raise MachineError(f"{path} cannot be read: {error.strerror}", kind=ErrorKind.PRECONDITION) from error
     except (configparser.Error, UnicodeDecodeError):  # the original message would contain secrets from the file
         raise MachineError(
-            f"{path} is no file of credentials",
+            f"{path} is not a valid credentials file",
             kind=ErrorKind.PRECONDITION,
-            remedy="see --s3-credentials in the manual",
+            remedy="write it in the format of ~/.aws/credentials",
         ) from None
     return [parser.get(profile, name, fallback="") for name in _KEYS]

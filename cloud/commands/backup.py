@@ -27,7 +27,7 @@ from schema.errors import ErrorKind, MachineError
 
 DATABASE: Final = "cloud.db"
 FILES: Final = "files"
-ELSEWHERE: Final = "files-are-in"  # name of the entry that replaces the files: one line with the bucket
+LOCATION_ENTRY: Final = "files-are-in"  # name of the entry that replaces the files: one line with the bucket
 
 
 def backup(database: Path, files: Path | BucketLocation, target: Path) -> tuple[int, int]:
@@ -38,26 +38,28 @@ def backup(database: Path, files: Path | BucketLocation, target: Path) -> tuple[
     """
     if not database.is_file():
         raise MachineError(
-            f"there is no database {database}", kind=ErrorKind.NOT_FOUND, remedy="name the cloud's folder with --data"
+            f"there is no database {database}", kind=ErrorKind.NOT_FOUND, remedy="set --data to the cloud's folder"
         )
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise MachineError(f"{target} exists", kind=ErrorKind.EXISTS, remedy="name a new file") from None
+        raise MachineError(
+            f"{target} already exists", kind=ErrorKind.EXISTS, remedy="choose another file name"
+        ) from None
     except OSError as error:
         raise MachineError(f"{target} cannot be written: {error.strerror}", kind=ErrorKind.PERMISSION) from error
     try:
-        with open(descriptor, "wb") as output, _beside(target) as folder:
+        with open(descriptor, "wb") as output, _temporary_folder(target) as folder:
             copy = folder / DATABASE
-            with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as made:
-                source.backup(made)
+            with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as destination:
+                source.backup(destination)
             check(copy)
             count = 0
             with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 archive.add(copy, DATABASE)
                 if isinstance(files, BucketLocation):
-                    (folder / ELSEWHERE).write_text(f"{files}\n")
-                    archive.add(folder / ELSEWHERE, ELSEWHERE)
+                    (folder / LOCATION_ENTRY).write_text(f"{files}\n")
+                    archive.add(folder / LOCATION_ENTRY, LOCATION_ENTRY)
                 for path in sorted(files.glob("??/*")) if isinstance(files, Path) else ():
                     with suppress(FileNotFoundError):  # deleted during the backup
                         if not path.suffix:
@@ -79,12 +81,12 @@ def check(file: Path) -> None:
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
             verdict, version = soundness.check_whole(connection), soundness.version_of(connection)
     except sqlite3.Error as error:
-        raise MachineError(f"{file} is no backup: {error}", kind=ErrorKind.PRECONDITION) from error
+        raise MachineError(f"{file} is not a backup of a cloud: {error}", kind=ErrorKind.PRECONDITION) from error
     if verdict != "ok" or not version:
-        raise MachineError(f"{file} is no backup of a cloud, or damaged: {verdict}", kind=ErrorKind.PRECONDITION)
+        raise MachineError(f"{file} is not a backup of a cloud, or is damaged: {verdict}", kind=ErrorKind.PRECONDITION)
     if version > len(STEPS):
         raise MachineError(
-            f"{file} is of a newer version ({version}; this program knows {len(STEPS)})",
+            f"{file} has a newer version ({version}) than this program ({len(STEPS)})",
             kind=ErrorKind.PRECONDITION,
             remedy="restore it with the newer machine-cloud",
         )
@@ -107,105 +109,107 @@ def restore(file: Path, database: Path, files: Path | BucketLocation) -> list[Pa
     try:
         _same_kind(file, _unpack(file, new, new_files), new_files, files)
         check(new)
-        _mark(new, new_files)
+        _mark_files(new, new_files)
         if database.exists():
-            _alone(database)
+            _require_unused(database)
     except BaseException:
         new.unlink(missing_ok=True)
         shutil.rmtree(new_files, ignore_errors=True)
         raise
-    aside = []
+    renamed = []
     if isinstance(files, BucketLocation):
         shutil.rmtree(new_files)
-    for there, path in ((database, new), (folder, new_files)) if isinstance(files, Path) else ((database, new),):
-        if there.exists():
+    for current, restored in ((database, new), (folder, new_files)) if isinstance(files, Path) else ((database, new),):
+        if current.exists():
             number = 1
-            while (kept := there.with_name(f"{there.name}.before-restore-{number}")).exists():
+            while (previous := current.with_name(f"{current.name}.before-restore-{number}")).exists():
                 number += 1
-            there.replace(kept)
-            aside.append(kept)
-        path.replace(there)
-        _sync(there.parent)
-    return aside
+            current.replace(previous)
+            renamed.append(previous)
+        restored.replace(current)
+        _sync(current.parent)
+    return renamed
 
 
-def _mark(database: Path, files: Path) -> None:
+def _mark_files(database: Path, files: Path) -> None:
     """Mark the restored files with the id of the restored database. Without an id, its next start marks them."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        own = of(SqliteHandle(connection))
-    if own is not None:
-        write_stamp(files, written(own), replace=True)
+        identity = of(SqliteHandle(connection))
+    if identity is not None:
+        write_stamp(files, written(identity), replace=True)
 
 
-def _same_kind(file: Path, elsewhere: str, unpacked: Path, files: Path | BucketLocation) -> None:
-    if elsewhere and isinstance(files, Path):
+def _same_kind(file: Path, location: str, unpacked: Path, files: Path | BucketLocation) -> None:
+    if location and isinstance(files, Path):
         raise MachineError(
-            f"the files of {file} are in {elsewhere}, not in it",
+            f"{file} does not contain the files: they are in {location}",
             kind=ErrorKind.PRECONDITION,
-            remedy="restore it with --files s3://...; `machine-cloud files copy` brings them into a folder",
+            remedy="restore it with --files s3://...; `machine-cloud files copy` then copies them to a folder",
         )
     if isinstance(files, BucketLocation) and any(unpacked.iterdir()):
         raise MachineError(
-            f"{file} holds files, and --files is a bucket",
+            f"{file} contains files, but --files is a bucket",
             kind=ErrorKind.PRECONDITION,
-            remedy="restore it with a folder, then bring them into the bucket with `machine-cloud files copy`",
+            remedy="restore it to a folder, then copy the files to the bucket with `machine-cloud files copy`",
         )
 
 
 def _unpack(file: Path, database: Path, files: Path) -> str:
     """Unpack `file`; return the location of its files if the archive does not contain them, else ""."""
     files.mkdir(mode=0o700)
-    found, elsewhere = False, ""
+    has_database, location = False, ""
     try:
         with tarfile.open(file, mode="r:") as archive:
             for member in archive:
-                if member.isfile() and member.name == ELSEWHERE and member.size < 1000:
+                if member.isfile() and member.name == LOCATION_ENTRY and member.size < 1000:
                     line = archive.extractfile(member)
                     assert line is not None  # true for a regular file
-                    elsewhere = line.read().decode(errors="replace").strip()
+                    location = line.read().decode(errors="replace").strip()
                     continue
-                path = _place(member, database, files)
-                found = found or path == database
+                path = _target_path(member, database, files)
+                has_database = has_database or path == database
                 content = archive.extractfile(member)
                 assert content is not None  # true for a regular file
                 path.parent.mkdir(mode=0o700, exist_ok=True)
                 with content, open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
                     shutil.copyfileobj(content, output)
                     if output.tell() != member.size:
-                        raise tarfile.ReadError("it ends early")
+                        raise tarfile.ReadError("it is truncated")
                     output.flush()
                     os.fsync(output.fileno())
     except (tarfile.TarError, EOFError, FileExistsError) as error:
         raise MachineError(
-            f"{file} is no backup of a cloud, or damaged: {error}", kind=ErrorKind.PRECONDITION
+            f"{file} is not a backup of a cloud, or is damaged: {error}", kind=ErrorKind.PRECONDITION
         ) from error
-    if not found:
-        raise MachineError(f"{file} is no backup of a cloud: it has no {DATABASE}", kind=ErrorKind.PRECONDITION)
-    return elsewhere
+    if not has_database:
+        raise MachineError(
+            f"{file} is not a backup of a cloud: it does not contain {DATABASE}", kind=ErrorKind.PRECONDITION
+        )
+    return location
 
 
-def _place(member: tarfile.TarInfo, database: Path, files: Path) -> Path:
+def _target_path(member: tarfile.TarInfo, database: Path, files: Path) -> Path:
     """Return the target path of a member; ReadError for a member that does not belong to a backup."""
     parts = member.name.split("/")
     if member.isfile() and parts == [DATABASE]:
         return database
-    if member.isfile() and len(parts) == 3 and parts[0] == FILES and all(one.isalnum() for one in parts[1:]):
+    if member.isfile() and len(parts) == 3 and parts[0] == FILES and all(part.isalnum() for part in parts[1:]):
         return files / parts[1] / parts[2]
-    raise tarfile.ReadError(f"it holds {member.name!r}")
+    raise tarfile.ReadError(f"it contains the unexpected entry {member.name!r}")
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
+def _temporary_folder(target: Path) -> Iterator[Path]:
     """Create a temporary folder on the same disk as `target`, which needs the space anyway."""
     with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
         yield Path(name)
 
 
-def _alone(database: Path) -> None:
+def _require_unused(database: Path) -> None:
     """Merge the write-ahead log into the database; MachineError if it is in use. A damaged one is accepted."""
     with (
         suppress(sqlite3.DatabaseError),
-        opened_exclusively(database, "stop machine-cloud, restore, and start it again"),
+        opened_exclusively(database, "stop machine-cloud, restore the backup, and start it again"),
     ):
         pass
     for ending in ("-wal", "-shm"):

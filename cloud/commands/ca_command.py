@@ -35,11 +35,13 @@ def ca_command(context: click.Context) -> None:
             current(sql, scope, now)  # an authority is created when it is first requested
         return bundle(sql, scopes(sql), now)
 
-    click.echo(_done(context.obj, work), nl=False)
+    click.echo(_run_transaction(context.obj, work), nl=False)
 
 
 @ca_command.command("rotate")
-@click.option("--now", "at_once", is_flag=True, help="Void the old ones at once: a private key has leaked.")
+@click.option(
+    "--now", "at_once", is_flag=True, help="Invalidate the old ones at once, because a private key has leaked."
+)
 @click.confirmation_option("--yes", prompt="Replace all authorities of this cloud?", help="Do not ask.")
 @click.pass_obj
 def rotate_command(options: Options, at_once: bool) -> None:
@@ -55,12 +57,12 @@ def rotate_command(options: Options, at_once: bool) -> None:
     def work(sql: Sql, now: datetime) -> int:
         return len([rotate(sql, scope, now, overlap) for scope in scopes(sql)])
 
-    count = _done(options, work)
-    then = "the old ones are void" if at_once else f"the old ones are trusted for {OVERLAP.days} more days"
-    click.echo(f"{count} new authorities; {then}. Give clients the new file: machine-cloud ca > ca.pem")
+    count = _run_transaction(options, work)
+    effect = "the old ones are invalid" if at_once else f"the old ones are trusted for {OVERLAP.days} more days"
+    click.echo(f"created {count} authorities; {effect}. Give clients the new file: machine-cloud ca > ca.pem")
 
 
-def _done(options: Options, work: Callable[[Sql, datetime], T]) -> T:
+def _run_transaction(options: Options, work: Callable[[Sql, datetime], T]) -> T:
     """Run a transaction on the database of `options` and return its result; exit the program on failure."""
     import trio
 
@@ -72,7 +74,7 @@ def _done(options: Options, work: Callable[[Sql, datetime], T]) -> T:
             raise MachineError(
                 f"there is no cloud in {options.data}",
                 kind=ErrorKind.NOT_FOUND,
-                remedy="name its folder: machine-cloud --data FOLDER ca",
+                remedy="set its folder: machine-cloud --data FOLDER ca",
             )
         async with opened_for_command(options.database, options.postgres) as store:
             return await store.write(lambda sql: work(sql, now()))

@@ -17,10 +17,10 @@ class Copied:
 
     files: int = 0  # copied files
     size: int = 0  # total size of the copied files in bytes
-    there: int = 0  # files that the target already had with the same size
+    present: int = 0  # files that the target already had with the same size
 
     def __add__(self, other: Copied) -> Copied:
-        return Copied(self.files + other.files, self.size + other.size, self.there + other.there)
+        return Copied(self.files + other.files, self.size + other.size, self.present + other.present)
 
 
 async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] = lambda _: None) -> Copied:
@@ -31,21 +31,21 @@ async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] 
     MachineError if a copied file differs, or, before anything is copied, if `target` belongs to another cloud or holds
     other files than `source`.
     """
-    wanted, there = await sizes(source), await sizes(target)
-    await _claim(source, target, bool(there) and not there.keys() & wanted.keys())
-    missing = sorted(key for key, size in wanted.items() if there.get(key) != size)
-    done = Copied(there=len(wanted) - len(missing))
+    source_sizes, target_sizes = await sizes(source), await sizes(target)
+    await _claim(source, target, bool(target_sizes) and not target_sizes.keys() & source_sizes.keys())
+    missing = sorted(key for key, size in source_sizes.items() if target_sizes.get(key) != size)
+    done = Copied(present=len(source_sizes) - len(missing))
     copied: dict[str, int] = {}
     for key in missing:
-        made = await _one(source, target, key, wanted[key])
-        if made is not None:
-            copied[key] = made
-            done += Copied(1, made)
+        copied_size = await _copy_blob(source, target, key, source_sizes[key])
+        if copied_size is not None:
+            copied[key] = copied_size
+            done += Copied(1, copied_size)
             progress(done)
-    there = await sizes(target) if copied else {}
+    target_sizes = await sizes(target) if copied else {}
     for key, size in copied.items():
-        if there.get(key) != size:
-            raise _differs(key, size, there.get(key, 0))
+        if target_sizes.get(key) != size:
+            raise _differs(key, size, target_sizes.get(key, 0))
     if stamp := await source.stamp():
         await target.put_stamp(stamp, replace=True)
     return done
@@ -56,50 +56,54 @@ async def _claim(source: Blobs, target: Blobs, other: bool) -> None:
 
     `other` states that the target's files are not those of the source.
     """
-    own, its = await stamp_of(source), await stamp_of(target)
-    if its is None and not other:
-        if own is not None:
+    source_stamp, target_stamp = await stamp_of(source), await stamp_of(target)
+    if target_stamp is None and not other:
+        if source_stamp is not None:
             await target.put_stamp(await source.stamp(), replace=False)
         return
-    if its is None or own is None or its.cloud != own.cloud:
-        whose = f"belongs to the cloud {its.cloud}" if its is not None else "holds files that are not of this cloud"
+    if target_stamp is None or source_stamp is None or target_stamp.cloud != source_stamp.cloud:
+        problem = (
+            f"belongs to the cloud {target_stamp.cloud}"
+            if target_stamp is not None
+            else "contains files that do not belong to this cloud"
+        )
         raise MachineError(
-            f"{target.where} {whose}: nothing is copied there",
+            f"{target.where} {problem}: nothing was copied",
             kind=ErrorKind.PRECONDITION,
-            remedy="name an empty folder, or a prefix that nobody uses",
+            remedy="choose an empty folder, or an unused prefix of a bucket",
         )
 
 
-async def _one(source: Blobs, target: Blobs, key: str, size: int) -> int | None:
+async def _copy_blob(source: Blobs, target: Blobs, key: str, size: int) -> int | None:
     """Copy a file; return its size in bytes, or None if the file no longer exists."""
-    gone = False
+    deleted = False
 
     async def pieces() -> AsyncGenerator[bytes, None]:
-        nonlocal gone
+        nonlocal deleted
         try:
             async with aclosing(source.read(key)) as reading:
                 async for piece in reading:
                     yield piece
         except MachineError as error:
-            gone = error.kind is ErrorKind.NOT_FOUND
+            deleted = error.kind is ErrorKind.NOT_FOUND
             raise
 
     try:
         async with aclosing(pieces()) as content:
-            made = await target.put(content, key)
+            stored = await target.put(content, key)
     except MachineError:
-        if gone:
+        if deleted:
             return None
         raise
-    if made.size != size:
+    if stored.size != size:
         await target.delete(key)
-        raise _differs(key, size, made.size)
-    return made.size
+        raise _differs(key, size, stored.size)
+    return stored.size
 
 
-def _differs(key: str, size: int, found: int) -> MachineError:
+def _differs(key: str, size: int, target_size: int) -> MachineError:
     return MachineError(
-        f"file {key} has {size} bytes at one place and {found} at the other",
+        f"file {key} has {size} bytes in the source and {target_size} in the target",
         kind=ErrorKind.INTERNAL,
-        remedy="copy again; if it stays so, the disk or the store loses data",
+        remedy="copy again; if the error persists, the disk or the store loses data",
     )

@@ -24,8 +24,8 @@ from schema.errors import MachineError
 from support import private
 from support.worker import Worker
 
-_BACK: Final = "put it back from a backup: restore one beside this cloud and copy the file to the same place"
-_EDGES: Final = (
+_RESTORE_FILE: Final = "restore a backup to another folder, and copy the file from there to the same path in this cloud"
+_KEY_BOUNDS: Final = (
     "",
     *(f"{number:02x}" for number in range(1, 256)),
     "\x7f",
@@ -64,7 +64,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Examination:
     """Options of an examination."""
 
     repair: bool = False
@@ -73,25 +73,25 @@ class Wanted:
     release: bool = False
 
 
-async def examine(options: Options, wanted: Wanted) -> Report:
-    """Check everything; repair and change only what `wanted` requests. The cloud may be running.
+async def examine(options: Options, requested: Examination) -> Report:
+    """Check everything; repair and change only what is requested. The cloud may be running.
 
     Raises MachineError if the database or the file store cannot be reached.
     """
     report = Report()
     worker = Worker("doctor")
     async with worker.opened():
-        report.problems += await worker.run(lambda: list(_modes(options, wanted.repair)))
+        report.problems += await worker.run(lambda: list(_permission_problems(options, requested.repair)))
         if not options.postgres:
-            broken = await worker.run(lambda: list(_file(options.database)))
-            report.problems += broken
-            if broken:
+            problems = await worker.run(lambda: list(_database_problems(options.database)))
+            report.problems += problems
+            if problems:
                 return report
     async with store_of(options.files) as blobs:
         failure: MachineError | None = None
         async with opened_for_command(options.database, options.postgres) as store:
             try:
-                await _together(store, blobs, wanted, report)
+                await _check_files(store, blobs, requested, report)
             except MachineError as error:
                 failure = error  # raised here, the store's nursery would wrap it in an exception group
         if failure is not None:
@@ -99,7 +99,7 @@ async def examine(options: Options, wanted: Wanted) -> Report:
     return report
 
 
-def _modes(options: Options, repair: bool) -> Iterator[Problem]:
+def _permission_problems(options: Options, repair: bool) -> Iterator[Problem]:
     paths = [] if options.postgres else [options.data]
     paths += [options.data / f"cloud.db{ending}" for ending in ("", "-wal", "-shm") if not options.postgres]
     for path in (*paths, *((options.files,) if isinstance(options.files, Path) else ())):
@@ -109,14 +109,14 @@ def _modes(options: Options, repair: bool) -> Iterator[Problem]:
             yield Problem("permissions", str(path), f"{path} can be read by other users", remedy, repaired)
 
 
-def _file(database: Path) -> Iterator[Problem]:
+def _database_problems(database: Path) -> Iterator[Problem]:
     """Yield the problems of the database file."""
 
     def problem(message: str, remedy: str) -> Problem:
         return Problem("database", str(database), message, remedy)
 
     if not database.is_file():
-        yield problem(f"there is no database {database}", "name the folder of the cloud with --data")
+        yield problem(f"there is no database {database}", "set --data to the folder of the cloud")
         return
     if reason := soundness.wal_damage(database):
         yield problem(f"{database}-wal is damaged: {reason}", soundness.RESTORE)
@@ -136,55 +136,65 @@ def _file(database: Path) -> Iterator[Problem]:
             yield problem(f"the database {database} is empty", f"if it should not be: {soundness.RESTORE}")
         elif version < len(STEPS):
             yield problem(
-                f"the database {database} is of an older version ({version}; this program makes {len(STEPS)})",
-                "start this machine-cloud with it once, which brings it up to date",
+                f"the database {database} has an older version ({version}) than this program ({len(STEPS)})",
+                "start this machine-cloud once with it, which updates it",
             )
 
 
-async def _together(store: Store, blobs: Blobs, wanted: Wanted, report: Report) -> None:
-    if wanted.adopt:
-        made = await identity.adopt(store, blobs)
-        report.done.append(f"the files in {blobs.where} belong to this database now (cloud {made.cloud})")
+async def _check_files(store: Store, blobs: Blobs, requested: Examination, report: Report) -> None:
+    if requested.adopt:
+        adopted = await identity.adopt(store, blobs)
+        report.done.append(f"the files in {blobs.where} belong to this database now (cloud {adopted.cloud})")
     try:
         await identity.compare(store, blobs)
     except MachineError as error:
         report.problems.append(Problem("identity", blobs.where, error.message, error.remedy))
-    there = await sizes(blobs)
-    report.files = len(there)
+    listed_sizes = await sizes(blobs)
+    report.files = len(listed_sizes)
     keys: set[str] = set()
-    for first, last in pairwise(_EDGES):
+    for first, last in pairwise(_KEY_BOUNDS):
         for key, blob in (await store.read(lambda sql, f=first, t=last: named(sql, f, t))).items():  # type: ignore[misc]
             keys.add(key)
-            if problem := await _content(blobs, blob, there.get(key), wanted.digests):
+            if problem := await _file_problem(blobs, blob, listed_sizes.get(key), requested.digests):
                 report.problems.append(problem)
     report.named = len(keys)
-    noted = await store.read(lambda sql: trash.between(sql, "", "\x7f"))
-    report.trash = len(noted.keys() & there.keys() - keys)
-    report.unnamed = len(there.keys() - keys - noted.keys())
-    if again := sorted(noted.keys() & keys):
-        if wanted.repair:
-            await store.write(lambda sql: trash.forget(sql, again))
-        message = f"{len(again)} files are in the trash although rows name them"
-        report.problems.append(Problem("trash", again[0], message, "the next sweep takes them out", wanted.repair))
-    if wanted.release:
+    in_trash = await store.read(lambda sql: trash.between(sql, "", "\x7f"))
+    report.trash = len(in_trash.keys() & listed_sizes.keys() - keys)
+    report.unnamed = len(listed_sizes.keys() - keys - in_trash.keys())
+    if still_used := sorted(in_trash.keys() & keys):
+        if requested.repair:
+            await store.write(lambda sql: trash.forget(sql, still_used))
+        message = f"{len(still_used)} files are in the trash although database rows refer to them"
+        report.problems.append(
+            Problem(
+                "trash", still_used[0], message, "the next sweep removes them from the trash list", requested.repair
+            )
+        )
+    if requested.release:
         count = await store.write(trash.release)
-        report.done.append(f"{count} files without a row may go {trash.DELAY.days} days after they were noticed")
+        report.done.append(
+            f"{count} files without a database row will be removed {trash.DELAY.days} days after they were noticed"
+        )
 
 
-async def _content(blobs: Blobs, blob: Blob, size: int | None, digests: bool) -> Problem | None:
+async def _file_problem(blobs: Blobs, blob: Blob, size: int | None, digests: bool) -> Problem | None:
     """Return the problem of a file that a row refers to, or None; `size` is the size in the store's listing."""
     if size is None:
         if await blobs.size(blob.key) is not None:
             return None  # it was added after the listing
-        return Problem("missing", blob.key, f"file {blob.key} is named by the database and not there", _BACK)
+        return Problem(
+            "missing", blob.key, f"the database refers to the file {blob.key}, which does not exist", _RESTORE_FILE
+        )
     if size != blob.size:
-        return Problem("size", blob.key, f"file {blob.key} has {size} bytes in the place of {blob.size}", _BACK)
+        return Problem("size", blob.key, f"file {blob.key} has {size} bytes instead of {blob.size}", _RESTORE_FILE)
     if digests:
-        found = hashlib.sha256()
+        actual = hashlib.sha256()
         with suppress(MachineError):
             async with aclosing(blobs.read(blob.key)) as pieces:
                 async for piece in pieces:
-                    found.update(piece)
-        if found.hexdigest() != blob.digest:
-            return Problem("digest", blob.key, f"file {blob.key} has other bytes than were uploaded", _BACK)
+                    actual.update(piece)
+        if actual.hexdigest() != blob.digest:
+            return Problem(
+                "digest", blob.key, f"file {blob.key} has different content than was uploaded", _RESTORE_FILE
+            )
     return None

@@ -1,4 +1,4 @@
-"""`machine-cloud files ...`: copy captured files and packages to another place."""
+"""`machine-cloud files ...`: copy captured files and packages to another location."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cloud.commands.options import EXIT_FAILED, Options
 from schema.errors import MachineError
 
 BUCKET: Final = "cloud.bucket"  # key in the context's meta: the bucket options of the command line
-_EACH: Final = 100  # files between two lines of progress
+_PROGRESS_EVERY: Final = 100  # files between two lines of progress
 
 
 def files_location(
@@ -45,10 +45,10 @@ def files_command() -> None:
 
 
 @files_command.command("copy")
-@click.option("--to", required=True, metavar="FOLDER|s3://BUCKET/PREFIX", help="Where they are to be, too.")
+@click.option("--to", required=True, metavar="FOLDER|s3://BUCKET/PREFIX", help="Folder or bucket to copy to.")
 @click.pass_context
 def copy_command(context: click.Context, to: str) -> None:
-    """Copy the files of --files to another place, even while the cloud is running.
+    """Copy the files of --files to another location, even while the cloud is running.
 
     Files that exist there are not copied again, so the command can be interrupted and repeated. To move the files:
     copy, stop the cloud, copy again what was added meanwhile, and start the cloud with the new --files.
@@ -57,23 +57,23 @@ def copy_command(context: click.Context, to: str) -> None:
     bucket: dict[str, Any] = context.meta[BUCKET]
     source, target = options.files, files_location(to, **bucket)
     if source == target:
-        raise click.UsageError(f"{source} is where they are: name another place with --to")
+        raise click.UsageError(f"the files are already in {source}: set --to to another location")
     if isinstance(source, Path) and not source.is_dir():
-        raise click.UsageError(f"there is no folder {source}: name the place of the files with --files or --data")
+        raise click.UsageError(f"there is no folder {source}: set --files or --data to the location of the files")
     try:
         done = trio.run(_copy, source, target)
     except MachineError as error:
         click.echo(f"machine-cloud: {error}", err=True)
         sys.exit(EXIT_FAILED)
     click.echo(
-        f"{target} has the files of {source}: {done.files} copied ({done.size} bytes), {done.there} were there before"
+        f"copied {done.files} files ({done.size} bytes) from {source} to {target}; {done.present} were there already"
     )
 
 
 async def _copy(source: Path | BucketLocation, target: Path | BucketLocation) -> Copied:
     def progress(done: Copied) -> None:
-        if not done.files % _EACH:
+        if not done.files % _PROGRESS_EVERY:
             click.echo(f"{done.files} files, {done.size / 1024**2:.0f} MiB", err=True)
 
-    async with store_of(source) as one, store_of(target) as other:
-        return await copy(one, other, progress)
+    async with store_of(source) as source_store, store_of(target) as target_store:
+        return await copy(source_store, target_store, progress)

@@ -10,7 +10,7 @@ import click
 from cloud.commands.options import EXIT_FAILED, Options, is_postgres
 from schema.errors import MachineError
 
-_EACH: Final = 50_000  # rows between two lines of progress
+_PROGRESS_EVERY: Final = 50_000  # rows between two lines of progress
 
 
 @click.command("move")
@@ -28,16 +28,16 @@ def move_command(options: Options, to: str) -> None:
     Either everything is copied or nothing; the file is not changed. Captured files and packages stay where they are.
     """
     if not is_postgres(to):
-        raise click.UsageError("--to is postgresql://...")
+        raise click.UsageError("--to must be a URL postgresql://...")
     if options.postgres not in ("", to):
-        raise click.UsageError("what is moved is the file in --data: leave out --database")
+        raise click.UsageError("this command moves the database file in --data: leave out --database")
     from cloud.store.postgres import without_library
 
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
 
-    def tell(table: str, rows: int) -> None:
-        if rows - told.get(table, 0) >= _EACH:
-            told[table] = rows
+    def report_progress(table: str, rows: int) -> None:
+        if rows - reported.get(table, 0) >= _PROGRESS_EVERY:
+            reported[table] = rows
             click.echo(f"{table}: {rows} rows", err=True)
 
     try:
@@ -45,11 +45,11 @@ def move_command(options: Options, to: str) -> None:
             from cloud.store.moving import move
         except ImportError as error:
             raise without_library(error) from error
-        moved = move(options.database, to, tell)
+        moved = move(options.database, to, report_progress)
     except MachineError as error:
         click.echo(f"machine-cloud: {error}", err=True)
         sys.exit(EXIT_FAILED)
     click.echo(
-        f"{sum(moved.values())} rows of {len(moved)} tables are copied. Start machine-cloud with that --database and "
-        f"--files {options.files}; {options.database} is as it was: keep it, and start no cloud with it."
+        f"copied {sum(moved.values())} rows of {len(moved)} tables. Start machine-cloud with this --database and "
+        f"with --files {options.files}. {options.database} is unchanged: keep it, but do not start a cloud with it."
     )

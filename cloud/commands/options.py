@@ -21,7 +21,9 @@ class Options:
 
     data: Path  # folder of all data
     postgres: str = ""  # URL of the database; "" for a file in `data`
-    files_at: Path | BucketLocation | None = None  # place of captured files and packages; None for a folder in `data`
+    files_at: Path | BucketLocation | None = (
+        None  # location of captured files and packages; None for a folder in `data`
+    )
     address: str = DEFAULT_ADDRESS
     organization: str = "Home"  # name of the organization that the first start creates
     tls_cert: Path | None = None

@@ -23,19 +23,21 @@ def organization_command(options: Options, name: str) -> None:
     It shares nothing with other organizations except what they share with it: see `machine cloud locations share`.
     """
     if not options.postgres and not options.database.exists():
-        click.echo(f"machine-cloud: there is no cloud in {options.data}: start one first", err=True)
+        click.echo(
+            f"machine-cloud: there is no cloud in {options.data}: start machine-cloud first, or set --data", err=True
+        )
         sys.exit(EXIT_FAILED)
     try:
-        made = trio.run(_make, options, name)
+        created = trio.run(_make, options, name)
     except MachineError as error:
         click.echo(f"machine-cloud: {error}", err=True)
         sys.exit(EXIT_FAILED)
     click.echo(
-        f"A new organization was made. Keep this key, it is shown only once:\n"
-        f"  organization  {made.organization}\n"
-        f"  location      {made.location}\n"
-        f"  key id        {made.id}\n"
-        f"  key           {made.key}"
+        f"Created a new organization. Keep this key, it is shown only once:\n"
+        f"  organization  {created.organization}\n"
+        f"  location      {created.location}\n"
+        f"  key id        {created.id}\n"
+        f"  key           {created.key}"
     )
 
 

@@ -107,13 +107,13 @@ class App:
     @asynccontextmanager
     async def _store(self) -> AsyncIterator[Store]:
         if self.options.postgres:
-            async with PostgresStore(self.options.postgres, self.events).opened() as replicated:
-                yield replicated
+            async with PostgresStore(self.options.postgres, self.events).opened() as postgres:
+                yield postgres
             return
         private_data(self.options.data)
-        async with SqliteStore(self.options.database, self.events).opened() as own, trio.open_nursery() as nursery:
+        async with SqliteStore(self.options.database, self.events).opened() as sqlite, trio.open_nursery() as nursery:
             await nursery.start(follow_commands, self.options.database, self.events)
-            yield own
+            yield sqlite
             nursery.cancel_scope.cancel()
 
     async def _files(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Blobs]) -> None:
@@ -125,49 +125,51 @@ class App:
 
     async def _certificate(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[PortTls | None]) -> None:
         """Provide the TLS contexts of the port; None for plain text."""
-        given = self.options
-        if given.tls_cert is not None and given.tls_key is not None:
+        options = self.options
+        if options.tls_cert is not None and options.tls_key is not None:
             from cloud.domain.certificates.port import FromFiles
 
-            files = FromFiles(given.tls_cert, given.tls_key)
+            files = FromFiles(options.tls_cert, options.tls_key)
             task_status.started(files)
             await files.run()
-        elif given.tls:
+        elif options.tls:
             from cloud.domain.certificates.port import FromAuthority, port_names
 
-            names = partial(port_names, given.address, given.url, given.tls_names)
-            made = FromAuthority(deps["database"], self.events, names)
-            await made.look()
+            names = partial(port_names, options.address, options.url, options.tls_names)
+            certificates = FromAuthority(deps["database"], self.events, names)
+            await certificates.look()
             self.log.info("clients must trust this cloud's authority", command="machine-cloud ca", path="/ca.pem")
-            task_status.started(made)
-            await made.run()
+            task_status.started(certificates)
+            await certificates.run()
         else:
             task_status.started(None)
             await trio.sleep_forever()
 
     async def _cloud(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Cloud]) -> None:
         store: Store = deps["database"]
-        made = await store.write(lambda sql: first_start(sql, self.options.organization, now()))
-        self.first = made or self.first
+        first_key = await store.write(lambda sql: first_start(sql, self.options.organization, now()))
+        self.first = first_key or self.first
         authenticator = CloudAuthenticator(await open_signer(store), store, self.events)
         links = Links(await store.write(open_secret), lambda: self.url)
         room = Workroom()
         async with room.opened(), trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
-            given = self.options
-            limits = Sizes(given.file_mib * MIB, given.message_mib * MIB, given.package_mib * MIB)
+            options = self.options
+            limits = Sizes(options.file_mib * MIB, options.message_mib * MIB, options.package_mib * MIB)
             shared = (store, self.events, authenticator, deps["files"], links)
-            mails = given.ways.smtp is not None
+            mails = options.ways.smtp is not None
             task_status.started(Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"], room=room))
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]
         listeners = await open_listeners(self.options.address, setting="--listen")
         raise_descriptors()
-        most, proxies = connections(), self.options.proxies
+        max_connections, proxies = connections(), self.options.proxies
         message = self.options.message_mib * MIB
-        limits = Limits(max_connections=most, max_message=min(CALL.value, message), max_buffered=message * 3 // 2)
-        http = HttpLimits(max_per_address=most, max_body=DOCUMENT_FORM.value)
+        limits = Limits(
+            max_connections=max_connections, max_message=min(CALL.value, message), max_buffered=message * 3 // 2
+        )
+        http = HttpLimits(max_per_address=max_connections, max_body=DOCUMENT_FORM.value)
         router, authenticator = CloudRouter(cloud), cloud.authenticator
         core = ServerCore(
             router,
@@ -210,21 +212,25 @@ class App:
             swept = await sweep(store, blobs, now())
         except MachineError as error:
             if error.kind is ErrorKind.PRECONDITION:
-                self.log.error(f"no files are removed: {error.message}", remedy=error.remedy)
+                self.log.error(f"unused files are not removed: {error.message}", remedy=error.remedy)
             else:  # the bucket is unavailable; the next run is soon enough
-                self.log.warning("files that nothing names stay for now", reason=str(error))
+                self.log.warning(
+                    "unused files could not be removed: they remain until a later sweep", reason=str(error)
+                )
             return
         if swept.removed:
-            self.log.info("removed files that nothing names", count=swept.removed)
+            self.log.info("removed unused files", count=swept.removed)
         if swept.noticed:
-            self.log.info(f"no row names some files: they stay for {DELAY.days} days", count=swept.noticed)
+            self.log.info(
+                f"some files have no database row: they will be removed in {DELAY.days} days", count=swept.noticed
+            )
         if swept.held:
             self.log.error(
-                f"the database names {swept.total - swept.held} of {swept.total} files in {blobs.where}: the others "
-                "stay, because they are too many to be left over",
+                f"the database uses only {swept.total - swept.held} of {swept.total} files in {blobs.where}: the "
+                "others are not removed, because so many unused files are unlikely",
                 count=swept.held,
-                remedy="see that this is the newest database of this cloud, or restore a backup; if the files may go: "
-                "machine-cloud doctor --release-unnamed",
+                remedy="check that this is the newest database of this cloud, or restore a backup; to remove the files "
+                "anyway: machine-cloud doctor --release-unnamed",
             )
 
 
@@ -244,9 +250,9 @@ def private_data(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     if not private.is_own(folder) or (names and not names & {"cloud.db", "files"}):
         raise MachineError(
-            f"--data {folder} can be read by other users, and is not a folder of this cloud alone",
+            f"--data {folder} can be read by other users and is not used by this cloud alone",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"name a folder of its own, or close this one: chmod 700 {folder}",
+            remedy=f"set --data to a separate folder, or remove the access of others: chmod 700 {folder}",
         )
     private.close(folder)
 
@@ -279,21 +285,21 @@ async def _announce(app: App) -> None:
     async for snapshot in app.graph.changes():
         port = snapshot.nodes.get("port")  # absent if stopped before the port started
         if port is not None and port.state is State.READY:
-            settle()
+            freeze_loaded_objects()
             break
         for node in snapshot.nodes.values():
             if node.state is State.UNHEALTHY:
                 app.failure = node.reason.removeprefix("MachineError: ")
-                app.graph.stop("it could not start")
+                app.graph.stop("the start failed")
                 return
     if app.first is not None:
-        say_first(app.first, app.addresses)
+        print_first_key(app.first, app.addresses)
     if app.options.ready_fd is not None:
         os.write(app.options.ready_fd, "".join(f"{address}\n" for address in app.addresses).encode())
         os.close(app.options.ready_fd)
 
 
-def settle() -> None:
+def freeze_loaded_objects() -> None:
     """Exempt all loaded objects from garbage collection. Otherwise a full collection, such as after an upload that
     creates many objects, takes 200 ms in one step."""
     gc.collect()
@@ -301,10 +307,10 @@ def settle() -> None:
     gc.set_threshold(*COLLECTIONS)
 
 
-def say_first(first: FirstKey, addresses: tuple[str, ...]) -> None:
+def print_first_key(first: FirstKey, addresses: tuple[str, ...]) -> None:
     """Print the owner's key, which cannot be read again later."""
     sys.stdout.write(
-        f"A new cloud was made. Keep this key, it is shown only once:\n"
+        f"Created a new cloud. Keep this key, it is shown only once:\n"
         f"  organization  {first.organization}\n"
         f"  location      {first.location}\n"
         f"  key id        {first.id}\n"

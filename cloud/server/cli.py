@@ -32,7 +32,7 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("machine-cloud"),
     show_default=True,
-    help="Folder of the database and everything else; made if it is missing.",
+    help="Folder of the database and all other data; created if it is missing.",
 )
 @click.option(
     "--database",
@@ -46,15 +46,17 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     "--files",
     default="",
     metavar="FOLDER|s3://BUCKET/PREFIX",
-    help="Captured files and packages: a folder, or a bucket of an S3-compatible store; replicas share it.  "
+    help="Captured files and packages: a folder, or a bucket of an S3-compatible store; all replicas use the same.  "
     "[default: files in --data]",
 )
-@click.option("--s3-endpoint", default="", metavar="URL", help="That store.  [default: Amazon's of the region]")
+@click.option(
+    "--s3-endpoint", default="", metavar="URL", help="URL of that store.  [default: Amazon's endpoint of the region]"
+)
 @click.option("--s3-region", default="", help="The bucket's region.  [default: AWS_REGION, else us-east-1]")
 @click.option(
     "--s3-credentials",
     type=_EXISTING,
-    help="File with its access key, as ~/.aws/credentials.  "
+    help="File with the access key of that store, in the format of ~/.aws/credentials.  "
     "[default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN]",
 )
 @click.option(
@@ -62,27 +64,37 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     type=click.Choice(ADDRESSING),
     default="auto",
     show_default=True,
-    help="Where the bucket's name stands: in the path, or in the host's name; auto is the host's name at Amazon only.",
+    help="Where URLs contain the bucket's name: in the path or the host name; auto: in the host name at Amazon only.",
 )
 @click.option(
-    "--listen", default=DEFAULT_ADDRESS, show_default=True, metavar="HOST:PORT", help="Where clients and machines call."
+    "--listen",
+    default=DEFAULT_ADDRESS,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address for clients and machines.",
 )
-@click.option("--organization", default="Home", show_default=True, help="Name of the one that the first start makes.")
+@click.option(
+    "--organization", default="Home", show_default=True, help="Name of the organization that the first start creates."
+)
 @click.option("--tls", is_flag=True, help="Serve TLS with a certificate of this cloud's own authority: see `ca`.")
 @click.option(
     "--tls-name",
     multiple=True,
     metavar="NAME|ADDRESS",
-    help="With --tls, a name for which it is too, besides those of this computer; several times for several.",
+    help="With --tls, a name or address for the certificate, in addition to those of this computer; can be repeated.",
 )
-@click.option("--tls-cert", type=_EXISTING, help="Serve TLS with this certificate (PEM); renewed files are taken over.")
-@click.option("--tls-key", type=_EXISTING, help="Its private key (PEM).")
-@click.option("--url", default="", metavar="URL", help="Where clients reach it, for links; else where it listens.")
+@click.option(
+    "--tls-cert", type=_EXISTING, help="Serve TLS with this certificate (PEM); a renewed file is loaded automatically."
+)
+@click.option("--tls-key", type=_EXISTING, help="Private key of the certificate (PEM).")
+@click.option(
+    "--url", default="", metavar="URL", help="Base URL of links for clients.  [default: the address of --listen]"
+)
 @click.option(
     "--proxy",
     multiple=True,
     metavar="ADDRESS|NETWORK",
-    help="A reverse proxy that is believed who its clients are (X-Forwarded-For); several times for several.",
+    help="A reverse proxy whose X-Forwarded-For header is trusted; can be repeated.",
 )
 @click.option(
     "--max-package",
@@ -90,7 +102,7 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     default=512,
     show_default=True,
     metavar="MIB",
-    help="The largest archive that the registry takes.",
+    help="Maximum size of an archive in the registry.",
 )
 @click.option(
     "--max-file",
@@ -98,7 +110,7 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     default=4096,
     show_default=True,
     metavar="MIB",
-    help="The largest captured file that it takes, in pieces.",
+    help="Maximum size of a captured file, which is uploaded in pieces.",
 )
 @click.option(
     "--max-message",
@@ -106,88 +118,96 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     default=64,
     show_default=True,
     metavar="MIB",
-    help="The largest message: official SDKs upload a whole file in one.",
+    help="Maximum size of a message: official SDKs upload a whole file in one message.",
 )
-@click.option("--smtp", default="", metavar="HOST:PORT", help="The server that takes emails of triggers.")
-@click.option("--smtp-from", default="", metavar="ADDRESS", help="Who sends them; with --smtp.")
+@click.option("--smtp", default="", metavar="HOST:PORT", help="Mail server for emails of triggers and invitations.")
+@click.option(
+    "--smtp-from", default="", metavar="ADDRESS", help="Sender address of these emails; required with --smtp."
+)
 @click.option(
     "--smtp-security",
     type=click.Choice(("starttls", "tls", "none")),
     default="starttls",
     show_default=True,
-    help="How that server is spoken to. User and password: MACHINE_CLOUD_SMTP_USER, MACHINE_CLOUD_SMTP_PASSWORD.",
+    help="Encryption of the connection to the mail server. User and password: MACHINE_CLOUD_SMTP_USER, "
+    "MACHINE_CLOUD_SMTP_PASSWORD.",
 )
-@click.option("--smtp-ca", default="", metavar="FILE", help="Certificates (PEM) to trust there, not the system's.")
+@click.option(
+    "--smtp-ca",
+    default="",
+    metavar="FILE",
+    help="Certificates (PEM) to trust for the mail server instead of the system's.",
+)
 @click.option(
     "--webhook-allow",
     multiple=True,
     metavar="HOST|NETWORK",
-    help="A private host or network (CIDR) that webhooks may reach; several times for several.",
+    help="A private host or network (CIDR) that webhooks may reach; can be repeated.",
 )
 @click.pass_context
-def command(context: click.Context, /, data: Path, database: str, files: str, **given: Any) -> None:
+def command(context: click.Context, /, data: Path, database: str, files: str, **settings: Any) -> None:
     """Serve the cloud application: configurations with history, keys and logs of machines.
 
     The first start creates an organization and prints its owner's key once.
     """
     if database and not is_postgres(database):
-        raise click.UsageError("--database is postgresql://...; without it the database is a file in --data")
-    bucket = {name: given.pop(f"s3_{name}") for name in ("endpoint", "region", "credentials", "addressing")}
+        raise click.UsageError("--database must be a URL postgresql://...; leave it out for a database file in --data")
+    bucket = {name: settings.pop(f"s3_{name}") for name in ("endpoint", "region", "credentials", "addressing")}
     files_at = files_location(files, **bucket) if files else None
     context.obj = Options(data=data, postgres=database, files_at=files_at)
     context.meta[BUCKET] = bucket
     if context.invoked_subcommand is not None:
         release()
         return
-    if (given["tls_cert"] is None) != (given["tls_key"] is None):
-        raise click.UsageError("--tls-cert and --tls-key go together")
-    if given["tls"] and given["tls_cert"] is not None:
-        raise click.UsageError("--tls makes a certificate, --tls-cert brings one: leave one of them out")
-    if given["tls"] and given["url"].startswith("http://"):
-        raise click.UsageError(f"with --tls clients reach it by https: --url https{given['url'][4:]}")
-    if given["tls_name"] and not given["tls"]:
-        raise click.UsageError("--tls-name goes with --tls")
-    if given["tls_name"]:
+    if (settings["tls_cert"] is None) != (settings["tls_key"] is None):
+        raise click.UsageError("--tls-cert and --tls-key must be used together")
+    if settings["tls"] and settings["tls_cert"] is not None:
+        raise click.UsageError("--tls and --tls-cert exclude each other: leave out one of them")
+    if settings["tls"] and settings["url"].startswith("http://"):
+        raise click.UsageError(f"with --tls, the URL must begin with https: use --url https{settings['url'][4:]}")
+    if settings["tls_name"] and not settings["tls"]:
+        raise click.UsageError("--tls-name requires --tls")
+    if settings["tls_name"]:
         from cloud.domain.certificates.issue import alternative
 
         try:
-            for name in given["tls_name"]:
+            for name in settings["tls_name"]:
                 alternative(name)
         except ValueError as error:
             raise click.UsageError(f"--tls-name: {error}") from None
     from cloud.server.app import main as serve
 
     try:
-        found = ways(
-            smtp=given["smtp"],
-            sender=given["smtp_from"],
-            security=given["smtp_security"],
-            ca_file=given["smtp_ca"],
+        delivery = ways(
+            smtp=settings["smtp"],
+            sender=settings["smtp_from"],
+            security=settings["smtp_security"],
+            ca_file=settings["smtp_ca"],
             environment=os.environ,
-            allow=given["webhook_allow"],
+            allow=settings["webhook_allow"],
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     try:
-        proxies = Proxies(tuple(network(text) for text in given["proxy"]))
+        proxies = Proxies(tuple(network(text) for text in settings["proxy"]))
     except ValueError as error:
         raise click.UsageError(f"--proxy: {error}") from None
     options = Options(
         data=data,
         postgres=database,
         files_at=files_at,
-        address=given["listen"],
-        organization=given["organization"],
-        tls_cert=given["tls_cert"],
-        tls_key=given["tls_key"],
-        tls=given["tls"],
-        tls_names=given["tls_name"],
-        url=given["url"].rstrip("/"),
+        address=settings["listen"],
+        organization=settings["organization"],
+        tls_cert=settings["tls_cert"],
+        tls_key=settings["tls_key"],
+        tls=settings["tls"],
+        tls_names=settings["tls_name"],
+        url=settings["url"].rstrip("/"),
         proxies=proxies,
-        ways=found,
-        package_mib=given["max_package"],
-        file_mib=given["max_file"],
-        message_mib=given["max_message"],
+        ways=delivery,
+        package_mib=settings["max_package"],
+        file_mib=settings["max_file"],
+        message_mib=settings["max_message"],
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))
@@ -205,8 +225,8 @@ def backup_command(options: Options, file: Path) -> None:
         size, count = backup(options.database, options.files, file)
     except MachineError as error:
         _fail(error)
-    kept = f"{count} files" if isinstance(options.files, Path) else f"no files: these are in {options.files}"
-    click.echo(f"{file}: {size} bytes, the database and {kept}. It holds machines' secrets: keep it safe.")
+    content = f"{count} files" if isinstance(options.files, Path) else f"no files, which are in {options.files}"
+    click.echo(f"{file}: {size} bytes, the database and {content}. It contains secrets of machines: keep it safe.")
 
 
 @command.command("restore")
@@ -218,12 +238,12 @@ def restore_command(options: Options, file: Path) -> None:
 
     _own_database(options, "pg_restore --clean --if-exists --dbname=URL FILE")
     try:
-        aside = restore(file, options.database, options.files)
+        renamed = restore(file, options.database, options.files)
     except MachineError as error:
         _fail(error)
-    kept = f"; what was there is {' and '.join(map(str, aside))}" if aside else ""
-    restored = f"{options.database} and {options.files} are" if isinstance(options.files, Path) else "the database is"
-    click.echo(f"{restored} as in {file}{kept}")
+    restored = f"{options.database} and {options.files}" if isinstance(options.files, Path) else "the database"
+    previous = f"; the previous data is now in {' and '.join(map(str, renamed))}" if renamed else ""
+    click.echo(f"restored {restored} from {file}{previous}")
 
 
 command.add_command(doctor_command)
@@ -237,7 +257,7 @@ def _own_database(options: Options, instead: str) -> None:
     """Reject PostgreSQL, whose own backup programs should be used: UsageError that names one."""
     if options.postgres:
         raise click.UsageError(
-            f"with PostgreSQL, use its own program: {instead}; and copy the files ({options.files}) after"
+            f"with PostgreSQL, use its own program: {instead}; then copy the files in {options.files}"
         )
 
 

@@ -44,5 +44,5 @@ async def _triggers(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[
 
 async def _outbox(ways: Ways, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
     cloud: Cloud = deps["cloud"]
-    async with senders(ways) as known:
-        await Outbox(cloud.store, cloud.events, cloud.clock, known).run(task_status=task_status)
+    async with senders(ways) as senders_by_type:
+        await Outbox(cloud.store, cloud.events, cloud.clock, senders_by_type).run(task_status=task_status)

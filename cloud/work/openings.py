@@ -20,11 +20,11 @@ class Openings:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def hold(self, what: str, most: int) -> Iterator[None]:
-        """Count one stream of `what` while the context is open; EXHAUSTED if there are `most` already."""
-        if self._open[what] >= most:
+    def hold(self, what: str, limit: int) -> Iterator[None]:
+        """Count one stream of `what` while the context is open; EXHAUSTED if there are `limit` already."""
+        if self._open[what] >= limit:
             raise MachineError(
-                f"{most} streams of {what} are open",
+                f"{what} has {limit} open streams already, which is the limit",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="close some of them, or use another key",
             )

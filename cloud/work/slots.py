@@ -68,11 +68,11 @@ class Line(Generic[T]):
         if not self._waiting[organization]:
             del self._waiting[organization]
             if len(self._turn) - len(self._waiting) > REMEMBERED:
-                self._turn = {one: self._turn[one] for one in self._waiting}
+                self._turn = {organization: self._turn[organization] for organization in self._waiting}
 
 
 @dataclass(eq=False, slots=True)
-class _Place:
+class _Waiter:
     """A task that waits for a slot; `number` is its slot, once granted."""
 
     granted: trio.Event = field(default_factory=trio.Event)
@@ -94,7 +94,7 @@ class Slots:
         self._active: Counter[str] = Counter()  # number of slots in `_recent`, by organization
         self._queue: Final = queue
         self._busy: Counter[str] = Counter()
-        self._line: Line[_Place] = Line()
+        self._line: Line[_Waiter] = Line()
 
     async def take(self, organization: str) -> int:
         """Wait for a slot and return its number. EXHAUSTED at once if too many tasks of the organization wait.
@@ -102,22 +102,22 @@ class Slots:
         If a slot is free, this is not a checkpoint, except for cancellation.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        place = _Place()
+        waiter = _Waiter()
         if self._queue is not None:
             self._queue.check_count(self._line.count(organization), "the organization")
-        self._line.put(organization, place)
+        self._line.put(organization, waiter)
         self._grant()
-        if not place.granted.is_set():  # waiting for a set event would cost a round of the event loop
+        if not waiter.granted.is_set():  # waiting for a set event would cost a round of the event loop
             try:
-                await place.granted.wait()
+                await waiter.granted.wait()
             except trio.Cancelled:
-                if place.number is None:
-                    self._line.remove(organization, place)
+                if waiter.number is None:
+                    self._line.remove(organization, waiter)
                 else:
-                    self.give_back(organization, place.number)
+                    self.give_back(organization, waiter.number)
                 raise
-        assert place.number is not None
-        return place.number
+        assert waiter.number is not None
+        return waiter.number
 
     def give_back(self, organization: str, number: int, *, resting: bool = False) -> None:
         """Release a slot. With `resting`, it still counts as one of the organization's until `end_rest`."""
@@ -148,8 +148,8 @@ class Slots:
             self.give_back(organization, number)
 
     def _may(self, organization: str) -> bool:
-        most = self._each if self._shared is None or not self.shares(organization) else self._shared
-        return self._busy[organization] < most
+        limit = self._each if self._shared is None or not self.shares(organization) else self._shared
+        return self._busy[organization] < limit
 
     def _note(self, organization: str) -> None:
         if not organization or self._shared is None:
@@ -163,9 +163,9 @@ class Slots:
                 del self._active[oldest]
 
     def _grant(self) -> None:
-        while self._idle and (taken := self._line.take(self._may)) is not None:
-            organization, place = taken
+        while self._idle and (item := self._line.take(self._may)) is not None:
+            organization, waiter = item
             self._note(organization)
             self._busy[organization] += 1
-            place.number = self._idle.pop()
-            place.granted.set()
+            waiter.number = self._idle.pop()
+            waiter.granted.set()

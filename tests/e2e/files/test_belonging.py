@@ -272,7 +272,7 @@ async def test_a_database_whose_rows_are_gone_removes_nothing(
             os.utime(path, (time.time() - 7200,) * 2)  # older than the time within which an upload gets its row
         await started(options, capsys)
     errors = [one for one in logs if one["log_level"] == "error"]
-    assert f"names 0 of {COUNT} files" in errors[0]["event"]
+    assert f"uses only 0 of {COUNT} files" in errors[0]["event"]
     assert "doctor --release-unnamed" in errors[0]["remedy"]
     assert await there(options) == set(kept)
 
@@ -386,7 +386,7 @@ async def test_a_copy_carries_the_id_and_spares_other_clouds(
             await copy(other, one)
     async with store_of(options.files) as one, store_of(tmp_path / "unmarked") as other:
         await put(other, b"foreign")
-        with pytest.raises(MachineError, match="holds files that are not of this cloud"):
+        with pytest.raises(MachineError, match="contains files that do not belong to this cloud"):
             await copy(one, other)
 
 

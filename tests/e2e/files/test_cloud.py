@@ -159,7 +159,7 @@ async def test_without_the_bucket_it_does_not_start_and_says_why(tmp_path: Path,
     options = ("--files", "s3://no-such-bucket", "--s3-endpoint", bucket.endpoint)
     done = command("--data", str(tmp_path), "--listen", "localhost:0", *options)
     assert done.returncode == 1
-    assert "make the bucket" in done.stderr
+    assert "create the bucket" in done.stderr
 
 
 async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, bucket: Bucket) -> None:
@@ -228,10 +228,10 @@ async def test_files_move_from_a_folder_into_a_bucket(tmp_path: Path, bucket: Bu
             part = await new_part(client, process.facts["location"])
             subjects = [await upload(client, part, one) for one in contents]
             first = await copied(tmp_path, bucket)
-            assert "3 copied" in first
-            assert "0 were there" in first
+            assert "copied 3 files" in first
+            assert "0 were there already" in first
             subjects.append(await upload(client, part, b"meanwhile"))
-    assert "1 copied (9 bytes), 3 were there before" in await copied(tmp_path, bucket)
+    assert "; 3 were there already" in await copied(tmp_path, bucket)
     (tmp_path / "data" / "files").rename(tmp_path / "gone")
     async with cloud(tmp_path, *bucket.options) as process, process.client(key) as client:
         assert [await content(client, one) for one in subjects] == [*contents, b"meanwhile"]

@@ -61,7 +61,7 @@ async def test_a_permission_that_is_missing_is_named(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     error = await refused(s3.place())
-    assert f"cannot be {word}" in error.message.replace("asked for ", "")
+    assert f"cannot be {word}" in error.message.replace("searched for incomplete ", "")
     assert missing in error.remedy
 
 
@@ -80,7 +80,7 @@ async def test_these_permissions_are_enough(s3: S3Server, monkeypatch: pytest.Mo
 async def test_a_bucket_that_is_not_there(s3: S3Server) -> None:
     error = await refused(s3.place("s3://no-such-bucket/x"))
     assert "NoSuchBucket" in str(error)
-    assert "make the bucket" in error.remedy
+    assert "create the bucket" in error.remedy
 
 
 @pytest.mark.usefixtures("_owner")
@@ -140,7 +140,7 @@ async def test_under_tls_with_an_authority_of_ones_own(
     issuer = trustme.CA()
     issuer.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     async with proxy(s3.port) as front, over_tls(front, issuer) as endpoint:
-        monkeypatch.setattr("cloud.blobs.s3_client.FIRST", 0.01)
+        monkeypatch.setattr("cloud.blobs.s3_client.FIRST_WAIT", 0.01)
         error = await refused(s3.place(endpoint=endpoint))
         assert "certificate verify failed" in error.message
         assert "SSL_CERT_FILE" in error.remedy

@@ -88,11 +88,11 @@ async def test_what_was_deleted_is_gone_and_may_be_deleted_again(stored: Stored)
 
 @pytest.mark.parametrize("key", ["../../etc/passwd", "a/b", "a.part"])
 async def test_a_key_is_no_path(stored: Stored, key: str) -> None:
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid blob key"):
         await stored.blobs.delete(key)
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid blob key"):
         await put(stored.blobs, b"x", key=key)
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid blob key"):
         await content_of(stored.blobs, key)
 
 

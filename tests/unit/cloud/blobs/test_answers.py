@@ -40,7 +40,7 @@ def refused(status: int, code: str = "", more: str = "") -> answers.Refusal:
     ],
 )
 def test_what_is_tried_again(status: int, code: str, again: bool) -> None:
-    assert refused(status, code).again is again
+    assert refused(status, code).retryable is again
 
 
 def test_each_refusal_names_its_remedy() -> None:
@@ -61,7 +61,7 @@ def test_what_was_signed_is_not_repeated() -> None:
 def test_a_refusal_may_come_with_status_200_after_a_long_work() -> None:
     found = answers.refusal(200, b"<?xml version='1.0'?>   \n<Error><Code>InternalError</Code></Error>")
     assert found is not None
-    assert found.again
+    assert found.retryable
     assert answers.refusal(200, b"<CompleteMultipartUploadResult/>") is None
     assert answers.refusal(204, b"") is None
 
@@ -75,7 +75,10 @@ def test_a_page_of_objects(space: str) -> None:
         "<ETag>&quot;x-2&quot;</ETag><Size>0</Size></Contents></ListBucketResult>"
     ).encode()
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    first, second = answers.Listed("p/ab/ab1", 5, moment, False), answers.Listed("p/ab/ab2", 0, moment, True)
+    first, second = (
+        answers.ListedObject("p/ab/ab1", 5, moment, False),
+        answers.ListedObject("p/ab/ab2", 0, moment, True),
+    )
     assert answers.objects(body) == ([first, second], "a/b=")
     assert answers.objects(body.replace(b"true", b"false"))[1] == ""
 
@@ -86,7 +89,7 @@ def test_a_page_of_uploads() -> None:
         "<NextUploadIdMarker>u</NextUploadIdMarker><Upload><Key>ab/ab1</Key><UploadId>i</UploadId>"
         "<Initiated>2026-01-01T00:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>"
     ).encode()
-    one = answers.Begun("ab/ab1", "i", datetime(2026, 1, 1, tzinfo=UTC))
+    one = answers.IncompleteUpload("ab/ab1", "i", datetime(2026, 1, 1, tzinfo=UTC))
     assert answers.uploads(body) == ([one], ("k", "u"))
     assert answers.uploads(body.replace(b"true", b"false")) == ([one], None)
 
@@ -127,5 +130,5 @@ def test_names_and_keys() -> None:
     for name in ("", "ab", "ab/", "ab/ab.part", "ab/cd1", "abc/abc1", "x/ab/ab1", "ab/ab1/x", ".check-1", "ab/abé"):
         assert key_of(name) is None
     for bad in ("", "a/b", "..", "a.part", "é"):
-        with pytest.raises(ValueError, match="is no key"):
+        with pytest.raises(ValueError, match="is not a valid blob key"):
             name_of(bad)

@@ -64,7 +64,7 @@ async def test_what_was_deleted_is_gone_and_may_be_deleted_again(blobs: FolderBl
 
 @pytest.mark.parametrize("key", ["", "../../etc/passwd", "a/b", "a.part"])
 async def test_a_key_is_no_path(blobs: FolderBlobs, key: str) -> None:
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not a valid blob key"):
         await blobs.delete(key)
 
 

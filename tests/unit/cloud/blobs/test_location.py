@@ -116,7 +116,7 @@ def test_credentials_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="cannot be read"):
         credentials_of(at(tmp_path / "none"), {})
     file.write_text("aws_secret_access_key = hush\n")
-    with pytest.raises(MachineError, match="no file of credentials") as caught:
+    with pytest.raises(MachineError, match="not a valid credentials file") as caught:
         credentials_of(at(file), {})
     assert "hush" not in str(caught.value)
 

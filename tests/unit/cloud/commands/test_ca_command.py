@@ -82,7 +82,7 @@ def test_without_a_cloud_none_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--tls-name", "a"], "--tls-name goes with --tls"),
+        (["--tls-name", "a"], "--tls-name requires --tls"),
         (["--tls", "--tls-name", "a b"], "neither a DNS name nor an address"),
         (["--tls", "--url", "http://cloud.example"], "--url https://cloud.example"),
         (["--tls", "--tls-cert", __file__, "--tls-key", __file__], "leave one of them out"),

@@ -66,7 +66,7 @@ def patient(tmp_path: Path) -> Patient:
 
 def test_a_healthy_cloud(patient: Patient) -> None:
     done = patient.run("--digests")
-    assert (done.exit_code, "nothing is wrong" in done.stdout) == (0, True), done.output
+    assert (done.exit_code, "no problems" in done.stdout) == (0, True), done.output
     code, report = patient.report()
     assert (code, report["files"], report["named"], report["unnamed"]) == (0, 3, 3, 0)
 
@@ -119,14 +119,14 @@ def test_files_without_rows(patient: Patient) -> None:
     assert patient.checks("--repair") == [("trash", patient.keys[0])]
     done = patient.run("--release-unnamed")
     assert done.exit_code == 0
-    assert "1 files without a row may go 7 days after" in done.stdout
+    assert "1 files without a database row will be removed 7 days after" in done.stdout
 
 
 def test_broken_databases(patient: Patient) -> None:
     whole = patient.database.read_bytes()
     with closing(sqlite3.connect(patient.database)) as connection:
         connection.execute("PRAGMA user_version = 1")
-    assert "older version (1;" in patient.run().stdout
+    assert "older version (1)" in patient.run().stdout
     with closing(sqlite3.connect(patient.database)) as connection:
         connection.execute("PRAGMA user_version = 999")
     assert "newer version" in patient.run().stdout

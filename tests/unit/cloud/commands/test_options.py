@@ -19,7 +19,7 @@ from cloud.server.cli import command
         (["--files", "s3://bucket", "--s3-region", "a b"], "--s3-region"),
         (["--files", "s3://bucket", "--s3-addressing", "ip"], "--s3-addressing"),
         (["--files", "s3://bucket", "files", "copy"], "--to"),
-        (["--files", "s3://bucket", "files", "copy", "--to", "s3://bucket/"], "name another place"),
+        (["--files", "s3://bucket", "files", "copy", "--to", "s3://bucket/"], "set --to to another location"),
         (["--data", "nowhere", "files", "copy", "--to", "s3://bucket/"], "no folder nowhere/files"),
     ],
 )
