@@ -48,7 +48,7 @@ def page() -> str:
 
 def _section(service: str) -> Iterator[str]:
     from cloud.services.target import SERVICES
-    from cloud.services.unbuilt import sentence
+    from cloud.services.unbuilt import reason_unsupported
     from rpc.api.methods import methods_of
     from rpc.api.table import SERVICES as PUBLISHED
 
@@ -59,7 +59,7 @@ def _section(service: str) -> Iterator[str]:
         if found is not None:
             served.append(f"| `{call}` | {_line(inspect.getdoc(found))} |")
         else:
-            text = sentence(method.path, frozenset(SERVICES)) or ""
+            text = reason_unsupported(method.path, frozenset(SERVICES)) or ""
             refused.append(f"| `{call}` | {_line(text.removeprefix(f'{call}: '))} |")
     yield f"## {service}\n\n| call | what it does |\n|---|---|"
     yield from served
@@ -72,12 +72,12 @@ def _section(service: str) -> Iterator[str]:
 
 def _refused() -> Iterator[str]:
     from cloud.services.target import SERVICES
-    from cloud.services.unbuilt import sentence
+    from cloud.services.unbuilt import reason_unsupported
 
     for service, module in REFUSED:
         messages = importlib.import_module(f"viam.gen.{module}")
         calls = [method.name for method in messages.DESCRIPTOR.services_by_name[service.rpartition(".")[2]].methods]
-        text = sentence(f"/{service}/{calls[0]}", frozenset(SERVICES)) or ""
+        text = reason_unsupported(f"/{service}/{calls[0]}", frozenset(SERVICES)) or ""
         yield f"| `{service}` | {len(calls)} | {_line(text.removeprefix(f'{calls[0]}: '))} |"
 
 

@@ -26,7 +26,7 @@ from cloud.domain.upkeep.housekeeping import CHORES
 from cloud.domain.upkeep.identity import bind
 from cloud.domain.upkeep.sweep import sweep
 from cloud.server import trigger_nodes as triggering
-from cloud.services.common.base import Cloud, Sizes
+from cloud.services.common.base import Cloud, UploadLimits
 from cloud.services.organizations import invitation_mail
 from cloud.services.target import UPLOADS, CloudRouter
 from cloud.store.commands import follow_commands
@@ -77,7 +77,7 @@ class App:
         self.graph = Graph(shutdown_timeout=STOP_LIMIT)
         self.addresses: tuple[str, ...] = ()
         self.first: FirstKey | None = None
-        self.failure = ""  # the reason why it could not start
+        self.failure = ""  # the reason for a failed start
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud")
 
     @property
@@ -155,7 +155,7 @@ class App:
         async with room.opened(), trio.open_nursery() as nursery:
             await nursery.start(authenticator.run)
             options = self.options
-            limits = Sizes(options.file_mib * MIB, options.message_mib * MIB, options.package_mib * MIB)
+            limits = UploadLimits(options.file_mib * MIB, options.message_mib * MIB, options.package_mib * MIB)
             shared = (store, self.events, authenticator, deps["files"], links)
             mails = options.ways.smtp is not None
             task_status.started(Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"], room=room))

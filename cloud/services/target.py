@@ -22,7 +22,7 @@ from cloud.services.data.datasync import DataSyncService
 from cloud.services.machines.agent import AgentDeviceService
 from cloud.services.machines.robot import RobotService
 from cloud.services.registry.packages import PackageService
-from cloud.services.unbuilt import sentence
+from cloud.services.unbuilt import reason_unsupported
 from cloud.store.turns import working_for
 from cloud.values.author import Author
 from cloud.values.limits import UPLOAD_READINGS
@@ -53,7 +53,7 @@ UPLOADS: Final = (
 """Calls whose messages contain files. Their limit is --max-message, that of all others `cloud.values.limits.CALL`."""
 
 FEW_FILES: Final = 16  # files in one upload that are processed on the event loop
-NOBODY: Final = ""  # share of the workroom for calls without a key
+UNAUTHENTICATED: Final = ""  # share of the workroom for calls without a key
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class CloudTarget:
     async def in_room(self, identity: Identity | None, function: Callable[[], T]) -> T:
         """Run `function` in a workroom thread, in the share of the caller's organization, and return its result."""
         if identity is None:
-            return await self._cloud.room.run(NOBODY, function)
+            return await self._cloud.room.run(UNAUTHENTICATED, function)
         author = authentication.author_of(identity)
         return await self._cloud.room.run(await self._cloud.homes.of(self._cloud.store, author), function)
 
@@ -97,8 +97,8 @@ class CloudTarget:
             yield
             return
         name = request.rpc.strip("/").partition("/")[0]
-        answers = find_method(name, request.method).server_streaming
-        with self._cloud.openings.hold(f"the key {author.name}", STREAMS) if answers else nullcontext():
+        streams_responses = find_method(name, request.method).server_streaming
+        with self._cloud.openings.hold(f"the key {author.name}", STREAMS) if streams_responses else nullcontext():
             async with while_allowed(self._cloud, author, service.again):
                 yield
 
@@ -124,11 +124,11 @@ class CloudRouter:
 
     def get(self, path: str, /) -> Handler | None:
         """Return the handler of a path; see Router."""
-        found = self._router.get(path)
-        if found is not None:
-            return found
-        text = sentence(path, frozenset(SERVICES))
-        return None if text is None else Handler(partial(_refuse, text), Cardinality.UNARY_UNARY, None, None)
+        handler = self._router.get(path)
+        if handler is not None:
+            return handler
+        reason = reason_unsupported(path, frozenset(SERVICES))
+        return None if reason is None else Handler(partial(_refuse, reason), Cardinality.UNARY_UNARY, None, None)
 
 
 @asynccontextmanager
@@ -151,7 +151,7 @@ def _many(stream: Any, request: Any) -> bool:
     if contents is None:
         return True
     UPLOAD_READINGS.check(len(contents), "the upload")
-    return len(contents) > FEW_FILES or any(not one.HasField("binary") for one in contents)
+    return len(contents) > FEW_FILES or any(not content.HasField("binary") for content in contents)
 
 
 async def _refuse(text: str, stream: Any) -> None:

@@ -29,7 +29,7 @@ from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, WEBHOOK, Notifica
 from triggers.evaluate import Explanation, explain, fires
 from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading, Where
 
-NOTHING_YET: Final = "no reading has been captured yet: give one to try it with"
+NOTHING_YET: Final = "no reading has been captured yet: pass a reading to test the trigger with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +100,20 @@ class TriggerService(Service):
                 if machine.role >= Role.OPERATOR
                 for part in machine.parts
             ]
-            found = with_triggers(sql, [part.id for _, part in shown])
-            sent = deliveries.latest(sql, list(found))
+            configured = with_triggers(sql, [part.id for _, part in shown])
+            sent = deliveries.latest(sql, list(configured))
             rows = [
                 Overview(
                     part.id,
                     machine.name,
                     machine.name if part.main else f"{machine.name} / {part.name}",
                     machine.location.path,
-                    len(found[part.id].triggers),
-                    len(found[part.id].problems),
+                    len(configured[part.id].triggers),
+                    len(configured[part.id].problems),
                     sent.get(part.id),
                 )
                 for machine, part in shown
-                if part.id in found
+                if part.id in configured
             ]
             return sorted(rows, key=lambda row: row.name.lower())
 
@@ -131,18 +131,20 @@ class TriggerService(Service):
         """Return the triggers of a part."""
 
         def work(sql: Sql) -> Triggers:
-            found, whole = examined(sql, part), self._whole(sql, part)
+            configured, whole = examined(sql, part), self._whole(sql, part)
             rules = tuple(
                 Rule(
-                    one.name,
-                    one.event.type,
-                    _condition(one),
-                    one.notes,
-                    tuple(_target(sql, part, one, target, self.now(), whole=whole) for target in one.notifications),
+                    trigger.name,
+                    trigger.event.type,
+                    _condition(trigger),
+                    trigger.notes,
+                    tuple(
+                        _target(sql, part, trigger, target, self.now(), whole=whole) for target in trigger.notifications
+                    ),
                 )
-                for one in found.triggers
+                for trigger in configured.triggers
             )
-            return Triggers(rules, tuple(map(str, found.problems)), tuple(map(str, found.warnings)))
+            return Triggers(rules, tuple(map(str, configured.problems)), tuple(map(str, configured.warnings)))
 
         return await self.read(work)
 
@@ -150,18 +152,20 @@ class TriggerService(Service):
         self, part: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = PAGE
     ) -> list[Delivery]:
         """Return the deliveries of a part, newest first, below number `before`. Deliveries are kept for 30 days."""
-        if state and state not in {one.value for one in State}:
+        if state and state not in {value.value for value in State}:
             raise MachineError(
-                f"there is no state {state[:40]!r}",
+                f"{state[:40]!r} is not a valid state",
                 kind=ErrorKind.INVALID,
-                remedy=f"use {', '.join(one.value for one in State)}",
+                remedy=f"use {', '.join(value.value for value in State)}",
             )
-        wanted = State(state) if state else None
+        requested_state = State(state) if state else None
 
         def work(sql: Sql) -> list[Delivery]:
-            found = deliveries.deliveries(sql, part, trigger=trigger, state=wanted, before=before, limit=limit)
+            matching = deliveries.deliveries(
+                sql, part, trigger=trigger, state=requested_state, before=before, limit=limit
+            )
             whole = self._whole(sql, part)
-            return [shown_delivery(one, whole=whole) for one in found]
+            return [shown_delivery(delivery, whole=whole) for delivery in matching]
 
         return await self.read(work)
 
@@ -169,8 +173,8 @@ class TriggerService(Service):
         """Return a delivery with all its attempts."""
 
         def work(sql: Sql) -> tuple[Delivery, list[Attempt]]:
-            one = deliveries.delivery(sql, part, delivery)
-            return shown_delivery(one, whole=self._whole(sql, part)), deliveries.attempts(sql, delivery)
+            record = deliveries.delivery(sql, part, delivery)
+            return shown_delivery(record, whole=self._whole(sql, part)), deliveries.attempts(sql, delivery)
 
         return await self.read(work)
 
@@ -178,15 +182,17 @@ class TriggerService(Service):
         """Explain whether a reading, by default the newest captured one, would fire a trigger."""
 
         def work(sql: Sql) -> Tried:
-            one = _trigger(sql, part, trigger)
+            configured = _trigger(sql, part, trigger)
             now = self.now()
-            given = reading if reading is not None else _newest(sql, part, one)
-            said = explain(one, _happening(one, given, now))
-            if given is None and one.event.type == CONDITIONAL and not said.fires:
-                said = replace(said, reason=NOTHING_YET)
+            evaluated = reading if reading is not None else _newest(sql, part, configured)
+            explanation = explain(configured, _happening(configured, evaluated, now))
+            if evaluated is None and configured.event.type == CONDITIONAL and not explanation.fires:
+                explanation = replace(explanation, reason=NOTHING_YET)
             whole = self._whole(sql, part)
-            targets = tuple(_target(sql, part, one, target, now, whole=whole) for target in one.notifications)
-            return Tried(said, targets, given)
+            targets = tuple(
+                _target(sql, part, configured, target, now, whole=whole) for target in configured.notifications
+            )
+            return Tried(explanation, targets, evaluated)
 
         return await self.read(work)
 
@@ -199,17 +205,17 @@ class TriggerService(Service):
         """
 
         def work(sql: Sql) -> list[str]:
-            one = _trigger(sql, part, trigger)
+            configured = _trigger(sql, part, trigger)
             now, place = self.now(), where(sql, part)
-            given = reading if reading is not None else _newest(sql, part, one)
-            firing = _firing(one, _happening(one, given, now))
+            evaluated = reading if reading is not None else _newest(sql, part, configured)
+            firing = _firing(configured, _happening(configured, evaluated, now))
             sent = []
-            for target in one.notifications:
+            for target in configured.notifications:
                 if value and target.value != value:
                     continue
                 addresses = recipients(sql, target, place)
                 for delivery in new_deliveries(
-                    one, target, firing, place, addresses, now, self.cloud.links.page, test=True
+                    configured, target, firing, place, addresses, now, self.cloud.links.page, test=True
                 ):
                     deliveries.add(sql, delivery)
                     sent.append(delivery.id)
@@ -237,74 +243,74 @@ class TriggerService(Service):
 
 
 def _trigger(sql: Sql, part: str, name: str) -> Trigger:
-    found = examined(sql, part)
-    for one in found.triggers:
-        if one.name == name:
-            return one
+    configured = examined(sql, part)
+    for trigger in configured.triggers:
+        if trigger.name == name:
+            return trigger
     raise missing("trigger", name)
 
 
-def _condition(one: Trigger) -> dict[str, Any]:
-    event = one.event
+def _condition(trigger: Trigger) -> dict[str, Any]:
+    event = trigger.event
     if event.conditional is not None and event.type == CONDITIONAL:
-        evals = [{"operator": each.operator, "value": each.value} for each in event.conditional.evals]
+        evals = [{"operator": condition.operator, "value": condition.value} for condition in event.conditional.evals]
         return {"data_capture_method": event.conditional.data_capture_method, "evals": evals}
     if event.data_ingested is not None and event.type == DATA:
         return {"data_types": list(event.data_ingested.data_types)}
     return {"log_levels": list(event.log_levels)} if event.type == LOGS else {}
 
 
-def _target(sql: Sql, part: str, one: Trigger, target: Notification, now: datetime, *, whole: bool) -> Target:
-    entry = digest(one)
+def _target(sql: Sql, part: str, trigger: Trigger, target: Notification, now: datetime, *, whole: bool) -> Target:
+    entry = digest(trigger)
     stopped = [
-        each.reason
-        for each in deliveries.stops(sql, part)
-        if (each.trigger, each.target, each.entry) == (one.name, target.value, entry)
+        stop.reason
+        for stop in deliveries.stops(sql, part)
+        if (stop.trigger, stop.target, stop.entry) == (trigger.name, target.value, entry)
     ]
-    last, interval = notified(sql, part, one, target), cooldown.interval(one, target)
+    last, interval = notified(sql, part, trigger, target), cooldown.interval(trigger, target)
     pausing = bool(interval) and last is not None and not cooldown.due(last, now, interval)
     return Target(
         target.type,
         target.value if whole or target.type != WEBHOOK else origin_of(target.value),
         target.seconds_between_notifications,
-        bool(target.secret or one.secret) and target.type == WEBHOOK,
+        bool(target.secret or trigger.secret) and target.type == WEBHOOK,
         last + interval if pausing and last is not None else None,
         stopped[0] if stopped else "",
     )
 
 
-def _newest(sql: Sql, part: str, one: Trigger) -> Mapping[str, Any] | None:
+def _newest(sql: Sql, part: str, trigger: Trigger) -> Mapping[str, Any] | None:
     """Return the newest reading of a trigger's source; None if there is none."""
-    if one.event.type not in {DATA, CONDITIONAL}:
+    if trigger.event.type not in {DATA, CONDITIONAL}:
         return None
     source = part_of(sql, part)  # its present location: guests have no access to data of earlier locations
-    conditional = one.event.conditional if one.event.type == CONDITIONAL else None
+    conditional = trigger.event.conditional if trigger.event.type == CONDITIONAL else None
     _, component, method = split_method(conditional.data_capture_method) if conditional is not None else ("", "", "")
-    wanted = DataFilter(locations=(source.location_id,), part=part, component=component, method=method)
-    found = readings.query(sql, wanted, Scope(machines=(source.machine_id,)), Page(limit=1, descending=True))
-    return found[0].data if found else None
+    source_filter = DataFilter(locations=(source.location_id,), part=part, component=component, method=method)
+    newest = readings.query(sql, source_filter, Scope(machines=(source.machine_id,)), Page(limit=1, descending=True))
+    return newest[0].data if newest else None
 
 
-def _happening(one: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> Happening:
+def _happening(trigger: Trigger, reading: Mapping[str, Any] | None, now: datetime) -> Happening:
     """Return the event that fires this trigger, provided that its conditions hold for `reading`."""
-    event = one.event
+    event = trigger.event
     if event.type == LOGS:
         return Logged({event.log_levels[0]: (LogLine(now, event.log_levels[0], "test", "a test of the trigger"),)})
     if event.type not in {DATA, CONDITIONAL}:
         return Presence(event.type == ONLINE)
-    came = () if reading is None else (Reading(now, now, reading),)
+    captured = () if reading is None else (Reading(now, now, reading),)
     if event.type == CONDITIONAL and event.conditional is not None:
         kind, component, method = split_method(event.conditional.data_capture_method)
-        return Ingested(kind, component, method, "tabular", "", now, now, came)
+        return Ingested(kind, component, method, "tabular", "", now, now, captured)
     data_type = event.data_ingested.data_types[0] if event.data_ingested is not None else "tabular"
-    return Ingested("sensor", "test", "Readings", data_type, "", now, now, came)
+    return Ingested("sensor", "test", "Readings", data_type, "", now, now, captured)
 
 
-def _firing(one: Trigger, happening: Happening) -> Firing:
+def _firing(trigger: Trigger, happening: Happening) -> Firing:
     """Return a firing even if the conditions do not hold: a test checks whether the message arrives."""
-    found = fires(one, happening)
-    if found is not None:
-        return found
+    firing = fires(trigger, happening)
+    if firing is not None:
+        return firing
     assert isinstance(happening, Ingested)
-    evals = one.event.conditional.evals if one.event.conditional is not None else ()
-    return Firing(one.name, one.event.type, happening, evals, next(iter(happening.readings), None), 0)
+    evals = trigger.event.conditional.evals if trigger.event.conditional is not None else ()
+    return Firing(trigger.name, trigger.event.type, happening, evals, next(iter(happening.readings), None), 0)

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Final
 
 _APP: Final = "viam.app.v1.AppService"
-_NO_SECOND: Final = "a key belongs to one organization and could not own a second; start another machine-cloud instead"
+_NO_SECOND: Final = "a key belongs to one organization and cannot own another; start another machine-cloud instead"
 _NO_TRANSFER: Final = (
-    "an item stays with its organization; make one of the same name in the other and upload its versions"
+    "an item cannot change its organization; create one of the same name in the other and upload its versions"
 )
-_NO_OAUTH: Final = "nobody signs in by OAuth here; use API keys"
-_NO_BILLING: Final = "nothing is billed here"
-_NO_PHONES: Final = "there is no mobile application to send messages to; use webhooks or mail"
-_NO_BRAND: Final = "organizations have no logo, support address or pages of applications here"
+_NO_OAUTH: Final = "this cloud has no sign-in by OAuth; use API keys"
+_NO_BILLING: Final = "this cloud has no billing"
+_NO_PHONES: Final = "this cloud sends no messages to mobile applications; use webhooks or mail"
+_NO_BRAND: Final = "organizations of this cloud have no logo, support address or application pages"
 
-_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+_APP_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_SECOND: ("CreateOrganization",),
     _NO_TRANSFER: ("TransferRegistryItem",),
     _NO_OAUTH: (
@@ -54,12 +54,12 @@ _METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _DATA: Final = "viam.app.data.v1.DataService"
 _DATASETS: Final = "viam.app.dataset.v1.DatasetService"
-_NO_MQL: Final = "MongoDB's query language is not spoken here; ask with TabularDataBySQL, or ExportTabularData"
-_NO_DATABASE: Final = "no MongoDB stands behind this cloud; ask with TabularDataBySQL"
-_NO_INDEX: Final = "indexes cannot be made here: the cloud makes its own"
-_NO_SEQUENCES: Final = "sequences are not kept here; put files into datasets, and tag them"
+_NO_MQL: Final = "this cloud does not support MongoDB's query language; use TabularDataBySQL or ExportTabularData"
+_NO_DATABASE: Final = "this cloud does not use MongoDB; query with TabularDataBySQL"
+_NO_INDEX: Final = "this cloud creates its indexes itself"
+_NO_SEQUENCES: Final = "this cloud has no sequences; put files into datasets, and tag them"
 
-_OF_DATA: Final[Mapping[str, tuple[str, ...]]] = {
+_DATA_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_MQL: (
         "TabularDataByMQL",
         "CreateSavedQuery",
@@ -82,30 +82,30 @@ _OF_DATA: Final[Mapping[str, tuple[str, ...]]] = {
         "GetSequenceBinaryData",
     ),
 }
-_OF_DATASETS: Final[Mapping[str, tuple[str, ...]]] = {
+_DATASET_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_SEQUENCES: ("StartSequenceDatasetExport", "GetSequenceDatasetExport"),
 }
-_SENTENCES: Final = {
+_METHOD_REASONS: Final = {
     f"{service}/{method}": text
-    for service, refused in ((_APP, _METHODS), (_DATA, _OF_DATA), (_DATASETS, _OF_DATASETS))
+    for service, refused in ((_APP, _APP_METHODS), (_DATA, _DATA_METHODS), (_DATASETS, _DATASET_METHODS))
     for text, methods in refused.items()
     for method in methods
 }
 
-_SERVICES: Final[Mapping[str, str]] = {
+_SERVICE_REASONS: Final[Mapping[str, str]] = {
     "viam.app.v1.BillingService": _NO_BILLING,
-    "viam.app.v1.EndUserService": "nobody accepts terms or registers applications here; use API keys",
-    "viam.app.mltraining.v1.MLTrainingService": "training is not built yet",
-    "viam.app.datapipelines.v1.DataPipelinesService": "data pipelines are not built; query with TabularDataBySQL",
-    "viam.app.cloudslam.v1.CloudSLAMService": "maps are not made here; run a mapping module on the machine",
-    "proto.rpc.webrtc.v1.SignalingService": "WebRTC is not built; reach the machine at its address",
+    "viam.app.v1.EndUserService": "this cloud has no terms to accept and no registered applications; use API keys",
+    "viam.app.mltraining.v1.MLTrainingService": "this cloud does not support training yet",
+    "viam.app.datapipelines.v1.DataPipelinesService": "this cloud has no data pipelines; query with TabularDataBySQL",
+    "viam.app.cloudslam.v1.CloudSLAMService": "this cloud does not create maps; run a mapping module on the machine",
+    "proto.rpc.webrtc.v1.SignalingService": "this cloud does not support WebRTC; connect to the machine at its address",
 }
 
 
-def sentence(path: str, served: frozenset[str]) -> str | None:
+def reason_unsupported(path: str, served: frozenset[str]) -> str | None:
     """Return why `/package.Service/Method` is not supported; None if it is not published. `served` are our services."""
     service, _, method = path.strip("/").partition("/")
-    text = _SENTENCES.get(f"{service}/{method}") or _SERVICES.get(service)
-    if text is not None:
-        return f"{method}: {text}"
-    return f"{method} of {service} is not built in this cloud" if service in served and method.isidentifier() else None
+    reason = _METHOD_REASONS.get(f"{service}/{method}") or _SERVICE_REASONS.get(service)
+    if reason is not None:
+        return f"{method}: {reason}"
+    return f"this cloud does not support {method} of {service}" if service in served and method.isidentifier() else None

@@ -301,12 +301,14 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
             "cloud.domain.registry.items:MAX_TEXT", "characters", "in a description, and in the metadata of an entry"
         ),
         EnforcedElsewhere("cloud.domain.registry.versions:MAX_TAGS", "tags", "of one platform"),
-        EnforcedElsewhere("cloud.services.common.base:Sizes.package", "bytes", "in one package or module (default)"),
+        EnforcedElsewhere(
+            "cloud.services.common.base:UploadLimits.package", "bytes", "in one package or module (default)"
+        ),
         EnforcedElsewhere("runtime.programs.archive:MAX_MEMBERS", "files", "in a module's archive"),
         EnforcedElsewhere("runtime.programs.archive:MAX_BYTES", "bytes", "in a module's archive once unpacked"),
     ),
     "Data": (
-        EnforcedElsewhere("cloud.services.common.base:Sizes.file", "bytes", "in one uploaded file (default)"),
+        EnforcedElsewhere("cloud.services.common.base:UploadLimits.file", "bytes", "in one uploaded file (default)"),
         EnforcedElsewhere("cloud.domain.data.sources:MAX_TAGS", "tags", "of one upload"),
         EnforcedElsewhere(
             "cloud.domain.data.sources:MAX_TEXT", "characters", "in a tag, a component's name or a method"

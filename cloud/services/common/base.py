@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class UploadLimits:
     """Limits of uploads in bytes: a file, a message (which may hold a whole file), and a package."""
 
     file: int = 4 * 1024**3
@@ -55,10 +55,10 @@ class Cloud:
     blobs: Blobs
     links: Links
     clock: Clock = now
-    limits: Sizes = Sizes()
+    limits: UploadLimits = UploadLimits()
     openings: Openings = field(default_factory=Openings)
     room: Workroom = field(default_factory=Workroom)
-    questions: Engine = field(default_factory=QueryProcesses)  # answers queries in SQL
+    queries: Engine = field(default_factory=QueryProcesses)  # answers queries in SQL
     mails: bool = False  # whether a mail server for invitations is configured
     tls: PortTls | None = None  # TLS of the port; None for plain text
     seen: Seen = field(default_factory=Seen)
@@ -88,43 +88,43 @@ class Service:
 
     async def read(self, work: Callable[[Sql], T]) -> T:
         """Run a read-only transaction; see Store.read."""
-        found = await self.cloud.store.read(self._begun(work))
+        result = await self.cloud.store.read(self._with_check(work))
         self._due = None
-        return found
+        return result
 
     async def write(self, work: Callable[[Sql], T]) -> T:
         """Run a write transaction; see Store.write. The first one of a changing call also writes the audit log."""
-        change, work = self._change, self._begun(work)
+        change, work = self._change, self._with_check(work)
         if change is None:
             done = await self.cloud.store.write(work)
             self._due = None
             return done
 
-        def noted(sql: Sql) -> T:
-            found = work(sql)
-            self._note(sql, change, audit.created_id(found))
-            return found
+        def work_and_note(sql: Sql) -> T:
+            result = work(sql)
+            self._note(sql, change, audit.created_id(result))
+            return result
 
-        done = await self.cloud.store.write(noted)
+        done = await self.cloud.store.write(work_and_note)
         self._change = self._due = None
         return done
 
-    def _begun(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
+    def _with_check(self, work: Callable[[Sql], T]) -> Callable[[Sql], T]:
         """Return `work`, preceded by the pending permission check if there is one."""
         due = self._due
         if due is None:
             return work
 
-        def begun(sql: Sql) -> T:
+        def check_and_work(sql: Sql) -> T:
             self._place = due(sql)
             return work(sql)
 
-        return begun
+        return check_and_work
 
-    def _note(self, sql: Sql, change: _Change, made: str) -> None:
+    def _note(self, sql: Sql, change: _Change, created: str) -> None:
         owner = self._place.organization if self._place is not None else audit.organization_of(sql, self.author)
-        detail = {**change.detail, **({"made": made} if made and made != change.subject else {})}
-        audit.note(sql, owner, self.author, change.action, change.subject or made, detail, self.now())
+        detail = {**change.detail, **({"made": created} if created and created != change.subject else {})}
+        audit.note(sql, owner, self.author, change.action, change.subject or created, detail, self.now())
 
     async def aside(self, size: int, function: Callable[[], T]) -> T:
         """Run `function` on `size` characters or bytes of input, in the workroom if large, and return its result."""
@@ -184,12 +184,12 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
         raise TypeError(f"{method.__name__} has no argument {rule.field}")
     change = audit.is_change(method.__name__)
     if rule.inside and (change or inspect.isasyncgenfunction(method)):
-        raise TypeError(f"{method.__name__}: who calls is asked before a change, and before a stream")
+        raise TypeError(f"{method.__name__}: permissions must be checked before a change and before a stream")
 
     async def check(service: Service, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = dict(signature.bind(service, *args, **kwargs).arguments)
-        given.pop("self", None)
-        subject = given.pop(rule.field, "") if rule.field else ""
+        arguments = dict(signature.bind(service, *args, **kwargs).arguments)
+        arguments.pop("self", None)
+        subject = arguments.pop(rule.field, "") if rule.field else ""
         called = ""
         of = rule.of
         if of is not None:
@@ -205,7 +205,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
                 service._place, called = await service.read(work)
         if change:
             about = {"of": of.value} if of is not None else {}
-            detail = {**about, **({"called": called} if called else {}), **audit.loggable(given)}
+            detail = {**about, **({"called": called} if called else {}), **audit.loggable(arguments)}
             service._change = _Change(method.__name__, subject, detail)
 
     if inspect.isasyncgenfunction(method):
@@ -224,7 +224,7 @@ def _guard(method: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
         await check(self, args, kwargs)
         result = await method(self, *args, **kwargs)
         if self._due is not None:
-            raise RuntimeError(f"{method.__name__} has answered without a transaction: nobody asked who calls")
+            raise RuntimeError(f"{method.__name__} returned without a transaction, so permissions were not checked")
         if self._change is not None:  # the method wrote without `self.write`
             await self.write(lambda sql: None)
         return result

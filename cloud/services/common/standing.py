@@ -39,7 +39,7 @@ async def until_refused(cloud: Cloud, author: Author, check: Callable[[Sql], Non
     """Wait until `check` refuses `author`, and return its error.
 
     `check` runs at the start and whenever the key or its roles change or a session of the key ends. While the database
-    is unavailable, nobody is refused.
+    is unavailable, no caller is refused.
     """
     with cloud.events.listening("key", author.name, also=["secret", SIGNED_OUT]) as news:
         while True:

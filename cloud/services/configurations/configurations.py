@@ -72,7 +72,7 @@ class Configurations(Service):
         if (sent := robot_config_json) is not None:
             document = await self.aside(len(sent), lambda: decoded(sent))
 
-        text = None if document is None else await self._kept(document)
+        text = None if document is None else await self._encoded(document)
 
         def work(candidate: configurations.Candidate | None, sql: Sql) -> tuple[PartFacts, _Saved | None]:
             if name and name != machines.part(sql, id).name:
@@ -89,10 +89,10 @@ class Configurations(Service):
 
         facts, saved = await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
         if saved is not None:
-            await self._log_mistakes(id, saved, len(text or ""))
+            await self._log_problems(id, saved, len(text or ""))
         return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
 
-    async def _kept(self, document: Mapping[str, Any]) -> str:
+    async def _encoded(self, document: Mapping[str, Any]) -> str:
         """Check and encode a configuration; see `document_text`. Not for use in a transaction: others would wait."""
         if not heavy(document):
             return document_text(document, "the configuration")
@@ -103,12 +103,12 @@ class Configurations(Service):
     ) -> list[m.ConfigPropertyChangeResult]:
         """Change single values in one save. If any change fails, none is made, and each result has its error."""
         if len(property_changes) > MAX_CHANGES:
-            text = f"{len(property_changes)} changes in one call"
-            raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"make at most {MAX_CHANGES}")
+            text = f"the call has {len(property_changes)} changes"
+            raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"send at most {MAX_CHANGES} in one call")
 
         async def attempt() -> tuple[list[m.ConfigPropertyChangeResult], _Saved | None]:
             part, before = await self.read(lambda sql: _current(sql, robot_part_id))
-            document, text, results = await self.aside(LARGE, partial(_made, before, property_changes))
+            document, text, results = await self.aside(LARGE, partial(_apply_changes, before, property_changes))
             if document is None:
                 return results, None
             candidate = await self.read(partial(self._candidate, robot_part_id, document, None, text))
@@ -118,7 +118,7 @@ class Configurations(Service):
 
         results, saved = await until_fresh(attempt, attempt)
         if saved is not None:
-            await self._log_mistakes(robot_part_id, saved, LARGE)
+            await self._log_problems(robot_part_id, saved, LARGE)
         return results
 
     def _candidate(
@@ -132,9 +132,9 @@ class Configurations(Service):
         lookups: fragments.Lookups = {}
         if not is_home(sql, self.author, place_of(sql, Of.PART, part)):
             find = fragments.finder(sql, keys.organization_of(sql, self.author.name), lookups)
-            for one in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
-                if find(one, "") is None:
-                    raise tenants.missing("fragment", one)
+            for fragment in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
+                if find(fragment, "") is None:
+                    raise tenants.missing("fragment", fragment)
         return configurations.candidate(sql, part, document, last_known, text, lookups)
 
     def _put(self, candidate: configurations.Candidate, sql: Sql) -> _Saved | None:
@@ -143,10 +143,10 @@ class Configurations(Service):
         revision = configurations.put(sql, candidate, self.author, self.now())
         return _Saved(revision, candidate.merged) if revision != candidate.revision else None
 
-    async def _log_mistakes(self, part: str, saved: _Saved, size: int) -> None:
+    async def _log_problems(self, part: str, saved: _Saved, size: int) -> None:
         """Write the problems of a saved configuration to the part's log, because the reply has no field for them."""
         now = self.now()
-        entries = await self.aside(size, lambda: _mistakes(saved.merged, saved.revision, now))
+        entries = await self.aside(size, lambda: _problem_entries(saved.merged, saved.revision, now))
         if entries:
             await self.write(lambda sql: logs.append(sql, part, entries, now))
 
@@ -163,36 +163,36 @@ class Configurations(Service):
         limit = max(1, min(page_limit or PAGE, MAX_PAGE))
 
         def work(sql: Sql) -> tuple[machines.PartRecord, Revisions, bool]:
-            found = configurations.history(sql, id, before=before, limit=limit, start=start, end=end)
-            return machines.part(sql, id), found, reads_secrets(sql, self.author, Of.PART, id)
+            revisions = configurations.history(sql, id, before=before, limit=limit, start=start, end=end)
+            return machines.part(sql, id), revisions, reads_secrets(sql, self.author, Of.PART, id)
 
-        part, found, whole = await self.read(work)
+        part, revisions, whole = await self.read(work)
 
-        def made() -> m.GetRobotPartHistoryResponse:
-            beside = [one.document for one in found]
+        def response() -> m.GetRobotPartHistoryResponse:
+            documents = [revision.document for revision in revisions]
             entries = [
                 m.RobotPartHistoryEntry(
                     part=id,
                     robot=part.machine_id,
-                    when=one.saved,
-                    old=historical(part, shown(one.before, whole=whole, alongside=beside), one.saved),
-                    edited_by=editor(one.author),
+                    when=revision.saved,
+                    old=historical(part, shown(revision.before, whole=whole, alongside=documents), revision.saved),
+                    edited_by=editor(revision.author),
                 )
-                for one in found
-                if one.before is not None
+                for revision in revisions
+                if revision.before is not None
             ]
-            more = found.more and found[-1].number > 2  # the first revision replaced nothing
-            return m.GetRobotPartHistoryResponse(entries, str(found[-1].number) if more else "")
+            more = revisions.more and revisions[-1].number > 2  # the first revision replaced nothing
+            return m.GetRobotPartHistoryResponse(entries, str(revisions[-1].number) if more else "")
 
-        return await self.aside(found.size, made)
+        return await self.aside(revisions.size, response)
 
 
 def _current(sql: Sql, subject: str) -> tuple[machines.PartRecord, str]:
-    found = machines.part(sql, subject)
-    return found, configurations.current_text(sql, found)
+    part = machines.part(sql, subject)
+    return part, configurations.current_text(sql, part)
 
 
-def _made(
+def _apply_changes(
     text: str, changes: Sequence[m.ConfigPropertyChange]
 ) -> tuple[Mapping[str, Any] | None, str, list[m.ConfigPropertyChangeResult]]:
     """Apply changes; return the new document (None if a change fails), its text, and the result of each change."""
@@ -204,22 +204,26 @@ def _made(
             results.append(m.ConfigPropertyChangeResult(change.path, change.value, success=True))
         except MachineError as error:
             results.append(m.ConfigPropertyChangeResult(change.path, change.value, error=str(error)))
-    if all(one.success for one in results):
+    if all(result.success for result in results):
         return document, document_text(document, "the configuration"), results
-    said = "not made, because another change of the same call is wrong"
-    return None, "", [m.ConfigPropertyChangeResult(one.path, one.value, error=one.error or said) for one in results]
+    reason = "not applied, because another change of the same call is invalid"
+    return (
+        None,
+        "",
+        [m.ConfigPropertyChangeResult(result.path, result.value, error=result.error or reason) for result in results],
+    )
 
 
-def _mistakes(document: Mapping[str, Any], revision: int, now: datetime) -> list[logs.LogRecord]:
+def _problem_entries(document: Mapping[str, Any], revision: int, now: datetime) -> list[logs.LogRecord]:
     """Return log entries for the problems of a configuration."""
     checked = check(decode_value(document), builtin(), in_cloud(document))
     masker = Masker().and_those_of(document)
     entries = [
-        logs.LogRecord(now, "warn", LOGGER, masker.text(f"revision {revision} of the configuration: {one}"))
-        for one in checked.problems[:MAX_LOGGED]
+        logs.LogRecord(now, "warn", LOGGER, masker.text(f"revision {revision} of the configuration: {problem}"))
+        for problem in checked.problems[:MAX_LOGGED]
     ]
     if len(checked.problems) > MAX_LOGGED:
-        rest = f"and {len(checked.problems) - MAX_LOGGED} further mistakes: see the configuration's page"
+        rest = f"and {len(checked.problems) - MAX_LOGGED} further problems: see the configuration's page"
         entries.append(logs.LogRecord(now, "warn", LOGGER, rest))
     return entries
 
@@ -233,10 +237,14 @@ def decoded(text: str) -> Mapping[str, Any]:
         raise nested_too_deeply() from None
     except ValueError as error:
         raise MachineError(
-            f"the configuration is not JSON: {error}", kind=ErrorKind.INVALID, remedy="correct it at that place"
+            f"the configuration is not JSON: {error}",
+            kind=ErrorKind.INVALID,
+            remedy="correct the text at this position",
         ) from None
     if not isinstance(document, dict):
-        raise MachineError("the configuration is no JSON object", kind=ErrorKind.INVALID, remedy="write {...}")
+        raise MachineError(
+            "the configuration is not a JSON object", kind=ErrorKind.INVALID, remedy="send an object: {...}"
+        )
     return document
 
 
@@ -245,7 +253,9 @@ def page_start(token: str | None) -> int | None:
     if not token:
         return None
     if not (token.isascii() and token.isdigit() and len(token) <= MAX_DIGITS):
-        raise MachineError("the page token is not one of this call", kind=ErrorKind.INVALID)
+        raise MachineError(
+            "the page token is not valid", kind=ErrorKind.INVALID, remedy="pass the token of the previous page"
+        )
     return int(token)
 
 

@@ -97,12 +97,12 @@ class Editor(Service):
         """Return a part with its configuration in force."""
 
         def work(sql: Sql) -> Editing:
-            found, place = machines.part(sql, part), place_of(sql, Of.PART, part)
+            record, place = machines.part(sql, part), place_of(sql, Of.PART, part)
             (save,) = configurations.history(sql, part, limit=1)
             version, resolved = configurations.resolution(sql, part)
             may_save = role_at(sql, self.author, place) is Role.OWNER
             return Editing(
-                found,
+                record,
                 place.organization,
                 shown(save.document, whole=may_save, alongside=[resolved.document]),
                 name_of(sql, save.author),
@@ -110,7 +110,7 @@ class Editor(Service):
                 shown(resolved.document, whole=False, alongside=[save.document]),
                 may_save,
                 self._known(sql, place, resolved),
-                _running(found, version, watching.latest_snapshot(sql, part), self.now()),
+                _running(record, version, watching.latest_snapshot(sql, part), self.now()),
             )
 
         return await self.read(work)
@@ -127,9 +127,9 @@ class Editor(Service):
         """Return how the machine runs its configuration."""
 
         def work(sql: Sql) -> Running:
-            found = machines.part(sql, part)
+            record = machines.part(sql, part)
             version = configurations.resolution(sql, part)[0]
-            return _running(found, version, watching.latest_snapshot(sql, part), self.now())
+            return _running(record, version, watching.latest_snapshot(sql, part), self.now())
 
         return await self.read(work)
 
@@ -141,10 +141,10 @@ class Editor(Service):
         """Return a revision; NOT_FOUND if it does not exist."""
 
         def work(sql: Sql) -> Save:
-            found = configurations.history(sql, part, before=number + 1, limit=1)
-            if not found or found[0].number != number:
+            revisions = configurations.history(sql, part, before=number + 1, limit=1)
+            if not revisions or revisions[0].number != number:
                 raise missing("revision", str(number))
-            return Save(found[0], name_of(sql, found[0].author))
+            return Save(revisions[0], name_of(sql, revisions[0].author))
 
         return await self.read(work)
 
@@ -152,8 +152,8 @@ class Editor(Service):
         """Return the revisions below `before`, newest first."""
 
         def work(sql: Sql) -> list[Save]:
-            found = configurations.history(sql, part, before=before, limit=limit)
-            return self._saves(sql, found, Of.PART, part)
+            revisions = configurations.history(sql, part, before=before, limit=limit)
+            return self._saves(sql, revisions, Of.PART, part)
 
         return await self.read(work)
 
@@ -163,8 +163,8 @@ class Editor(Service):
         """Return the organizations whose fragments the caller may see, and whether it may create fragments there."""
 
         def work(sql: Sql) -> list[tuple[tenants.Organization, bool]]:
-            grants = [one for one in visible(sql, self.author) if one.kind == "organization"]
-            return [(tenants.organization(sql, one.subject), one.role == "owner") for one in grants]
+            grants = [grant for grant in visible(sql, self.author) if grant.kind == "organization"]
+            return [(tenants.organization(sql, grant.subject), grant.role == "owner") for grant in grants]
 
         return await self.read(work)
 
@@ -172,18 +172,18 @@ class Editor(Service):
         """Return a fragment in its newest revision."""
 
         def work(sql: Sql) -> FragmentEditing:
-            found = fragments.fragment(sql, fragment)
+            record = fragments.fragment(sql, fragment)
             may_save = reads_secrets(sql, self.author, Of.FRAGMENT, fragment)
             using = parts_using(sql, fragment)
-            seen = [one for one in using if self._sees(sql, one)]
+            visible_parts = [part for part in using if self._sees(sql, part)]
             return FragmentEditing(
-                found,
-                shown(fragments.document_of(sql, fragment, found.revision), whole=may_save),
+                record,
+                shown(fragments.document_of(sql, fragment, record.revision), whole=may_save),
                 fragments.tags(sql, fragment),
-                [machines.part(sql, one) for one in seen],
-                len(using) - len(seen),
+                [machines.part(sql, part) for part in visible_parts],
+                len(using) - len(visible_parts),
                 may_save,
-                EditingContext(_fragments(sql, found.organization_id), advice=advice(sql, found.organization_id)),
+                EditingContext(_fragments(sql, record.organization_id), advice=advice(sql, record.organization_id)),
             )
 
         return await self.read(work)
@@ -192,67 +192,68 @@ class Editor(Service):
         """Return the revisions of a fragment below `before`, newest first."""
 
         def work(sql: Sql) -> list[Save]:
-            found = fragments.revisions(sql, fragment, before=before, limit=limit)
-            return self._saves(sql, found, Of.FRAGMENT, fragment)
+            revisions = fragments.revisions(sql, fragment, before=before, limit=limit)
+            return self._saves(sql, revisions, Of.FRAGMENT, fragment)
 
         return await self.read(work)
 
-    def _saves(self, sql: Sql, found: Sequence[Revision], of: Of, subject: str) -> list[Save]:
-        whole, beside = reads_secrets(sql, self.author, of, subject), [one.document for one in found]
+    def _saves(self, sql: Sql, revisions: Sequence[Revision], of: Of, subject: str) -> list[Save]:
+        whole, documents = reads_secrets(sql, self.author, of, subject), [revision.document for revision in revisions]
         return [
-            Save(one, name_of(sql, one.author), shown(one.document, whole=whole, alongside=beside)) for one in found
+            Save(revision, name_of(sql, revision.author), shown(revision.document, whole=whole, alongside=documents))
+            for revision in revisions
         ]
 
     def _known(self, sql: Sql, place: Place, resolved: Resolved) -> EditingContext:
         """Return the context against which a text is checked. Callers with only shared access to the machine do not see
         its organization's fragments and private modules."""
         names = [
-            str(one["name"])
+            str(entry["name"])
             for section in ("components", "services")
-            for one in entries(resolved.document, section)
-            if resolved.used and isinstance(one, Mapping) and isinstance(one.get("name"), str)
+            for entry in entries(resolved.document, section)
+            if resolved.used and isinstance(entry, Mapping) and isinstance(entry.get("name"), str)
         ]
         home = is_home(sql, self.author, place)
-        told = advice(sql, place.organization if home else "")
-        return EditingContext(_fragments(sql, place.organization) if home else {}, tuple(names), told)
+        advice_by_module = advice(sql, place.organization if home else "")
+        return EditingContext(_fragments(sql, place.organization) if home else {}, tuple(names), advice_by_module)
 
     def _sees(self, sql: Sql, part: str) -> bool:
         return role_at(sql, self.author, place_of(sql, Of.PART, part)) is not Role.NONE
 
 
 def _fragments(sql: Sql, organization: str) -> Mapping[str, str]:
-    return {one.id: one.name for one in fragments.fragments(sql, organization)}
+    return {fragment.id: fragment.name for fragment in fragments.fragments(sql, organization)}
 
 
-def _running(part: PartRecord, version: str, told: watching.LiveSnapshot | None, now: datetime) -> Running:
-    snapshot = told.snapshot if told is not None else {}
+def _running(part: PartRecord, version: str, live: watching.LiveSnapshot | None, now: datetime) -> Running:
+    snapshot = live.snapshot if live is not None else {}
     fresh = snapshot.get("revision") == version
-    said = str(part.reported.get("revision", ""))
-    words = {"unhealthy", "unconfigured"} if snapshot.get("state") == "running" else {"unhealthy"}
+    reported_version = str(part.reported.get("revision", ""))
+    failing_states = {"unhealthy", "unconfigured"} if snapshot.get("state") == "running" else {"unhealthy"}
     trouble = [
-        (str(one.get("name", "")), str(one.get("state", "")), str(one.get("reason", "")))
-        for one in snapshot.get("resources", ())
-        if fresh and one.get("state") in words
+        (str(entry.get("name", "")), str(entry.get("state", "")), str(entry.get("reason", "")))
+        for entry in snapshot.get("resources", ())
+        if fresh and entry.get("state") in failing_states
     ]
     problems = [
-        (str(one.get("path", "")), _sentence(str(one.get("message", "")), str(one.get("remedy", ""))))
-        for one in snapshot.get("problems", ())
+        (str(entry.get("path", "")), _with_remedy(str(entry.get("message", "")), str(entry.get("remedy", ""))))
+        for entry in snapshot.get("problems", ())
         if fresh
     ]
     return Running(
         part,
         presence(part.seen, now, online=part.online),
         version,
-        version if fresh else said,
+        version if fresh else reported_version,
         fresh,
         trouble,
         problems,
         str(part.reported.get("rejected", "")),
-        str(snapshot.get("pending", "")) if told is not None else "",
+        str(snapshot.get("pending", "")) if live is not None else "",
     )
 
 
-def _sentence(message: str, remedy: str) -> str:
+def _with_remedy(message: str, remedy: str) -> str:
     return f"{message}: {remedy}" if remedy and remedy not in message else message
 
 

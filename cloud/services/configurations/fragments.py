@@ -24,13 +24,13 @@ from schema.errors import ErrorKind, MachineError
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
-MAX_ASKED: Final = 100  # fragments that one call may resolve
+MAX_REQUESTED: Final = 100  # fragments that one call may resolve
 _VISIBILITY: Final[Mapping[m.Visibility, fragments.Visibility]] = {
     m.Visibility.PRIVATE: "private",
     m.Visibility.PUBLIC: "public",
     m.Visibility.PUBLIC_UNLISTED: "unlisted",
 }
-_WORDS: Final = {word: number for number, word in _VISIBILITY.items()}
+_VISIBILITY_NUMBERS: Final = {word: number for number, word in _VISIBILITY.items()}
 
 
 class Fragments(Service):
@@ -43,15 +43,18 @@ class Fragments(Service):
 
         `fragment_visibility` restricts the result to some visibilities, and includes public ones if it names them.
         """
-        wanted = {_VISIBILITY[one] for one in fragment_visibility if one in _VISIBILITY}
+        visibilities = {_VISIBILITY[value] for value in fragment_visibility if value in _VISIBILITY}
 
         def work(sql: Sql) -> m.ListFragmentsResponse:
-            found = fragments.fragments(sql, organization_id)
-            if show_public or "public" in wanted:
-                found += fragments.public_fragments(sql, organization_id)
-            shown = [one for one in found if not wanted or one.visibility in wanted]
+            fragment_records = fragments.fragments(sql, organization_id)
+            if show_public or "public" in visibilities:
+                fragment_records += fragments.public_fragments(sql, organization_id)
+            matching = [
+                fragment for fragment in fragment_records if not visibilities or fragment.visibility in visibilities
+            ]
             return m.ListFragmentsResponse(
-                [self._message(sql, one) for one in shown], [_usage(sql, one.id, organization_id) for one in shown]
+                [self._message(sql, fragment) for fragment in matching],
+                [_usage(sql, fragment.id, organization_id) for fragment in matching],
             )
 
         return await self.read(work)
@@ -65,7 +68,7 @@ class Fragments(Service):
         """Return a fragment in its newest revision, or in `version` (a revision number or a tag)."""
 
         def work(sql: Sql) -> m.GetFragmentResponse:
-            found = self._readable(sql, id)
+            record = self._readable(sql, id)
             revision = fragments.revision_of(sql, id, version or "")
             if revision is None:
                 raise missing("version", version or "")
@@ -73,7 +76,7 @@ class Fragments(Service):
                 self.require(sql, Role.OPERATOR, Of.ORGANIZATION, current_organization_id)
             saves = fragments.saves(sql, id, MAX_PAGE)
             return m.GetFragmentResponse(
-                self._message(sql, found, revision),
+                self._message(sql, record, revision),
                 _usage(sql, id, current_organization_id),
                 [m.FragmentRevision(str(number), saved) for number, saved in saves],
                 _tags(sql, id),
@@ -89,15 +92,15 @@ class Fragments(Service):
         visibility: m.Visibility | None = None,
     ) -> m.Fragment:
         """Create a fragment, which is private by default."""
-        shown = _VISIBILITY.get(visibility or m.Visibility.PRIVATE, "private")
+        stored_visibility = _VISIBILITY.get(visibility or m.Visibility.PRIVATE, "private")
 
         def check(sql: Sql) -> fragments.Candidate:
-            return fragments.new_candidate(sql, organization_id, config or {}, shown)
+            return fragments.new_candidate(sql, organization_id, config or {}, stored_visibility)
 
-        def work(given: fragments.Candidate, sql: Sql) -> m.Fragment:
+        def work(candidate: fragments.Candidate, sql: Sql) -> m.Fragment:
             self.again(sql)
-            fragments.create_fragment(sql, organization_id, name, given, self.author, self.now())
-            return self._message(sql, fragments.fragment(sql, given.id))
+            fragments.create_fragment(sql, organization_id, name, candidate, self.author, self.now())
+            return self._message(sql, fragments.fragment(sql, candidate.id))
 
         async def attempt() -> m.Fragment:
             return await self.write(partial(work, await self.read(check)))
@@ -121,26 +124,26 @@ class Fragments(Service):
         document = config
         if (text := fragment_config_json) is not None:
             document = await self.aside(len(text), lambda: decoded(text))
-        shown = _VISIBILITY.get(visibility) if visibility else None
-        if shown is None and public is not None:
-            shown = "public" if public else "private"
+        stored_visibility = _VISIBILITY.get(visibility) if visibility else None
+        if stored_visibility is None and public is not None:
+            stored_visibility = "public" if public else "private"
 
-        def work(given: fragments.Candidate | None, sql: Sql) -> m.Fragment:
+        def work(candidate: fragments.Candidate | None, sql: Sql) -> m.Fragment:
             self.again(sql)
             if name and name != fragments.fragment(sql, id).name:
                 fragments.rename_fragment(sql, id, name)
-            if given is not None:
-                fragments.put(sql, given, self.author, self.now())
-            if shown is not None and shown != fragments.fragment(sql, id).visibility:
-                fragments.show_fragment(sql, id, shown)
+            if candidate is not None:
+                fragments.put(sql, candidate, self.author, self.now())
+            if stored_visibility is not None and stored_visibility != fragments.fragment(sql, id).visibility:
+                fragments.show_fragment(sql, id, stored_visibility)
             return self._message(sql, fragments.fragment(sql, id))
 
         def check(sql: Sql) -> fragments.Candidate | None:
             return None if document is None else fragments.candidate(sql, id, document, last_known_update)
 
         async def attempt() -> m.Fragment:
-            given = None if document is None else await self.read(check)
-            return await self.write(partial(work, given))
+            candidate = None if document is None else await self.read(check)
+            return await self.write(partial(work, candidate))
 
         return await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
 
@@ -161,40 +164,40 @@ class Fragments(Service):
             saves = fragments.revisions(sql, id, before=before, limit=limit)
             return fragments.fragment(sql, id), saves, self._whole(sql, id)
 
-        one, saves, whole = await self.read(work)
+        fragment, saves, whole = await self.read(work)
 
-        def made() -> m.GetFragmentHistoryResponse:
-            beside = [save.document for save in saves]
+        def response() -> m.GetFragmentHistoryResponse:
+            documents = [save.document for save in saves]
             entries = [
                 m.FragmentHistoryEntry(
                     fragment=id,
                     edited_on=save.saved,
-                    old=_historical(one, save.number - 1, shown(save.before, whole=whole, alongside=beside))
+                    old=_historical(fragment, save.number - 1, shown(save.before, whole=whole, alongside=documents))
                     if save.before is not None
                     else None,
                     edited_by=editor(save.author),
                     revision=str(save.number),
-                    config=shown(save.document, whole=whole, alongside=beside),
+                    config=shown(save.document, whole=whole, alongside=documents),
                 )
                 for save in saves
             ]
             more = saves.more and saves[-1].number > 1
             return m.GetFragmentHistoryResponse(entries, str(saves[-1].number) if more else "")
 
-        return await self.aside(saves.size, made)
+        return await self.aside(saves.size, response)
 
     async def get_fragment_usage(self, fragment_id: str) -> list[m.FragmentUsage]:
         """Return the number of users of each version in use."""
 
         def work(sql: Sql) -> list[m.FragmentUsage]:
-            found = fragments.fragment(sql, fragment_id)
+            record = fragments.fragment(sql, fragment_id)
             versions: dict[str, set[str]] = {}
             for part in parts_using(sql, fragment_id):
                 for used in configurations.resolution(sql, part)[1].used:
                     if used.id == fragment_id:
                         versions.setdefault(str(used.revision), set()).add(part)
             return [
-                _counted(sql, fragment_id, parts, found.organization_id, version)
+                _usage_of(sql, fragment_id, parts, record.organization_id, version)
                 for version, parts in sorted(versions.items(), key=lambda item: -int(item[0]))
             ]
 
@@ -225,17 +228,17 @@ class Fragments(Service):
         self, fragment_id: str | None = None, additional_fragments: Sequence[m.AdditionalFragment] = ()
     ) -> m.Resolution:
         """Return the fragments nested in a fragment and in `additional_fragments`, each merged."""
-        asked = [*([m.AdditionalFragment(fragment_id)] if fragment_id else []), *additional_fragments]
-        _check_few(asked)
-        if not asked:
-            raise MachineError("no fragment is named", kind=ErrorKind.INVALID, remedy="give fragment_id")
+        requested = [*([m.AdditionalFragment(fragment_id)] if fragment_id else []), *additional_fragments]
+        _check_count(requested)
+        if not requested:
+            raise MachineError("the call names no fragment", kind=ErrorKind.INVALID, remedy="set fragment_id")
 
         def work(sql: Sql) -> m.Resolution:
-            for one in asked:
-                self._readable(sql, one.fragment_id)
+            for fragment in requested:
+                self._readable(sql, fragment.fragment_id)
             find = self._finder(sql)
             return self._resolution(
-                sql, [({"id": one.fragment_id, "version": one.version or ""}, find) for one in asked]
+                sql, [({"id": fragment.fragment_id, "version": fragment.version or ""}, find) for fragment in requested]
             )
 
         return await self.read(work)
@@ -247,21 +250,23 @@ class Fragments(Service):
         additional_fragments: Sequence[m.AdditionalFragment] = (),
     ) -> m.Resolution:
         """Return the fragments of all parts of a machine and additional ones, each merged as the machine requests."""
-        _check_few([*additional_fragment_ids, *additional_fragments])
+        _check_count([*additional_fragment_ids, *additional_fragments])
 
         def work(sql: Sql) -> m.Resolution:
             place = place_of(sql, Of.ROBOT, machine_id)
-            find = own = fragments.finder(sql, place.organization)
+            find = find_own = fragments.finder(sql, place.organization)
             if not is_home(sql, self.author, place):
-                own = self._finder(sql)
-                for one in (*additional_fragment_ids, *(each.fragment_id for each in additional_fragments)):
-                    self._readable(sql, one)
+                find_own = self._finder(sql)
+                for subject in (*additional_fragment_ids, *(each.fragment_id for each in additional_fragments)):
+                    self._readable(sql, subject)
             entries: list[tuple[Any, resolve.Find]] = []
             for part in machines.parts(sql, machine_id):
                 document = configurations.current(sql, part.id)[1]
-                entries += [(one, find) for one in resolve.entries(document, "fragments")]
-            entries += [({"id": one}, own) for one in additional_fragment_ids]
-            entries += [({"id": one.fragment_id, "version": one.version or ""}, own) for one in additional_fragments]
+                entries += [(entry, find) for entry in resolve.entries(document, "fragments")]
+            entries += [({"id": subject}, find_own) for subject in additional_fragment_ids]
+            entries += [
+                ({"id": each.fragment_id, "version": each.version or ""}, find_own) for each in additional_fragments
+            ]
             return self._resolution(sql, entries, whole=reads_secrets(sql, self.author, Of.ROBOT, machine_id))
 
         return await self.read(work)
@@ -272,29 +277,31 @@ class Fragments(Service):
         return fragments.finder(sql, next(iter(organizations_of(sql, self.author)), ""))
 
     def _readable(self, sql: Sql, subject: str) -> fragments.FragmentRecord:
-        found = fragments.fragment(sql, subject)
-        if found.visibility == "private":
+        fragment = fragments.fragment(sql, subject)
+        if fragment.visibility == "private":
             self.require(sql, Role.OPERATOR, Of.FRAGMENT, subject)
-        return found
+        return fragment
 
-    def _message(self, sql: Sql, one: fragments.FragmentRecord, revision: int | None = None) -> m.Fragment:
-        document = shown(fragments.document_of(sql, one.id, revision or one.revision), whole=self._whole(sql, one.id))
-        parts = parts_using(sql, one.id)
+    def _message(self, sql: Sql, fragment: fragments.FragmentRecord, revision: int | None = None) -> m.Fragment:
+        document = shown(
+            fragments.document_of(sql, fragment.id, revision or fragment.revision), whole=self._whole(sql, fragment.id)
+        )
+        parts = parts_using(sql, fragment.id)
         owners = {fragments.organization_of(sql, part) for part in parts}
         return m.Fragment(
-            id=one.id,
-            name=one.name,
+            id=fragment.id,
+            name=fragment.name,
             fragment=document,
-            organization_owner=one.organization_id,
-            public=one.visibility == "public",
-            created_on=one.created,
-            organization_name=one.organization,
+            organization_owner=fragment.organization_id,
+            public=fragment.visibility == "public",
+            created_on=fragment.created,
+            organization_name=fragment.organization,
             robot_part_count=len(parts),
             organization_count=len(owners),
-            only_used_by_owner=owners <= {one.organization_id},
-            visibility=_WORDS[one.visibility],
-            last_updated=one.saved,
-            revision=str(revision or one.revision),
+            only_used_by_owner=owners <= {fragment.organization_id},
+            visibility=_VISIBILITY_NUMBERS[fragment.visibility],
+            last_updated=fragment.saved,
+            revision=str(revision or fragment.revision),
             fragment_config_json=text_of(document),
         )
 
@@ -304,15 +311,15 @@ class Fragments(Service):
         messages: dict[str, m.Fragment] = {}
         resolved = []
         for entry, find in entries:
-            found = resolve.resolve({"fragments": [entry]}, find)
+            merged = resolve.resolve({"fragments": [entry]}, find)
             subject = (
                 entry if isinstance(entry, str) else str(entry.get("id", "")) if isinstance(entry, Mapping) else ""
             )
-            for used in found.used:
+            for used in merged.used:
                 messages.setdefault(used.id, self._message(sql, fragments.fragment(sql, used.id), used.revision))
-            first = next((one for one in found.used if one.id == subject), None)
-            problem = found.problems[0] if found.problems else None
-            document = shown(found.document, whole=whole and all(self._whole(sql, used.id) for used in found.used))
+            first = next((used for used in merged.used if used.id == subject), None)
+            problem = merged.problems[0] if merged.problems else None
+            document = shown(merged.document, whole=whole and all(self._whole(sql, used.id) for used in merged.used))
             error = m.FragmentError(problem.kind, problem.fragment, str(problem)) if problem is not None else None
             resolved.append(m.ResolvedFragment(subject, document, error, str(first.revision) if first else ""))
         return m.Resolution(list(messages.values()), resolved)
@@ -321,9 +328,14 @@ class Fragments(Service):
         return reads_secrets(sql, self.author, Of.FRAGMENT, fragment)
 
 
-def _historical(one: fragments.FragmentRecord, number: int, document: Shown) -> m.Fragment:
+def _historical(fragment: fragments.FragmentRecord, number: int, document: Shown) -> m.Fragment:
     return m.Fragment(
-        one.id, one.name, document, one.organization_id, revision=str(number), fragment_config_json=text_of(document)
+        fragment.id,
+        fragment.name,
+        document,
+        fragment.organization_id,
+        revision=str(number),
+        fragment_config_json=text_of(document),
     )
 
 
@@ -332,16 +344,16 @@ def _tags(sql: Sql, subject: str) -> list[m.FragmentTag]:
 
 
 def _usage(sql: Sql, subject: str, current: str) -> m.FragmentUsage:
-    return _counted(sql, subject, set(parts_using(sql, subject)), current, None)
+    return _usage_of(sql, subject, set(parts_using(sql, subject)), current, None)
 
 
-def _counted(sql: Sql, subject: str, parts: set[str], current: str, version: str | None) -> m.FragmentUsage:
+def _usage_of(sql: Sql, subject: str, parts: set[str], current: str, version: str | None) -> m.FragmentUsage:
     owners = {machines.part(sql, part).machine_id: fragments.organization_of(sql, part) for part in parts}
     here = sum(owner == current for owner in owners.values())
     return m.FragmentUsage(subject, len(set(owners.values())), len(owners), here, version)
 
 
-def _check_few(asked: Sequence[Any]) -> None:
-    if len(asked) > MAX_ASKED:
-        text = f"{len(asked)} fragments are asked for in one call"
-        raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"ask for at most {MAX_ASKED}")
+def _check_count(requested: Sequence[Any]) -> None:
+    if len(requested) > MAX_REQUESTED:
+        text = f"the call requests {len(requested)} fragments"
+        raise MachineError(text, kind=ErrorKind.INVALID, remedy=f"request at most {MAX_REQUESTED} in one call")

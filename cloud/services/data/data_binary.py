@@ -38,18 +38,20 @@ class Binary(Service):
         The end is not marked: the page after the last one is empty. There are no internal data.
         """
         request = data_request or m.DataRequest()
-        wanted, base = wanted_of(request.filter), self.cloud.links.base
+        data_filter, base = wanted_of(request.filter), self.cloud.links.base
 
         def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata], files.Total]:
             scope = scope_of(sql, self.author, Role.OPERATOR)
-            count = files.total(sql, wanted, scope)
-            found = [] if count_only else files.query(sql, wanted, scope, page_of(request))
+            count = files.total(sql, data_filter, scope)
+            records = [] if count_only else files.query(sql, data_filter, scope, page_of(request))
             if include_binary:
-                found = self._that_fit(found)
-            return found, described(sql, found, base), count
+                records = self._first_that_fit(records)
+            return records, described(sql, records, base), count
 
-        found, known, count = await self.read(work)
-        return m.BinaryPage(await self._filled(found, known, include_binary), count.count, last_of(found), count.size)
+        records, metadata, count = await self.read(work)
+        return m.BinaryPage(
+            await self._filled(records, metadata, include_binary), count.count, last_of(records), count.size
+        )
 
     async def binary_data_by_ids(
         self,
@@ -58,18 +60,18 @@ class Binary(Service):
         binary_data_ids: Sequence[str] = (),
     ) -> m.BinaryByIDs:
         """Return the files with these ids; NOT_FOUND names the first missing one."""
-        wanted, base = ids_of(binary_ids, binary_data_ids), self.cloud.links.base
+        subjects, base = ids_of(binary_ids, binary_data_ids), self.cloud.links.base
 
         def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata]]:
-            for subject in wanted:
+            for subject in subjects:
                 self.require(sql, Role.OPERATOR, Of.FILE, subject)
-            found = files.by_ids(sql, wanted)
-            if include_binary and len(self._that_fit(found)) < len(found):
-                raise self._too_large(sum(one.size for one in found))
-            return found, described(sql, found, base)
+            records = files.by_ids(sql, subjects)
+            if include_binary and len(self._first_that_fit(records)) < len(records):
+                raise self._too_large(sum(record.size for record in records))
+            return records, described(sql, records, base)
 
-        found, known = await self.read(work)
-        data = await self._filled(found, known, include_binary)
+        records, metadata = await self.read(work)
+        data = await self._filled(records, metadata, include_binary)
         return m.BinaryByIDs(data, len(data))
 
     async def delete_binary_data_by_filter(
@@ -78,16 +80,16 @@ class Binary(Service):
         include_internal_data: bool = False,
     ) -> int:
         """Delete the files of a filter that the caller owns; return their number. INVALID for an empty filter."""
-        wanted = wanted_of(filter)
-        if wanted == DataFilter():
+        data_filter = wanted_of(filter)
+        if data_filter == DataFilter():
             raise MachineError(
                 "an empty filter would delete everything",
                 kind=ErrorKind.INVALID,
-                remedy="name at least the organization in organization_ids",
+                remedy="set at least organization_ids",
             )
 
         def work(sql: Sql) -> int:
-            return files.delete(sql, files.ids(sql, wanted, scope_of(sql, self.author, Role.OWNER)), self.now())
+            return files.delete(sql, files.ids(sql, data_filter, scope_of(sql, self.author, Role.OWNER)), self.now())
 
         return await self.write(work)
 
@@ -95,10 +97,10 @@ class Binary(Service):
         self, binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> int:
         """Delete the files with these ids; return how many of them existed."""
-        wanted = ids_of(binary_ids, binary_data_ids)
+        subjects = ids_of(binary_ids, binary_data_ids)
 
         def work(sql: Sql) -> int:
-            return files.delete(sql, [subject for subject in wanted if self._is_there(sql, subject)], self.now())
+            return files.delete(sql, [subject for subject in subjects if self._exists(sql, subject)], self.now())
 
         return await self.write(work)
 
@@ -109,9 +111,9 @@ class Binary(Service):
         lasts = timedelta(minutes=expiration_minutes) if expiration_minutes else LINK
         if lasts > MAX_LINK:
             raise MachineError(
-                f"a link cannot last {expiration_minutes} minutes",
+                f"a link cannot be valid for {expiration_minutes} minutes",
                 kind=ErrorKind.INVALID,
-                remedy=f"give at most {MAX_LINK // timedelta(minutes=1)}",
+                remedy=f"set expiration_minutes to at most {MAX_LINK // timedelta(minutes=1)}",
             )
         until = (self.now() + lasts).replace(microsecond=0)
         return m.SignedURL(self.cloud.links.url(f"/files/{binary_data_id}", until), until)
@@ -122,7 +124,7 @@ class Binary(Service):
 
     # ----
 
-    def _is_there(self, sql: Sql, subject: str) -> bool:
+    def _exists(self, sql: Sql, subject: str) -> bool:
         try:
             self.require(sql, Role.OWNER, Of.FILE, subject, home=True)
         except MachineError as error:
@@ -131,37 +133,37 @@ class Binary(Service):
             return False
         return True
 
-    def _that_fit(self, found: Sequence[FileRecord]) -> list[FileRecord]:
+    def _first_that_fit(self, records: Sequence[FileRecord]) -> list[FileRecord]:
         """Return as many of the first files as fit one answer with content; EXHAUSTED if even the first does not."""
         room = int(self.cloud.limits.message * RESERVE)
-        fit: list[FileRecord] = []
-        for one in found:
-            room -= one.size
+        fitting: list[FileRecord] = []
+        for record in records:
+            room -= record.size
             if room < 0:
                 break
-            fit.append(one)
-        if found and not fit:
-            raise self._too_large(found[0].size)
-        return fit
+            fitting.append(record)
+        if records and not fitting:
+            raise self._too_large(records[0].size)
+        return fitting
 
     def _too_large(self, size: int) -> MachineError:
         return MachineError(
-            f"{size} bytes do not fit into one answer",
+            f"{size} bytes do not fit into one response",
             kind=ErrorKind.EXHAUSTED,
-            remedy="ask for fewer files, or for a link (CreateBinaryDataSignedURL) and read the file over HTTP",
+            remedy="request fewer files, or create a link (CreateBinaryDataSignedURL) and read the file over HTTP",
         )
 
     async def _filled(
-        self, found: Sequence[FileRecord], known: Sequence[m.BinaryMetadata], content: bool
+        self, records: Sequence[FileRecord], metadata: Sequence[m.BinaryMetadata], content: bool
     ) -> list[m.BinaryData]:
         filled: list[m.BinaryData] = []
-        for one, metadata in zip(found, known, strict=True):
-            filled.append(m.BinaryData(await self._content(one) if content else b"", metadata))
+        for record, each in zip(records, metadata, strict=True):
+            filled.append(m.BinaryData(await self._content(record) if content else b"", each))
         return filled
 
-    async def _content(self, one: FileRecord) -> bytes:
+    async def _content(self, record: FileRecord) -> bytes:
         pieces: list[bytes] = []
-        async with aclosing(self.cloud.blobs.read(one.blob)) as content:
+        async with aclosing(self.cloud.blobs.read(record.blob)) as content:
             async for piece in content:
                 pieces.append(piece)  # noqa: PERF401 - an async generator that is closed
         return b"".join(pieces)

@@ -24,11 +24,11 @@ class Labels(Service):
         self, tags: Sequence[str], binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> None:
         """Add tags to files; NOT_FOUND, without any change, if one is missing."""
-        subjects, given = ids_of(binary_ids, binary_data_ids), checked_tags(tags)
+        subjects, checked = ids_of(binary_ids, binary_data_ids), checked_tags(tags)
 
         def work(sql: Sql) -> None:
-            self._touched(sql, subjects)
-            files.add_tags(sql, subjects, given)
+            self._require_operator(sql, subjects)
+            files.add_tags(sql, subjects, checked)
 
         await self.write(work)
 
@@ -38,18 +38,18 @@ class Labels(Service):
         filter: m.Filter | None = None,  # noqa: A002 - field of the wire
     ) -> None:
         """Add tags to all files of a filter."""
-        given = checked_tags(tags)
-        await self.write(lambda sql: files.add_tags(sql, self._found(sql, filter), given))
+        checked = checked_tags(tags)
+        await self.write(lambda sql: files.add_tags(sql, self._ids(sql, filter), checked))
 
     async def remove_tags_from_binary_data_by_ids(
         self, tags: Sequence[str], binary_ids: Sequence[m.BinaryID] = (), binary_data_ids: Sequence[str] = ()
     ) -> int:
         """Remove tags from files; return the number of removed tags."""
-        subjects, given = ids_of(binary_ids, binary_data_ids), checked_tags(tags)
+        subjects, checked = ids_of(binary_ids, binary_data_ids), checked_tags(tags)
 
         def work(sql: Sql) -> int:
-            self._touched(sql, subjects)
-            return files.remove_tags(sql, subjects, given)
+            self._require_operator(sql, subjects)
+            return files.remove_tags(sql, subjects, checked)
 
         return await self.write(work)
 
@@ -59,13 +59,13 @@ class Labels(Service):
         filter: m.Filter | None = None,  # noqa: A002 - field of the wire
     ) -> int:
         """Remove tags from all files of a filter; return the number of removed tags."""
-        given = checked_tags(tags)
-        return await self.write(lambda sql: files.remove_tags(sql, self._found(sql, filter), given))
+        checked = checked_tags(tags)
+        return await self.write(lambda sql: files.remove_tags(sql, self._ids(sql, filter), checked))
 
     async def tags_by_filter(self, filter: m.Filter | None = None) -> list[str]:  # noqa: A002 - field of the wire
         """Return all tags of the files of a filter, sorted."""
-        wanted = wanted_of(filter)
-        return await self.read(lambda sql: files.all_tags(sql, wanted, scope_of(sql, self.author, Role.OPERATOR)))
+        data_filter = wanted_of(filter)
+        return await self.read(lambda sql: files.all_tags(sql, data_filter, scope_of(sql, self.author, Role.OPERATOR)))
 
     # ---- bounding boxes
 
@@ -85,7 +85,7 @@ class Labels(Service):
         edges = labels.Edges(x_min_normalized, y_min_normalized, x_max_normalized, y_max_normalized)
 
         def work(sql: Sql) -> str:
-            self._touched(sql, [subject])
+            self._require_operator(sql, [subject])
             return labels.add(sql, subject, label, edges, confidence)
 
         return await self.write(work)
@@ -104,7 +104,7 @@ class Labels(Service):
     ) -> None:
         """Change the given properties of a bounding box."""
         subject = id_of(binary_id, binary_data_id)
-        given = {
+        changes = {
             "x_min": x_min_normalized,
             "y_min": y_min_normalized,
             "x_max": x_max_normalized,
@@ -112,13 +112,13 @@ class Labels(Service):
         }
 
         def work(sql: Sql) -> None:
-            self._touched(sql, [subject])
+            self._require_operator(sql, [subject])
             before = labels.box(sql, subject, bbox_id)
             assert before.edges is not None
-            edges = replace(before.edges, **{name: value for name, value in given.items() if value is not None})
-            share = before.confidence if confidence is None else confidence
-            text = before.label if label is None else label
-            labels.update(sql, subject, labels.Label(bbox_id, text, edges, share))
+            edges = replace(before.edges, **{name: value for name, value in changes.items() if value is not None})
+            new_confidence = before.confidence if confidence is None else confidence
+            new_label = before.label if label is None else label
+            labels.update(sql, subject, labels.Label(bbox_id, new_label, edges, new_confidence))
 
         await self.write(work)
 
@@ -129,7 +129,7 @@ class Labels(Service):
         subject = id_of(binary_id, binary_data_id)
 
         def work(sql: Sql) -> None:
-            self._touched(sql, [subject])
+            self._require_operator(sql, [subject])
             labels.remove(sql, subject, bbox_id)
 
         await self.write(work)
@@ -139,8 +139,8 @@ class Labels(Service):
         filter: m.Filter | None = None,  # noqa: A002 - field of the wire
     ) -> list[str]:
         """Return all labels of bounding boxes of the files of a filter, sorted."""
-        wanted = wanted_of(filter)
-        return await self.read(lambda sql: labels.names(sql, wanted, scope_of(sql, self.author, Role.OPERATOR)))
+        data_filter = wanted_of(filter)
+        return await self.read(lambda sql: labels.names(sql, data_filter, scope_of(sql, self.author, Role.OPERATOR)))
 
     # ---- datasets
 
@@ -151,7 +151,7 @@ class Labels(Service):
         subjects = ids_of(binary_ids, binary_data_ids)
 
         def work(sql: Sql) -> None:
-            self._touched(sql, subjects)
+            self._require_operator(sql, subjects)
             datasets.add(sql, dataset_id, subjects)
 
         await self.write(work)
@@ -165,9 +165,9 @@ class Labels(Service):
 
     # ----
 
-    def _touched(self, sql: Sql, subjects: Sequence[str]) -> None:
+    def _require_operator(self, sql: Sql, subjects: Sequence[str]) -> None:
         for subject in subjects:
             self.require(sql, Role.OPERATOR, Of.FILE, subject)
 
-    def _found(self, sql: Sql, given: m.Filter | None) -> list[str]:
-        return files.ids(sql, wanted_of(given), scope_of(sql, self.author, Role.OPERATOR))
+    def _ids(self, sql: Sql, data_filter: m.Filter | None) -> list[str]:
+        return files.ids(sql, wanted_of(data_filter), scope_of(sql, self.author, Role.OPERATOR))

@@ -21,7 +21,7 @@ class Queries(Service):
     async def tabular_data_by_sql(self, organization_id: str, sql_query: str) -> list[bytes]:
         """Return the rows of a SELECT from the table `readings`, each as BSON."""
         async with aclosing(self._table(organization_id)) as table:
-            return await self.cloud.questions.execute(organization_id, sql_query, table)
+            return await self.cloud.queries.execute(organization_id, sql_query, table)
 
     async def _table(self, organization: str) -> AsyncGenerator[list[Cells], None]:
         """Yield all readings of an organization in batches."""
@@ -30,10 +30,10 @@ class Queries(Service):
         def work(sql: Sql) -> list[ReadingRecord]:
             return readings.arrived(sql, DataFilter(), scope, last, MAX_PAGE)
 
-        while found := await self.read(work):
-            last = found[-1].number
-            yield await self.cloud.room.run(organization, partial(_cells, found))
+        while records := await self.read(work):
+            last = records[-1].number
+            yield await self.cloud.room.run(organization, partial(_cells, records))
 
 
-def _cells(found: Sequence[ReadingRecord]) -> list[Cells]:
-    return [cells(one) for one in found]
+def _cells(records: Sequence[ReadingRecord]) -> list[Cells]:
+    return [cells(record) for record in records]

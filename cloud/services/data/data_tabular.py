@@ -36,24 +36,27 @@ class Tabular(Service):
     ) -> m.TabularPage:
         """Return a page of readings. There are no internal data."""
         request = data_request or m.DataRequest()
-        wanted = wanted_of(request.filter)
+        data_filter = wanted_of(request.filter)
 
         def work(sql: Sql) -> tuple[list[ReadingRecord], Total]:
             scope = scope_of(sql, self.author, Role.OPERATOR)
-            found = [] if count_only else readings.query(sql, wanted, scope, page_of(request))
-            return found, readings.total(sql, wanted, scope)
+            records = [] if count_only else readings.query(sql, data_filter, scope, page_of(request))
+            return records, readings.total(sql, data_filter, scope)
 
-        found, count = await self.read(work)
+        records, count = await self.read(work)
         index: dict[int, int] = {}
-        for one in found:
-            index.setdefault(one.source_number, len(index))
-        known = {one.source_number: metadata_of(one.source, one.tags) for one in found}
+        for record in records:
+            index.setdefault(record.source_number, len(index))
+        metadata = {record.source_number: metadata_of(record.source, record.tags) for record in records}
         data = await self.aside(
-            _size(found),
-            lambda: [m.TabularData(one.data, index[one.source_number], one.requested, one.received) for one in found],
+            _size(records),
+            lambda: [
+                m.TabularData(record.data, index[record.source_number], record.requested, record.received)
+                for record in records
+            ],
         )
-        last = cursor(found[-1].requested, found[-1].number) if found else ""
-        return m.TabularPage([known[number] for number in index], data, count.count, last, count.size)
+        last = cursor(records[-1].requested, records[-1].number) if records else ""
+        return m.TabularPage([metadata[number] for number in index], data, count.count, last, count.size)
 
     async def get_latest_tabular_data(
         self,
@@ -64,12 +67,12 @@ class Tabular(Service):
         additional_parameters: Mapping[str, Any] | None = None,
     ) -> m.LatestTabularData:
         """Return the newest reading of a method; an empty message if there is none."""
-        wanted = _of(part_id, resource_name, resource_subtype, method_name, None, additional_parameters)
+        data_filter = _method_filter(part_id, resource_name, resource_subtype, method_name, None, additional_parameters)
         newest = Page(limit=1, descending=True)
-        found = await self.read(lambda sql: readings.query(sql, wanted, self._scope(sql), newest))
-        if not found:
+        records = await self.read(lambda sql: readings.query(sql, data_filter, self._scope(sql), newest))
+        if not records:
             return m.LatestTabularData()
-        return m.LatestTabularData(found[0].requested, found[0].synced, found[0].data)
+        return m.LatestTabularData(records[0].requested, records[0].synced, records[0].data)
 
     async def export_tabular_data(
         self,
@@ -81,18 +84,22 @@ class Tabular(Service):
         additional_parameters: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[m.TabularDataPoint]:
         """Yield all readings of a method, oldest first."""
-        wanted = _of(part_id, resource_name, resource_subtype, method_name, interval, additional_parameters)
+        data_filter = _method_filter(
+            part_id, resource_name, resource_subtype, method_name, interval, additional_parameters
+        )
         after: tuple[int, int] | None = None
-        while found := await self.page_of_readings(wanted, after):
-            points = await self.aside(_size(found), partial(_points, found, resource_subtype))
-            for one in points:
-                yield one
-            after = stored(found[-1].requested), found[-1].number
+        while records := await self.page_of_readings(data_filter, after):
+            points = await self.aside(_size(records), partial(_points, records, resource_subtype))
+            for point in points:
+                yield point
+            after = stored(records[-1].requested), records[-1].number
 
-    async def page_of_readings(self, wanted: DataFilter, after: tuple[int, int] | None = None) -> list[ReadingRecord]:
+    async def page_of_readings(
+        self, data_filter: DataFilter, after: tuple[int, int] | None = None
+    ) -> list[ReadingRecord]:
         """Return the readings for an export after a position, oldest first; empty at the end. Not an RPC."""
         page = Page(after, MAX_PAGE)
-        return await self.read(lambda sql: readings.query(sql, wanted, self._scope(sql), page))
+        return await self.read(lambda sql: readings.query(sql, data_filter, self._scope(sql), page))
 
     async def delete_tabular_data(
         self,
@@ -118,7 +125,7 @@ class Tabular(Service):
         return scope_of(sql, self.author, Role.OPERATOR)
 
 
-def _of(
+def _method_filter(
     part: str,
     component: str,
     component_type: str,
@@ -138,28 +145,28 @@ def _of(
     )
 
 
-def _size(found: Sequence[ReadingRecord]) -> int:
-    return sum(len(one.text) for one in found)
+def _size(records: Sequence[ReadingRecord]) -> int:
+    return sum(len(record.text) for record in records)
 
 
-def _points(found: Sequence[ReadingRecord], resource_type: str) -> list[m.TabularDataPoint]:
-    return [_point(one, resource_type) for one in found]
+def _points(records: Sequence[ReadingRecord], resource_type: str) -> list[m.TabularDataPoint]:
+    return [_point(record, resource_type) for record in records]
 
 
-def _point(one: ReadingRecord, resource_type: str) -> m.TabularDataPoint:
-    source = one.source
+def _point(record: ReadingRecord, resource_type: str) -> m.TabularDataPoint:
+    source = record.source
     return m.TabularDataPoint(
         part_id=source.part_id,
         resource_name=source.component,
         resource_subtype=resource_type or source.component_type,
         method_name=source.method,
-        time_captured=one.requested,
+        time_captured=record.requested,
         organization_id=source.organization_id,
         location_id=source.location_id,
         robot_name=source.machine,
         robot_id=source.machine_id,
         part_name=source.part,
         method_parameters=json.loads(source.parameters),
-        tags=list(one.tags),
-        payload=one.data,
+        tags=list(record.tags),
+        payload=record.data,
     )

@@ -18,55 +18,55 @@ from schema.errors import ErrorKind, MachineError
 MAX_IDS: Final = 10_000  # ids in one call
 
 
-def wanted_of(given: m.Filter | None) -> DataFilter:
+def wanted_of(message: m.Filter | None) -> DataFilter:
     """Convert a filter."""
-    if given is None:
+    if message is None:
         return DataFilter()
-    tags, tagged = _tags(given.tags_filter)
-    interval = given.interval or m.CaptureInterval()
+    tags, tagged = _tags(message.tags_filter)
+    interval = message.interval or m.CaptureInterval()
     return DataFilter(
-        organizations=tuple(given.organization_ids),
-        locations=tuple(given.location_ids),
-        machine=given.robot_id,
-        machine_name=given.robot_name,
-        part=given.part_id,
-        part_name=given.part_name,
-        component_type=last_segment(given.component_type),
-        component=given.component_name,
-        method=given.method,
-        mime=tuple(one.lower() for one in given.mime_type),
+        organizations=tuple(message.organization_ids),
+        locations=tuple(message.location_ids),
+        machine=message.robot_id,
+        machine_name=message.robot_name,
+        part=message.part_id,
+        part_name=message.part_name,
+        component_type=last_segment(message.component_type),
+        component=message.component_name,
+        method=message.method,
+        mime=tuple(mime.lower() for mime in message.mime_type),
         start=interval.start,
         end=interval.end,
         tags=tags,
         tagged=tagged,
-        labels=tuple(given.bbox_labels),
-        dataset=given.dataset_id,
+        labels=tuple(message.bbox_labels),
+        dataset=message.dataset_id,
     )
 
 
-def wanted_of_readings(given: m.DeleteTabularFilter | None) -> DataFilter:
+def wanted_of_readings(message: m.DeleteTabularFilter | None) -> DataFilter:
     """Convert a filter for deleting readings."""
-    if given is None:
+    if message is None:
         return DataFilter()
-    tags, tagged = _tags(given.tags_filter)
+    tags, tagged = _tags(message.tags_filter)
     return DataFilter(
-        locations=tuple(given.location_ids),
-        machine=given.robot_id,
-        part=given.part_id,
-        component_type=last_segment(given.component_type),
-        component=given.component_name,
-        method=given.method,
+        locations=tuple(message.location_ids),
+        machine=message.robot_id,
+        part=message.part_id,
+        component_type=last_segment(message.component_type),
+        component=message.component_name,
+        method=message.method,
         tags=tags,
         tagged=tagged,
     )
 
 
-def _tags(given: m.TagsFilter | None) -> tuple[tuple[str, ...], bool | None]:
-    if given is None:
+def _tags(tags_filter: m.TagsFilter | None) -> tuple[tuple[str, ...], bool | None]:
+    if tags_filter is None:
         return (), None
-    if given.type in (m.TagsFilterType.TAGGED, m.TagsFilterType.UNTAGGED):
-        return (), given.type is m.TagsFilterType.TAGGED
-    return tuple(given.tags), None
+    if tags_filter.type in (m.TagsFilterType.TAGGED, m.TagsFilterType.UNTAGGED):
+        return (), tags_filter.type is m.TagsFilterType.TAGGED
+    return tuple(tags_filter.tags), None
 
 
 def page_of(request: m.DataRequest) -> Page:
@@ -78,19 +78,19 @@ def page_of(request: m.DataRequest) -> Page:
     )
 
 
-def last_of(found: Sequence[FileRecord]) -> str:
+def last_of(records: Sequence[FileRecord]) -> str:
     """Return the cursor at the end of a page of files; "" for an empty page."""
-    return cursor(found[-1].requested, found[-1].number) if found else ""
+    return cursor(records[-1].requested, records[-1].number) if records else ""
 
 
 def ids_of(old: Iterable[m.BinaryID], new: Iterable[str]) -> list[str]:
     """Return the distinct file ids of both forms; INVALID if there are none or more than MAX_IDS."""
-    found = list(dict.fromkeys([*new, *(one.file_id for one in old)]))
-    if not found:
-        raise MachineError("no file is named", kind=ErrorKind.INVALID, remedy="give at least one binary_data_id")
-    if len(found) > MAX_IDS:
-        raise MachineError(f"{len(found)} files in one call", kind=ErrorKind.INVALID, remedy=f"name at most {MAX_IDS}")
-    return found
+    ids = list(dict.fromkeys([*new, *(binary_id.file_id for binary_id in old)]))
+    if not ids:
+        raise MachineError("the call names no file", kind=ErrorKind.INVALID, remedy="pass at least one binary_data_id")
+    if len(ids) > MAX_IDS:
+        raise MachineError(f"the call names {len(ids)} files", kind=ErrorKind.INVALID, remedy=f"name at most {MAX_IDS}")
+    return ids
 
 
 def id_of(old: m.BinaryID | None, new: str) -> str:
@@ -115,35 +115,35 @@ def metadata_of(source: Source, tags: Iterable[str], mime: str = "") -> m.Captur
     )
 
 
-def described(sql: Sql, found: Sequence[FileRecord], base: str) -> list[m.BinaryMetadata]:
+def described(sql: Sql, records: Sequence[FileRecord], base: str) -> list[m.BinaryMetadata]:
     """Return the metadata of files. `base` is the base URL of the cloud."""
-    subjects = [one.id for one in found]
+    subjects = [record.id for record in records]
     tags, sets = files.tags_of(sql, subjects), files.datasets_of(sql, subjects)
     marks = labels.of_files(sql, subjects)
     return [
         m.BinaryMetadata(
-            id=one.id,
-            capture_metadata=metadata_of(one.source, tags[one.id], one.mime),
-            time_requested=one.requested,
-            time_received=one.received,
-            file_name=one.name,
-            file_ext=one.extension,
-            uri=f"{base}/files/{one.id}",
-            annotations=_annotations(marks[one.id]),
-            dataset_ids=sets[one.id],
-            binary_data_id=one.id,
-            file_size_bytes=one.size,
+            id=record.id,
+            capture_metadata=metadata_of(record.source, tags[record.id], record.mime),
+            time_requested=record.requested,
+            time_received=record.received,
+            file_name=record.name,
+            file_ext=record.extension,
+            uri=f"{base}/files/{record.id}",
+            annotations=_annotations(marks[record.id]),
+            dataset_ids=sets[record.id],
+            binary_data_id=record.id,
+            file_size_bytes=record.size,
         )
-        for one in found
+        for record in records
     ]
 
 
-def _annotations(found: Iterable[labels.Label]) -> m.Annotations:
+def _annotations(marks: Iterable[labels.Label]) -> m.Annotations:
     boxes, whole = [], []
-    for one in found:
-        if one.edges is None:
-            whole.append(m.Classification(one.id, one.label, one.confidence))
+    for mark in marks:
+        if mark.edges is None:
+            whole.append(m.Classification(mark.id, mark.label, mark.confidence))
         else:
-            e = one.edges
-            boxes.append(m.BoundingBox(one.id, one.label, e.x_min, e.y_min, e.x_max, e.y_max, one.confidence))
+            e = mark.edges
+            boxes.append(m.BoundingBox(mark.id, mark.label, e.x_min, e.y_min, e.x_max, e.y_max, mark.confidence))
     return m.Annotations(boxes, whole)

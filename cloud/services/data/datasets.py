@@ -26,7 +26,7 @@ class DatasetService(Service):
     ) -> str:
         """Create a dataset and return its id."""
         if type is m.DatasetType.SEQUENCE_DATA:
-            raise MachineError("sequences are not kept here; use datasets of files", kind=ErrorKind.UNSUPPORTED)
+            raise MachineError("this cloud has no sequences; use datasets of files", kind=ErrorKind.UNSUPPORTED)
         return await self.write(lambda sql: datasets.create(sql, organization_id, name, self.now()))
 
     async def delete_dataset(self, id: str) -> None:  # noqa: A002 - field of the wire
@@ -45,7 +45,7 @@ class DatasetService(Service):
         """Return the datasets of an organization, sorted by name."""
         if type is m.DatasetType.SEQUENCE_DATA:
             return []
-        return await self.read(lambda sql: [_dataset(one) for one in datasets.datasets(sql, organization_id)])
+        return await self.read(lambda sql: [_dataset(record) for record in datasets.datasets(sql, organization_id)])
 
     async def list_datasets_by_ids(self, ids: Sequence[str]) -> list[m.Dataset]:
         """Return the datasets with these ids; NOT_FOUND names the first missing one."""
@@ -60,9 +60,9 @@ class DatasetService(Service):
     async def merge_datasets(self, dataset_ids: Sequence[str], name: str, organization_id: str) -> str:
         """Create a dataset with the files of several datasets of the organization and return its id."""
         if not dataset_ids:
-            raise MachineError("no dataset is named", kind=ErrorKind.INVALID, remedy="give at least one id")
+            raise MachineError("the call names no dataset", kind=ErrorKind.INVALID, remedy="pass at least one id")
         return await self.write(lambda sql: datasets.merge(sql, organization_id, dataset_ids, name, self.now()))
 
 
-def _dataset(one: DatasetRecord) -> m.Dataset:
-    return m.Dataset(one.id, one.name, one.organization_id, one.created)
+def _dataset(record: DatasetRecord) -> m.Dataset:
+    return m.Dataset(record.id, record.name, record.organization_id, record.created)

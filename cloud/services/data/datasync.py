@@ -47,14 +47,14 @@ class DataSyncService(Service):
         self, metadata: m.UploadMetadata, sensor_contents: Sequence[m.SensorData]
     ) -> m.Uploaded:
         """Store captured items: either only readings or only contents of files."""
-        wrong = _wrong(metadata, sensor_contents)
-        if wrong is None and sensor_contents[0].binary is None:
+        problem = _shape_error(metadata, sensor_contents)
+        if problem is None and sensor_contents[0].binary is None:
             return await self._keep_readings(metadata, sensor_contents)
-        await self._allowed(metadata)
-        if wrong is not None:
-            raise wrong
-        kept = [await self._keep_file(metadata, one.metadata, _single(one.binary or b"")) for one in sensor_contents]
-        return m.Uploaded(kept[0], kept[0])
+        await self._require_machine(metadata)
+        if problem is not None:
+            raise problem
+        ids = [await self._keep_file(metadata, item.metadata, _single(item.binary or b"")) for item in sensor_contents]
+        return m.Uploaded(ids[0], ids[0])
 
     async def file_upload(
         self,
@@ -90,8 +90,8 @@ class DataSyncService(Service):
             mime_type,
         )
         times = m.SensorMetadata(file_create_time, file_modify_time) if file_create_time is not None else None
-        kept = await self._keep_file(metadata, times, contents)
-        return m.Uploaded(kept, kept)
+        subject = await self._keep_file(metadata, times, contents)
+        return m.Uploaded(subject, subject)
 
     async def streaming_data_capture_upload(
         self,
@@ -100,11 +100,11 @@ class DataSyncService(Service):
         sensor_metadata: m.SensorMetadata | None = None,
     ) -> m.Uploaded:
         """Store one captured item that arrives in pieces."""
-        await self._allowed(upload_metadata)
-        kept = await self._keep_file(upload_metadata, sensor_metadata, pieces)
-        return m.Uploaded(kept, kept)
+        await self._require_machine(upload_metadata)
+        subject = await self._keep_file(upload_metadata, sensor_metadata, pieces)
+        return m.Uploaded(subject, subject)
 
-    async def _allowed(self, metadata: m.UploadMetadata) -> None:
+    async def _require_machine(self, metadata: m.UploadMetadata) -> None:
         await self.read(lambda sql: self.require(sql, Role.MACHINE, Of.PART, metadata.part_id))
 
     async def _keep_readings(self, metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> m.Uploaded:
@@ -112,26 +112,26 @@ class DataSyncService(Service):
         now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
         if metadata.dataset_ids:
             raise MachineError(
-                "readings cannot be in a dataset", kind=ErrorKind.INVALID, remedy="leave dataset_ids out"
+                "datasets cannot contain readings", kind=ErrorKind.INVALID, remedy="leave out dataset_ids"
             )
-        where = [metadata.component_type, metadata.component_name, metadata.method_name, metadata.file_name]
+        origin = [metadata.component_type, metadata.component_name, metadata.method_name, metadata.file_name]
 
-        def prepared() -> tuple[list[NewReading], str | None]:
-            kept = [NewReading(*_times(one.metadata, now), one.struct or {}) for one in contents]
-            known = any(one.metadata is not None and one.metadata.time_requested is not None for one in contents)
-            what = [[stored(one.requested), stored(one.received), one.text] for one in kept]
-            return kept, _key(metadata.part_id, *where, parameters, tags, what) if known else None
+        def prepare() -> tuple[list[NewReading], str | None]:
+            new_readings = [NewReading(*_times(item.metadata, now), item.struct or {}) for item in contents]
+            has_time = any(item.metadata is not None and item.metadata.time_requested is not None for item in contents)
+            rows = [[stored(item.requested), stored(item.received), item.text] for item in new_readings]
+            return new_readings, _key(metadata.part_id, *origin, parameters, tags, rows) if has_time else None
 
-        kept, key = await self.aside(self.request.call.size if self.request is not None else 0, prepared)
+        new_readings, key = await self.aside(self.request.call.size if self.request is not None else 0, prepare)
         kind = "unspecified" if metadata.type is m.DataType.UNSPECIFIED else "tabular"
 
         def work(sql: Sql) -> str:
             self.require(sql, Role.MACHINE, Of.PART, metadata.part_id)
             source = _source(sql, metadata, parameters)
-            subject, new = readings.keep(sql, key, source, tags, kept, now)
+            subject, new = readings.keep(sql, key, source, tags, new_readings, now)
             if new:
-                told = tuple(Reading(one.requested, one.received, one.data) for one in kept)
-                ingested(sql, _ingestion(source, kind, subject, told, [one.received for one in kept]))
+                triggering = tuple(Reading(item.requested, item.received, item.data) for item in new_readings)
+                ingested(sql, _ingestion(source, kind, subject, triggering, [item.received for item in new_readings]))
             return subject
 
         return m.Uploaded(await self.write(work), "")
@@ -142,20 +142,20 @@ class DataSyncService(Service):
         now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
         requested, received = _times(sensor, now)
         name = sources.checked(metadata.file_name, "the file's name")
-        measured = _Measured(self.cloud.limits.file)
-        async with aclosing(measured.passing(pieces)) as content:
+        limited = _LimitedFile(self.cloud.limits.file)
+        async with aclosing(limited.passing(pieces)) as content:
             blob = await self.cloud.blobs.put(content)
-        said = metadata.mime_type or (MIME.get(sensor.mime_type, "") if sensor is not None else "")
-        mime = media.mime_of(said, media.extension_of(metadata.file_extension, name, ""), measured.beginning)
-        moment = [stored(requested), stored(received)] if sensor is not None and sensor.time_requested else []
-        where = [metadata.component_type, metadata.component_name, metadata.method_name]
-        key = _key(metadata.part_id, *where, parameters, name, moment, blob.digest, blob.size)
+        mime_type = metadata.mime_type or (MIME.get(sensor.mime_type, "") if sensor is not None else "")
+        mime = media.mime_of(mime_type, media.extension_of(metadata.file_extension, name, ""), limited.beginning)
+        times = [stored(requested), stored(received)] if sensor is not None and sensor.time_requested else []
+        origin = [metadata.component_type, metadata.component_name, metadata.method_name]
+        key = _key(metadata.part_id, *origin, parameters, name, times, blob.digest, blob.size)
 
         def work(sql: Sql) -> tuple[str, bool]:
             source = _source(sql, metadata, parameters)
-            for one in metadata.dataset_ids:
-                if datasets.dataset(sql, one).organization_id != source.organization_id:
-                    raise missing("dataset", one)
+            for dataset in metadata.dataset_ids:
+                if datasets.dataset(sql, dataset).organization_id != source.organization_id:
+                    raise missing("dataset", dataset)
             kind = KINDS.get(metadata.type, "unspecified")
             new_file = files.NewFile(
                 key,
@@ -169,16 +169,16 @@ class DataSyncService(Service):
             )
             subject, new = files.keep(sql, new_file, blob, now)
             files.add_tags(sql, [subject], tags)
-            for one in metadata.dataset_ids:
-                datasets.add(sql, one, [subject])
+            for dataset in metadata.dataset_ids:
+                datasets.add(sql, dataset, [subject])
             if new:
                 _annotate(sql, subject, sensor)
                 ingested(sql, _ingestion(source, kind, subject, (), [received]))
             return subject, new
 
-        return await self._kept(work, blob)
+        return await self._store(work, blob)
 
-    async def _kept(self, work: Any, blob: Blob) -> str:
+    async def _store(self, work: Any, blob: Blob) -> str:
         """Run a transaction. The blob is kept only if a row refers to it or the outcome is unknown."""
         try:
             subject, new = await self.write(work)
@@ -191,7 +191,7 @@ class DataSyncService(Service):
         return str(subject)
 
 
-class _Measured:
+class _LimitedFile:
     """Passes on the pieces of a file up to a limit, and keeps the beginning."""
 
     def __init__(self, limit: int) -> None:
@@ -218,11 +218,11 @@ async def _single(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-def _wrong(metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> MachineError | None:
+def _shape_error(metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> MachineError | None:
     """Return the error of an upload of wrong shape, or None."""
     if not contents:
-        return MachineError("the upload holds nothing", kind=ErrorKind.INVALID, remedy="send sensor_contents")
-    binary = sum(one.binary is not None for one in contents)
+        return MachineError("the upload is empty", kind=ErrorKind.INVALID, remedy="send sensor_contents")
+    binary = sum(item.binary is not None for item in contents)
     if binary not in (0, len(contents)) or metadata.type is m.DataType.FILE:
         return MachineError(
             "readings and files cannot be in one upload",
@@ -230,7 +230,9 @@ def _wrong(metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> Mach
             remedy="send `struct` in all of sensor_contents or `binary` in all; files with FileUpload",
         )
     if bool(binary) != (metadata.type is m.DataType.BINARY_SENSOR) and metadata.type is not m.DataType.UNSPECIFIED:
-        return MachineError(f"the upload is of type {metadata.type.name}, its contents are not", kind=ErrorKind.INVALID)
+        return MachineError(
+            f"the upload has type {metadata.type.name}, but its contents do not", kind=ErrorKind.INVALID
+        )
     return None
 
 
@@ -242,28 +244,28 @@ def _source(sql: Sql, metadata: m.UploadMetadata, parameters: Mapping[str, Any])
 
 def _times(sensor: m.SensorMetadata | None, now: datetime) -> tuple[datetime, datetime]:
     """Return request and receipt time of an item; a missing one equals the other, or is now if both are missing."""
-    asked = sensor.time_requested if sensor is not None else None
-    came = sensor.time_received if sensor is not None else None
-    return asked or came or now, came or asked or now
+    requested = sensor.time_requested if sensor is not None else None
+    received = sensor.time_received if sensor is not None else None
+    return requested or received or now, received or requested or now
 
 
 def _ingestion(
-    source: sources.Source, kind: str, subject: str, told: tuple[Reading, ...], moments: Iterable[datetime]
+    source: sources.Source, kind: str, subject: str, readings: tuple[Reading, ...], all_times: Iterable[datetime]
 ) -> Ingestion:
-    listed = list(moments)
-    where = (source.part_id, source.component_type, source.component, source.method)
-    return Ingestion(*where, kind, subject, min(listed), max(listed), told)
+    times = list(all_times)
+    origin = (source.part_id, source.component_type, source.component, source.method)
+    return Ingestion(*origin, kind, subject, min(times), max(times), readings)
 
 
 def _annotate(sql: Sql, subject: str, sensor: m.SensorMetadata | None) -> None:
-    given = sensor.annotations if sensor is not None else None
-    if given is None:
+    annotations = sensor.annotations if sensor is not None else None
+    if annotations is None:
         return
-    for box in given.bboxes:
+    for box in annotations.bboxes:
         edges = labels.Edges(box.x_min_normalized, box.y_min_normalized, box.x_max_normalized, box.y_max_normalized)
         labels.add(sql, subject, box.label, edges, box.confidence)
-    for one in given.classifications:
-        labels.add(sql, subject, one.label, None, one.confidence)
+    for classification in annotations.classifications:
+        labels.add(sql, subject, classification.label, None, classification.confidence)
 
 
 def _key(*parts: Any) -> str:

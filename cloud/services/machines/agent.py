@@ -98,16 +98,16 @@ class AgentDeviceService(Service):
         A version of the agent or of machine-server is either a package of type ARCHIVE called `machine-agent` or
         `machine-server` in the machine's organization, or a URL. Without one, nothing is updated.
         """
-        told = _reported(host_info, version_info)
+        report = _reported(host_info, version_info)
 
         def work(sql: Sql) -> tuple[Mapping[str, Any], UpdateInfo | None, UpdateInfo | None]:
             before = machines.part(sql, id).reported
-            known = {**before, **told}
-            machines.note_seen(sql, id, self.now(), None if known == before else known)
+            reported = {**before, **report}
+            machines.note_seen(sql, id, self.now(), None if reported == before else reported)
             section = _section(configurations.resolved(sql, id), "agent")
             control = _section(section, "version_control")
             owner = machines.part(sql, id).organization_id
-            platform, tags = str(known.get("platform", "")), known.get("platform_tags") or ()
+            platform, tags = str(reported.get("platform", "")), reported.get("platform_tags") or ()
             agent, server = (self._update(sql, control, names, owner, platform, tags) for names in (AGENT, SERVER))
             return section, agent, server
 
@@ -131,15 +131,15 @@ class AgentDeviceService(Service):
         platform: str,
         tags: Collection[str],
     ) -> UpdateInfo | None:
-        wanted = next((str(control[name]) for name in names if control.get(name)), "")
+        version = next((str(control[name]) for name in names if control.get(name)), "")
         package = "machine-agent" if names is AGENT else "machine-server"
-        if "://" in wanted:
-            return UpdateInfo(package, wanted, CUSTOM)
-        for found in items.of_organization(sql, owner):  # no other organization decides what its machines run
-            if found.name == package and found.type == "archive":
+        if "://" in version:
+            return UpdateInfo(package, version, CUSTOM)
+        for item in items.of_organization(sql, owner):  # no other organization decides what its machines run
+            if item.name == package and item.type == "archive":
                 try:
-                    there = files.files(sql, found.id)
-                    file = files.best(there, found, CHANNELS.get(wanted, wanted), platform, tags)
+                    item_files = files.files(sql, item.id)
+                    file = files.best(item_files, item, CHANNELS.get(version, version), platform, tags)
                 except MachineError:
                     continue  # no file for this computer, or no such version
                 url = self.cloud.links.url(file.path, self.now() + LINK)
@@ -150,15 +150,15 @@ class AgentDeviceService(Service):
 
 def _reported(host: HostInfo | None, versions: VersionInfo | None) -> dict[str, Any]:
     """Return the reported values to store with those of machine-server."""
-    told: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     if host is not None:
-        told |= {"platform": host.platform, "distro": host.distro, "platform_tags": list(host.tags)}
+        report |= {"platform": host.platform, "distro": host.distro, "platform_tags": list(host.tags)}
     if versions is not None:
-        told |= asdict(versions)
-    return {key: value for key, value in told.items() if value}
+        report |= asdict(versions)
+    return {key: value for key, value in report.items() if value}
 
 
 def _section(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return the object at `key`; an empty one if it is missing or not an object."""
-    found = holder.get(key)
-    return found if isinstance(found, Mapping) else {}
+    section = holder.get(key)
+    return section if isinstance(section, Mapping) else {}

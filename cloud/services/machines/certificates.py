@@ -43,12 +43,12 @@ class PartCertificates(Service):
         """
         if not self.cloud.links.base.startswith("https://"):
             raise MachineError(
-                "this cloud is reached without TLS and gives no certificates: their keys would be seen on the way",
+                "clients reach this cloud without TLS, so it issues no certificates: it would send keys in plain text",
                 kind=ErrorKind.PRECONDITION,
-                remedy="start it with --tls, or serve without TLS",
+                remedy="start machine-cloud with --tls, or let machines serve without TLS",
             )
 
-        def wanted(sql: Sql) -> tuple[str, tuple[str, ...], Pair | None]:
+        def names_and_stored(sql: Sql) -> tuple[str, tuple[str, ...], Pair | None]:
             if self.author.type not in MACHINES:
                 self.require(sql, Role.OWNER, Of.PART, id, home=True)
             part = machines.part(sql, id)
@@ -58,19 +58,19 @@ class PartCertificates(Service):
             names = names_for(part.host_name, merged.document, claimed, reserved=self._reserved())
             return owner, names, parts.stored_certificate(sql, id, owner, names, self.now())
 
-        owner, names, found = await self.read(wanted)
-        if found is None:
-            found = await self.write(lambda sql: parts.issued(sql, id, owner, names, self.now()))
-        return PartCertificate(id, found.certificate, found.key)
+        owner, names, certificate = await self.read(names_and_stored)
+        if certificate is None:
+            certificate = await self.write(lambda sql: parts.issued(sql, id, owner, names, self.now()))
+        return PartCertificate(id, certificate.certificate, certificate.key)
 
     def _claimed(self, part: machines.PartRecord) -> list[str]:
         """Return the machine's own names: from this call, or else from its last report."""
-        if self.request is not None and (said := self.request.metadata.get(CLAIMED)):
-            return str(said).split(",")[:MAX_CLAIMED]
+        if self.request is not None and (claimed := self.request.metadata.get(CLAIMED)):
+            return str(claimed).split(",")[:MAX_CLAIMED]
         reported = part.reported
         ips: Iterable[object] = reported.get("ips") or ()
         address = str(reported.get("address") or "").rpartition(":")[0]
-        return [str(one) for one in (reported.get("host") or "", *ips, canonical(address))][:MAX_CLAIMED]
+        return [str(name) for name in (reported.get("host") or "", *ips, canonical(address))][:MAX_CLAIMED]
 
     def _reserved(self) -> frozenset[str]:
         """Return the reserved names of the cloud's port; empty if the caller runs on the same computer."""

@@ -22,7 +22,9 @@ def roots(sql: Sql, subject: str, now: datetime, *, port: bool) -> dict[str, str
     The signing root comes first; "" if there is none yet.
     """
     scopes = {"machines": part(sql, subject).organization_id, **({"cloud": PORT} if port else {})}
-    return {whose: "".join(one.pair.certificate for one in trusted(sql, scope, now)) for whose, scope in scopes.items()}
+    return {
+        owner: "".join(root.pair.certificate for root in trusted(sql, scope, now)) for owner, scope in scopes.items()
+    }
 
 
 def facts(sql: Sql, subject: str) -> dict[str, Any]:
@@ -32,20 +34,20 @@ def facts(sql: Sql, subject: str) -> dict[str, Any]:
     cloud is unavailable; the same holds for the secrets of its location. Packages and modules of the registry in
     `document` have a `source`: where the machine downloads them (see cloud.domain.registry.resolution).
     """
-    found = part(sql, subject)
+    record = part(sql, subject)
     place = place_of(sql, Of.PART, subject)
     keys = keys_with_roles(sql, place.within)
-    version, merged = resolution(sql, found)
-    platform, tags = str(found.reported.get("platform", "")), found.reported.get("platform_tags") or ()
+    version, merged = resolution(sql, record)
+    platform, tags = str(record.reported.get("platform", "")), record.reported.get("platform_tags") or ()
     return {
         "revision": version,
         "document": with_sources(sql, merged.document, place.organization, platform, tags),
         "cloud": {
-            "location_id": found.location_id,
-            "primary_org_id": found.organization_id,
-            "machine_id": found.machine_id,
-            "location_secrets": [{"secret": one} for one in digests_at(sql, subject)],
+            "location_id": record.location_id,
+            "primary_org_id": record.organization_id,
+            "machine_id": record.machine_id,
+            "location_secrets": [{"secret": digest} for digest in digests_at(sql, subject)],
         },
         "keys": keys,
-        "restart": found.restart,
+        "restart": record.restart,
     }

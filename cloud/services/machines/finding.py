@@ -32,14 +32,14 @@ class Finding(Service):
         """Return the part of that name in a machine of the location; NOT_FOUND if there is none."""
 
         def work(sql: Sql) -> PartFacts:
-            for one in machines.machines(sql, location_id):
-                for part in machines.parts(sql, one.id):
+            for machine in machines.machines(sql, location_id):
+                for part in machines.parts(sql, machine.id):
                     if part.name == name:
                         return part_facts(self, sql, part)
             raise tenants.missing("part", name)
 
-        found = await self.read(work)
-        return await self.aside(len(found.text), partial(part_message, found, self.now()))
+        facts = await self.read(work)
+        return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
 
     async def get_organizations_with_access_to_location(self, location_id: str) -> list[m.OrganizationIdentity]:
         """Return the organization of a location and those with which it is shared. The latter do not see each other."""
@@ -47,9 +47,9 @@ class Finding(Service):
         def work(sql: Sql) -> list[m.OrganizationIdentity]:
             place = place_of(sql, Of.LOCATION, location_id)
             home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
-            guests = [one for one in sharing.guests_of(sql, location_id) if home or one == reader]
-            found = [tenants.organization(sql, one) for one in (place.organization, *guests)]
-            return [m.OrganizationIdentity(one.id, one.name) for one in found]
+            guests = [guest for guest in sharing.guests_of(sql, location_id) if home or guest == reader]
+            organizations = [tenants.organization(sql, subject) for subject in (place.organization, *guests)]
+            return [m.OrganizationIdentity(organization.id, organization.name) for organization in organizations]
 
         return await self.read(work)
 
@@ -65,12 +65,12 @@ class Finding(Service):
         """Return the caller's favorites that it may still see, newest first."""
 
         def work(sql: Sql) -> list[FavoriteMachine]:
-            found = []
-            for one in favorites.favorites(sql, self.author):
-                place = place_of(sql, Of.ROBOT, one.machine_id)
+            favorite_machines = []
+            for favorite in favorites.favorites(sql, self.author):
+                place = place_of(sql, Of.ROBOT, favorite.machine_id)
                 if role_at(sql, self.author, place) is not Role.NONE:
-                    shown = robot_message(self, machines.machine(sql, one.machine_id))
-                    found.append(FavoriteMachine(shown, place.organization, one.created))
-            return found
+                    shown = robot_message(self, machines.machine(sql, favorite.machine_id))
+                    favorite_machines.append(FavoriteMachine(shown, place.organization, favorite.created))
+            return favorite_machines
 
         return await self.read(work)

@@ -63,16 +63,16 @@ class FleetService(Service):
         """Return a machine by its id or the id of a part; NOT_FOUND if it is absent or not accessible to the caller."""
 
         def work(sql: Sql) -> SeenMachine:
-            some = [subject]
+            parts = [subject]
             try:
                 self.require(sql, Role.OPERATOR, Of.PART, subject)
             except MachineError:
                 self.require(sql, Role.OPERATOR, Of.ROBOT, subject)
-                some = [one.id for one in machines.parts(sql, subject)]
-            found = fleet.fleet(sql, self.author, some)
-            if not found:
+                parts = [part.id for part in machines.parts(sql, subject)]
+            matching = fleet.fleet(sql, self.author, parts)
+            if not matching:
                 raise missing("machine", subject)
-            return SeenMachine(found[0], some[0], watching.latest_snapshot(sql, some[0]))
+            return SeenMachine(matching[0], parts[0], watching.latest_snapshot(sql, parts[0]))
 
         return await self.read(work)
 
@@ -84,9 +84,9 @@ class FleetService(Service):
         """Return a part."""
         return await self.read(lambda sql: machines.part(sql, part))
 
-    async def log(self, part: str, wanted: LogQuery) -> tuple[PartRecord, list[LogRecord], int]:
+    async def log(self, part: str, query: LogQuery) -> tuple[PartRecord, list[LogRecord], int]:
         """Return a part, a page of its log, and the number of the newest log entry at that time."""
-        return await self.read(lambda sql: (machines.part(sql, part), logs.query(sql, part, wanted), logs.newest(sql)))
+        return await self.read(lambda sql: (machines.part(sql, part), logs.query(sql, part, query), logs.newest(sql)))
 
     async def newest_log(self, part: str) -> int:
         """Return the number of the newest log entry, from which `arrived_logs` continues."""

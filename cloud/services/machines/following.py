@@ -62,7 +62,7 @@ class Following:
 
         def work(sql: Sql) -> tuple[dict[str, Any], frozenset[str]]:
             authorities = roots(sql, self._subject, self._cloud.clock(), port=own_port)
-            around = frozenset(one for _, one in place_of(sql, Of.PART, self._subject).within)
+            around = frozenset(place for _, place in place_of(sql, Of.PART, self._subject).within)
             return {**facts(sql, self._subject), "authorities": authorities}, around
 
         return await patiently(lambda: self._cloud.store.read(work))
@@ -73,7 +73,7 @@ class Following:
         await patiently(lambda: store.write(lambda sql: mark_restart(sql, self._subject, requested=False)))
 
     async def watched(self) -> float:
-        """Return for how many more seconds somebody views the part; 0 if nobody does."""
+        """Return for how many more seconds a page shows the part live; 0 if none does."""
         store, clock = self._cloud.store, self._cloud.clock
         return await patiently(lambda: store.read(lambda sql: watching.watched(sql, self._subject, clock())))
 
@@ -83,7 +83,7 @@ class Following:
         def work(sql: Sql) -> None:
             now = self._cloud.clock()
             if isinstance(report, dict):
-                self._note(sql, _kept(report), now)
+                self._note(sql, _stored_fields(report), now)
             if isinstance(live, dict):
                 watching.store_snapshot(sql, self._subject, live, now)
 
@@ -94,5 +94,5 @@ class Following:
         note_seen(sql, self._subject, now, {**part(sql, self._subject).reported, **report})
 
 
-def _kept(report: Mapping[str, Any]) -> dict[str, Any]:
+def _stored_fields(report: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in report.items() if key in REPORTED and isinstance(value, str | int | float)}

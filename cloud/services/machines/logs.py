@@ -15,7 +15,7 @@ from schema.errors import ErrorKind, MachineError
 
 ERRORS: Final = ("error", "fatal", "panic", "dpanic", "critical")
 MAX_LEVELS: Final = 50
-MAX_WORDS: Final = 1000  # characters; databases limit the length of patterns
+MAX_TEXT: Final = 1000  # characters; databases limit the length of patterns
 
 _NOWHERE: Final = {"File": "", "Line": 0}  # required by clients that write logs to a file
 
@@ -43,11 +43,11 @@ class Logs(Service):
         `range` is not supported: use `start` and `end`. `user_facing_only` has no effect.
         """
         if range:
-            raise MachineError("`range` is not known here", kind=ErrorKind.UNSUPPORTED, remedy="give start and end")
-        if len(levels) > MAX_LEVELS or max(len(filter or ""), len(source or "")) > MAX_WORDS:
-            text = f"more than {MAX_LEVELS} levels, or a text of more than {MAX_WORDS} characters, are looked for"
-            raise MachineError(text, kind=ErrorKind.INVALID, remedy="look for less")
-        wanted = LogQuery(
+            raise MachineError("`range` is not supported", kind=ErrorKind.UNSUPPORTED, remedy="use start and end")
+        if len(levels) > MAX_LEVELS or max(len(filter or ""), len(source or "")) > MAX_TEXT:
+            text = f"the filter has more than {MAX_LEVELS} levels, or a text of more than {MAX_TEXT} characters"
+            raise MachineError(text, kind=ErrorKind.INVALID, remedy="shorten the filter")
+        query = LogQuery(
             levels=ERRORS if errors_only else tuple(levels),
             contains=filter or "",
             start=start,
@@ -57,10 +57,10 @@ class Logs(Service):
             after=read_cursor(page_token) if page_token else None,
             limit=limit or logs.PAGE,
         )
-        found = await self.read(lambda sql: logs.query(sql, id, wanted))
-        full = len(found) == min(wanted.limit, logs.MAX_PAGE)
-        token = cursor(found[-1].time, found[-1].number) if full else ""
-        return m.GetRobotPartLogsResponse([_entry(one) for one in found], token)
+        records = await self.read(lambda sql: logs.query(sql, id, query))
+        full = len(records) == min(query.limit, logs.MAX_PAGE)
+        token = cursor(records[-1].time, records[-1].number) if full else ""
+        return m.GetRobotPartLogsResponse([_entry(record) for record in records], token)
 
     async def tail_robot_part_logs(
         self,
@@ -74,28 +74,28 @@ class Logs(Service):
             last = await self.read(logs.newest)
             while True:
                 await news.next()
-                while found := await self.read(lambda sql, after=last: logs.arrived(sql, id, after)):  # type: ignore[misc]
-                    last = found[-1].number
-                    chosen = [one for one in found if _wanted(one, levels, filter or "")]
-                    if chosen:
-                        yield [_entry(one) for one in chosen]
+                while records := await self.read(lambda sql, after=last: logs.arrived(sql, id, after)):  # type: ignore[misc]
+                    last = records[-1].number
+                    matching = [record for record in records if _matches(record, levels, filter or "")]
+                    if matching:
+                        yield [_entry(record) for record in matching]
 
 
-def _wanted(one: LogRecord, levels: Sequence[str], text: str) -> bool:
+def _matches(record: LogRecord, levels: Sequence[str], text: str) -> bool:
     text = text.lower()
-    return (not levels or one.level in levels) and (
-        not text or text in one.message.lower() or text in one.logger.lower()
+    return (not levels or record.level in levels) and (
+        not text or text in record.message.lower() or text in record.logger.lower()
     )
 
 
-def _entry(one: LogRecord) -> m.LogEntry:
+def _entry(record: LogRecord) -> m.LogEntry:
     return m.LogEntry(
-        host=one.host,
-        level=one.level,
-        time=one.time,
-        logger_name=one.logger,
-        message=one.message,
-        caller={**_NOWHERE, **(one.caller or {})},
-        stack=one.stack,
-        fields=list(one.fields),
+        host=record.host,
+        level=record.level,
+        time=record.time,
+        logger_name=record.logger,
+        message=record.message,
+        caller={**_NOWHERE, **(record.caller or {})},
+        stack=record.stack,
+        fields=list(record.fields),
     )

@@ -35,15 +35,21 @@ class Machines(Service):
 
     async def list_robots(self, location_id: str) -> list[m.Robot]:
         """Return the machines of a location."""
-        return await self.read(lambda sql: [robot_message(self, one) for one in machines.machines(sql, location_id)])
+        return await self.read(
+            lambda sql: [robot_message(self, machine) for machine in machines.machines(sql, location_id)]
+        )
 
     async def list_robots_for_locations(self, location_ids: Sequence[str]) -> list[m.Robot]:
         """Return the machines of several locations; NOT_FOUND if the caller has no access to one of them."""
 
         def work(sql: Sql) -> list[m.Robot]:
-            for place in location_ids:
-                self.require(sql, Role.OPERATOR, Of.LOCATION, place)
-            return [robot_message(self, one) for place in location_ids for one in machines.machines(sql, place)]
+            for location in location_ids:
+                self.require(sql, Role.OPERATOR, Of.LOCATION, location)
+            return [
+                robot_message(self, machine)
+                for location in location_ids
+                for machine in machines.machines(sql, location)
+            ]
 
         return await self.read(work)
 
@@ -51,9 +57,9 @@ class Machines(Service):
         """Return all machines of an organization, and those in locations shared with it."""
         return await self.read(
             lambda sql: [
-                robot_message(self, one)
-                for place in (*tenants.locations(sql, org_id), *sharing.reached_locations(sql, org_id))
-                for one in machines.machines(sql, place.id)
+                robot_message(self, machine)
+                for location in (*tenants.locations(sql, org_id), *sharing.reached_locations(sql, org_id))
+                for machine in machines.machines(sql, location.id)
             ]
         )
 
@@ -85,15 +91,15 @@ class Machines(Service):
 
     async def get_robot_parts(self, robot_id: str) -> list[m.RobotPart]:
         """Return the parts of a machine, the main part first."""
-        found = await self.read(lambda sql: [part_facts(self, sql, one) for one in machines.parts(sql, robot_id)])
+        parts = await self.read(lambda sql: [part_facts(self, sql, part) for part in machines.parts(sql, robot_id)])
         now = self.now()
-        return [await self.aside(len(one.text), partial(part_message, one, now)) for one in found]
+        return [await self.aside(len(part.text), partial(part_message, part, now)) for part in parts]
 
     async def get_robot_part(self, id: str) -> m.GetRobotPartResponse:  # noqa: A002 - field of the wire
         """Return a part with its configuration, which is also included as text."""
 
-        found = await self.read(lambda sql: part_facts(self, sql, machines.part(sql, id)))
-        message = await self.aside(len(found.text), partial(part_message, found, self.now()))
+        facts = await self.read(lambda sql: part_facts(self, sql, machines.part(sql, id)))
+        message = await self.aside(len(facts.text), partial(part_message, facts, self.now()))
         return m.GetRobotPartResponse(message, message.robot_config_json or ShownText("{}"))
 
     async def new_robot_part(self, robot_id: str, part_name: str) -> str:
@@ -119,8 +125,8 @@ class Machines(Service):
             machines.create_secret(sql, part_id, self.now())
             return part_facts(self, sql, machines.part(sql, part_id))
 
-        found = await self.write(work)
-        return await self.aside(len(found.text), partial(part_message, found, self.now()))
+        facts = await self.write(work)
+        return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
 
     async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
         """Delete a secret of a part, which becomes invalid immediately."""
@@ -138,29 +144,32 @@ class Machines(Service):
         """Return all machines that the caller may see, by location; with `fragment_ids`, those that use any of them."""
 
         def work(sql: Sql) -> list[m.LocationSummary]:
-            roles, left, found = holder(sql, self.author), limit or 1_000_000, []
-            using = {part for one in fragment_ids for part in parts_using(sql, one)}
-            for place in (*tenants.locations(sql, organization_id), *sharing.reached_locations(sql, organization_id)):
-                if location_ids and place.id not in location_ids:
+            roles, left, locations = holder(sql, self.author), limit or 1_000_000, []
+            using = {part for fragment in fragment_ids for part in parts_using(sql, fragment)}
+            for location in (
+                *tenants.locations(sql, organization_id),
+                *sharing.reached_locations(sql, organization_id),
+            ):
+                if location_ids and location.id not in location_ids:
                     continue
                 summaries = []
-                for one in machines.machines(sql, place.id):
-                    if fragment_ids and not any(part.id in using for part in machines.parts(sql, one.id)):
+                for machine in machines.machines(sql, location.id):
+                    if fragment_ids and not any(part.id in using for part in machines.parts(sql, machine.id)):
                         continue
-                    if left and roles.role(place_of(sql, Of.ROBOT, one.id)) is not Role.NONE:
+                    if left and roles.role(place_of(sql, Of.ROBOT, machine.id)) is not Role.NONE:
                         left -= 1
-                        summaries.append(self._summary(sql, one))
+                        summaries.append(self._summary(sql, machine))
                 if summaries:
-                    found.append(m.LocationSummary(place.id, place.name, summaries))
-            return found
+                    locations.append(m.LocationSummary(location.id, location.name, summaries))
+            return locations
 
         return await self.read(work)
 
-    def _summary(self, sql: Sql, one: machines.MachineRecord) -> m.MachineSummary:
+    def _summary(self, sql: Sql, machine: machines.MachineRecord) -> m.MachineSummary:
         now = self.now()
         return m.MachineSummary(
-            one.id,
-            one.name,
+            machine.id,
+            machine.name,
             [
                 m.PartSummary(
                     part_id=part.id,
@@ -177,29 +186,29 @@ class Machines(Service):
                     os=part.reported.get("os"),
                     platform=part.reported.get("platform"),
                     dns_name=address_of(part, {}),
-                    fragments=[m.FragmentSummary(*named) for named in named_by(sql, part.id)],
+                    fragments=[m.FragmentSummary(*fragment) for fragment in named_by(sql, part.id)],
                 )
-                for part in machines.parts(sql, one.id)
+                for part in machines.parts(sql, machine.id)
             ],
         )
 
 
-def _version(told: object) -> m.Version | None:
+def _version(reported: object) -> m.Version | None:
     """Return the reported version as a message, without a leading "v"; None if there is none."""
-    return m.Version(str(told).removeprefix("v")) if told else None
+    return m.Version(str(reported).removeprefix("v")) if reported else None
 
 
-def robot_message(service: Service, one: machines.MachineRecord) -> m.Robot:
+def robot_message(service: Service, machine: machines.MachineRecord) -> m.Robot:
     """Return a machine as a message, with its online state."""
     now = service.now()
     return m.Robot(
-        id=one.id,
-        name=one.name,
-        location=one.location_id,
-        last_access=one.seen,
-        created_on=one.created,
-        online_state=STATES[presence(one.seen, now, online=one.online)],
-        seconds_since_online=silent_for(one.seen, now, online=one.online),
+        id=machine.id,
+        name=machine.name,
+        location=machine.location_id,
+        last_access=machine.seen,
+        created_on=machine.created,
+        online_state=STATES[presence(machine.seen, now, online=machine.online)],
+        seconds_since_online=silent_for(machine.seen, now, online=machine.online),
     )
 
 
@@ -221,35 +230,35 @@ def part_facts(service: Service, sql: Sql, part: machines.PartRecord) -> PartFac
     """Read the data of a part; its own secrets are included only for owners in its organization."""
     whole = reads_secrets(sql, service.author, Of.PART, part.id)
     owner = whole and is_home(sql, service.author, place_of(sql, Of.PART, part.id))
-    secrets = [m.SharedSecret(*one) for one in machines.secrets_of(sql, part.id)] if owner else []
+    secrets = [m.SharedSecret(*secret) for secret in machines.secrets_of(sql, part.id)] if owner else []
     return PartFacts(part, configurations.current_text(sql, part), whole, secrets)
 
 
-def part_message(found: PartFacts, now: datetime) -> m.RobotPart:
+def part_message(facts: PartFacts, now: datetime) -> m.RobotPart:
     """Return a part with its configuration as a message.
 
     It parses the configuration, so it must not be called in a transaction, in which it would delay others.
     """
-    part, document = found.part, pieces.loads(found.text)
+    part, document = facts.part, pieces.loads(facts.text)
     return m.RobotPart(
         id=part.id,
         name=part.name,
         dns_name=part.host_name,
-        secret=found.secrets[0].secret if found.secrets else "",
+        secret=facts.secrets[0].secret if facts.secrets else "",
         robot=part.machine_id,
         location_id=part.location_id,
-        robot_config=shown(document, whole=found.whole),
+        robot_config=shown(document, whole=facts.whole),
         last_access=part.seen,
         user_supplied_info={key: part.reported[key] for key in REPORTED if part.reported.get(key)},
         main_part=part.main,
         fqdn=address_of(part, document),
         local_fqdn=part.host_name,
         created_on=part.created,
-        secrets=list(found.secrets),
+        secrets=list(facts.secrets),
         last_updated=part.saved,
         online_state=STATES[presence(part.seen, now, online=part.online)],
         seconds_since_online=silent_for(part.seen, now, online=part.online),
-        robot_config_json=shown_text(found.text, whole=found.whole),
+        robot_config_json=shown_text(facts.text, whole=facts.whole),
     )
 
 

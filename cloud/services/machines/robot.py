@@ -40,7 +40,7 @@ class AgentInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class RestartWanted:
+class RestartCheck:
     """Response of NeedsRestart."""
 
     id: str
@@ -54,18 +54,18 @@ class RobotService(PartCertificates):
 
     async def config(self, id: str, agent_info: AgentInfo | None = None) -> Mapping[str, Any]:  # noqa: A002 - field of the wire
         """Return the configuration as a published message. Invalid entries are left out; the pages show them."""
-        said = asdict(agent_info) if agent_info is not None else {}
+        report = asdict(agent_info) if agent_info is not None else {}
 
         def work(sql: Sql) -> tuple[machines.PartRecord, str, Mapping[str, Any], bool]:
             part = machines.part(sql, id)
-            known = {**part.reported, **said}
+            reported = {**part.reported, **report}
             version, merged = configurations.resolution(sql, part)
-            platform, tags = str(known.get("platform") or ""), known.get("platform_tags") or ()
+            platform, tags = str(reported.get("platform") or ""), reported.get("platform_tags") or ()
             document = with_sources(sql, merged.document, part.organization_id, platform, tags)
-            return replace(part, reported=known), version, document, known != part.reported
+            return replace(part, reported=reported), version, document, reported != part.reported
 
         part, version, document, new = await self.read(work)
-        await self._called(id, said if new else {})
+        await self._called(id, report if new else {})
         decoded = decode(json.dumps(document).encode())
         if decoded.document is None:
             raise MachineError(
@@ -89,37 +89,37 @@ class RobotService(PartCertificates):
         now = self.now()
         records = [
             LogRecord(
-                time=one.time or now,
-                level=one.level,
-                logger=one.logger_name,
-                message=one.message,
-                host=one.host,
-                caller=whole_numbers(one.caller),
-                stack=one.stack,
-                fields=tuple(whole_numbers(one.fields)),
+                time=entry.time or now,
+                level=entry.level,
+                logger=entry.logger_name,
+                message=entry.message,
+                host=entry.host,
+                caller=whole_numbers(entry.caller),
+                stack=entry.stack,
+                fields=tuple(whole_numbers(entry.fields)),
             )
-            for one in logs
+            for entry in logs
         ]
         new = self.cloud.seen.called(id, now)
         await self.write(lambda sql: _keep(sql, id, records, now, new=new))
 
-    async def needs_restart(self, id: str) -> RestartWanted:  # noqa: A002 - field of the wire
+    async def needs_restart(self, id: str) -> RestartCheck:  # noqa: A002 - field of the wire
         """Return whether a restart was requested, once per request."""
 
-        wanted = (await self.read(lambda sql: machines.part(sql, id))).restart
-        if wanted:
-            wanted = await self.write(lambda sql: _restarting(sql, id))
+        requested = (await self.read(lambda sql: machines.part(sql, id))).restart
+        if requested:
+            requested = await self.write(lambda sql: _restarting(sql, id))
         await self._called(id, {})
-        return RestartWanted(id, wanted, RESTART_INTERVAL)
+        return RestartCheck(id, requested, RESTART_INTERVAL)
 
-    async def _called(self, part: str, said: Mapping[str, Any]) -> None:
+    async def _called(self, part: str, report: Mapping[str, Any]) -> None:
         """Record a call of a machine, and new data about itself."""
         now = self.now()
 
         def work(sql: Sql) -> None:
-            machines.note_seen(sql, part, now, {**machines.part(sql, part).reported, **said} if said else None)
+            machines.note_seen(sql, part, now, {**machines.part(sql, part).reported, **report} if report else None)
 
-        if self.cloud.seen.called(part, now) or said:
+        if self.cloud.seen.called(part, now) or report:
             await self.write(work)
 
 
@@ -131,7 +131,7 @@ def _keep(sql: Sql, part: str, records: Sequence[LogRecord], now: datetime, *, n
 
 def _restarting(sql: Sql, part: str) -> bool:
     """Return whether a restart is still requested, and clear the request."""
-    wanted = machines.part(sql, part).restart
-    if wanted:
+    requested = machines.part(sql, part).restart
+    if requested:
         machines.mark_restart(sql, part, requested=False)
-    return wanted
+    return requested

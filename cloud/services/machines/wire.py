@@ -28,16 +28,16 @@ def robot_config(document: MachineDocument, revision: str, cloud: Mapping[str, A
     network, tracing = document.network, document.tracing
     return {
         "cloud": dict(cloud),
-        "components": [{**_resource(one), "frame": _frame(one.frame)} for one in components],
-        "services": [_resource(one) for one in services],
-        "remotes": [_remote(one) for one in document.remotes],
-        "modules": [_module(one) for one in document.modules],
+        "components": [{**_resource(entry), "frame": _frame(entry.frame)} for entry in components],
+        "services": [_resource(entry) for entry in services],
+        "remotes": [_remote(remote) for remote in document.remotes],
+        "modules": [_module(module) for module in document.modules],
         "packages": [
-            *(_package(one.name, one.package, one.version, one.type, one.source) for one in document.packages),
+            *(_package(each.name, each.package, each.version, each.type, each.source) for each in document.packages),
             *(
-                _package(one.name, one.module_id, one.version, "module", one.source)
-                for one in document.modules
-                if one.type == "registry"
+                _package(module.name, module.module_id, module.version, "module", module.source)
+                for module in document.modules
+                if module.type == "registry"
             ),
         ],
         "network": {
@@ -48,25 +48,25 @@ def robot_config(document: MachineDocument, revision: str, cloud: Mapping[str, A
             "no_tls": network.no_tls,
             "sessions": {"heartbeat_window": timedelta(seconds=network.sessions.heartbeat_window)},
             "traffic_tunnel_endpoints": [
-                {"port": one.port, "connection_timeout": timedelta(seconds=one.connection_timeout)}
-                for one in network.traffic_tunnel_endpoints
+                {"port": endpoint.port, "connection_timeout": timedelta(seconds=endpoint.connection_timeout)}
+                for endpoint in network.traffic_tunnel_endpoints
             ],
         },
         "auth": {"tls_auth_entities": list(document.auth.tls_auth_entities)},
         "debug": document.debug,
         "enable_web_profile": document.enable_web_profile,
-        "log": [{"pattern": one.pattern, "level": one.level} for one in document.log],
+        "log": [{"pattern": rule.pattern, "level": rule.level} for rule in document.log],
         "revision": revision,
         "disable_log_deduplication": document.disable_log_deduplication,
         "jobs": [
             {
-                "name": one.name,
-                "schedule": one.schedule,
-                "resource": one.resource,
-                "method": one.method,
-                "command": one.command,
+                "name": job.name,
+                "schedule": job.schedule,
+                "resource": job.resource,
+                "method": job.method,
+                "command": job.command,
             }
-            for one in document.jobs
+            for job in document.jobs
         ],
         "tracing": {
             "enabled": tracing.enabled,
@@ -88,7 +88,7 @@ def _resource(entry: ResourceEntry) -> dict[str, Any]:
         "model": str(entry.model),
         "attributes": dict(entry.attributes),
         "depends_on": list(entry.depends_on),
-        "service_configs": [{"type": one.type, "attributes": one.attributes} for one in entry.service_configs],
+        "service_configs": [{"type": config.type, "attributes": config.attributes} for config in entry.service_configs],
         "log_configuration": {"level": level.level} if level is not None else None,
     }
 
@@ -96,25 +96,27 @@ def _resource(entry: ResourceEntry) -> dict[str, Any]:
 def _frame(frame: Frame | None) -> dict[str, Any] | None:
     if frame is None:
         return None
-    at, turn = frame.translation, frame.orientation
+    position, rotation = frame.translation, frame.orientation
     return {
         "parent": frame.parent,
-        "translation": {"x": at.x, "y": at.y, "z": at.z},
-        "orientation": {"vector_degrees": {"x": turn.o_x, "y": turn.o_y, "z": turn.o_z, "theta": turn.theta}},
+        "translation": {"x": position.x, "y": position.y, "z": position.z},
+        "orientation": {
+            "vector_degrees": {"x": rotation.o_x, "y": rotation.o_y, "z": rotation.o_z, "theta": rotation.theta}
+        },
         "geometry": frame.geometry,
     }
 
 
-def _remote(one: Remote) -> dict[str, Any]:
-    auth = one.auth
+def _remote(remote: Remote) -> dict[str, Any]:
+    auth = remote.auth
     return {
-        "name": one.name,
-        "address": one.address,
-        "prefix": one.prefix,
-        "insecure": one.insecure,
-        "secret": one.secret,
-        "managed_by": one.managed_by,
-        "frame": _frame(one.place),
+        "name": remote.name,
+        "address": remote.address,
+        "prefix": remote.prefix,
+        "insecure": remote.insecure,
+        "secret": remote.secret,
+        "managed_by": remote.managed_by,
+        "frame": _frame(remote.place),
         "auth": {
             "entity": auth.entity,
             "credentials": {"type": CREDENTIALS.get(auth.credentials.type, 0), "payload": auth.credentials.payload},
@@ -126,22 +128,22 @@ def _remote(one: Remote) -> dict[str, Any]:
 
 def _package(name: str, package: str, version: str, kind: str, source: PackageSource | None) -> dict[str, Any]:
     """Return a package with its resolved version, so that machines download it again when that changes."""
-    found = source or PackageSource()
-    status = {"error": found.error} if found.error else None
+    resolved = source or PackageSource()
+    status = {"error": resolved.error} if resolved.error else None
     package = package.replace(":", "/")
-    return {"name": name, "package": package, "version": found.version or version, "type": kind, "status": status}
+    return {"name": name, "package": package, "version": resolved.version or version, "type": kind, "status": status}
 
 
-def _module(one: Module) -> dict[str, Any]:
+def _module(module: Module) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "path": one.executable_path if one.type != "registry" else f"${{packages.module.{one.name}}}",
-        "log_level": one.log_level,
-        "type": one.type,
-        "module_id": one.module_id,
-        "env": dict(one.env),
-        "first_run_timeout": timedelta(seconds=one.first_run_limit),
-        "tcp_mode": one.tcp_mode,
+        "name": module.name,
+        "path": module.executable_path if module.type != "registry" else f"${{packages.module.{module.name}}}",
+        "log_level": module.log_level,
+        "type": module.type,
+        "module_id": module.module_id,
+        "env": dict(module.env),
+        "first_run_timeout": timedelta(seconds=module.first_run_limit),
+        "tcp_mode": module.tcp_mode,
     }
 
 

@@ -43,7 +43,7 @@ async def accept_invite(cloud: Cloud, secret: str) -> tuple[OpenedInvite, str, s
         detail = {
             "called": invite.email,
             "invited_by": invite.inviter_name,
-            "roles": [_role(one) for one in invite.grants],
+            "roles": [_role(grant) for grant in invite.grants],
         }
         person = Author(PERSON, invite.email)
         audit.note(sql, invite.organization_id, person, "accept_invitation", subject, detail, now)
@@ -60,19 +60,19 @@ def _opened(sql: Sql, invite: Invite) -> OpenedInvite:
         invite.email,
         invite.inviter_name,
         invite.expires,
-        tuple((one.role, _where(sql, one)) for one in invite.grants),
+        tuple((grant.role, _where(sql, grant)) for grant in invite.grants),
     )
 
 
 def _where(sql: Sql, grant: Grant) -> str:
     try:
         if grant.kind == "organization":
-            return "everything"
+            return "the whole organization"
         if grant.kind == "location":
             return f"the location {location(sql, grant.subject).name}"
         return f"the machine {machine(sql, grant.subject).name}"
     except MachineError:
-        return "something that was deleted"
+        return "an object that was deleted"
 
 
 def _role(grant: Grant) -> str:

@@ -22,15 +22,17 @@ class AuthorityService(Service):
         """
         tls = self.cloud.tls
         scopes = [PORT] if tls is not None and tls.own else []
-        scopes += [one.id for one in await Organizations(self.cloud, self.author).list_organizations()]
+        scopes += [
+            organization.id for organization in await Organizations(self.cloud, self.author).list_organizations()
+        ]
 
         def missing(sql: Sql) -> bool:
             return any(signing_authority(sql, scope) is None for scope in scopes)
 
-        def make(sql: Sql) -> None:
+        def create_missing(sql: Sql) -> None:
             for scope in scopes:
                 current(sql, scope, self.now())
 
         if await self.read(missing):
-            await self.write(make)
+            await self.write(create_missing)
         return await self.read(lambda sql: bundle(sql, scopes, self.now()))

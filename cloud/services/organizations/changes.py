@@ -27,7 +27,7 @@ class Changes:
 class ChangeService(Service):
     """A request of the page of changes."""
 
-    async def changes(self, wanted: AuditQuery) -> Changes:
+    async def changes(self, query: AuditQuery) -> Changes:
         """Return changes in the caller's organization; PERMISSION unless the caller owns all of it."""
 
         def work(sql: Sql) -> Changes:
@@ -36,11 +36,11 @@ class ChangeService(Service):
                 self.require(sql, Role.OWNER, Of.ORGANIZATION, owner)
             except MachineError:
                 raise MachineError(
-                    "only owners of the whole organization see who changed what",
+                    "only owners of the whole organization may read the audit log",
                     kind=ErrorKind.PERMISSION,
-                    remedy="log in with such a key",
+                    remedy="log in with an owner's key",
                 ) from None
-            names = [(one.id, one.name) for one in keys.keys(sql, owner)]
-            return Changes(audit.entries(sql, owner, wanted), audit.actions(sql, owner), names)
+            names = [(key.id, key.name) for key in keys.keys(sql, owner)]
+            return Changes(audit.entries(sql, owner, query), audit.actions(sql, owner), names)
 
         return await self.read(work)

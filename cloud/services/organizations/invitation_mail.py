@@ -56,14 +56,14 @@ class InvitationMail:
         with self._cloud.events.listening(invites.TOPIC) as news:
             task_status.started()
             while True:
-                while await self._one():
+                while await self._send_one():
                     pass
                 later = await self._cloud.store.read(lambda sql: invites.next_due(sql, self._cloud.clock()))
                 wait = float("inf") if later is None else (later - self._cloud.clock()).total_seconds()
                 with trio.move_on_after(max(0.0, wait)):
                     await news.all()
 
-    async def _one(self) -> bool:
+    async def _send_one(self) -> bool:
         """Send one invitation that is due; False if there is none."""
         now = self._cloud.clock()
 
@@ -74,31 +74,31 @@ class InvitationMail:
         taken = await self._cloud.store.write(take)
         if taken is None:
             return False
-        found, secret, name = taken
-        outcome = Outcome(error=f"no answer within {LIMIT:g} s")
+        invite, secret, name = taken
+        outcome = Outcome(error=f"the mail server did not answer within {LIMIT:g} s")
         with trio.move_on_after(LIMIT):
-            outcome = await self._send(message(found, name, link_of(self._cloud.links.base, secret), self._sender))
-        wait = next_try(outcome, found.tries + 1, found.email)
-        again = None if wait is None else self._cloud.clock() + timedelta(seconds=wait)
-        await self._cloud.store.write(lambda sql: invites.mailed(sql, secret, outcome.error, again))
+            outcome = await self._send(message(invite, name, link_of(self._cloud.links.base, secret), self._sender))
+        wait = next_try(outcome, invite.tries + 1, invite.email)
+        retry_at = None if wait is None else self._cloud.clock() + timedelta(seconds=wait)
+        await self._cloud.store.write(lambda sql: invites.mailed(sql, secret, outcome.error, retry_at))
         if outcome.error:
-            self._log.warning("an invitation was not mailed", organization=name, error=outcome.error, again=again)
+            self._log.warning("an invitation was not mailed", organization=name, error=outcome.error, again=retry_at)
         return True
 
 
-def message(found: Invite, organization_name: str, link: str, sender: str) -> EmailMessage:
+def message(invite: Invite, organization_name: str, link: str, sender: str) -> EmailMessage:
     """Return the mail of an invitation."""
-    made = EmailMessage()
-    made["From"] = sender
-    made["To"] = found.email
-    made["Subject"] = f"Invitation to {organization_name}"
-    made["Date"] = formatdate()
-    made["Message-ID"] = f"<{new_id()}@{parseaddr(sender)[1].rpartition('@')[2]}>"
-    made["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses automatic replies
-    made.set_content(
-        f"{found.inviter_name} invites you to {organization_name}.\n\n"
-        f"Open this address to accept. It works once, until {found.expires:%Y-%m-%d %H:%M} UTC:\n\n"
+    mail = EmailMessage()
+    mail["From"] = sender
+    mail["To"] = invite.email
+    mail["Subject"] = f"Invitation to {organization_name}"
+    mail["Date"] = formatdate()
+    mail["Message-ID"] = f"<{new_id()}@{parseaddr(sender)[1].rpartition('@')[2]}>"
+    mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses automatic replies
+    mail.set_content(
+        f"{invite.inviter_name} invites you to {organization_name}.\n\n"
+        f"Open this address to accept. It works once, until {invite.expires:%Y-%m-%d %H:%M} UTC:\n\n"
         f"{link}\n\n"
-        "Whoever has it can accept in your place: do not pass it on. If you expect no invitation, ignore this.\n"
+        "Anyone with this address can accept in your place: do not share it. Ignore this mail if it is unexpected.\n"
     )
-    return made
+    return mail

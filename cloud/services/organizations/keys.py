@@ -35,33 +35,33 @@ class Keys(Service):
         """Create a key with roles that the caller may grant. Its secret is returned only once."""
 
         def work(sql: Sql) -> tuple[str, str]:
-            grants = [granted(one) for one in authorizations]
-            for one in grants:
-                self.require(sql, Role.OWNER, OF[one.kind], one.subject)
+            grants = [granted(authorization) for authorization in authorizations]
+            for grant in grants:
+                self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
             return keys.create_key(sql, keys.organization_of(sql, self.author.name), name, grants, self.now())
 
-        return m.NewKey(*await self.write(work)) if authorizations else _nothing()
+        return m.NewKey(*await self.write(work)) if authorizations else _no_role()
 
     async def create_key_from_existing_key_authorizations(self, id: str) -> m.NewKey:  # noqa: A002 - field of the wire
         """Create a key with the roles of another one."""
 
         def work(sql: Sql) -> tuple[str, str]:
-            found = keys.key(sql, id)
-            name = f"{found.name[: MAX_NAME - len(COPY)]}{COPY}"
-            return keys.create_key(sql, found.organization_id, name, found.grants, self.now(), found.person_id)
+            original = keys.key(sql, id)
+            name = f"{original.name[: MAX_NAME - len(COPY)]}{COPY}"
+            return keys.create_key(sql, original.organization_id, name, original.grants, self.now(), original.person_id)
 
         return m.NewKey(*await self.write(work))
 
     async def list_keys(self, org_id: str) -> list[m.APIKeyWithAuthorizations]:
         """Return the keys of an organization."""
-        return await self.read(lambda sql: [_key(one) for one in keys.keys(sql, org_id)])
+        return await self.read(lambda sql: [_key(key) for key in keys.keys(sql, org_id)])
 
     async def get_robot_api_keys(self, robot_id: str) -> list[m.APIKeyWithAuthorizations]:
         """Return the keys of the caller's organization that have a role at this machine itself."""
 
         def work(sql: Sql) -> list[m.APIKeyWithAuthorizations]:
             owner = keys.organization_of(sql, self.author.name)
-            return [_key(one) for one in keys.keys_at(sql, "robot", robot_id) if one.organization_id == owner]
+            return [_key(key) for key in keys.keys_at(sql, "robot", robot_id) if key.organization_id == owner]
 
         return await self.read(work)
 
@@ -89,7 +89,7 @@ class Keys(Service):
         """Add a role to a key."""
 
         def work(sql: Sql) -> None:
-            grant = self._given(sql, authorization)
+            grant = self._grantable(sql, authorization)
             keys.add_grant(sql, authorization.identity_id, grant)
 
         await self.write(work)
@@ -98,7 +98,7 @@ class Keys(Service):
         """Remove a role from a key."""
 
         def work(sql: Sql) -> None:
-            grant = self._given(sql, authorization)
+            grant = self._grantable(sql, authorization)
             keys.remove_grant(sql, authorization.identity_id, grant)
 
         await self.write(work)
@@ -107,18 +107,18 @@ class Keys(Service):
         """Replace a role of a key with another one."""
 
         def work(sql: Sql) -> None:
-            old, new = self._given(sql, old_authorization), self._given(sql, new_authorization)
+            old, new = self._grantable(sql, old_authorization), self._grantable(sql, new_authorization)
             if old_authorization.identity_id != new_authorization.identity_id:
-                raise MachineError("both must be of one key", kind=ErrorKind.INVALID)
+                raise MachineError("both authorizations must be of the same key", kind=ErrorKind.INVALID)
             if old not in keys.grants_of(sql, new_authorization.identity_id):
-                raise MachineError("the key has no such role", kind=ErrorKind.NOT_FOUND)
+                raise MachineError("the key does not have the role to replace", kind=ErrorKind.NOT_FOUND)
             keys.add_grant(sql, new_authorization.identity_id, new)
             if (old.kind, old.subject) != (new.kind, new.subject):
                 keys.remove_grant(sql, new_authorization.identity_id, old)
 
         await self.write(work)
 
-    def _given(self, sql: Sql, authorization: m.Authorization) -> Grant:
+    def _grantable(self, sql: Sql, authorization: m.Authorization) -> Grant:
         """Return the requested grant if the caller may give it to that key."""
         grant = granted(authorization)
         self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
@@ -153,25 +153,27 @@ class Keys(Service):
     async def check_permissions(self, permissions: Sequence[m.AuthorizedPermissions]) -> list[m.AuthorizedPermissions]:
         """Return which of the permissions the caller has; unknown ones are never granted. INVALID if empty."""
         if not permissions:
-            raise MachineError("no permission is named", kind=ErrorKind.INVALID, remedy="give at least one")
+            raise MachineError("the call names no permission", kind=ErrorKind.INVALID, remedy="pass at least one")
 
         def work(sql: Sql) -> list[m.AuthorizedPermissions]:
-            found = []
-            for asked in permissions:
+            granted_permissions = []
+            for requested in permissions:
                 try:
-                    place = place_of(sql, _of(asked.resource_type), asked.resource_id)
+                    place = place_of(sql, _of(requested.resource_type), requested.resource_id)
                 except MachineError:
                     continue
                 role = role_at(sql, self.author, place)
-                has = [one for one in asked.permissions if role >= _needed(one)]
-                if has:
-                    found.append(m.AuthorizedPermissions(asked.resource_type, asked.resource_id, has))
-            return found
+                permitted = [permission for permission in requested.permissions if role >= _required_role(permission)]
+                if permitted:
+                    granted_permissions.append(
+                        m.AuthorizedPermissions(requested.resource_type, requested.resource_id, permitted)
+                    )
+            return granted_permissions
 
         return await self.read(work)
 
 
-def _needed(permission: str) -> int:
+def _required_role(permission: str) -> int:
     words = permission.lower().split("_")
     return next((PERMISSIONS[word] for word in (words[-1], words[0]) if word in PERMISSIONS), Role.OWNER + 1)
 
@@ -179,7 +181,7 @@ def _needed(permission: str) -> int:
 def _of(kind: str) -> Of:
     if kind not in OF:
         raise MachineError(
-            f"{kind!r} is no type of resource", kind=ErrorKind.INVALID, remedy=f"use one of {', '.join(OF)}"
+            f"{kind!r} is not a valid type of resource", kind=ErrorKind.INVALID, remedy=f"use one of {', '.join(OF)}"
         )
     return OF[kind]
 
@@ -190,25 +192,26 @@ def granted(authorization: m.Authorization) -> Grant:
     kind = kind or authorization.resource_type
     if authorization.resource_type and authorization.resource_type != kind:
         raise MachineError(
-            f"{authorization.authorization_id!r} is no role at a {authorization.resource_type}", kind=ErrorKind.INVALID
+            f"{authorization.authorization_id!r} is not a role at a {authorization.resource_type}",
+            kind=ErrorKind.INVALID,
         )
     _of(kind)
     if role not in keys.ROLES:
         raise MachineError(
-            f"{role!r} is no role", kind=ErrorKind.INVALID, remedy=f"use {kind}_{' or '.join(keys.ROLES)}"
+            f"{role!r} is not a valid role", kind=ErrorKind.INVALID, remedy=f"use {kind}_{' or '.join(keys.ROLES)}"
         )
     return Grant(role, cast("Kind", kind), authorization.resource_id)
 
 
-def _nothing() -> NoReturn:
-    raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="name at least one authorization")
+def _no_role() -> NoReturn:
+    raise MachineError("a key needs a role", kind=ErrorKind.INVALID, remedy="pass at least one authorization")
 
 
-def _key(one: keys.KeyRecord) -> m.APIKeyWithAuthorizations:
+def _key(key: keys.KeyRecord) -> m.APIKeyWithAuthorizations:
     return m.APIKeyWithAuthorizations(
-        m.APIKey(one.id, "", one.name, one.created),
+        m.APIKey(key.id, "", key.name, key.created),
         [
-            m.AuthorizationDetails("role", f"{grant.kind}_{grant.role}", grant.kind, grant.subject, one.organization_id)
-            for grant in one.grants
+            m.AuthorizationDetails("role", f"{grant.kind}_{grant.role}", grant.kind, grant.subject, key.organization_id)
+            for grant in key.grants
         ],
     )

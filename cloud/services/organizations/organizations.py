@@ -35,7 +35,7 @@ class Organizations(Service):
 
     async def get_organization(self, organization_id: str) -> m.Organization:
         """Return an organization in which the caller has a role; NOT_FOUND otherwise."""
-        return await self.read(lambda sql: _organization(_seen(sql, self.author, organization_id)))
+        return await self.read(lambda sql: _organization(_visible(sql, self.author, organization_id)))
 
     async def update_organization(
         self,
@@ -50,7 +50,7 @@ class Organizations(Service):
         """Change the name or set the namespace; UNSUPPORTED for all other properties."""
         if region or cid or default_fragments or allowed_login_methods:
             raise MachineError(
-                "this cloud has no regions, customer ids, default fragments and sign-in methods",
+                "this cloud has no regions, customer ids, default fragments or sign-in methods",
                 kind=ErrorKind.UNSUPPORTED,
                 remedy="change only name and public_namespace",
             )
@@ -87,12 +87,12 @@ class Organizations(Service):
         """Return the locations of an organization, and those shared with it, in which the caller has a role."""
 
         def work(sql: Sql) -> list[m.Location]:
-            owner = _seen(sql, self.author, organization_id)
+            owner = _visible(sql, self.author, organization_id)
             roles = holder(sql, self.author)
             return [
-                self._location(sql, one.id)
-                for one in (*tenants.locations(sql, owner.id), *sharing.reached_locations(sql, owner.id))
-                if roles.role(place_of(sql, Of.LOCATION, one.id)) is not Role.NONE
+                self._location(sql, location.id)
+                for location in (*tenants.locations(sql, owner.id), *sharing.reached_locations(sql, owner.id))
+                if roles.role(place_of(sql, Of.LOCATION, location.id)) is not Role.NONE
             ]
 
         return await self.read(work)
@@ -107,8 +107,8 @@ class Organizations(Service):
         """Create a location, inside `parent_location_id` if given."""
 
         def work(sql: Sql) -> m.Location:
-            made = tenants.create_location(sql, organization_id, name, parent_location_id or "", self.now())
-            return self._location(sql, made)
+            location = tenants.create_location(sql, organization_id, name, parent_location_id or "", self.now())
+            return self._location(sql, location)
 
         return await self.write(work)
 
@@ -144,22 +144,22 @@ class Organizations(Service):
     def _location(self, sql: Sql, subject: str) -> m.Location:
         """Return a location as a message. Organizations with shared access see neither each other nor a parent that is
         not shared with them."""
-        found = tenants.location(sql, subject)
+        location = tenants.location(sql, subject)
         place = place_of(sql, Of.LOCATION, subject)
         home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
-        guests = [one for one in sharing.guests_of(sql, subject) if home or one == reader]
-        owner = tenants.organization(sql, found.organization_id)
-        parent = found.parent_id if home or found.parent_id in sharing.reached(sql, reader) else ""
+        guests = [guest for guest in sharing.guests_of(sql, subject) if home or guest == reader]
+        owner = tenants.organization(sql, location.organization_id)
+        parent = location.parent_id if home or location.parent_id in sharing.reached(sql, reader) else ""
         return m.Location(
-            id=found.id,
-            name=found.name,
+            id=location.id,
+            name=location.name,
             parent_location_id=parent,
             organizations=[
                 m.LocationOrganization(owner.id),
-                *(m.LocationOrganization(one, primary=False) for one in guests),
+                *(m.LocationOrganization(guest, primary=False) for guest in guests),
             ],
-            created_on=found.created,
-            robot_count=tenants.machines_in(sql, found.id),
+            created_on=location.created,
+            robot_count=tenants.machines_in(sql, location.id),
             primary_org_identity=m.OrganizationIdentity(owner.id, owner.name),
         )
 
@@ -207,12 +207,12 @@ class Organizations(Service):
         await self._set_metadata("part", id, data)
 
 
-def _seen(sql: Sql, author: Author, subject: str) -> tenants.Organization:
+def _visible(sql: Sql, author: Author, subject: str) -> tenants.Organization:
     """Return an organization in which the author has a role; NOT_FOUND otherwise."""
     if not subject or belongs(sql, author) != subject:
         raise tenants.missing("organization", subject)
     return tenants.organization(sql, subject)
 
 
-def _organization(one: tenants.Organization) -> m.Organization:
-    return m.Organization(one.id, one.name, one.created, one.namespace)
+def _organization(organization: tenants.Organization) -> m.Organization:
+    return m.Organization(organization.id, organization.name, organization.created, organization.namespace)

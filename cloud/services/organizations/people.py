@@ -29,8 +29,11 @@ class People(Service):
         def work(sql: Sql) -> m.OrganizationMembers:
             return m.OrganizationMembers(
                 organization_id,
-                [m.OrganizationMember(one.id, [one.email], one.added) for one in people.members(sql, organization_id)],
-                [_invite(one) for one in invites.open_invites(sql, organization_id, self.now())],
+                [
+                    m.OrganizationMember(member.id, [member.email], member.added)
+                    for member in people.members(sql, organization_id)
+                ],
+                [_invite(invite) for invite in invites.open_invites(sql, organization_id, self.now())],
             )
 
         return await self.read(work)
@@ -48,7 +51,7 @@ class People(Service):
         """
 
         def work(sql: Sql) -> m.OrganizationInvite:
-            grants = self._could_give(sql, authorizations) or [Grant("owner", "organization", organization_id)]
+            grants = self._grants_to_give(sql, authorizations) or [Grant("owner", "organization", organization_id)]
             inviter = self.author.name, people.email_of(sql, self.author.name) or keys.key(sql, self.author.name).name
             mail = self.cloud.mails and send_email_invite is not False
             return _invite(invites.create(sql, organization_id, email, grants, inviter, self.now(), mail=mail))
@@ -65,9 +68,9 @@ class People(Service):
         """Change the roles of an invitation that has not been accepted."""
 
         def work(sql: Sql) -> m.OrganizationInvite:
-            found = invites.invite(sql, organization_id, email, self.now())
-            taken = [granted(one) for one in remove_authorizations]
-            invites.change(sql, found, self._could_give(sql, add_authorizations), taken)
+            invite = invites.invite(sql, organization_id, email, self.now())
+            removed = [granted(authorization) for authorization in remove_authorizations]
+            invites.change(sql, invite, self._grants_to_give(sql, add_authorizations), removed)
             return _invite(invites.invite(sql, organization_id, email, self.now()))
 
         return await self.write(work)
@@ -78,9 +81,9 @@ class People(Service):
         """Extend an invitation by a week with a new link; the old link becomes invalid immediately."""
 
         def work(sql: Sql) -> m.OrganizationInvite:
-            found = invites.invite(sql, organization_id, email, self.now())
-            invites.renew(sql, found, self.now(), mail=self.cloud.mails and send_email_invite is not False)
-            return _invite(found)
+            invite = invites.invite(sql, organization_id, email, self.now())
+            invites.renew(sql, invite, self.now(), mail=self.cloud.mails and send_email_invite is not False)
+            return _invite(invite)
 
         return await self.write(work)
 
@@ -113,13 +116,13 @@ class People(Service):
 
         def work(sql: Sql) -> list[m.OrgDetails]:
             subject = belongs(sql, self.author)
-            found = [tenants.organization(sql, subject)] if subject else []
+            organizations = [tenants.organization(sql, subject)] if subject else []
             return [
-                _details(one)
-                for one in found
-                if (not org_id or one.id == org_id)
-                and (not org_name or org_name.casefold() in one.name.casefold())
-                and (not public_namespace or one.namespace == public_namespace)
+                _details(organization)
+                for organization in organizations
+                if (not org_id or organization.id == org_id)
+                and (not org_name or org_name.casefold() in organization.name.casefold())
+                and (not public_namespace or organization.namespace == public_namespace)
                 and not cid
             ]
 
@@ -127,22 +130,22 @@ class People(Service):
 
     def _person(self, sql: Sql, subject: str) -> tuple[str, tenants.Organization]:
         """Find a person by id or email: the caller, or a member of an organization whose members the caller may see."""
-        found = belongs(sql, self.author)
-        if not found:
+        organization = belongs(sql, self.author)
+        if not organization:
             raise tenants.missing("user", subject)
         try:
-            one = people.member(sql, found, subject)
-            if self.author.name not in one.keys:
-                require(sql, self.author, Role.OPERATOR, Of.ORGANIZATION, found)
+            member = people.member(sql, organization, subject)
+            if self.author.name not in member.keys:
+                require(sql, self.author, Role.OPERATOR, Of.ORGANIZATION, organization)
         except MachineError:
             raise tenants.missing("user", subject) from None
-        return one.id, tenants.organization(sql, found)
+        return member.id, tenants.organization(sql, organization)
 
-    def _could_give(self, sql: Sql, authorizations: Sequence[m.Authorization]) -> list[Grant]:
+    def _grants_to_give(self, sql: Sql, authorizations: Sequence[m.Authorization]) -> list[Grant]:
         """Return the requested grants; the caller must be an owner at each place."""
-        grants = [granted(one) for one in authorizations]
-        for one in grants:
-            self.require(sql, Role.OWNER, OF[one.kind], one.subject)
+        grants = [granted(authorization) for authorization in authorizations]
+        for grant in grants:
+            self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
         return grants
 
 
@@ -161,9 +164,9 @@ class Invitations(Service):
         """
 
         def work(sql: Sql) -> str:
-            found = invites.invite(sql, organization_id, email, self.now())
-            invites.renew(sql, found, self.now(), mail=False)
-            return invites.link(sql, found)
+            invite = invites.invite(sql, organization_id, email, self.now())
+            invites.renew(sql, invite, self.now(), mail=False)
+            return invites.link(sql, invite)
 
         secret = await self.write(work)
         return link_of(self.cloud.links.base, secret)
@@ -174,23 +177,23 @@ def link_of(base: str, secret: str) -> str:
     return f"{base}{PATH}{secret}"
 
 
-def _invite(one: Invite) -> m.OrganizationInvite:
+def _invite(invite: Invite) -> m.OrganizationInvite:
     return m.OrganizationInvite(
-        one.organization_id,
-        one.email,
-        one.created,
+        invite.organization_id,
+        invite.email,
+        invite.created,
         [
             m.Authorization(
                 authorization_type="role",
                 authorization_id=f"{grant.kind}_{grant.role}",
                 resource_type=grant.kind,
                 resource_id=grant.subject,
-                organization_id=one.organization_id,
+                organization_id=invite.organization_id,
             )
-            for grant in one.grants
+            for grant in invite.grants
         ],
     )
 
 
-def _details(one: tenants.Organization) -> m.OrgDetails:
-    return m.OrgDetails(one.id, one.name, one.namespace or None)
+def _details(organization: tenants.Organization) -> m.OrgDetails:
+    return m.OrgDetails(organization.id, organization.name, organization.namespace or None)

@@ -38,5 +38,5 @@ class Places(Service):
 
 
 def _auth(sql: Sql, location_id: str) -> m.LocationAuth:
-    secrets = [m.SharedSecret(*one) for one in sharing.secrets_of(sql, location_id)]
+    secrets = [m.SharedSecret(*secret) for secret in sharing.secrets_of(sql, location_id)]
     return m.LocationAuth(secrets[0].secret if secrets else "", location_id, secrets)

@@ -20,19 +20,19 @@ class RoleService(Service):
         """Return the places where the caller may grant roles (organizations, locations, machines) with names."""
 
         def work(sql: Sql) -> dict[tuple[str, str], str]:
-            found = {
-                ("organization", one.id): f"everything of {one.name}"
-                for one in organizations
-                if role_at(sql, self.author, place_of(sql, Of.ORGANIZATION, one.id)) >= Role.OWNER
+            names = {
+                ("organization", organization.id): f"everything in {organization.name}"
+                for organization in organizations
+                if role_at(sql, self.author, place_of(sql, Of.ORGANIZATION, organization.id)) >= Role.OWNER
             }
-            found |= {
-                ("location", one.id): f"location {one.path}"
-                for one in locations(sql, self.author).values()
-                if one.role is Role.OWNER
+            names |= {
+                ("location", location.id): f"location {location.path}"
+                for location in locations(sql, self.author).values()
+                if location.role is Role.OWNER
             }
-            owned = [one for one in fleet(sql, self.author) if one.role is Role.OWNER]
-            found |= {("robot", one.id): f"machine {one.name} ({one.location.path})" for one in owned}
-            return found
+            owned = [machine for machine in fleet(sql, self.author) if machine.role is Role.OWNER]
+            names |= {("robot", machine.id): f"machine {machine.name} ({machine.location.path})" for machine in owned}
+            return names
 
         return await self.read(work)
 

@@ -32,8 +32,8 @@ class Deprecations(Service):
         """Return the deprecated versions of an item; NOT_FOUND. Published messages report them for modules only."""
 
         def work(sql: Sql) -> dict[str, Deprecation]:
-            there = files.files(sql, registry_access.find(sql, self.author, item_id).id)
-            said = {one.version: deprecation.of_version([one]) for one in there}
-            return {version: one for version, one in said.items() if one is not None}
+            item_files = files.files(sql, registry_access.find(sql, self.author, item_id).id)
+            by_version = {file.version: deprecation.of_version([file]) for file in item_files}
+            return {version: value for version, value in by_version.items() if value is not None}
 
         return await self.read(work)

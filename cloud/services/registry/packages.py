@@ -49,22 +49,22 @@ class PackageService(Service):
         check_readable(metadata or {})
         item = await self.write(lambda sql: self._item(sql, organization_id, name, kind))
         place = registered.checked_place(item, version, platform or "")
-        about = {"files": [asdict(one) for one in files], "package": dict(metadata or {})}
-        await upload(self, item, place, pieces, {**item.metadata, **about})
+        metadata_of_file = {"files": [asdict(file) for file in files], "package": dict(metadata or {})}
+        await upload(self, item, place, pieces, {**item.metadata, **metadata_of_file})
         return m.NewPackage(item.package, version)
 
     def _item(self, sql: Sql, owner_id: str, name: str, kind: str) -> Item:
         try:
-            found = items.find(sql, f"{owner_id}:{name}")
+            item = items.find(sql, f"{owner_id}:{name}")
         except MachineError:
             return items.create(sql, owner_id, name, kind, self.now())
-        if found.type != kind:
+        if item.type != kind:
             raise MachineError(
-                f"{found.wire_id} is of the type {found.type}, not {kind}",
+                f"{item.wire_id} has the type {item.type}, not {kind}",
                 kind=ErrorKind.PRECONDITION,
                 remedy="choose another name",
             )
-        return found
+        return item
 
     async def delete_package(
         self,
@@ -91,16 +91,16 @@ class PackageService(Service):
         the first upload."""
 
         def work(sql: Sql) -> tuple[Item, File]:
-            found = _typed(registry_access.find(sql, self.author, id), id, type)
-            there = registered.files(sql, found.id)
+            item = _typed(registry_access.find(sql, self.author, id), id, type)
+            item_files = registered.files(sql, item.id)
             reported: Mapping[str, Any] = {}
             if self.author.type in MACHINES:
                 reported = machines.part(sql, self.author.name).reported
-            computer = platform or reported.get("platform") or (there[0].platform if there else "")
-            return found, registered.best(there, found, version, computer, reported.get("platform_tags") or ())
+            computer = platform or reported.get("platform") or (item_files[0].platform if item_files else "")
+            return item, registered.best(item_files, item, version, computer, reported.get("platform_tags") or ())
 
-        found, file = await self.read(work)
-        return self._package(found, file, with_url=include_url is not False)
+        item, file = await self.read(work)
+        return self._package(item, file, with_url=include_url is not False)
 
     async def list_packages(
         self,
@@ -121,7 +121,7 @@ class PackageService(Service):
                 if not version or file.version == version
             ]
 
-        return [self._package(*one, with_url=bool(include_url)) for one in await self.read(work)]
+        return [self._package(item, file, with_url=bool(include_url)) for item, file in await self.read(work)]
 
     def _package(self, item: Item, file: File, *, with_url: bool) -> m.Package:
         info = m.PackageInfo(
@@ -130,14 +130,14 @@ class PackageService(Service):
             version=file.version,
             type=package_type(item.type),
             platform=file.platform,
-            files=[m.FileInfo(**one) for one in file.metadata.get("files", [])],
+            files=[m.FileInfo(**entry) for entry in file.metadata.get("files", [])],
             metadata=file.metadata.get("package", {}),
         )
         url = self.cloud.links.url(file.path, self.now() + LINK) if with_url else ""
         return m.Package(info, url, file.uploaded, file.digest, item.package)
 
 
-def _typed(found: Item, named: str, kind: m.PackageType) -> Item:
-    if kind is not m.PackageType.UNSPECIFIED and found.type != type_of(kind):
-        raise MachineError(f"{named} is of the type {found.type}", kind=ErrorKind.INVALID)
-    return found
+def _typed(item: Item, item_id: str, kind: m.PackageType) -> Item:
+    if kind is not m.PackageType.UNSPECIFIED and item.type != type_of(kind):
+        raise MachineError(f"{item_id} has the type {item.type}", kind=ErrorKind.INVALID)
+    return item

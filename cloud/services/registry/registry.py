@@ -52,12 +52,14 @@ class Registry(Service):
     ) -> None:
         """Change an item; empty values leave a property unchanged. The type cannot be changed."""
         if billing is not None:
-            raise MachineError("this cloud does not bill", kind=ErrorKind.UNSUPPORTED, remedy="leave out billing")
+            raise MachineError("this cloud has no billing", kind=ErrorKind.UNSUPPORTED, remedy="leave out billing")
 
         def work(sql: Sql) -> None:
-            found = items.find(sql, item_id)
-            if type is not m.PackageType.UNSPECIFIED and type_of(type) != found.type:
-                raise MachineError(f"{item_id} is of the type {found.type} and stays so", kind=ErrorKind.PRECONDITION)
+            item = items.find(sql, item_id)
+            if type is not m.PackageType.UNSPECIFIED and type_of(type) != item.type:
+                raise MachineError(
+                    f"{item_id} has the type {item.type}, which cannot be changed", kind=ErrorKind.PRECONDITION
+                )
             changes = {
                 **update_of_module(update_module_metadata),
                 **update_of_model(update_ml_model_metadata or update_ml_training_metadata),
@@ -65,7 +67,7 @@ class Registry(Service):
             }
             items.update(
                 sql,
-                found,
+                item,
                 self.now(),
                 visibility=visibility_of(visibility),
                 url=url,
@@ -99,26 +101,26 @@ class Registry(Service):
 
         def work(sql: Sql) -> list[m.RegistryItem]:
             mine = registry_access.organizations_of(sql, self.author)
-            found = [
-                one
-                for one in self._visible(sql, organization_id)
-                if (not types or one.type in {type_of(kind) for kind in types})
-                and (not visibilities or one.visibility in {visibility_of(one) for one in visibilities})
-                and (not public_namespaces or one.namespace in public_namespaces)
-                and _matches(one, search_term or "")
-                and (of_item(one) is None or (show_owned_deprecated and one.organization_id in mine))
+            matching = [
+                item
+                for item in self._visible(sql, organization_id)
+                if (not types or item.type in {type_of(kind) for kind in types})
+                and (not visibilities or item.visibility in {visibility_of(value) for value in visibilities})
+                and (not public_namespaces or item.namespace in public_namespaces)
+                and _matches(item, search_term or "")
+                and (of_item(item) is None or (show_owned_deprecated and item.organization_id in mine))
             ]
             shown: list[m.RegistryItem] = []
-            for one in sorted(found, key=lambda one: one.wire_id):
-                if page_token and one.wire_id <= page_token:
+            for item in sorted(matching, key=lambda item: item.wire_id):
+                if page_token and item.wire_id <= page_token:
                     continue
-                there = files.files(sql, one.id)
-                status = m.RegistryItemStatus.PUBLISHED if there else m.RegistryItemStatus.IN_DEVELOPMENT
+                item_files = files.files(sql, item.id)
+                status = m.RegistryItemStatus.PUBLISHED if item_files else m.RegistryItemStatus.IN_DEVELOPMENT
                 if (statuses and status not in statuses) or (
-                    platforms and not {file.platform for file in there} & set(platforms)
+                    platforms and not {file.platform for file in item_files} & set(platforms)
                 ):
                     continue
-                shown.append(registry_item(one, there))
+                shown.append(registry_item(item, item_files))
             return shown[:PAGE]
 
         return await self.read(work)
@@ -131,9 +133,9 @@ class Registry(Service):
         """Rename an item; configurations must then use the new name."""
 
         def work(sql: Sql) -> m.RegistryItem:
-            found = items.find(sql, item_id)
-            items.rename(sql, found, new_name, self.now())
-            return self._shown(sql, items.item(sql, found.id))
+            item = items.find(sql, item_id)
+            items.rename(sql, item, new_name, self.now())
+            return self._shown(sql, items.item(sql, item.id))
 
         return await self.write(work)
 
@@ -143,8 +145,8 @@ class Registry(Service):
         """Create a module without versions."""
 
         def work(sql: Sql) -> m.NewModule:
-            made = items.create(sql, organization_id, name, MODULE, self.now())
-            return m.NewModule(made.wire_id, self._page(made))
+            module = items.create(sql, organization_id, name, MODULE, self.now())
+            return m.NewModule(module.wire_id, self._page(module))
 
         return await self.write(work)
 
@@ -162,12 +164,10 @@ class Registry(Service):
     ) -> str:
         """Change the given properties of a module; return the URL of its page. They apply to the next upload."""
         if apps:
-            raise MachineError(
-                "this cloud hosts no applications", kind=ErrorKind.UNSUPPORTED, remedy="leave out apps of the module"
-            )
+            raise MachineError("this cloud hosts no applications", kind=ErrorKind.UNSUPPORTED, remedy="leave out apps")
 
         def work(sql: Sql) -> str:
-            found = _module(items.find(sql, module_id), module_id)
+            module = _module(items.find(sql, module_id), module_id)
             changes: dict[str, Any] = update_of_module(m.UpdateModuleMetadata(list(models), entrypoint))
             if first_run is not None:
                 changes["first_run"] = first_run
@@ -175,14 +175,14 @@ class Registry(Service):
                 changes["markdown"] = markdown_description
             items.update(
                 sql,
-                found,
+                module,
                 self.now(),
                 visibility=visibility_of(visibility),
                 url=url or None,
                 description=description or None,
                 metadata=changes,
             )
-            return self._page(found)
+            return self._page(module)
 
         return await self.write(work)
 
@@ -195,17 +195,17 @@ class Registry(Service):
         platform_tags: Sequence[str] = (),
     ) -> str:
         """Add a file to a version; return the URL of the module's page. An uploaded file cannot be changed."""
-        found = await self.read(lambda sql: _module(items.find(sql, module_id), module_id))
-        place = files.checked_place(found, version, platform, platform_tags)
-        await upload(self, found, place, pieces, found.metadata)
-        return self._page(found)
+        module = await self.read(lambda sql: _module(items.find(sql, module_id), module_id))
+        place = files.checked_place(module, version, platform, platform_tags)
+        await upload(self, module, place, pieces, module.metadata)
+        return self._page(module)
 
     async def get_module(self, module_id: str, include_markdown_documentation: bool | None = None) -> m.Module:
         """Return a module that is public or belongs to an organization in which the caller has a role."""
 
         def work(sql: Sql) -> m.Module:
-            found = _module(registry_access.find(sql, self.author, module_id), module_id)
-            return module_of(found, files.files(sql, found.id))
+            module = _module(registry_access.find(sql, self.author, module_id), module_id)
+            return module_of(module, files.files(sql, module.id))
 
         return await self.read(work)
 
@@ -215,8 +215,10 @@ class Registry(Service):
         """Return the modules of an organization and public ones; by default, those of the caller's organizations."""
 
         def work(sql: Sql) -> list[m.Module]:
-            found = [one for one in self._visible(sql, organization_id) if one.type == MODULE]
-            return [module_of(one, files.files(sql, one.id)) for one in sorted(found, key=lambda one: one.wire_id)]
+            modules = [item for item in self._visible(sql, organization_id) if item.type == MODULE]
+            return [
+                module_of(item, files.files(sql, item.id)) for item in sorted(modules, key=lambda item: item.wire_id)
+            ]
 
         return await self.read(work)
 
@@ -224,23 +226,23 @@ class Registry(Service):
 
     def _visible(self, sql: Sql, organization_id: str | None) -> list[Item]:
         mine = registry_access.organizations_of(sql, self.author)
-        wanted = mine & {organization_id} if organization_id else mine
-        if organization_id and not wanted:
+        selected = mine & {organization_id} if organization_id else mine
+        if organization_id and not selected:
             self.require(sql, Role.OPERATOR, Of.ORGANIZATION, organization_id)
-        found = {one.id: one for owner_id in wanted for one in items.of_organization(sql, owner_id)}
-        return list({**{one.id: one for one in items.public(sql)}, **found}.values())
+        own = {item.id: item for owner_id in selected for item in items.of_organization(sql, owner_id)}
+        return list({**{item.id: item for item in items.public(sql)}, **own}.values())
 
-    def _shown(self, sql: Sql, found: Item) -> m.RegistryItem:
-        return registry_item(found, files.files(sql, found.id))
+    def _shown(self, sql: Sql, item: Item) -> m.RegistryItem:
+        return registry_item(item, files.files(sql, item.id))
 
-    def _page(self, found: Item) -> str:
-        return f"{self.cloud.links.base}/modules/{found.wire_id}"
+    def _page(self, item: Item) -> str:
+        return f"{self.cloud.links.base}/modules/{item.wire_id}"
 
 
 def type_of(kind: m.PackageType) -> str:
     """Return the database name of a type; INVALID if unspecified."""
     if kind is m.PackageType.UNSPECIFIED:
-        raise MachineError("the type is missing", kind=ErrorKind.INVALID, remedy="name one, such as MODULE")
+        raise MachineError("the type is missing", kind=ErrorKind.INVALID, remedy="set it, for example to MODULE")
     return TYPES[kind - 1]
 
 
@@ -249,12 +251,12 @@ def visibility_of(visibility: m.Visibility) -> str | None:
     return None if visibility is m.Visibility.UNSPECIFIED else VISIBILITIES[visibility - 1]
 
 
-def _module(found: Item, named: str) -> Item:
-    if found.type != MODULE:
-        raise MachineError(f"{named} is no module but of the type {found.type}", kind=ErrorKind.INVALID)
-    return found
+def _module(item: Item, item_id: str) -> Item:
+    if item.type != MODULE:
+        raise MachineError(f"{item_id} has the type {item.type}; a module is required", kind=ErrorKind.INVALID)
+    return item
 
 
-def _matches(one: Item, term: str) -> bool:
+def _matches(item: Item, term: str) -> bool:
     words = re.split(r"\s+", term.strip().lower())
-    return all(word in f"{one.wire_id} {one.description}".lower() for word in words)
+    return all(word in f"{item.wire_id} {item.description}".lower() for word in words)

@@ -34,26 +34,26 @@ async def upload(
         raise
 
 
-async def _checked(pieces: AsyncIterable[bytes], most: int, *, gzip: bool) -> AsyncIterator[bytes]:
-    size, begin = 0, b""
+async def _checked(pieces: AsyncIterable[bytes], max_bytes: int, *, gzip: bool) -> AsyncIterator[bytes]:
+    size, head = 0, b""
     async for piece in pieces:
         size += len(piece)
-        if size > most:
+        if size > max_bytes:
             raise MachineError(
-                f"the archive is larger than {most / 1024**2:g} MiB",
+                f"the archive is larger than {max_bytes / 1024**2:g} MiB",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="make it smaller, or start machine-cloud with a larger --max-package",
             )
-        if len(begin) < len(_GZIP):
-            begin = (begin + piece)[: len(_GZIP)]
-            if gzip and not _GZIP.startswith(begin):
-                raise _no_archive()
+        if len(head) < len(_GZIP):
+            head = (head + piece)[: len(_GZIP)]
+            if gzip and not _GZIP.startswith(head):
+                raise _not_an_archive()
         yield piece
-    if not size or (gzip and begin != _GZIP):
-        raise _no_archive()
+    if not size or (gzip and head != _GZIP):
+        raise _not_an_archive()
 
 
-def _no_archive() -> MachineError:
+def _not_an_archive() -> MachineError:
     return MachineError(
-        "this is no .tar.gz archive", kind=ErrorKind.INVALID, remedy="make one: `machine module pack FOLDER`"
+        "the upload is not a .tar.gz archive", kind=ErrorKind.INVALID, remedy="create one: `machine module pack FOLDER`"
     )

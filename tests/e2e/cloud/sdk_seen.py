@@ -12,7 +12,7 @@ import pytest
 from grpclib import GRPCError, Status
 
 from cloud.services.target import SERVICES
-from cloud.services.unbuilt import sentence
+from cloud.services.unbuilt import reason_unsupported
 
 
 @contextmanager
@@ -43,7 +43,7 @@ class Seen:
 
     async def unbuilt(self, path: str, method: str, call: Awaitable[Any]) -> None:
         """Check that a method that this cloud lacks is refused with the explanation in cloud.services.unbuilt."""
-        text = sentence(path, frozenset(SERVICES))
+        text = reason_unsupported(path, frozenset(SERVICES))
         assert text, path
         await self.refused(call, Status.UNIMPLEMENTED, text)
         self.methods.add(method)

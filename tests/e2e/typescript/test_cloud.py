@@ -17,7 +17,7 @@ import trio
 
 from cloud.server.memory import APP, ROBOT
 from cloud.services.target import SERVICES
-from cloud.services.unbuilt import sentence
+from cloud.services.unbuilt import reason_unsupported
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.browser.chromium import browser, needs_chromium
@@ -97,7 +97,7 @@ def refusals(kind: str) -> dict[str, list[Any]]:
     found = {}
     for service, rows in CALLS.items():
         for call, _, methods in rows:
-            text = sentence(f"{service}/{call}", frozenset(SERVICES))
+            text = reason_unsupported(f"{service}/{call}", frozenset(SERVICES))
             if methods and not is_served(service, call) and (service == "viam.app.v1.AppService") == (kind == "app"):
                 found |= {method: [UNIMPLEMENTED, text] for method in methods.split()}
     return found

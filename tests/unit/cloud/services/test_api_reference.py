@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from cloud.services.target import SERVICES
-from cloud.services.unbuilt import sentence
+from cloud.services.unbuilt import reason_unsupported
 from rpc.api.methods import methods_of
 from rpc.api.table import SERVICES as PUBLISHED
 
@@ -45,4 +45,4 @@ def test_services_without_a_class_are_refused_as_a_whole(generator: ModuleType) 
     for service, _ in generator.REFUSED:
         assert service not in SERVICES
         assert f"`{service}`" in page
-        assert sentence(f"/{service}/Any", frozenset(SERVICES))
+        assert reason_unsupported(f"/{service}/Any", frozenset(SERVICES))

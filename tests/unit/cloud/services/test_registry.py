@@ -15,7 +15,7 @@ from cloud.blobs import sizes
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.registry.resolution import with_sources
 from cloud.server.memory import APP, ROBOT, MemoryCloud
-from cloud.services.common.base import Sizes
+from cloud.services.common.base import UploadLimits
 from cloud.values.author import PART
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
@@ -101,7 +101,7 @@ async def test_a_version_is_never_written_over(cloud: MemoryCloud, module: str) 
 async def test_uploads_that_are_refused_leave_nothing(
     cloud: MemoryCloud, module: str, data: bytes, kind: ErrorKind
 ) -> None:
-    small = MemoryCloud(replace(cloud.cloud, limits=Sizes(package=2000)), cloud.first)
+    small = MemoryCloud(replace(cloud.cloud, limits=UploadLimits(package=2000)), cloud.first)
     await refused(kind, upload(small.client(), module, "1.0.0", data))
     assert await blobs(cloud) == 0
     assert (await cloud.app("get_module", module_id=module))["versions"] == []

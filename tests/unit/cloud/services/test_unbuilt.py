@@ -6,7 +6,7 @@ import pytest
 
 from cloud.services.app import AppService
 from cloud.services.target import SERVICES
-from cloud.services.unbuilt import sentence
+from cloud.services.unbuilt import reason_unsupported
 from rpc.api import table
 from rpc.api.methods import methods_of
 
@@ -17,17 +17,17 @@ UNBUILT = sorted(one.path for name, one in methods_of(ENTRY).items() if not hasa
 
 @pytest.mark.parametrize("path", UNBUILT)
 def test_each_published_call_without_a_method_has_a_sentence(path: str) -> None:
-    found = sentence(path, SERVED)
+    found = reason_unsupported(path, SERVED)
     assert found is not None
     assert found.startswith(path.rpartition("/")[2])
 
 
 def test_each_sentence_says_more_than_that_it_is_not_built() -> None:
     assert len(UNBUILT) < 50
-    assert not [path for path in UNBUILT if "is not built in this cloud" in str(sentence(path, SERVED))]
+    assert not [path for path in UNBUILT if "this cloud does not support" in str(reason_unsupported(path, SERVED))]
 
 
 def test_services_that_are_not_there_and_strangers() -> None:
-    assert "WebRTC" in str(sentence("/proto.rpc.webrtc.v1.SignalingService/Call", SERVED))
-    assert sentence("/somebody.Else/Call", SERVED) is None
-    assert sentence("/", SERVED) is None
+    assert "WebRTC" in str(reason_unsupported("/proto.rpc.webrtc.v1.SignalingService/Call", SERVED))
+    assert reason_unsupported("/somebody.Else/Call", SERVED) is None
+    assert reason_unsupported("/", SERVED) is None

@@ -167,13 +167,13 @@ async def test_one_key_has_so_many_streams_open_and_no_more(
             while not ended:
                 await trio.testing.wait_all_tasks_blocked(0.01)
             assert [error.kind for error in ended] == [ErrorKind.EXHAUSTED]
-            assert "2 streams of the key" in str(ended[0])
+            assert "has 2 open streams" in str(ended[0])
             async with person.live("/live/machines", headers) as page:
                 await page.patch()
                 async with person.live("/live/machines", headers) as another:
                     message = await another.message()
                     assert message["type"] == "websocket.close"
-                    assert "3 streams" in message["reason"]
+                    assert "has 3 open streams" in message["reason"]
             other = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
             async with (await signed_in(cloud, other)).live("/live/machines", headers) as page:
                 await page.patch()

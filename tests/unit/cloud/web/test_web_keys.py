@@ -77,7 +77,7 @@ async def test_roles_come_and_go(cloud: MemoryCloud, machine: str, person: Brows
         ("delete", {}, 409, "only key with the role of an owner"),
         ("rename", {"name": ""}, 400, "cannot be called"),
         ("add-role", {"role": "owner", "place": ""}, 400, "No place was chosen"),
-        ("add-role", {"role": "king", "place": "location/x"}, 400, "is no role"),
+        ("add-role", {"role": "king", "place": "location/x"}, 400, "is not a valid role"),
         ("add-role", {"role": "owner", "place": "moon/x"}, 400, "There is no place called"),
         ("explode", {}, 404, "no action"),
     ],
@@ -136,7 +136,7 @@ async def test_the_owner_of_a_location_sees_no_keys_but_makes_some_for_it(cloud:
     assert page.status == 403
     assert "Only owners of the whole organization" in page.text
     assert f'<option value="location/{cloud.first.location}">' in page.text
-    assert "everything of" not in page.text  # the choice would be refused
+    assert "everything in" not in page.text  # the choice would be refused
     reply = await post(person, "/keys", name="x", role="operator", place=f"location/{cloud.first.location}")
     assert shown(reply.text)
     everything = f"organization/{cloud.first.organization}"

@@ -81,7 +81,7 @@ async def test_a_page_without_triggers(cloud: MemoryCloud, part: str) -> None:
         ),
         ('{"readings": {"celsius": 29}}', "It would not fire : all comparisons must hold: 1 of 1 do not."),
         ('{"fahrenheit": 90}', "the reading has no such field"),
-        ("", "no reading has been captured yet: give one to try it with"),
+        ("", "no reading has been captured yet: pass a reading to test the trigger with"),
         ("{", "Line 1, column 2: the document ends too early"),
         ("[1]", "The reading is not a JSON object"),
     ],

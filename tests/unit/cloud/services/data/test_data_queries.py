@@ -15,7 +15,7 @@ from cloud.domain.data.pages import Page
 from cloud.domain.upkeep.named import OWNERS
 from cloud.domain.upkeep.sweep import Swept, sweep
 from cloud.server.memory import MemoryCloud
-from cloud.services.common.base import Sizes
+from cloud.services.common.base import UploadLimits
 from cloud.store.sql import Row, Sql, Value
 from cloud.values.times import now
 from schema.errors import ErrorKind, MachineError
@@ -162,7 +162,7 @@ async def test_content_comes_only_when_it_is_asked_for(up: Uploads) -> None:
 
 
 async def test_a_page_with_content_ends_where_a_message_would(cloud: MemoryCloud, part: str) -> None:
-    up = Uploads(MemoryCloud(replace(cloud.cloud, limits=Sizes(message=400)), cloud.first), part)
+    up = Uploads(MemoryCloud(replace(cloud.cloud, limits=UploadLimits(message=400)), cloud.first), part)
     ids = [await up.picture(number, bytes([number]) * 140) for number in range(4)]
     request: dict[str, Any] = {}
     found = []

@@ -209,7 +209,7 @@ for number in range(3, 100):
 
 
 async def test_more_readings_than_fit_are_refused_not_cut(up: Uploads) -> None:
-    object.__setattr__(up.cloud.cloud, "questions", QueryProcesses(Bounds(readings=4)))
+    object.__setattr__(up.cloud.cloud, "queries", QueryProcesses(Bounds(readings=4)))
     with pytest.raises(MachineError) as caught:
         await rows(up, "SELECT 1 AS x")
     assert caught.value.kind is ErrorKind.EXHAUSTED

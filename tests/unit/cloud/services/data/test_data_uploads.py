@@ -13,7 +13,7 @@ from cloud.domain.data import readings
 from cloud.domain.data.media import EXTENSIONS, TYPES, UNKNOWN, extension_of, mime_of
 from cloud.domain.triggering import ingestion
 from cloud.server.memory import MemoryCloud
-from cloud.services.common.base import Sizes
+from cloud.services.common.base import UploadLimits
 from cloud.services.data import datasync
 from cloud.values.limits import UPLOAD_READINGS
 from cloud.work.workroom import Workroom
@@ -180,7 +180,7 @@ async def test_a_streamed_picture_with_its_labels(up: Uploads) -> None:
 
 
 async def test_a_file_above_the_limit_is_refused_and_leaves_nothing(cloud: MemoryCloud, part: str) -> None:
-    up = Uploads(MemoryCloud(replace(cloud.cloud, limits=Sizes(file=10)), cloud.first), part)
+    up = Uploads(MemoryCloud(replace(cloud.cloud, limits=UploadLimits(file=10)), cloud.first), part)
     await up.file(b"x" * 10)
     with pytest.raises(MachineError) as caught:
         await up.file(b"x" * 11, name="large")
