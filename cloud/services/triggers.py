@@ -65,7 +65,7 @@ class Triggers:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriggerTest:
     """The effect of a reading. `targets` are the recipients with their present state."""
 
     explanation: Explanation
@@ -178,10 +178,10 @@ class TriggerService(Service):
 
         return await self.read(work)
 
-    async def explain_trigger(self, part: str, trigger: str, reading: Mapping[str, Any] | None = None) -> Tried:
+    async def explain_trigger(self, part: str, trigger: str, reading: Mapping[str, Any] | None = None) -> TriggerTest:
         """Explain whether a reading, by default the newest captured one, would fire a trigger."""
 
-        def work(sql: Sql) -> Tried:
+        def work(sql: Sql) -> TriggerTest:
             configured = _trigger(sql, part, trigger)
             now = self.now()
             evaluated = reading if reading is not None else _newest(sql, part, configured)
@@ -192,7 +192,7 @@ class TriggerService(Service):
             targets = tuple(
                 _target(sql, part, configured, target, now, whole=whole) for target in configured.notifications
             )
-            return Tried(explanation, targets, evaluated)
+            return TriggerTest(explanation, targets, evaluated)
 
         return await self.read(work)
 

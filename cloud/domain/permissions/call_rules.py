@@ -253,7 +253,7 @@ PACKAGES: Final[Mapping[str, Rule]] = {
 
 EDITOR: Final[Mapping[str, Rule]] = {
     "editing": operator(Of.PART, "part", inside=True),
-    "known": operator(Of.PART, "part", inside=True),
+    "context": operator(Of.PART, "part", inside=True),
     "running": operator(Of.PART, "part", inside=True),
     "watch": operator(Of.PART, "part"),
     "revision": operator(Of.PART, "part", inside=True),

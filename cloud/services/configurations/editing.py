@@ -39,7 +39,7 @@ class Editing:
     resolved: Resolved
     merged: Shown
     may_save: bool
-    known: EditingContext
+    context: EditingContext
     running: Running
 
 
@@ -50,7 +50,7 @@ class Running:
     part: PartRecord
     presence: Presence
     version: str
-    told: str  # the version that the machine reports
+    reported_version: str  # the version that the machine reports
     fresh: bool  # whether the machine has reported its resources in this version
     trouble: Sequence[tuple[str, str, str]] = ()
     problems: Sequence[tuple[str, str]] = ()
@@ -60,7 +60,7 @@ class Running:
     @property
     def runs(self) -> bool:
         """Whether the machine runs the configuration in force."""
-        return self.told == self.version
+        return self.reported_version == self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class FragmentEditing:
     users: Sequence[PartRecord]
     others: int  # number of users that the caller may not see
     may_save: bool
-    known: EditingContext
+    context: EditingContext
 
 
 @guarded(call_rules.EDITOR)
@@ -109,17 +109,17 @@ class Editor(Service):
                 resolved,
                 shown(resolved.document, whole=False, alongside=[save.document]),
                 may_save,
-                self._known(sql, place, resolved),
+                self._context(sql, place, resolved),
                 _running(record, version, watching.latest_snapshot(sql, part), self.now()),
             )
 
         return await self.read(work)
 
-    async def known(self, part: str) -> EditingContext:
+    async def context(self, part: str) -> EditingContext:
         """Return the context for completion beyond the text."""
 
         def work(sql: Sql) -> EditingContext:
-            return self._known(sql, place_of(sql, Of.PART, part), configurations.resolution(sql, part)[1])
+            return self._context(sql, place_of(sql, Of.PART, part), configurations.resolution(sql, part)[1])
 
         return await self.read(work)
 
@@ -204,7 +204,7 @@ class Editor(Service):
             for revision in revisions
         ]
 
-    def _known(self, sql: Sql, place: Place, resolved: Resolved) -> EditingContext:
+    def _context(self, sql: Sql, place: Place, resolved: Resolved) -> EditingContext:
         """Return the context against which a text is checked. Callers with only shared access to the machine do not see
         its organization's fragments and private modules."""
         names = [

@@ -14,7 +14,7 @@ from cloud.domain.permissions.access import Of, Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Cloud, Service
 from cloud.services.data import data_messages as m
-from cloud.services.data.data_words import described, ids_of, last_of, page_of, wanted_of
+from cloud.services.data.data_words import described, filter_of, ids_of, last_of, page_of
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 
@@ -38,7 +38,7 @@ class Binary(Service):
         The end is not marked: the page after the last one is empty. There are no internal data.
         """
         request = data_request or m.DataRequest()
-        data_filter, base = wanted_of(request.filter), self.cloud.links.base
+        data_filter, base = filter_of(request.filter), self.cloud.links.base
 
         def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata], files.Total]:
             scope = scope_of(sql, self.author, Role.OPERATOR)
@@ -80,7 +80,7 @@ class Binary(Service):
         include_internal_data: bool = False,
     ) -> int:
         """Delete the files of a filter that the caller owns; return their number. INVALID for an empty filter."""
-        data_filter = wanted_of(filter)
+        data_filter = filter_of(filter)
         if data_filter == DataFilter():
             raise MachineError(
                 "an empty filter would delete everything",

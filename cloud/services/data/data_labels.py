@@ -11,7 +11,7 @@ from cloud.domain.permissions.access import Of, Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Service
 from cloud.services.data import data_messages as m
-from cloud.services.data.data_words import id_of, ids_of, wanted_of
+from cloud.services.data.data_words import filter_of, id_of, ids_of
 from cloud.store.sql import Sql
 
 
@@ -64,7 +64,7 @@ class Labels(Service):
 
     async def tags_by_filter(self, filter: m.Filter | None = None) -> list[str]:  # noqa: A002 - field of the wire
         """Return all tags of the files of a filter, sorted."""
-        data_filter = wanted_of(filter)
+        data_filter = filter_of(filter)
         return await self.read(lambda sql: files.all_tags(sql, data_filter, scope_of(sql, self.author, Role.OPERATOR)))
 
     # ---- bounding boxes
@@ -139,7 +139,7 @@ class Labels(Service):
         filter: m.Filter | None = None,  # noqa: A002 - field of the wire
     ) -> list[str]:
         """Return all labels of bounding boxes of the files of a filter, sorted."""
-        data_filter = wanted_of(filter)
+        data_filter = filter_of(filter)
         return await self.read(lambda sql: labels.names(sql, data_filter, scope_of(sql, self.author, Role.OPERATOR)))
 
     # ---- datasets
@@ -170,4 +170,4 @@ class Labels(Service):
             self.require(sql, Role.OPERATOR, Of.FILE, subject)
 
     def _ids(self, sql: Sql, data_filter: m.Filter | None) -> list[str]:
-        return files.ids(sql, wanted_of(data_filter), scope_of(sql, self.author, Role.OPERATOR))
+        return files.ids(sql, filter_of(data_filter), scope_of(sql, self.author, Role.OPERATOR))

@@ -19,7 +19,7 @@ from cloud.domain.permissions.access import Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Service
 from cloud.services.data import data_messages as m
-from cloud.services.data.data_words import metadata_of, page_of, wanted_of, wanted_of_readings
+from cloud.services.data.data_words import filter_of, metadata_of, page_of, readings_filter_of
 from cloud.store.sql import Sql
 from cloud.values.cursor import cursor
 from cloud.values.times import stored
@@ -36,7 +36,7 @@ class Tabular(Service):
     ) -> m.TabularPage:
         """Return a page of readings. There are no internal data."""
         request = data_request or m.DataRequest()
-        data_filter = wanted_of(request.filter)
+        data_filter = filter_of(request.filter)
 
         def work(sql: Sql) -> tuple[list[ReadingRecord], Total]:
             scope = scope_of(sql, self.author, Role.OPERATOR)
@@ -110,7 +110,7 @@ class Tabular(Service):
         """Delete the readings of an organization captured more than `delete_older_than_days` days ago; 0 deletes all.
         Return their number."""
         before = self.now() - timedelta(days=min(delete_older_than_days, retention.MAX_DAYS))
-        chosen = replace(wanted_of_readings(filter), end=before if delete_older_than_days else None)
+        chosen = replace(readings_filter_of(filter), end=before if delete_older_than_days else None)
         return await self.write(lambda sql: readings.delete(sql, chosen, Scope((organization_id,))))
 
     async def retention(self, organization_id: str) -> int:

@@ -18,7 +18,7 @@ from schema.errors import ErrorKind, MachineError
 MAX_IDS: Final = 10_000  # ids in one call
 
 
-def wanted_of(message: m.Filter | None) -> DataFilter:
+def filter_of(message: m.Filter | None) -> DataFilter:
     """Convert a filter."""
     if message is None:
         return DataFilter()
@@ -44,7 +44,7 @@ def wanted_of(message: m.Filter | None) -> DataFilter:
     )
 
 
-def wanted_of_readings(message: m.DeleteTabularFilter | None) -> DataFilter:
+def readings_filter_of(message: m.DeleteTabularFilter | None) -> DataFilter:
     """Convert a filter for deleting readings."""
     if message is None:
         return DataFilter()

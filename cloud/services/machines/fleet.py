@@ -26,7 +26,7 @@ class SeenMachine:
 
     machine: FleetMachine
     part: str
-    told: LiveSnapshot | None
+    snapshot: LiveSnapshot | None
 
 
 @guarded(call_rules.FLEET)

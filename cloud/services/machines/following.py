@@ -56,7 +56,7 @@ class Following:
         store = self._cloud.store
         return (await patiently(lambda: store.read(lambda sql: part(sql, self._subject)))).organization_id
 
-    async def told(self) -> tuple[dict[str, Any], frozenset[str]]:
+    async def machine_data(self) -> tuple[dict[str, Any], frozenset[str]]:
         """Return the data for the machine as JSON, and the ids of the places whose roles count for it."""
         own_port = self._cloud.tls is not None and self._cloud.tls.own
 

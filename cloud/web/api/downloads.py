@@ -19,7 +19,7 @@ from cloud.domain.data.readings import ReadingRecord
 from cloud.services.common.base import Cloud
 from cloud.services.data.data import DataService
 from cloud.services.data.data_binary import linked_file
-from cloud.services.data.data_words import wanted_of
+from cloud.services.data.data_words import filter_of
 from cloud.web.api.ranges import served
 from cloud.web.common.site import author_of
 from cloud.web.views.data_view import DataQuery
@@ -71,7 +71,7 @@ class Downloads:
             )
         make, media_type = FORMATS[format_]
         service = DataService(self._cloud, author_of(request))
-        data_filter = wanted_of(DataQuery.of(request.query_params).filter())
+        data_filter = filter_of(DataQuery.of(request.query_params).filter())
 
         async def pages(after: tuple[int, int] | None) -> list[ReadingRecord]:
             return await service.page_of_readings(data_filter, after)

@@ -118,7 +118,7 @@ class Push:
                 await changed.wait()
                 changed = trio.Event()
                 changed_places.clear()
-                configuration, places = await machine.told()
+                configuration, places = await machine.machine_data()
                 if not places.isdisjoint(changed_places):  # moved to a place with changed roles
                     changed.set()
                 if configuration.pop("restart"):

@@ -88,7 +88,7 @@ class _Pages:
                 status=editing.running,
                 text=draft,
                 base=base,
-                findings=editor.findings_in(draft, editing.known) if editing.may_save else (),
+                findings=editor.findings_in(draft, editing.context) if editing.may_save else (),
                 items=outline(draft),
                 models=editor.models(),
                 resolved=written(editing.merged),
@@ -133,7 +133,7 @@ class _Pages:
                     path=f"/machines/{subject}/config",
                     name=editing.part.machine,
                     changes=changes,
-                    findings=editor.findings_in(text, editing.known),
+                    findings=editor.findings_in(text, editing.context),
                     users=0,
                     text=text,
                     base=base,
@@ -191,14 +191,14 @@ class _Pages:
     async def check(self, request: Request) -> Response:
         """Return the problems of a draft."""
         service, subject = self._editor(request)
-        context = await service.known(subject)
+        context = await service.context(subject)
         text, _ = await editor.read_draft(request)
         return await service.aside(len(text), lambda: editor.check_response(text, context))
 
     async def complete(self, request: Request) -> Response:
         """Return the completions at the cursor."""
         service, subject = self._editor(request)
-        context = await service.known(subject)
+        context = await service.context(subject)
         text, cursor = await editor.read_draft(request)
         return await service.aside(len(text), lambda: editor.completion_response(text, cursor, context))
 

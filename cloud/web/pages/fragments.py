@@ -129,7 +129,7 @@ class _Pages:
                 editing=editing,
                 text=draft,
                 base=base,
-                findings=editor.findings_in(draft, editing.known, partial=True) if editing.may_save else (),
+                findings=editor.findings_in(draft, editing.context, partial=True) if editing.may_save else (),
                 items=outline(draft),
                 models=editor.models(),
                 visibilities=VISIBILITIES,
@@ -196,7 +196,7 @@ class _Pages:
                     path=f"/fragments/{editing.fragment.id}",
                     name=editing.fragment.name,
                     changes=changes,
-                    findings=editor.findings_in(text, editing.known, partial=True),
+                    findings=editor.findings_in(text, editing.context, partial=True),
                     users=len(editing.users) + editing.others,
                     text=text,
                     base=base,
@@ -274,14 +274,14 @@ class _Pages:
     async def check(self, request: Request) -> Response:
         """Return the problems of a draft."""
         service, _, subject = self._services(request)
-        context = (await service.fragment_editing(subject)).known
+        context = (await service.fragment_editing(subject)).context
         text, _ = await editor.read_draft(request)
         return await service.aside(len(text), lambda: editor.check_response(text, context, partial=True))
 
     async def complete(self, request: Request) -> Response:
         """Return the completions at the cursor."""
         service, _, subject = self._services(request)
-        context = (await service.fragment_editing(subject)).known
+        context = (await service.fragment_editing(subject)).context
         text, cursor = await editor.read_draft(request)
         return await service.aside(len(text), lambda: editor.completion_response(text, cursor, context))
 

@@ -99,7 +99,7 @@ class MachinePages:
         """Return a machine and its view; NOT_FOUND if it is absent or not accessible to the caller."""
 
         result = await FleetService(self._cloud, author).machine(subject)
-        return result.machine, view(result.machine, result.part, result.told, self._cloud.clock())
+        return result.machine, view(result.machine, result.part, result.snapshot, self._cloud.clock())
 
     async def _last_lines(self, author: Author, subject: str) -> list[Line]:
         """Return the last log lines of a part, oldest first."""

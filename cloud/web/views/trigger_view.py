@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.domain.triggering.deliveries import Attempt, Delivery
 from cloud.domain.triggering.senders import message_of
-from cloud.services.triggers import Overview, Rule, Tried, Triggers
+from cloud.services.triggers import Overview, Rule, Triggers, TriggerTest
 from rpc.pages.patches import Piece
 from schema.decoding.syntax import parse_json
 from schema.errors import ErrorKind, MachineError
@@ -34,7 +34,7 @@ class DryRun:
 
     trigger: str
     text: str
-    result: Tried | None = None
+    result: TriggerTest | None = None
     error: str = ""
 
 

@@ -111,11 +111,11 @@ async def test_the_editor_warns_of_what_a_configuration_names(cloud: MemoryCloud
         organization_id=organization, name="net", version="v1", type="ML_MODEL", pieces=pieces(),
     )  # fmt: skip
     asks = Editor(cloud.cloud, Author(KEY, cloud.first.id))
-    assert (await asks.known(part)).advice == {}
+    assert (await asks.context(part)).advice == {}
     await cloud.app("deprecate_registry_item", item_id=f"{organization}/net", message="use a net that sees")
     await cloud.app("deprecate_registry_item_version", item_id=module, version="1.1.0")
     await upload(cloud.client(), module, "1.1.0", "linux/arm64")
-    known = await asks.known(part)
+    known = await asks.context(part)
     assert known.advice == {
         (f"{organization}:net", ""): "use a net that sees",
         ("acme:net", ""): "use a net that sees",
@@ -136,9 +136,9 @@ async def test_the_editor_warns_of_what_a_configuration_names(cloud: MemoryCloud
         ("warning", "packages.0.package", f"{organization}/net is deprecated: use a net that sees"),
     ]
     await cloud.app("undeprecate_registry_item_version", item_id=module, version="1.1.0")
-    assert len((await asks.known(part)).advice) == 2
+    assert len((await asks.context(part)).advice) == 2
     made = await cloud.app("create_fragment", name="all", config={}, organization_id=organization)
-    assert len((await asks.fragment_editing(made["id"])).known.advice) == 2
+    assert len((await asks.fragment_editing(made["id"])).context.advice) == 2
 
 
 async def test_what_others_keep_private_is_nobody_elses_business(cloud: MemoryCloud, module: str) -> None:
@@ -147,10 +147,10 @@ async def test_what_others_keep_private_is_nobody_elses_business(cloud: MemoryCl
     part = (await cloud.client(other.id).call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
     asks = Editor(cloud.cloud, Author(KEY, other.id))
     await cloud.app("deprecate_registry_item", item_id=module, message="use smoother")
-    assert (await asks.known(part)).advice[module, ""] == "use smoother"
+    assert (await asks.context(part)).advice[module, ""] == "use smoother"
     assert await AppService(cloud.cloud, Author(KEY, other.id)).list_deprecated_versions(module) == {}
     await cloud.app("update_module", module_id=module, visibility="VISIBILITY_PRIVATE", description="smooths")
-    assert (await asks.known(part)).advice == {}
+    assert (await asks.context(part)).advice == {}
     service = AppService(cloud.cloud, Author(KEY, other.id))
     await refused(ErrorKind.NOT_FOUND, service.list_deprecated_versions(module))
 
