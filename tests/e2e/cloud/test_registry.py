@@ -175,7 +175,7 @@ async def test_a_bad_version_leaves_the_old_one_running_and_says_why(world: Worl
     async with world.machine() as machine:
         await until(lambda: world.says(machine, "1.0.0"), "the first version", machine)
         await world.save("9.9.9")
-        await until(lambda: logged(machine, "acme:told has no version '9.9.9'; there are 1.0.0"), "told", machine)
+        await until(lambda: logged(machine, "acme:told has no version '9.9.9'; available: 1.0.0"), "told", machine)
         assert await world.says(machine, "1.0.0")
         await world.upload("2.0.0", first_run="echo no such wheel >&2; exit 3")
         await world.save("latest")

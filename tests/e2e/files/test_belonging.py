@@ -241,7 +241,7 @@ async def test_a_newer_database_starts_and_says_what_is_missing(
     with structlog.testing.capture_logs() as logs:
         assert await started(options, capsys) == ""
     errors = [one for one in logs if one["log_level"] == "error"]
-    assert "1 are not in" in errors[0]["event"]
+    assert "1 of 10 files that were looked for" in errors[0]["event"]
     assert "restore the files" in errors[0]["remedy"]
     assert await there(options) >= set(kept)
 
