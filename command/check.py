@@ -59,14 +59,14 @@ def check(path: Path, models: Models | None = None, environment: Mapping[str, st
     if reading.data is None:
         return Checked(str(path), problems=(reading.problem,) if reading.problem else ())
     decoded = decode_text(reading.data, environment)
-    here: list[ConfigError] = []
+    substitution_warnings: list[ConfigError] = []
     if decoded.readable is not None:
         filled, unresolved = fill(decoded.readable, environment)
-        here += [*unresolved, *_programs(filled)]
+        substitution_warnings += [*unresolved, *_programs(filled)]
         usable = filled if decoded.document is not None else None
         decoded = replace(decoded, document=usable, readable=filled)
-    found = check_document(decoded, models or Registry(BUILTIN))
-    return Checked(str(path), found.problems, (*found.warnings, *here), found.resources)
+    result = check_document(decoded, models or Registry(BUILTIN))
+    return Checked(str(path), result.problems, (*result.warnings, *substitution_warnings), result.resources)
 
 
 def _programs(document: MachineDocument) -> Iterator[ConfigError]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 EXIT_CODES = """\b
-Exit codes: 0 done; 1 the machine says no; 2 wrong usage; 3 the machine cannot be reached."""
+Exit codes: 0 success; 1 failure, such as a refused call; 2 wrong usage; 3 the machine cannot be reached."""
 
 
 CONNECTION: Final = {
@@ -63,12 +63,13 @@ class Main(Commands):
         while args and args[0].partition("=")[0] in CONNECTION:
             count = 1 if "=" in args[0] else 1 + CONNECTION[args[0]]
             moved, args = moved + args[:count], args[count:]
-        at, command = 0, self.get_command(ctx, args[0]) if args else None
+        position, command = 0, self.get_command(ctx, args[0]) if args else None
         while command is not None:
-            at += 1
-            inner = isinstance(command, click.Group) and at < len(args)
-            command = command.get_command(ctx, args[at]) if inner and isinstance(command, click.Group) else None
-        return super().parse_args(ctx, args[:at] + moved + args[at:])
+            position += 1
+            if not isinstance(command, click.Group) or position >= len(args):
+                break
+            command = command.get_command(ctx, args[position])
+        return super().parse_args(ctx, args[:position] + moved + args[position:])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Ctrl-C ends it without a traceback, even if KeyboardInterrupt comes in an exception group."""
@@ -82,8 +83,8 @@ class Main(Commands):
             raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
 
 
-def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _version(context: click.Context, _: click.Parameter, requested: bool) -> None:
+    if requested and not context.resilient_parsing:
         from runtime.engine.version import version
 
         click.echo(f"machine {version()}")
@@ -105,8 +106,8 @@ def connected(function: Function) -> Function:
         **arguments: Any,
     ) -> Any:
         if bool(api_key) != bool(api_key_id):
-            absent, given = ("--api-key-id", "--api-key") if api_key else ("--api-key", "--api-key-id")
-            raise click.UsageError(f"{given} is given without {absent}: a key has an id and a secret")
+            missing, present = ("--api-key-id", "--api-key") if api_key else ("--api-key", "--api-key-id")
+            raise click.UsageError(f"{present} needs {missing} too: a key consists of an id and a secret")
         return function(Connection(address, tls, insecure, ca, api_key_id, api_key, as_json), **arguments)
 
     options = (
@@ -117,14 +118,14 @@ def connected(function: Function) -> Function:
             show_default=True,
             show_envvar=True,
             metavar="HOST:PORT",
-            help="Where the machine is; also unix:PATH or https://HOST.",
+            help="Address of the machine; unix:PATH and https://HOST are accepted too.",
         ),
-        click.option("--tls", is_flag=True, help="Speak TLS and verify the certificate."),
-        click.option("--insecure", is_flag=True, help="Speak TLS and accept any certificate."),
+        click.option("--tls", is_flag=True, help="Use TLS and verify the certificate."),
+        click.option("--insecure", is_flag=True, help="Use TLS and accept any certificate."),
         click.option(
             "--ca",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Speak TLS and trust the certificates in this PEM file too.",
+            help="Use TLS and also trust the certificates in this PEM file.",
         ),
         click.option("--api-key-id", envvar="MACHINE_API_KEY_ID", default="", show_envvar=True, metavar="ID"),
         click.option(
@@ -133,7 +134,7 @@ def connected(function: Function) -> Function:
             default="",
             show_envvar=True,
             metavar="KEY",
-            help="Better in the environment: other users of this computer see the options of a command.",
+            help="Prefer the environment variable: other users of this computer can see the options of a command.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs."),
     )
@@ -190,7 +191,7 @@ Examples:
   machine call left-motor set_power power_pct=0.5
   machine call rdk:component:motor/left-motor stop
   machine call thermometer do_command 'command={"calibrate": true}'
-  machine call local stream_ticks pin_names=left,right     one line of JSON for each, until Ctrl-C"""
+  machine call local stream_ticks pin_names=left,right     a line of JSON for each tick, until Ctrl-C"""
 )
 @connected
 @click.argument("name")
@@ -219,10 +220,10 @@ def call(connection: Connection, name: str, method: str, arguments: tuple[str, .
     type=click.FloatRange(0.05, 3600),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks: the API has no stream of states.",
+    help="Seconds between two requests: the API has no stream of states.",
 )
 def watch(connection: Connection, names: tuple[str, ...], interval: float) -> None:
-    """Show changes of state and readings as they come, until Ctrl-C.
+    """Show changes of states and readings until Ctrl-C.
 
     On a terminal, the screen is redrawn; otherwise each change is printed as a line. NAMES are the resources to watch;
     the default is all.
@@ -244,12 +245,23 @@ Examples:
   machine logs --text timeout --json | jq .fields"""
 )
 @connected
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is logged, also after a restart, until Ctrl-C.")
-@click.option("-n", "--newest", type=click.IntRange(0), default=100, show_default=True, help="Lines to begin with.")
-@click.option("--level", type=click.Choice(["debug", "info", "warn", "error"]), default="debug", help="It and above.")
-@click.option("--logger", default="", metavar="PATTERN", help="As in the key log of a configuration.")
-@click.option("--since", default="", metavar="TIME", help="Of the last 10m, say, or since 2006-01-02T15:04:05Z.")
-@click.option("--text", default="", help="Anywhere in the line, in any case.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C, also after a restart.")
+@click.option(
+    "-n", "--newest", type=click.IntRange(0), default=100, show_default=True, help="Number of lines to print first."
+)
+@click.option(
+    "--level", type=click.Choice(["debug", "info", "warn", "error"]), default="debug", help="Lowest level to print."
+)
+@click.option(
+    "--logger", default="", metavar="PATTERN", help="Only these loggers; patterns as in `log` of a configuration."
+)
+@click.option(
+    "--since",
+    default="",
+    metavar="TIME",
+    help="Only lines since this time, such as 2006-01-02T15:04:05Z, or 10m for the last ten minutes.",
+)
+@click.option("--text", default="", help="Only lines that contain this text; case is ignored.")
 @click.option("-q", "--quiet", is_flag=True, help="Print messages only.")
 def logs(connection: Connection, newest: int, follow: bool, quiet: bool, since: str, **filters: str) -> None:
     """Show the newest lines of the machine's log."""
@@ -285,7 +297,7 @@ def check(config: Path, as_json: bool) -> None:
     epilog="""\b
 Examples:
   machine tunnel 8081:80 --address rover.local:8080        its web server at http://127.0.0.1:8081
-  machine tunnel 5432 0:22                                 5432 here too, and a free port to its 22"""
+  machine tunnel 5432 0:22                                 port 5432 on both sides; a free port to its 22"""
 )
 @connected
 @click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")

@@ -25,7 +25,7 @@ EXIT_UNREACHABLE: Final = 3  # click uses 1 for failures (here: the machine refu
 LOST: Final = "the connection was lost"  # text of rpc; a TLS server closes plain text connections
 EXIT_INTERRUPTED: Final = 130  # the shells' exit code after Ctrl-C
 NO_METHOD: Final = "no method /"  # text of rpc
-SIGN_IN: Final = "name the cloud with `machine cloud login ADDRESS --key-id ID`, or in MACHINE_CLOUD"
+SIGN_IN: Final = "set the address of the cloud with `machine cloud login ADDRESS --key-id ID` or in MACHINE_CLOUD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
             if not channel.statistics.connections:
                 raise Unreachable(unreachable(connection, error.message)) from None
             if not _secure(connection) and error.message == LOST:
-                remedy = "if it speaks TLS, give --tls, or --ca FILE to trust its certificate too"
+                remedy = "if it uses TLS, give --tls, or --ca FILE to also trust its certificate"
                 raise MachineError(error.message, kind=error.kind, remedy=remedy) from None
             raise
 
@@ -128,7 +128,7 @@ def failure(error: MachineError, connection: Connection) -> click.ClickException
     if error.kind is ErrorKind.UNAUTHENTICATED and not connection.api_key:
         message = f"{error.message}: give --api-key-id and set MACHINE_API_KEY"
     if connection.cloud and error.kind is ErrorKind.UNSUPPORTED and error.message.startswith(NO_METHOD):
-        message = f"{connection.address} is no machine-cloud ({error.message}): {SIGN_IN}"
+        message = f"{connection.address} is not a machine-cloud ({error.message}): {SIGN_IN}"
     if connection.json:
         click.echo(json.dumps({"error": message, "kind": error.kind.value}))
     return click.ClickException(message)
@@ -138,28 +138,28 @@ def unreachable(connection: Connection, reason: str) -> str:
     """Return the message for a failed connection, with a remedy."""
     address, text = connection.address, reason.lower()
     if connection.cloud:
-        return _no_cloud(address, text, reason)
+        return _cloud_unreachable(address, text, reason)
     if "wrong_version_number" in text:
-        return f"{address} does not speak TLS: leave out --tls, --insecure, --ca and https:// ({reason})"
+        return f"{address} does not use TLS: leave out --tls, --insecure, --ca and https:// ({reason})"
     if "certificate" in text or "ssl" in text or "tls" in text:
         advice = "give --ca FILE to trust its certificate, or --insecure to accept any"
-        return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"
-    if _unknown(text):
-        return f"the name in {address} is not known: check --address, or use the machine's IP address"
-    where = "start it with `machine-server -config FILE`, or name another machine with --address HOST:PORT"
+        return f"{address} uses TLS, but the handshake failed ({reason}): {advice}"
+    if _unresolved(text):
+        return f"the host name in {address} cannot be resolved: check --address, or use the machine's IP address"
+    where = "start it with `machine-server -config FILE`, or give another machine with --address HOST:PORT"
     return f"nothing answers at {address}: is machine-server running? {where} ({reason})"
 
 
-def _no_cloud(address: str, text: str, reason: str) -> str:
+def _cloud_unreachable(address: str, text: str, reason: str) -> str:
     if "wrong_version_number" in text:
-        return f"{address} does not speak TLS: write http:// where https:// stands ({reason}); {SIGN_IN}"
+        return f"{address} does not use TLS: write http:// instead of https:// ({reason}); {SIGN_IN}"
     if "certificate" in text or "ssl" in text or "tls" in text:
         advice = "`machine cloud login ADDRESS --key-id ID --ca FILE` trusts what `machine-cloud ca` prints"
-        return f"{address} speaks TLS, but no secure connection came about ({reason}): {advice}"
-    if _unknown(text):
-        return f"the name in {address} is not known: {SIGN_IN}"
+        return f"{address} uses TLS, but the handshake failed ({reason}): {advice}"
+    if _unresolved(text):
+        return f"the host name in {address} cannot be resolved: {SIGN_IN}"
     return f"nothing answers at {address}: is machine-cloud running there? Or {SIGN_IN} ({reason})"
 
 
-def _unknown(text: str) -> bool:
+def _unresolved(text: str) -> bool:
     return "name or service" in text or "getaddrinfo" in text or "nodename" in text

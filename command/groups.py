@@ -18,8 +18,9 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands for the help."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, one.get_short_help_str(limit=1000)) for name, one in found if one is not None and not one.hidden]
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        visible = [(name, command) for name, command in commands if command is not None and not command.hidden]
+        rows = [(name, command.get_short_help_str(limit=1000)) for name, command in visible]
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)

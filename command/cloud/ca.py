@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 @click.command("ca")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file, whole or not.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the certificates to this file atomically."
+)
 def ca(output: Path | None) -> None:
     """Print the certificates (PEM) of the authorities of the cloud and of your organizations' machines.
 
@@ -23,12 +25,12 @@ def ca(output: Path | None) -> None:
     """
 
     async def work(client: ApiClient) -> None:
-        from command.cloud.http import answered
+        from command.cloud.http import request
 
-        status, content = await answered("GET", "/ca.pem")
+        status, content = await request("GET", "/ca.pem")
         text = content.decode(errors="replace")
         if status != 200:
-            raise click.ClickException(text.strip()[:200] or f"the cloud answers {status}")
+            raise click.ClickException(text.strip()[:200] or f"the cloud answered with HTTP status {status}")
         if output is None:
             click.echo(text, nl=False)
             return

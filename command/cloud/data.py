@@ -22,28 +22,32 @@ DATA: Final = "viam.app.data.v1.DataService"
 SYNC: Final = "viam.app.datasync.v1.DataSyncService"
 PIECE: Final = 64 * 1024  # bytes of a file per message
 PAGE: Final = 100
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
-_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Ids only, one a line.")
-_SINCE: Final = click.option("--since", type=MOMENT, default=None, help="Only from this time on.")
-_UNTIL: Final = click.option("--until", type=MOMENT, default=None, help="Only before this time.")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
+_SINCE: Final = click.option("--since", type=MOMENT, default=None, help="Only data since this time.")
+_UNTIL: Final = click.option("--until", type=MOMENT, default=None, help="Only data before this time.")
 
 
 @click.group(cls=Commands)
 def data() -> None:
     """Manage data that machines have captured and uploaded: readings, pictures and other files.
 
-    `machine data`, on a machine, shows data that is still there.
+    `machine data`, on a machine, shows data in its capture folder.
     """
 
 
 @data.command("ls")
 @click.argument("machine", default="")
-@click.option("--resource", default="", metavar="NAME", help="Only of this resource.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with this tag; more than one mean any of them.")
-@click.option("--dataset", default="", metavar="ID", help="Only in this dataset.")
+@click.option("--resource", default="", metavar="NAME", help="Only data of this resource.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="Only data with this tag, or with any of several tags."
+)
+@click.option("--dataset", default="", metavar="ID", help="Only data in this dataset.")
 @_SINCE
 @_UNTIL
-@click.option("-n", "count", type=click.IntRange(1), default=50, show_default=True, help="So many, the newest.")
+@click.option(
+    "-n", "count", type=click.IntRange(1), default=50, show_default=True, help="Number of pictures and files."
+)
 @_JSON
 @_QUIET
 def list_command(machine: str, count: int, as_json: bool, quiet: bool, **chosen: Any) -> None:
@@ -52,25 +56,25 @@ def list_command(machine: str, count: int, as_json: bool, quiet: bool, **chosen:
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line, table
 
-        wanted = await _filter(client, machine, **chosen)
+        selection = await _filter(client, machine, **chosen)
         rows = []
-        async for one in _files(client, wanted, count):
-            about = one["metadata"]
+        async for file in _files(client, selection, count):
+            metadata = file["metadata"]
             if as_json:
-                click.echo(one_line(about))
+                click.echo(one_line(metadata))
             elif quiet:
-                click.echo(about["binary_data_id"])
+                click.echo(metadata["binary_data_id"])
             else:
-                source = about["capture_metadata"]
+                capture = metadata["capture_metadata"]
                 rows.append(
                     [
-                        f"{about['time_received']:%Y-%m-%d %H:%M:%S}",
-                        source["robot_name"],
-                        source["component_name"],
-                        about["file_name"],
-                        str(about["file_size_bytes"]),
-                        ", ".join(source["tags"]),
-                        about["binary_data_id"],
+                        f"{metadata['time_received']:%Y-%m-%d %H:%M:%S}",
+                        capture["robot_name"],
+                        capture["component_name"],
+                        metadata["file_name"],
+                        str(metadata["file_size_bytes"]),
+                        ", ".join(capture["tags"]),
+                        metadata["binary_data_id"],
                     ]
                 )
         if not (as_json or quiet):
@@ -87,12 +91,14 @@ Examples:
 )
 @click.argument("machine")
 @click.argument("resource")
-@click.option("--method", default="Readings", show_default=True, metavar="NAME", help="What was captured.")
+@click.option("--method", default="Readings", show_default=True, metavar="NAME", help="Captured method.")
 @click.option("--api", "subtype", default="rdk:component:sensor", show_default=True, help="API of the resource.")
 @_SINCE
 @_UNTIL
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="A .csv or .jsonl file, a new one.")
-@click.option("--media", type=click.Path(file_okay=False, path_type=Path), help="Pictures and files into this folder.")
+@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="New .csv or .jsonl file.")
+@click.option(
+    "--media", type=click.Path(file_okay=False, path_type=Path), help="Export pictures and files to this folder."
+)
 def export(
     machine: str,
     resource: str,
@@ -105,18 +111,18 @@ def export(
 ) -> None:
     """Export readings of RESOURCE as CSV or JSON lines, or its pictures; the default is JSON lines on the terminal."""
     if out is not None and (out.exists() or out.suffix not in (".csv", ".jsonl")):
-        raise click.UsageError(f"{out}: name a new file that ends in .csv or .jsonl")
+        raise click.UsageError(f"{out} exists, or is not a .csv or .jsonl file: give a new file of such a name")
 
     if media is not None:
         media.mkdir(parents=True, exist_ok=True)
 
     async def work(client: ApiClient) -> None:
         if media is not None:
-            wanted = await _filter(client, machine, resource, (), "", since, until)
-            click.echo(f"{await _save(client, wanted, media)} files are in {media}")
+            selection = await _filter(client, machine, resource, (), "", since, until)
+            click.echo(f"{await _save(client, selection, media)} files written to {media}")
             return
         part = await find(client, machine)
-        asked = {
+        request = {
             "part_id": part.id,
             "resource_name": resource,
             "resource_subtype": subtype,
@@ -124,26 +130,32 @@ def export(
             "interval": _interval(since, until),
         }
         if out is None:
-            await _lines(client, asked, sys.stdout)
+            await _lines(client, request, sys.stdout)
             return
         with out.open("x", newline="", encoding="utf-8") as file:
             if out.suffix == ".csv":
-                count = await _csv(client, asked, file)
+                count = await _csv(client, request, file)
             else:
-                count = await _lines(client, asked, file)
-        click.echo(f"{count} readings are in {out}")
+                count = await _lines(client, request, file)
+        click.echo(f"{count} readings written to {out}")
 
     ask(work)
 
 
 @data.command()
 @click.argument("ids", nargs=-1)
-@click.option("--readings-older-than", "days", type=click.IntRange(1), metavar="DAYS", help="Readings, of everything.")
+@click.option(
+    "--readings-older-than",
+    "days",
+    type=click.IntRange(1),
+    metavar="DAYS",
+    help="Delete readings of all machines that are older.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
     """Delete pictures and files by IDS, or old readings. This cannot be undone, and only owners can do it."""
     if bool(ids) == bool(days):
-        raise click.UsageError("name files by their ids, or readings with --readings-older-than")
+        raise click.UsageError("give either ids of files or --readings-older-than")
     if not yes:
         click.confirm(f"Delete {_counted(len(set(ids))) if ids else f'readings older than {days} days'}?", abort=True)
 
@@ -159,9 +171,9 @@ def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
                 )
             return
         count = 0
-        for one in await client.call(APP, "", "list_organizations"):
+        for organization in await client.call(APP, "", "list_organizations"):
             count += await client.call(
-                DATA, "", "delete_tabular_data", organization_id=one["id"], delete_older_than_days=days
+                DATA, "", "delete_tabular_data", organization_id=organization["id"], delete_older_than_days=days
             )
         click.echo(f"{count} readings deleted")
 
@@ -171,8 +183,8 @@ def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
 @data.command()
 @click.argument("machine")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given again.")
-@click.option("--dataset", "datasets", multiple=True, metavar="ID", help="Put them into this dataset, too.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag of the files; can be repeated.")
+@click.option("--dataset", "datasets", multiple=True, metavar="ID", help="Also add the files to this dataset.")
 @_QUIET
 def upload(
     machine: str, files: tuple[Path, ...], tags: tuple[str, ...], datasets: tuple[str, ...], quiet: bool
@@ -211,8 +223,8 @@ async def _filter(
 
 
 def _interval(since: datetime | None, until: datetime | None) -> dict[str, datetime] | None:
-    found = {name: moment for name, moment in (("start", since), ("end", until)) if moment is not None}
-    return found or None
+    bounds = {name: moment for name, moment in (("start", since), ("end", until)) if moment is not None}
+    return bounds or None
 
 
 def _set(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,51 +232,53 @@ def _set(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _files(
-    client: ApiClient, wanted: Mapping[str, Any], count: int | None = None, *, content: bool = False
+    client: ApiClient, selection: Mapping[str, Any], count: int | None = None, *, content: bool = False
 ) -> AsyncIterator[Mapping[str, Any]]:
     """Yield pictures and files, newest first, at most `count`. Requests them page by page."""
-    last, left = "", count
-    while left is None or left > 0:
+    page_token, remaining = "", count
+    while remaining is None or remaining > 0:
         request = {
-            "filter": _set(wanted),
-            "limit": min(PAGE, left) if left is not None else PAGE,
-            "last": last,
+            "filter": _set(selection),
+            "limit": min(PAGE, remaining) if remaining is not None else PAGE,
+            "last": page_token,
             "sort_order": "ORDER_DESCENDING",
         }
         page = await client.call(DATA, "", "binary_data_by_filter", data_request=request, include_binary=content)
         if not page["data"]:
             return
-        for one in page["data"]:
-            yield one
-        left, last = None if left is None else left - len(page["data"]), page["last"]
+        for file in page["data"]:
+            yield file
+        remaining, page_token = None if remaining is None else remaining - len(page["data"]), page["last"]
 
 
-async def _save(client: ApiClient, wanted: Mapping[str, Any], folder: Path) -> int:
+async def _save(client: ApiClient, selection: Mapping[str, Any], folder: Path) -> int:
     from runtime.parts.data.files.names import safe
 
     count = 0
-    async for one in _files(client, wanted, content=True):
-        about = one["metadata"]
-        name = safe(about["file_name"] or f"{about['binary_data_id']}{about['file_ext']}")
+    async for file in _files(client, selection, content=True):
+        metadata = file["metadata"]
+        name = safe(metadata["file_name"] or f"{metadata['binary_data_id']}{metadata['file_ext']}")
         target = folder / name
         if target.exists():
-            target = folder / f"{safe(about['binary_data_id'])}-{name}"
-        target.write_bytes(one["binary"])
+            target = folder / f"{safe(metadata['binary_data_id'])}-{name}"
+        target.write_bytes(file["binary"])
         count += 1
     return count
 
 
-async def _lines(client: ApiClient, asked: Mapping[str, Any], out: IO[str]) -> int:
+async def _lines(client: ApiClient, request: Mapping[str, Any], out: IO[str]) -> int:
     from runtime.engine.views.tables import one_line
 
     count = 0
-    async for one in client.stream(DATA, "", "export_tabular_data", **asked):
-        out.write(one_line({"time": one["time_captured"], "tags": one["tags"], "data": one["payload"]}) + "\n")
+    async for reading in client.stream(DATA, "", "export_tabular_data", **request):
+        out.write(
+            one_line({"time": reading["time_captured"], "tags": reading["tags"], "data": reading["payload"]}) + "\n"
+        )
         count += 1
     return count
 
 
-async def _csv(client: ApiClient, asked: Mapping[str, Any], out: IO[str]) -> int:
+async def _csv(client: ApiClient, request: Mapping[str, Any], out: IO[str]) -> int:
     """Write readings as CSV. Requests them twice, first for the columns, so that memory does not hold all of them."""
     import csv
 
@@ -273,17 +287,17 @@ async def _csv(client: ApiClient, asked: Mapping[str, Any], out: IO[str]) -> int
     from schema.spreadsheet import harmless
 
     columns: dict[str, None] = {}
-    async for one in client.stream(DATA, "", "export_tabular_data", **asked):
-        columns.update(dict.fromkeys(name for name, _ in flat(one["payload"])))
+    async for reading in client.stream(DATA, "", "export_tabular_data", **request):
+        columns.update(dict.fromkeys(name for name, _ in flat(reading["payload"])))
     writer = csv.DictWriter(out, ["time", "tags", *sorted(columns)], restval="", extrasaction="ignore")
     writer.writerow({name: harmless(name) for name in writer.fieldnames})
     count = 0
-    async for one in client.stream(DATA, "", "export_tabular_data", **asked):
+    async for reading in client.stream(DATA, "", "export_tabular_data", **request):
         facts = {
-            "time": one["time_captured"].isoformat().replace("+00:00", "Z"),
-            "tags": harmless(" ".join(one["tags"])),
+            "time": reading["time_captured"].isoformat().replace("+00:00", "Z"),
+            "tags": harmless(" ".join(reading["tags"])),
         }
-        writer.writerow({**facts, **{name: cell(value) for name, value in flat(one["payload"])}})
+        writer.writerow({**facts, **{name: cell(value) for name, value in flat(reading["payload"])}})
         count += 1
     return count
 

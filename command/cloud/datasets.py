@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
 DATASETS: Final = "viam.app.dataset.v1.DatasetService"
-_ORGANIZATION: Final = click.option("--organization", default="", metavar="ID", help="Not needed if there is one only.")
+_ORGANIZATION: Final = click.option(
+    "--organization", default="", metavar="ID", help="Needed if the key has access to several."
+)
 
 
 @click.group(cls=Commands)
@@ -23,24 +25,26 @@ def datasets() -> None:
 
 
 @datasets.command("ls")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
-@click.option("-q", "--quiet", is_flag=True, help="Ids only, one a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
 def list_command(as_json: bool, quiet: bool) -> None:
     """List all datasets."""
 
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line, table
 
-        found: list[dict[str, Any]] = []
-        for one in await client.call(APP, "", "list_organizations"):
-            found += await client.call(DATASETS, "", "list_datasets_by_organization_id", organization_id=one["id"])
+        listed: list[dict[str, Any]] = []
+        for organization in await client.call(APP, "", "list_organizations"):
+            listed += await client.call(
+                DATASETS, "", "list_datasets_by_organization_id", organization_id=organization["id"]
+            )
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(listed))
         elif quiet:
-            click.echo("".join(f"{one['id']}\n" for one in found), nl=False)
+            click.echo("".join(f"{dataset['id']}\n" for dataset in listed), nl=False)
         else:
-            rows = [[one["name"], f"{one['time_created']:%Y-%m-%d %H:%M}", one["id"]] for one in found]
-            click.echo("\n".join(table(["NAME", "MADE (UTC)", "ID"], rows)))
+            rows = [[dataset["name"], f"{dataset['time_created']:%Y-%m-%d %H:%M}", dataset["id"]] for dataset in listed]
+            click.echo("\n".join(table(["NAME", "CREATED (UTC)", "ID"], rows)))
 
     ask(work, as_json=as_json)
 
@@ -52,12 +56,14 @@ def create(name: str, organization: str) -> None:
     """Create a dataset called NAME, and print its id."""
 
     async def work(client: ApiClient) -> None:
-        at = organization
-        if not at:
-            (at, *more) = [one["id"] for one in await client.call(APP, "", "list_organizations")]
-            if more:
-                raise click.UsageError("name the organization with --organization")
-        click.echo(await client.call(DATASETS, "", "create_dataset", name=name, organization_id=at))
+        organization_id = organization
+        if not organization_id:
+            (organization_id, *others) = [
+                organization["id"] for organization in await client.call(APP, "", "list_organizations")
+            ]
+            if others:
+                raise click.UsageError("the key has access to several organizations: give --organization")
+        click.echo(await client.call(DATASETS, "", "create_dataset", name=name, organization_id=organization_id))
 
     ask(work)
 

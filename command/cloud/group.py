@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
 APP: Final = "viam.app.v1.AppService"
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _CA: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
@@ -38,16 +38,16 @@ def cloud() -> None:
 
 def ask(work: Callable[[ApiClient], Awaitable[None]], login: Login | None = None, *, as_json: bool = False) -> None:
     """Run `work` with a client of the cloud that the user has signed in to, or of `login`."""
-    found = login or cloud_login.load(os.environ)
-    run(found.connection(json=as_json), work)
+    used_login = login or cloud_login.load(os.environ)
+    run(used_login.connection(json=as_json), work)
 
 
-async def find(client: ApiClient, wanted: str) -> Part:
+async def find(client: ApiClient, name_or_id: str) -> Part:
     """Return the part with this name or id. Raises click.ClickException if there is none or several."""
     from command.cloud.show import chosen
 
     try:
-        return chosen(await fleet_of(client), wanted)
+        return chosen(await fleet_of(client), name_or_id)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
 
@@ -56,16 +56,16 @@ async def fleet_of(client: ApiClient) -> list[Part]:
     """Return all parts to which the key has access."""
     from command.cloud.show import parts_of
 
-    found: list[Part] = []
+    parts: list[Part] = []
     for organization in await client.call(APP, "", "list_organizations"):
-        found += parts_of(await client.call(APP, "", "list_machine_summaries", organization_id=organization["id"]))
-    return found
+        parts += parts_of(await client.call(APP, "", "list_machine_summaries", organization_id=organization["id"]))
+    return parts
 
 
 async def current(client: ApiClient, part: Part) -> dict[str, Any]:
     """Return the reply of GetRobotPart."""
-    found: dict[str, Any] = await client.call(APP, "", "get_robot_part", id=part.id)
-    return found
+    reply: dict[str, Any] = await client.call(APP, "", "get_robot_part", id=part.id)
+    return reply
 
 
 # ---- signing in
@@ -74,26 +74,30 @@ async def current(client: ApiClient, part: Part) -> dict[str, Any]:
 @cloud.command()
 @click.argument("address")
 @click.option("--key-id", required=True, metavar="ID", help="Id of the API key.")
-@click.option("--key", envvar=cloud_login.KEY, prompt=True, hide_input=True, help="The key; asked for if not given.")
-@click.option("--ca", type=_CA, help="Certificates (PEM) to trust there too, such as `machine-cloud ca` prints.")
+@click.option(
+    "--key", envvar=cloud_login.KEY, prompt=True, hide_input=True, help="The key; without it, the command asks for it."
+)
+@click.option("--ca", type=_CA, help="Certificates (PEM) to trust too, as printed by `machine-cloud ca`.")
 def login(address: str, key_id: str, key: str, ca: Path | None) -> None:
     """Sign in to the cloud at ADDRESS, such as https://cloud.example or http://localhost:8090."""
     if ca is not None and not address.startswith("https://"):
-        raise click.UsageError(f"--ca is for a cloud that speaks TLS: write https://{address.rpartition('://')[2]}")
-    given = Login(address, key_id, key, str(ca.absolute()) if ca is not None else "")
+        raise click.UsageError(f"--ca applies only to a cloud with TLS: write https://{address.rpartition('://')[2]}")
+    new_login = Login(address, key_id, key, str(ca.absolute()) if ca is not None else "")
 
     async def work(client: ApiClient) -> None:
-        names = [one["name"] for one in await client.call(APP, "", "list_organizations")]
-        path = cloud_login.save(given, os.environ)
-        click.echo(f"signed in to {', '.join(names) or 'a cloud without an organization of yours'}; kept in {path}")
+        names = [organization["name"] for organization in await client.call(APP, "", "list_organizations")]
+        path = cloud_login.save(new_login, os.environ)
+        click.echo(
+            f"signed in to {', '.join(names) or 'a cloud in which the key has no organization'}; saved in {path}"
+        )
 
-    ask(work, given)
+    ask(work, new_login)
 
 
 @cloud.command()
 def logout() -> None:
     """Delete the saved key from this computer. It stays valid; `machine cloud keys delete` revokes it."""
-    click.echo("signed out" if cloud_login.forget(os.environ) else "was not signed in")
+    click.echo("signed out" if cloud_login.forget(os.environ) else "not signed in")
 
 
 # ---- machines
@@ -111,29 +115,31 @@ def machines(as_json: bool) -> None:
         from command.cloud.show import fleet
         from runtime.engine.views.tables import one_line
 
-        found = await fleet_of(client)
+        parts = await fleet_of(client)
         if as_json:
-            click.echo(one_line([asdict(one) for one in found]))
-        elif not found:
-            click.echo("no machines yet: `machine cloud new NAME` makes one")
+            click.echo(one_line([asdict(part) for part in parts]))
+        elif not parts:
+            click.echo("no machines: create one with `machine cloud new NAME`")
         else:
             colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-            click.echo("\n".join(fleet(found, datetime.now(UTC), colour=colour)))
+            click.echo("\n".join(fleet(parts, datetime.now(UTC), colour=colour)))
 
     ask(work, as_json=as_json)
 
 
 @cloud.command()
 @click.argument("name")
-@click.option("--location", default="", help="Id or name of the location; not needed if there is one only.")
-@click.option("--output", type=_FILE, help="Write the machine's credentials to this new file, else to the terminal.")
+@click.option("--location", default="", help="Id or name of the location; needed if there are several.")
+@click.option(
+    "--output", type=_FILE, help="Write the machine's credentials to this new file instead of standard output."
+)
 def new(name: str, location: str, output: Path | None) -> None:
     """Create a machine, and the credentials with which its machine-server joins: `machine-server -config FILE`."""
 
     async def work(client: ApiClient) -> None:
         place = await _location(client, location)
-        robot = await client.call(APP, "", "new_robot", name=name, location=place)
-        part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+        machine_id = await client.call(APP, "", "new_robot", name=name, location=place)
+        part = (await client.call(APP, "", "get_robot_parts", robot_id=machine_id))[0]
         address = signed_in.address
         url = address if "://" in address else f"http://{address}"
         credentials = {"id": part["id"], "secret": part["secret"], "app_address": url}
@@ -146,7 +152,7 @@ def new(name: str, location: str, output: Path | None) -> None:
         if authorities is not None:
             _write_new(authorities, trusted)
         _write_new(output, text + "\n")
-        click.echo(f"{name} is made; start it with: machine-server -config {output}")
+        click.echo(f"{name} was created; start it with: machine-server -config {output}")
 
     signed_in = cloud_login.load(os.environ)
     try:
@@ -156,23 +162,23 @@ def new(name: str, location: str, output: Path | None) -> None:
     authorities = output.with_suffix(".ca.pem") if output is not None and trusted else None
     for path in (output, authorities):
         if path is not None and path.exists():
-            raise click.UsageError(f"{path} exists: name a new file")
+            raise click.UsageError(f"{path} exists: give a new file")
         if path is not None and not path.parent.is_dir():
-            raise click.UsageError(f"there is no folder {path.parent}: make it first, or name another file")
+            raise click.UsageError(f"the folder {path.parent} does not exist: create it, or give another file")
     ask(work)
 
 
-async def _location(client: ApiClient, wanted: str) -> str:
-    found = [
+async def _location(client: ApiClient, name_or_id: str) -> str:
+    locations = [
         place
         for organization in await client.call(APP, "", "list_organizations")
         for place in await client.call(APP, "", "list_locations", organization_id=organization["id"])
     ]
-    meant = [one for one in found if not wanted or wanted in (one["id"], one["name"])]
-    if len(meant) != 1:
-        listed = ", ".join(f"{one['name']} ({one['id']})" for one in found)
-        raise click.ClickException(f"name one location with --location: {listed or 'there is none'}")
-    return str(meant[0]["id"])
+    matches = [location for location in locations if not name_or_id or name_or_id in (location["id"], location["name"])]
+    if len(matches) != 1:
+        choices = ", ".join(f"{location['name']} ({location['id']})" for location in locations)
+        raise click.ClickException(f"give one location with --location: {choices or 'there is none'}")
+    return str(matches[0]["id"])
 
 
 def _write_new(path: Path, text: str) -> None:
@@ -188,49 +194,49 @@ def restart(machine: str) -> None:
     async def work(client: ApiClient) -> None:
         part = await find(client, machine)
         await client.call(APP, "", "mark_part_for_restart", part_id=part.id)
-        click.echo(f"{part.machine} is asked to restart")
+        click.echo(f"{part.machine} was asked to restart")
 
     ask(work)
 
 
 @cloud.command()
 @click.argument("machine")
-@click.option("-n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="So many, the newest.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
-@click.option("--errors", is_flag=True, help="Errors only.")
+@click.option("-n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Number of messages.")
+@click.option("-f", "--follow", is_flag=True, help="Print new messages until Ctrl-C.")
+@click.option("--errors", is_flag=True, help="Only errors.")
 @click.option("--filter", "text", default="", help="Only messages with this text.")
-@click.option("--json", "as_json", is_flag=True, help="Print an object for each message, one a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each message.")
 def logs(machine: str, count: int, follow: bool, errors: bool, text: str, as_json: bool) -> None:
     """Print log messages of MACHINE from the last 30 days, including those from while it was offline."""
-    written = _object if as_json else _line
+    format_entry = _object if as_json else _line
 
     async def work(client: ApiClient) -> None:
         part = await find(client, machine)
-        wanted = {"id": part.id, "errors_only": errors, "filter": text or None}
-        for entry in reversed(await _newest(client, wanted, count)):
-            click.echo(written(entry))
+        query = {"id": part.id, "errors_only": errors, "filter": text or None}
+        for entry in reversed(await _newest(client, query, count)):
+            click.echo(format_entry(entry))
         if follow:
-            async for batch in client.stream(APP, "", "tail_robot_part_logs", **wanted):
+            async for batch in client.stream(APP, "", "tail_robot_part_logs", **query):
                 for entry in batch:
-                    click.echo(written(entry))
+                    click.echo(format_entry(entry))
 
     ask(work)
 
 
-async def _newest(client: ApiClient, wanted: Mapping[str, Any], count: int) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = []
+async def _newest(client: ApiClient, query: Mapping[str, Any], count: int) -> list[Mapping[str, Any]]:
+    entries: list[Mapping[str, Any]] = []
     token: str | None = None
-    while token != "" and len(found) < count:
-        limit = min(count - len(found), 1000)
-        page = await client.call(APP, "", "get_robot_part_logs", **wanted, limit=limit, page_token=token)
-        found += page["logs"]
+    while token != "" and len(entries) < count:
+        limit = min(count - len(entries), 1000)
+        page = await client.call(APP, "", "get_robot_part_logs", **query, limit=limit, page_token=token)
+        entries += page["logs"]
         token = page["next_page_token"]
-    return found
+    return entries
 
 
-def _told(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _entry_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a log message for display, with integers as they were logged."""
-    fields = {str(one.get("Key", "")): whole_numbers(one.get("Value")) for one in entry["fields"]}
+    fields = {str(field.get("Key", "")): whole_numbers(field.get("Value")) for field in entry["fields"]}
     moment = entry["time"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
         "time": moment,
@@ -243,12 +249,12 @@ def _told(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object(entry: Mapping[str, Any]) -> str:
-    return json.dumps(_told(entry), ensure_ascii=False)
+    return json.dumps(_entry_fields(entry), ensure_ascii=False)
 
 
 def _line(entry: Mapping[str, Any]) -> str:
     from runtime.engine.views.tables import clean, one_line
 
-    told = _told(entry)
-    words = [told["time"], told["level"].upper(), told["logger"], told["message"]]
-    return clean("  ".join(words)) + (f"  {one_line(told['fields'])}" if told["fields"] else "")
+    shown = _entry_fields(entry)
+    words = [shown["time"], shown["level"].upper(), shown["logger"], shown["message"]]
+    return clean("  ".join(words)) + (f"  {one_line(shown['fields'])}" if shown["fields"] else "")

@@ -29,15 +29,15 @@ _KINDS: Final = {
 }
 
 
-async def asked(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+async def request_json(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
     """Send a request to the cloud that the user has signed in to, and return the JSON answer.
 
     Raises Unreachable, or MachineError with the cloud's reason.
     """
-    return _read(*await answered(method, path, body))
+    return _read(*await request(method, path, body))
 
 
-async def answered(method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+async def request(method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
     """Send a request, and return status and body of any answer.
 
     Raises Unreachable, or MachineError if the key is refused.
@@ -68,10 +68,10 @@ async def answered(method: str, path: str, body: Mapping[str, Any] | None = None
 
 def _read(status: int, content: bytes) -> Any:
     try:
-        found = json.loads(content)
+        reply = json.loads(content)
     except (ValueError, RecursionError):
         text = content[:200].decode(errors="replace").strip()
-        raise MachineError(f"the cloud answers {status}: {text}", kind=ErrorKind.INTERNAL) from None
+        raise MachineError(f"the cloud answered with HTTP status {status}: {text}", kind=ErrorKind.INTERNAL) from None
     if status >= 300:
-        raise MachineError(str(found.get("error", status)), kind=_KINDS.get(status, ErrorKind.INTERNAL))
-    return found
+        raise MachineError(str(reply.get("error", status)), kind=_KINDS.get(status, ErrorKind.INTERNAL))
+    return reply

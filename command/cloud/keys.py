@@ -30,12 +30,12 @@ def list_command() -> None:
 
         rows = [
             [
-                one["api_key"]["name"],
-                ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in one["authorizations"]),
-                one["api_key"]["id"],
+                key["api_key"]["name"],
+                ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in key["authorizations"]),
+                key["api_key"]["id"],
             ]
             for organization in await client.call(APP, "", "list_organizations")
-            for one in await client.call(APP, "", "list_keys", org_id=organization["id"])
+            for key in await client.call(APP, "", "list_keys", org_id=organization["id"])
         ]
         click.echo("\n".join(table(["NAME", "ROLES", "ID"], rows)))
 
@@ -53,18 +53,20 @@ def create(name: str, role: str, kind: str, subject: str) -> None:
     """Create a key called NAME. It is printed only once."""
 
     async def work(client: ApiClient) -> None:
-        at = subject
-        if not at and kind == "organization":
-            (at, *more) = [one["id"] for one in await client.call(APP, "", "list_organizations")]
-            if more:
-                raise click.UsageError("name the organization with --at")
-        if not at:
-            raise click.UsageError(f"name the {kind} with --at")
+        resource_id = subject
+        if not resource_id and kind == "organization":
+            (resource_id, *others) = [
+                organization["id"] for organization in await client.call(APP, "", "list_organizations")
+            ]
+            if others:
+                raise click.UsageError("the key has access to several organizations: give one with --at")
+        if not resource_id:
+            raise click.UsageError(f"give the id of the {kind} with --at")
         grant = {
             "authorization_type": "role",
             "authorization_id": f"{kind}_{role}",
             "resource_type": kind,
-            "resource_id": at,
+            "resource_id": resource_id,
         }
         _print(await client.call(APP, "", "create_key", authorizations=[grant], name=name))
 
@@ -94,5 +96,5 @@ def delete(key_id: str) -> None:
     ask(work)
 
 
-def _print(made: dict[str, str]) -> None:
-    click.echo(f"key id  {made['id']}\nkey     {made['key']}\nIt is shown this once only.")
+def _print(key: dict[str, str]) -> None:
+    click.echo(f"key id  {key['id']}\nkey     {key['key']}\nThe key is shown only once.")

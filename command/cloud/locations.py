@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rpc.api.client import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
-_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Ids only, one a line.")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
 
 
 @click.group(cls=Commands)
@@ -32,21 +32,21 @@ def list_command(as_json: bool, quiet: bool) -> None:
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line, table
 
-        found = await _all(client)
+        places = await _all(client)
         if as_json or quiet:
-            click.echo("".join(f"{one_line(one) if as_json else one['id']}\n" for one in found), nl=False)
+            click.echo("".join(f"{one_line(place) if as_json else place['id']}\n" for place in places), nl=False)
             return
         rows = [
             [
-                one["name"],
-                str(one["robot_count"]),
-                one["primary_org_identity"]["name"],
-                ", ".join(each["organization_id"] for each in one["organizations"] if not each["primary"]),
-                one["id"],
+                place["name"],
+                str(place["robot_count"]),
+                place["primary_org_identity"]["name"],
+                ", ".join(sharing["organization_id"] for sharing in place["organizations"] if not sharing["primary"]),
+                place["id"],
             ]
-            for one in found
+            for place in places
         ]
-        click.echo("\n".join(table(["NAME", "MACHINES", "BELONGS TO", "SHARED WITH", "ID"], rows)))
+        click.echo("\n".join(table(["NAME", "MACHINES", "OWNER", "SHARED WITH", "ID"], rows)))
 
     ask(work, as_json=as_json)
 
@@ -74,7 +74,7 @@ def unshare(location: str, organization: str) -> None:
     async def work(client: ApiClient) -> None:
         place = await _find(client, location)
         await client.call(APP, "", "unshare_location", location_id=place["id"], organization_id=organization)
-        click.echo(f"{place['name']} is not shared with {organization} any more")
+        click.echo(f"{place['name']} is no longer shared with {organization}")
 
     ask(work)
 
@@ -95,12 +95,12 @@ def list_secrets(location: str, as_json: bool, quiet: bool) -> None:
         from runtime.engine.views.tables import one_line, table
 
         place = await _find(client, location)
-        found = (await client.call(APP, "", "location_auth", location_id=place["id"]))["secrets"]
+        listed = (await client.call(APP, "", "location_auth", location_id=place["id"]))["secrets"]
         if as_json or quiet:
-            click.echo("".join(f"{one_line(one) if as_json else one['id']}\n" for one in found), nl=False)
+            click.echo("".join(f"{one_line(secret) if as_json else secret['id']}\n" for secret in listed), nl=False)
             return
-        rows = [[f"{one['created_on']:%Y-%m-%d %H:%M:%S}", one["id"]] for one in found]
-        click.echo("\n".join(table(["MADE (UTC)", "ID"], rows)))
+        rows = [[f"{secret['created_on']:%Y-%m-%d %H:%M:%S}", secret["id"]] for secret in listed]
+        click.echo("\n".join(table(["CREATED (UTC)", "ID"], rows)))
 
     ask(work, as_json=as_json)
 
@@ -139,9 +139,10 @@ async def _all(client: ApiClient) -> list[Mapping[str, Any]]:
     ]
 
 
-async def _find(client: ApiClient, wanted: str) -> Mapping[str, Any]:
-    found = [one for one in await _all(client) if wanted in (one["id"], one["name"])]
-    if len(found) != 1:
-        what = "several locations are" if found else "no location is"
-        raise click.ClickException(f"{what} called {wanted!r}: `machine cloud locations list` has their ids")
-    return found[0]
+async def _find(client: ApiClient, name_or_id: str) -> Mapping[str, Any]:
+    matches = [place for place in await _all(client) if name_or_id in (place["id"], place["name"])]
+    if len(matches) != 1:
+        problem = "several locations have" if matches else "no location has"
+        remedy = "`machine cloud locations ls` lists the ids"
+        raise click.ClickException(f"{problem} the name or id {name_or_id!r}: {remedy}")
+    return matches[0]

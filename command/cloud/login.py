@@ -39,8 +39,8 @@ class Login:
 
 def file_of(environment: Mapping[str, str]) -> Path:
     """Return the path of the file: `machine/cloud.json` in XDG_CONFIG_HOME, by default in `~/.config`."""
-    named = environment.get("XDG_CONFIG_HOME")
-    return (Path(named) if named else Path.home() / ".config") / "machine" / "cloud.json"
+    config_home = environment.get("XDG_CONFIG_HOME")
+    return (Path(config_home) if config_home else Path.home() / ".config") / "machine" / "cloud.json"
 
 
 def save(login: Login, environment: Mapping[str, str]) -> Path:
@@ -57,17 +57,17 @@ def save(login: Login, environment: Mapping[str, str]) -> Path:
 
 def load(environment: Mapping[str, str]) -> Login:
     """Return the login from the environment, or else from the file. Raises click.UsageError if it is incomplete."""
-    given = [environment.get(name, "") for name in (ADDRESS, KEY_ID, KEY)]
-    if all(given):
-        address, key_id, key = given
+    values = [environment.get(name, "") for name in (ADDRESS, KEY_ID, KEY)]
+    if all(values):
+        address, key_id, key = values
         return Login(address, key_id, key, environment.get(CA, ""))
-    if any(given):
-        absent = ", ".join(name for name, value in zip((ADDRESS, KEY_ID, KEY), given, strict=True) if not value)
-        raise click.UsageError(f"{absent} is not set: set all of {ADDRESS}, {KEY_ID} and {KEY}, or none")
+    if any(values):
+        missing = ", ".join(name for name, value in zip((ADDRESS, KEY_ID, KEY), values, strict=True) if not value)
+        raise click.UsageError(f"{missing} is not set: set all of {ADDRESS}, {KEY_ID} and {KEY}, or none")
     path = file_of(environment)
     try:
-        found = json.loads(path.read_text())
-        return Login(found["address"], found["key_id"], found["key"], found.get("ca", ""))
+        saved = json.loads(path.read_text())
+        return Login(saved["address"], saved["key_id"], saved["key"], saved.get("ca", ""))
     except FileNotFoundError:
         raise click.UsageError("not signed in: run `machine cloud login ADDRESS --key-id ID`") from None
     except (OSError, ValueError, KeyError, TypeError):

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from rpc.api.client import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
-_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Addresses only, one a line.")
-_AT: Final = click.option("--organization", default="", metavar="ID", help="Needed if the key sees several.")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only addresses, one per line.")
+_AT: Final = click.option("--organization", default="", metavar="ID", help="Needed if the key has access to several.")
 KINDS: Final = ("organization", "location", "robot")
 
 
@@ -25,12 +25,14 @@ def members() -> None:
     """Manage the people of an organization, who hold keys. MEMBER is a mail address or an id."""
 
 
-async def only_organization(client: ApiClient, wanted: str) -> str:
-    """Return the organization id `wanted`, or that of the only organization of the key. Raises click.UsageError."""
-    found = [one["id"] for one in await client.call(APP, "", "list_organizations")]
-    if wanted or len(found) == 1:
-        return wanted or str(found[0])
-    raise click.UsageError("name the organization with --organization" if found else "the key has no role anywhere")
+async def only_organization(client: ApiClient, organization: str) -> str:
+    """Return `organization`, an id, or the id of the key's only organization. Raises click.UsageError."""
+    organizations = [each["id"] for each in await client.call(APP, "", "list_organizations")]
+    if organization or len(organizations) == 1:
+        return organization or str(organizations[0])
+    raise click.UsageError(
+        "the key has access to several organizations: give --organization" if organizations else "the key has no role"
+    )
 
 
 @members.command("ls")
@@ -44,14 +46,22 @@ def list_command(organization: str, as_json: bool, quiet: bool) -> None:
         from runtime.engine.views.tables import one_line, table
 
         owner = await only_organization(client, organization)
-        found = await client.call(APP, "", "list_organization_members", organization_id=owner)
+        listing = await client.call(APP, "", "list_organization_members", organization_id=owner)
         if as_json:
             for state in ("members", "invites"):
-                click.echo("".join(f"{one_line({'state': state[:-1], **one})}\n" for one in found[state]), nl=False)
+                click.echo(
+                    "".join(f"{one_line({'state': state[:-1], **person})}\n" for person in listing[state]), nl=False
+                )
             return
         rows = [
-            *([one["emails"][0], "member", _day(one["date_added"]), "", one["user_id"]] for one in found["members"]),
-            *([one["email"], "invited", _day(one["created_on"]), _roles(one), ""] for one in found["invites"]),
+            *(
+                [member["emails"][0], "member", _day(member["date_added"]), "", member["user_id"]]
+                for member in listing["members"]
+            ),
+            *(
+                [invite["email"], "invited", _day(invite["created_on"]), _roles(invite), ""]
+                for invite in listing["invites"]
+            ),
         ]
         if quiet:
             click.echo("".join(f"{row[0]}\n" for row in rows), nl=False)
@@ -66,10 +76,10 @@ def list_command(organization: str, as_json: bool, quiet: bool) -> None:
 @click.option("--role", type=click.Choice(["owner", "operator"]), default="operator", show_default=True)
 @click.option("--kind", type=click.Choice(KINDS), default="organization", show_default=True)
 @click.option("--at", "subject", default="", help="Id of the organization, location or machine.")
-@click.option("--no-mail", is_flag=True, help="Print the link, also if the cloud could mail it.")
+@click.option("--no-mail", is_flag=True, help="Print the link instead of mailing it.")
 @_AT
 @_JSON
-@click.option("-q", "--quiet", is_flag=True, help="The link only, if it is not mailed.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the link, if it is not mailed.")
 def invite(email: str, organization: str, as_json: bool, quiet: bool, **given: Any) -> None:
     """Invite EMAIL. The cloud mails the link; if it has no mail server, the link is printed, only once."""
 
@@ -77,7 +87,7 @@ def invite(email: str, organization: str, as_json: bool, quiet: bool, **given: A
         owner = await only_organization(client, organization)
         kind, subject = given["kind"], given["subject"]
         if not subject and kind != "organization":
-            raise click.UsageError(f"name the {kind} with --at")
+            raise click.UsageError(f"give the id of the {kind} with --at")
         grant = {
             "authorization_type": "role",
             "authorization_id": f"{kind}_{given['role']}",
@@ -93,25 +103,25 @@ def invite(email: str, organization: str, as_json: bool, quiet: bool, **given: A
             authorizations=[grant],
             send_email_invite=not given["no_mail"],
         )
-        await _tell(owner, email, as_json=as_json, quiet=quiet, mail=not given["no_mail"])
+        await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not given["no_mail"])
 
     ask(work, as_json=as_json)
 
 
 @members.command()
 @click.argument("email")
-@click.option("--no-mail", is_flag=True, help="Print the link, also if the cloud could mail it.")
+@click.option("--no-mail", is_flag=True, help="Print the link instead of mailing it.")
 @_AT
 @_JSON
-@click.option("-q", "--quiet", is_flag=True, help="The link only, if it is not mailed.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the link, if it is not mailed.")
 def resend(email: str, organization: str, no_mail: bool, as_json: bool, quiet: bool) -> None:
     """Invite EMAIL again with a new link, for another week. The old link is invalid then."""
 
     async def work(client: ApiClient) -> None:
         owner = await only_organization(client, organization)
-        given = {"organization_id": owner, "email": email, "send_email_invite": not no_mail}
-        await client.call(APP, "", "resend_organization_invite", **given)
-        await _tell(owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
+        request = {"organization_id": owner, "email": email, "send_email_invite": not no_mail}
+        await client.call(APP, "", "resend_organization_invite", **request)
+        await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
 
     ask(work, as_json=as_json)
 
@@ -144,28 +154,30 @@ def remove(member: str, organization: str) -> None:
     ask(work)
 
 
-async def _tell(owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:
+async def _deliver_link(owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:
     """Report that the link is mailed, or print it."""
     from urllib.parse import quote
 
-    from command.cloud.http import asked
+    from command.cloud.http import request_json
     from runtime.engine.views.tables import one_line
 
     path = f"/api/v1/organizations/{quote(owner, safe='')}/invites"
-    if mail and (await asked("GET", path))["mails"]:
+    if mail and (await request_json("GET", path))["mails"]:
         if not quiet:
-            click.echo(one_line({"email": email, "link": None}) if as_json else f"{email} gets a mail with the link")
+            click.echo(one_line({"email": email, "link": None}) if as_json else f"the link was mailed to {email}")
         return
-    made = await asked("POST", f"{path}/link", {"email": email})
+    reply = await request_json("POST", f"{path}/link", {"email": email})
     if as_json or quiet:
-        click.echo(one_line(made) if as_json else made["link"])
+        click.echo(one_line(reply) if as_json else reply["link"])
     else:
-        click.echo(f"{made['link']}\nGive it to {email}. It works once, for a week, and is shown this once only.")
+        click.echo(
+            f"{reply['link']}\nSend this link to {email}. It can be used once, within a week, and is shown only once."
+        )
 
 
 def _day(moment: Any) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"
 
 
-def _roles(one: Mapping[str, Any]) -> str:
-    return ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in one["authorizations"])
+def _roles(invite: Mapping[str, Any]) -> str:
+    return ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in invite["authorizations"])

@@ -13,7 +13,7 @@ from schema.decoding.report import did_you_mean
 from schema.diff import difference, fragments_difference, value_lines
 from schema.document.machine import decode_value
 
-_SECRETS: Final = "(in secrets, which this key may not see)"
+_SECRETS: Final = "(in secrets, which this key must not read)"
 MOST: Final = 40  # maximum lines of a difference between configurations with errors
 WORDS: Final = {"ONLINE": "online", "OFFLINE": "offline", "AWAITING_SETUP": "awaiting setup"}
 
@@ -53,70 +53,72 @@ def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
     ]
 
 
-def chosen(parts: Sequence[Part], wanted: str) -> Part:
+def chosen(parts: Sequence[Part], name_or_id: str) -> Part:
     """Return the part with this id, machine name or part name.
 
     Raises ValueError with similar names if there is none, or with all matches if there are several.
     """
-    found = [one for one in parts if one.id == wanted]
-    found = found or [one for one in parts if one.main and wanted in (one.machine, f"{one.location}/{one.machine}")]
-    found = found or [one for one in parts if one.name == wanted]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        meant = ", ".join(f"{one.location}/{one.machine} ({one.id})" for one in found)
-        raise ValueError(f"{wanted!r} may be {meant}: give the id")
-    near = did_you_mean(wanted, [one.machine for one in parts])
-    raise ValueError(f"there is no machine {wanted!r}" + (f": {near}" if near else ""))
+    matches = [part for part in parts if part.id == name_or_id]
+    matches = matches or [
+        part for part in parts if part.main and name_or_id in (part.machine, f"{part.location}/{part.machine}")
+    ]
+    matches = matches or [part for part in parts if part.name == name_or_id]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        candidates = ", ".join(f"{part.location}/{part.machine} ({part.id})" for part in matches)
+        raise ValueError(f"{name_or_id!r} is ambiguous: it may be {candidates}: give the id")
+    near = did_you_mean(name_or_id, [part.machine for part in parts])
+    raise ValueError(f"there is no machine {name_or_id!r}" + (f": {near}" if near else ""))
 
 
 def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list[str]:
     """Return the table of `machine cloud machines`."""
     rows = [
         [
-            one.machine,
-            "" if one.main else one.name,
-            one.state,
-            since(one.seen, now),
-            one.version,
-            one.address,
-            one.location,
-            one.id,
+            part.machine,
+            "" if part.main else part.name,
+            part.state,
+            since(part.seen, now),
+            part.version,
+            part.address,
+            part.location,
+            part.id,
         ]
-        for one in parts
+        for part in parts
     ]
     return table(["MACHINE", "PART", "STATE", "SEEN", "VERSION", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
 
 
 def saves(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return revisions with their changes instead of documents; None for the oldest one. Secrets are masked."""
-    before = [*(one["document"] for one in revisions[1:]), None]
+    previous_documents = [*(revision["document"] for revision in revisions[1:]), None]
     return [
         {
-            **{key: value for key, value in one.items() if key != "document"},
-            "changes": None if old is None else list(changes(old, one["document"]) or (_SECRETS,)),
+            **{key: value for key, value in revision.items() if key != "document"},
+            "changes": None if previous is None else list(changes(previous, revision["document"]) or (_SECRETS,)),
         }
-        for one, old in zip(revisions, before, strict=True)
+        for revision, previous in zip(revisions, previous_documents, strict=True)
     ]
 
 
-def history(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def history(revisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each result of `saves`, followed by its changes."""
-    for one in found:
-        saved = datetime.fromisoformat(one["saved"]).astimezone()
-        yield f"{one['revision']}  {saved:%Y-%m-%d %H:%M:%S}  by {clean(one['author'])}"
-        yield from (f"     {clean(line)}" for line in one["changes"] or ())
+    for save in revisions:
+        saved = datetime.fromisoformat(save["saved"]).astimezone()
+        yield f"{save['revision']}  {saved:%Y-%m-%d %H:%M:%S}  by {clean(save['author'])}"
+        yield from (f"     {clean(line)}" for line in save["changes"] or ())
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line for each difference between two configurations. Secrets are masked."""
     if before == after:
         return ()
-    old, new = (decode_value(one).readable for one in (before, after))
-    found = difference(old, new).lines if old is not None and new is not None else ()
-    found += fragments_difference(before, after).lines
-    if found:
-        return found
+    old, new = (decode_value(value).readable for value in (before, after))
+    lines = difference(old, new).lines if old is not None and new is not None else ()
+    lines += fragments_difference(before, after).lines
+    if lines:
+        return lines
     lines = value_lines(before, after)  # in entries with errors, or under keys that machines do not read
     rest = (f"({len(lines) - MOST} further lines)",) if len(lines) > MOST else ()
     return lines[:MOST] + rest

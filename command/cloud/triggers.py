@@ -16,10 +16,13 @@ from command.groups import Commands
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
-_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Names or ids only, one a line.")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only names or ids, one per line.")
 _READING: Final = click.option(
-    "--reading", metavar="JSON|-", default="", help='Such as {"temperature": 31.5}; - reads it from standard input.'
+    "--reading",
+    metavar="JSON|-",
+    default="",
+    help='Reading, such as {"temperature": 31.5}; - reads it from standard input.',
 )
 
 
@@ -32,12 +35,12 @@ def triggers() -> None:
 
 
 async def _ask(client: ApiClient, machine: str, method: str, *names: str, body: Any = None, **query: Any) -> Any:
-    from command.cloud.http import asked
+    from command.cloud.http import request_json
 
     part = await find(client, machine)
-    path = "/".join(("/api/v1/parts", *(quote(one, safe="") for one in (part.id, *names))))
-    wanted = urlencode({name: value for name, value in query.items() if value not in ("", None)})
-    return await asked(method, f"{path}?{wanted}" if wanted else path, body)
+    path = "/".join(("/api/v1/parts", *(quote(segment, safe="") for segment in (part.id, *names))))
+    parameters = urlencode({name: value for name, value in query.items() if value not in ("", None)})
+    return await request_json(method, f"{path}?{parameters}" if parameters else path, body)
 
 
 @triggers.command("ls")
@@ -50,21 +53,28 @@ def list_command(machine: str, as_json: bool, quiet: bool) -> None:
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line, table
 
-        found = await _ask(client, machine, "GET", "triggers")
+        reply = await _ask(client, machine, "GET", "triggers")
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(reply))
             return
         if quiet:
-            click.echo("".join(f"{one['name']}\n" for one in found["triggers"]), nl=False)
+            click.echo("".join(f"{trigger['name']}\n" for trigger in reply["triggers"]), nl=False)
             return
         rows = [
-            [one["name"], one["event"], _condition(one["condition"]), target["type"], target["value"], _state(target)]
-            for one in found["triggers"]
-            for target in one["targets"]
+            [
+                trigger["name"],
+                trigger["event"],
+                _condition(trigger["condition"]),
+                target["type"],
+                target["value"],
+                _state(target),
+            ]
+            for trigger in reply["triggers"]
+            for target in trigger["targets"]
         ]
-        click.echo("\n".join(table(["NAME", "EVENT", "CONDITION", "BY", "TO", "STATE"], rows)))
+        click.echo("\n".join(table(["NAME", "EVENT", "CONDITION", "TYPE", "TARGET", "STATE"], rows)))
         for kind in ("problems", "warnings"):
-            for line in found[kind]:
+            for line in reply[kind]:
                 click.echo(f"{kind[:-1]}: {line}", err=True)
 
     ask(work, as_json=as_json)
@@ -80,25 +90,26 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
 
     Nothing is sent. The exit code is 1 if it would not fire.
     """
-    given = _given(reading)
+    body = _reading_body(reading)
     verdict: list[bool] = []
 
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import clean, one_line, table
 
-        found = await _ask(client, machine, "POST", "triggers", name, "explain", body=given)
-        said = found["explanation"]
+        reply = await _ask(client, machine, "POST", "triggers", name, "explain", body=body)
+        explanation = reply["explanation"]
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(reply))
         else:
-            click.echo(clean(f"{'it would fire' if said['fires'] else 'it would not fire'}: {said['reason']}"))
+            outcome = "it would fire" if explanation["fires"] else "it would not fire"
+            click.echo(clean(f"{outcome}: {explanation['reason']}"))
             rows = [
-                ["holds" if one["holds"] else "does not hold", one["path"] or "reading", one["reason"]]
-                for one in said["findings"]
+                ["holds" if finding["holds"] else "does not hold", finding["path"] or "reading", finding["reason"]]
+                for finding in explanation["findings"]
             ]
             if rows:
                 click.echo("\n".join(table(["", "FIELD", "WHY"], rows)))
-        verdict.append(said["fires"])
+        verdict.append(explanation["fires"])
 
     ask(work, as_json=as_json)
     sys.exit(0 if all(verdict) else 1)
@@ -116,17 +127,17 @@ def test(machine: str, name: str, value: str, reading: str, as_json: bool, quiet
 
     It is sent once, without retries. `machine cloud triggers deliveries` lists it like other deliveries.
     """
-    given = {**_given(reading), "value": value}
+    body = {**_reading_body(reading), "value": value}
 
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line
 
-        found = await _ask(client, machine, "POST", "triggers", name, "test", body=given)
+        reply = await _ask(client, machine, "POST", "triggers", name, "test", body=body)
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(reply))
             return
-        for one in found["deliveries"]:
-            click.echo(one if quiet else f"delivery {one} is on its way")
+        for delivery in reply["deliveries"]:
+            click.echo(delivery if quiet else f"delivery {delivery} was queued")
 
     ask(work, as_json=as_json)
 
@@ -139,7 +150,7 @@ def start(machine: str, name: str) -> None:
 
     async def work(client: ApiClient) -> None:
         await _ask(client, machine, "POST", "triggers", name, "start", body={})
-        click.echo(f"{name} is sent to all its targets again")
+        click.echo(f"{name} sends to all its targets again")
 
     ask(work)
 
@@ -147,9 +158,9 @@ def start(machine: str, name: str) -> None:
 @triggers.command()
 @click.argument("machine")
 @click.argument("delivery", required=False)
-@click.option("--trigger", default="", help="Only of this trigger.")
-@click.option("--state", type=click.Choice(["waiting", "delivered", "failed"]), help="Only those.")
-@click.option("-n", "count", type=click.IntRange(1, 500), default=20, show_default=True, help="So many, the newest.")
+@click.option("--trigger", default="", help="Only deliveries of this trigger.")
+@click.option("--state", type=click.Choice(["waiting", "delivered", "failed"]), help="Only deliveries in this state.")
+@click.option("-n", "count", type=click.IntRange(1, 500), default=20, show_default=True, help="Number of deliveries.")
 @_JSON
 @_QUIET
 def deliveries(
@@ -161,29 +172,29 @@ def deliveries(
         from runtime.engine.views.tables import one_line, table
 
         if delivery:
-            one = await _ask(client, machine, "GET", "deliveries", delivery)
-            click.echo(one_line(one) if as_json else "\n".join(_delivery(one)))
+            record = await _ask(client, machine, "GET", "deliveries", delivery)
+            click.echo(one_line(record) if as_json else "\n".join(_delivery(record)))
             return
         query = {"trigger": trigger, "state": state, "limit": count}
-        found = (await _ask(client, machine, "GET", "deliveries", **query))["deliveries"]
+        records = (await _ask(client, machine, "GET", "deliveries", **query))["deliveries"]
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(records))
             return
         if quiet:
-            click.echo("".join(f"{one['id']}\n" for one in found), nl=False)
+            click.echo("".join(f"{record['id']}\n" for record in records), nl=False)
             return
         rows = [
             [
-                _clock(one["created"]),
-                one["trigger"] + (" (test)" if one["test"] else ""),
-                one["state"],
-                str(one["attempts"]),
-                one["target"],
-                one["id"],
+                _clock(record["created"]),
+                record["trigger"] + (" (test)" if record["test"] else ""),
+                record["state"],
+                str(record["attempts"]),
+                record["target"],
+                record["id"],
             ]
-            for one in found
+            for record in records
         ]
-        click.echo("\n".join(table(["MADE", "TRIGGER", "STATE", "ATTEMPTS", "TARGET", "ID"], rows)))
+        click.echo("\n".join(table(["CREATED", "TRIGGER", "STATE", "ATTEMPTS", "TARGET", "ID"], rows)))
 
     ask(work, as_json=as_json)
 
@@ -196,7 +207,7 @@ def replay(machine: str, delivery: str) -> None:
 
     async def work(client: ApiClient) -> None:
         await _ask(client, machine, "POST", "deliveries", delivery, "replay", body={})
-        click.echo(f"delivery {delivery} is on its way")
+        click.echo(f"delivery {delivery} was queued")
 
     ask(work)
 
@@ -204,22 +215,26 @@ def replay(machine: str, delivery: str) -> None:
 # ---- parsing and formatting
 
 
-def _given(reading: str) -> dict[str, Any]:
+def _reading_body(reading: str) -> dict[str, Any]:
     if not reading:
         return {}
     text = sys.stdin.read() if reading == "-" else reading
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"--reading is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise click.UsageError('--reading is no JSON object: write such as {"temperature": 31.5}')
-    return {"reading": found}
+        raise click.UsageError(f"--reading is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise click.UsageError('--reading is not a JSON object: write for example {"temperature": 31.5}')
+    return {"reading": value}
+
+
+def _json_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _condition(condition: Mapping[str, Any]) -> str:
     if "evals" in condition:
-        parts = [f"{one['operator']} {json.dumps(one['value'], ensure_ascii=False)}" for one in condition["evals"]]
+        parts = [f"{comparison['operator']} {_json_text(comparison['value'])}" for comparison in condition["evals"]]
         return " ".join([condition["data_capture_method"], " and ".join(parts)]).rstrip()
     return ", ".join(condition.get("data_types", condition.get("log_levels", ())))
 
@@ -235,24 +250,24 @@ def _clock(text: str) -> str:
     return text.partition(".")[0].removesuffix("Z").removesuffix("+00:00") + "Z"
 
 
-def _delivery(one: Mapping[str, Any]) -> Sequence[str]:
+def _delivery(delivery: Mapping[str, Any]) -> Sequence[str]:
     from runtime.engine.views.tables import clean, table
 
     names = ("id", "trigger", "event", "type", "target", "state", "created", "next", "component", "method")
-    facts = [[name, clean(str(one[name]))] for name in names if one.get(name)]
+    facts = [[name, clean(str(delivery[name]))] for name in names if delivery.get(name)]
     attempts = [
         [
-            str(try_["attempt"]),
-            _clock(try_["started"]),
-            f"{try_['seconds']:.2f} s",
-            str(try_["status"] or ""),
-            try_["error"],
+            str(attempt["attempt"]),
+            _clock(attempt["started"]),
+            f"{attempt['seconds']:.2f} s",
+            str(attempt["status"] or ""),
+            attempt["error"],
         ]
-        for try_ in one["tried"]
+        for attempt in delivery["tried"]
     ]
     lines = [f"{name:<10} {value}" for name, value in facts]
     if attempts:
-        lines += ["", *table(["NO", "STARTED", "TOOK", "ANSWER", "WHAT WENT WRONG"], attempts)]
-    if one["body"]:
-        lines += ["", *(clean(line) for line in one["body"].splitlines())]
+        lines += ["", *table(["NO", "STARTED", "DURATION", "STATUS", "ERROR"], attempts)]
+    if delivery["body"]:
+        lines += ["", *(clean(line) for line in delivery["body"].splitlines())]
     return lines

@@ -31,14 +31,14 @@ def show(name: str, *, as_json: bool) -> None:
 
 
 def _list(*, as_json: bool) -> None:
-    this = compatible(device_tree().compatible)
+    this_board = compatible(device_tree().compatible)
     if as_json:
-        rows = [{"name": one.name, "title": one.title, "compatible": one.compatible} for one in boards()]
-        click.echo(tables.one_line({"boards": rows, "this": this.name if this is not None else "generic"}))
+        rows = [{"name": board.name, "title": board.title, "compatible": board.compatible} for board in boards()]
+        click.echo(tables.one_line({"boards": rows, "this": this_board.name if this_board is not None else "generic"}))
         return
-    found = [(one.name, one.title, "this computer" if one is this else "") for one in boards()]
-    found.append(("generic", "any other computer: lines are <chip>:<offset>", "" if this else "this computer"))
-    for line in tables.table(("NAME", "BOARD", ""), found):
+    lines = [(board.name, board.title, "this computer" if board is this_board else "") for board in boards()]
+    lines.append(("generic", "any other computer: lines are <chip>:<offset>", "" if this_board else "this computer"))
+    for line in tables.table(("NAME", "BOARD", ""), lines):
         click.echo(line)
 
 
@@ -54,7 +54,7 @@ def pinout(board: BoardDefinition) -> Iterator[str]:
         listed = [(pin.names[0], _names(pin), str(pin.line or ""), pin.note) for pin in board.pins]
         yield from tables.table(("PIN", "NAMES", "LINE", "USE"), listed)
     else:
-        yield "no GPIO chip was found"
+        yield "no GPIO chip"
     buses = [*board.i2c.items(), *board.spi.items(), *board.serial.items()]
     if buses:
         yield ""

@@ -15,13 +15,13 @@ _AT: Final = click.option("--root", type=click.Path(path_type=Path), default=Pat
 """The folder with /sys, /dev, /proc and /etc; another one in tests, and for inspecting an image."""
 
 
-def looking(function: Function) -> Function:
+def listing_options(function: Function) -> Function:
     """Add the options of commands that list hardware."""
     options = (
         click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs."),
         click.option("--config", "as_config", is_flag=True, help="Print entries for the machine's configuration."),
         click.option("--lines", is_flag=True, help="Show every GPIO line, too."),
-        click.option("--no-scan", is_flag=True, help="Do not ask the addresses of I2C buses who answers."),
+        click.option("--no-scan", is_flag=True, help="Do not probe the addresses of I2C buses."),
         _AT,
     )
     for option in reversed(options):
@@ -36,11 +36,11 @@ def looking(function: Function) -> Function:
 Examples:
   machine hal                              what is connected
   machine hal --config > machine.json      entries ready to paste
-  machine hal check                        what stands in the way, and what to do
+  machine hal check                        problems and remedies
   sudo machine hal install-rules --user pi
   machine hal boards raspberry-pi-4        the pin-out""",
 )
-@looking
+@listing_options
 @click.pass_context
 def hal(context: click.Context, as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path) -> None:
     """Show and check the hardware of this computer; no machine-server is needed.
@@ -52,7 +52,7 @@ def hal(context: click.Context, as_json: bool, as_config: bool, lines: bool, no_
 
 
 @hal.command(name="list", epilog="\b\nExample:\n  machine hal list --json --no-scan")
-@looking
+@listing_options
 def list_(as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path) -> None:
     """List chips, buses with the addresses that answer, ports and devices.
 
@@ -64,7 +64,7 @@ def list_(as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path
 
 def _show(as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path) -> None:
     if as_json and as_config:
-        raise click.UsageError("--config is JSON already: leave --json out")
+        raise click.UsageError("--config prints JSON already: leave out --json")
     from command.hal.show import show
 
     show(root, as_json=as_json, as_config=as_config, lines=lines, scan=not no_scan)
@@ -72,7 +72,7 @@ def _show(as_json: bool, as_config: bool, lines: bool, no_scan: bool, root: Path
 
 @hal.command(epilog="\b\nExample:\n  machine hal check")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.option("--no-scan", is_flag=True, help="Do not ask the addresses of I2C buses who answers.")
+@click.option("--no-scan", is_flag=True, help="Do not probe the addresses of I2C buses.")
 @_AT
 def check(as_json: bool, no_scan: bool, root: Path) -> None:
     """Explain problems that prevent the use of hardware, with remedies.
@@ -97,8 +97,8 @@ def boards(name: str, as_json: bool) -> None:
 @hal.command(
     epilog="\b\nExamples:\n  machine hal install-rules --dry-run\n  sudo machine hal install-rules --user pi",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--uninstall", is_flag=True, help="Take the rules away again; groups and their members stay.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--uninstall", is_flag=True, help="Remove the rules; groups and their members stay.")
 @click.option("--user", default="", metavar="NAME", help="Make this user a member of the groups.")
 @_AT
 def install_rules(dry_run: bool, uninstall: bool, user: str, root: Path) -> None:
@@ -110,7 +110,7 @@ def install_rules(dry_run: bool, uninstall: bool, user: str, root: Path) -> None
     from command.hal.rules import install, remove
 
     if uninstall and user:
-        raise click.UsageError("--user has no meaning with --uninstall: members stay")
+        raise click.UsageError("--user cannot be combined with --uninstall, which does not change members of groups")
     if uninstall:
         remove(dry_run=dry_run, root=root)
     else:

@@ -27,7 +27,7 @@ def install(*, dry_run: bool, user: str = "", root: Path = ROOT) -> None:
     if not shipped():
         raise click.ClickException("the rules are not part of this installation: reinstall machine-runtime")
     if user and root == ROOT:
-        _known(user)
+        _require_user(user)
     for group in groups():
         if root == ROOT and not _exists(group):
             _run(dry_run, f"create group {group}", ["groupadd", "--system", group])
@@ -35,10 +35,10 @@ def install(*, dry_run: bool, user: str = "", root: Path = ROOT) -> None:
     for rules in shipped():
         target = root / INSTALLED / rules.name
         if target.exists() and target.read_text() == rules.read_text():
-            click.echo(f"{target} is current")
+            click.echo(f"{target} is up to date")
             continue
         changed = True
-        _say(dry_run, f"write {target}")
+        _print_step(dry_run, f"write {target}")
         if not dry_run:
             _write(target, rules.read_text())
     _apply(dry_run, root, changed=changed)
@@ -52,10 +52,10 @@ def remove(*, dry_run: bool, root: Path = ROOT) -> None:
     for rules in shipped():
         target = root / INSTALLED / rules.name
         if not target.exists():
-            click.echo(f"{target} is not there")
+            click.echo(f"{target} does not exist")
             continue
         changed = True
-        _say(dry_run, f"remove {target}")
+        _print_step(dry_run, f"remove {target}")
         if not dry_run:
             target.unlink()
     _apply(dry_run, root, changed=changed)
@@ -66,7 +66,7 @@ def _need_root(dry_run: bool, root: Path) -> None:
         raise click.ClickException("this needs root: sudo machine hal install-rules (--dry-run shows what it would do)")
 
 
-def _known(user: str) -> None:
+def _require_user(user: str) -> None:
     try:
         pwd.getpwnam(user)
     except KeyError:
@@ -99,11 +99,11 @@ def _apply(dry_run: bool, root: Path, *, changed: bool) -> None:
     if not changed and not dry_run:
         click.echo("nothing changed")
     if shutil.which("udevadm") is None or not Path("/run/udev/control").exists():
-        click.echo("udev does not run here: the rules take effect when it does")
+        click.echo("udev is not running: the rules take effect when it starts")
         return
-    _run(dry_run, "let udev read its rules again", ["udevadm", "control", "--reload"])
+    _run(dry_run, "reload the rules of udev", ["udevadm", "control", "--reload"])
     matches = [f"--subsystem-match={subsystem}" for subsystem in SUBSYSTEMS]
-    _run(dry_run, "apply them to the devices that are there", ["udevadm", "trigger", "--action=change", *matches])
+    _run(dry_run, "apply them to present devices", ["udevadm", "trigger", "--action=change", *matches])
     _run(dry_run, "wait until that is done", ["udevadm", "settle", f"--timeout={SETTLE}"])
 
 
@@ -114,7 +114,7 @@ def _members(dry_run: bool, user: str, root: Path) -> None:
     missing = [group for group in groups() if name and name != "root" and not _member(name, group)]
     if user and missing:
         _run(dry_run, f"make {user} a member of {', '.join(missing)}", ["usermod", "-aG", ",".join(missing), user])
-        click.echo(f"{user} has to log out and in again; a service has to be restarted")
+        click.echo(f"{user} must log out and in again; services of that user must be restarted")
     elif missing:
         click.echo(f"{name} is not a member of {', '.join(missing)}: sudo usermod -aG {','.join(missing)} {name}")
 
@@ -127,12 +127,12 @@ def _member(user: str, group: str) -> bool:
         return False
 
 
-def _say(dry_run: bool, what: str) -> None:
+def _print_step(dry_run: bool, what: str) -> None:
     click.echo(f"would {what}" if dry_run else what)
 
 
 def _run(dry_run: bool, what: str, command: Sequence[str]) -> None:
-    _say(dry_run, f"{what}: {' '.join(command)}")
+    _print_step(dry_run, f"{what}: {' '.join(command)}")
     if dry_run:
         return
     try:

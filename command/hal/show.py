@@ -22,36 +22,36 @@ from schema.errors import MachineError
 
 def show(root: Path, *, as_json: bool, as_config: bool, lines: bool, scan: bool) -> None:
     """Print the hardware that was found."""
-    found, wrong = _look(root, scan)
+    hardware, detected = _take_inventory(root, scan)
     if as_config:
-        _config(found)
+        _config(hardware)
     elif as_json:
-        click.echo(tables.one_line({**msgspec.to_builtins(found), "problems": msgspec.to_builtins(wrong)}))
+        click.echo(tables.one_line({**msgspec.to_builtins(hardware), "problems": msgspec.to_builtins(detected)}))
     else:
-        for line in report(found, lines=lines):
+        for line in report(hardware, lines=lines):
             click.echo(line)
-        count = sum(not problem.hint for problem in wrong)
+        count = sum(not problem.hint for problem in detected)
         if count:
-            click.echo(f"\n{count} problem{'s' if count > 1 else ''} in the way: machine hal check")
+            click.echo(f"\n{count} problem{'s' if count > 1 else ''}: see machine hal check")
 
 
 def check(root: Path, *, as_json: bool, scan: bool) -> int:
     """Print the problems. Return 1 if there are any, not counting hints."""
-    _, wrong = _look(root, scan)
+    _, detected = _take_inventory(root, scan)
     if as_json:
-        click.echo(tables.one_line(msgspec.to_builtins(wrong)))
+        click.echo(tables.one_line(msgspec.to_builtins(detected)))
     else:
-        for line in explained(wrong):
+        for line in explained(detected):
             click.echo(line)
-    return int(any(not problem.hint for problem in wrong))
+    return int(any(not problem.hint for problem in detected))
 
 
-def _look(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, ...]]:
+def _take_inventory(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, ...]]:
     hardware = LinuxHardware()
 
     async def main() -> tuple[Inventory, tuple[Problem, ...]]:
-        found = await inventory(hardware, scan=scan, root=root)
-        return found, problems(found, find_board(root=root), root=root)
+        result = await inventory(hardware, scan=scan, root=root)
+        return result, problems(result, find_board(root=root), root=root)
 
     try:
         return trio.run(main)
@@ -59,33 +59,33 @@ def _look(root: Path, scan: bool) -> tuple[Inventory, tuple[Problem, ...]]:
         raise click.ClickException(str(error)) from None
 
 
-def _config(found: Inventory) -> None:
+def _config(hardware: Inventory) -> None:
     from runtime.models import BUILTIN
     from runtime.models.discovery.entries import entries
 
-    fitting = entries(found, BUILTIN)
-    components = [entry.document() for entry in fitting if not entry.alternative]
+    candidates = entries(hardware, BUILTIN)
+    components = [entry.document() for entry in candidates if not entry.alternative]
     click.echo(json.dumps({"components": components}, indent=2, ensure_ascii=False))
-    for subject in dict.fromkeys(entry.subject for entry in fitting if entry.alternative):
-        models = [entry.discovery.model.rpartition(":")[2] for entry in fitting if entry.subject == subject]
+    for subject in dict.fromkeys(entry.subject for entry in candidates if entry.alternative):
+        models = [entry.discovery.model.rpartition(":")[2] for entry in candidates if entry.subject == subject]
         click.echo(f"{subject}: `model` may also be {' or '.join(models[1:])}", err=True)
 
 
-def explained(wrong: Sequence[Problem]) -> Iterator[str]:
+def explained(detected: Sequence[Problem]) -> Iterator[str]:
     """Yield lines for problems, then for hints, each followed by a line with the remedy."""
-    for problem in sorted(wrong, key=lambda one: one.hint):
+    for problem in sorted(detected, key=lambda problem: problem.hint):
         yield tables.clean(f"{'hint' if problem.hint else 'problem'}: {problem.subject}: {problem.reason}")
         yield tables.clean(f"  remedy: {problem.remedy}")
-    count = sum(not problem.hint for problem in wrong)
-    yield f"{count} problem{'s' if count != 1 else ''}" if count else "nothing stands in the way"
+    count = sum(not problem.hint for problem in detected)
+    yield f"{count} problem{'s' if count != 1 else ''}" if count else "no problems"
 
 
-def report(found: Inventory, *, lines: bool = False) -> Iterator[str]:
+def report(hardware: Inventory, *, lines: bool = False) -> Iterator[str]:
     """Yield the lines of the tables, one table for each kind of hardware that was found."""
-    model = f", {found.board.model}" if found.board.model not in ("", found.board.title) else ""
-    yield tables.clean(f"{found.board.title} ({found.board.name}{model})")
+    model = f", {hardware.board.model}" if hardware.board.model not in ("", hardware.board.title) else ""
+    yield tables.clean(f"{hardware.board.title} ({hardware.board.name}{model})")
     empty = True
-    for head, rows in _tables(found, lines):
+    for head, rows in _tables(hardware, lines):
         if rows:
             empty = False
             yield ""
@@ -94,12 +94,12 @@ def report(found: Inventory, *, lines: bool = False) -> Iterator[str]:
         yield "no chip, bus, port or device was found"
 
 
-def _tables(found: Inventory, lines: bool) -> Iterator[tuple[Sequence[str], list[tuple[Any, ...]]]]:
+def _tables(hardware: Inventory, lines: bool) -> Iterator[tuple[Sequence[str], list[tuple[Any, ...]]]]:
     yield (
         ("GPIO CHIP", "LABEL", "LINES", "IN USE"),
         [
             (chip.name, chip.label, str(chip.count), str(sum(bool(line.used_by) for line in chip.lines)))
-            for chip in found.gpio
+            for chip in hardware.gpio
         ],
     )
     if lines:
@@ -107,59 +107,65 @@ def _tables(found: Inventory, lines: bool) -> Iterator[tuple[Sequence[str], list
             ("GPIO LINE", "NAME", "DIRECTION", "USED BY"),
             [
                 (f"{chip.name}:{line.offset}", line.name, "out" if line.output else "in", line.used_by)
-                for chip in found.gpio
+                for chip in hardware.gpio
                 for line in chip.lines
             ],
         )
     yield (
         ("I2C BUS", "ADAPTER", "STABLE NAME", "ADDRESSES"),
         [
-            (bus.path, bus.name, _first(bus.stable), str(len(bus.devices)) if bus.scanned else "not asked")
-            for bus in found.i2c
+            (bus.path, bus.name, _first(bus.stable), str(len(bus.devices)) if bus.scanned else "not probed")
+            for bus in hardware.i2c
         ],
     )
     yield (
         ("I2C DEVICE", "BUS", "USED BY", "MAY BE"),
         [
             (f"0x{device.address:02x}", bus.path, device.driver, ", ".join(device.likely[:8]))
-            for bus in found.i2c
+            for bus in hardware.i2c
             for device in bus.devices
         ],
     )
     yield (
         ("SPI", "PATH", "STABLE NAME", "USED BY"),
-        [(f"{one.bus}.{one.select}", one.path, _first(one.stable), one.driver) for one in found.spi],
+        [
+            (f"{device.bus}.{device.select}", device.path, _first(device.stable), device.driver)
+            for device in hardware.spi
+        ],
     )
     yield (
         ("SERIAL PORT", "STABLE NAME", "USB", "SERIAL NUMBER", "DEVICE"),
-        [(one.path, _first(one.stable), _ids(one.vendor, one.product), one.serial, one.title) for one in found.serial],
+        [
+            (port.path, _first(port.stable), _ids(port.vendor, port.product), port.serial, port.title)
+            for port in hardware.serial
+        ],
     )
     yield (
         ("USB DEVICE", "SOCKET", "SERIAL NUMBER", "DRIVER", "DEVICE"),
         [
             (
-                _ids(one.vendor, one.product),
-                one.port,
-                one.serial,
-                ", ".join(one.drivers) or "none",
-                f"{one.manufacturer} {one.title}".strip(),
+                _ids(device.vendor, device.product),
+                device.port,
+                device.serial,
+                ", ".join(device.drivers) or "none",
+                f"{device.manufacturer} {device.title}".strip(),
             )
-            for one in found.usb
+            for device in hardware.usb
         ],
     )
     yield (
         ("CAMERA", "STABLE NAME", "DEVICE"),
-        [(one.path, _first(one.stable), one.name) for one in found.cameras],
+        [(camera.path, _first(camera.stable), camera.name) for camera in hardware.cameras],
     )
     yield (
         ("INPUT DEVICE", "KIND", "STABLE NAME", "DEVICE"),
-        [(one.path, one.kind, _first(one.stable), one.name) for one in found.inputs],
+        [(device.path, device.kind, _first(device.stable), device.name) for device in hardware.inputs],
     )
     yield (
         ("PWM CHIP", "DEVICE", "CHANNELS"),
-        [(one.name, one.device, str(one.channels)) for one in found.pwm],
+        [(chip.name, chip.device, str(chip.channels)) for chip in hardware.pwm],
     )
-    yield ("1-WIRE DEVICE", "KIND", "PATH"), [(one.id, one.title, one.path) for one in found.one_wire]
+    yield ("1-WIRE DEVICE", "KIND", "PATH"), [(device.id, device.title, device.path) for device in hardware.one_wire]
 
 
 def _ids(vendor: str, product: str) -> str:

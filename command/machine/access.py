@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def add_commands(main: click.Group, connected: Callable[[Any], Any]) -> None:
     """Add the commands to `main`. `connected` adds the options of the connection."""
-    service = click.option("--service", default="", metavar="NAME", help="The shell service, if there are several.")
+    service = click.option(
+        "--service", default="", metavar="NAME", help="Name of the shell service; needed if there are several."
+    )
 
     @main.command(
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -23,17 +25,17 @@ def add_commands(main: click.Group, connected: Callable[[Any], Any]) -> None:
 Examples:
   machine shell                                  a terminal on the machine
   machine shell uname -a                         one command, with its exit status
-  machine shell --directory /var/log 'ls | wc'   quoted, the machine's shell reads it
+  machine shell --directory /var/log 'ls | wc'   in quotes: interpreted by the machine's shell
   machine shell < script.sh""",
     )
     @connected
     @service
-    @click.option("--directory", default="", metavar="PATH", help="Where to start, on the machine.")
+    @click.option("--directory", default="", metavar="PATH", help="Folder on the machine to start in.")
     @click.argument("command", nargs=-1, type=click.UNPROCESSED)
     def shell(connection: Connection, service: str, directory: str, command: tuple[str, ...]) -> None:
         """Open a shell on the machine, or run COMMAND there.
 
-        The machine must have a shell service. Options come before COMMAND. Processes that it started end with it.
+        The machine must have a shell service. Options come before COMMAND. Processes of the shell end with it.
         """
 
         async def do(client: ApiClient) -> None:
@@ -52,7 +54,7 @@ Examples:
     )
     @connected
     @service
-    @click.option("-r", "--recursive", is_flag=True, help="Copy directories with all that is in them.")
+    @click.option("-r", "--recursive", is_flag=True, help="Copy directories with all their content.")
     @click.option("-p", "--preserve", is_flag=True, help="Keep permissions and times.")
     @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
     @click.argument("destination")

@@ -28,15 +28,16 @@ async def call(client: ApiClient, connection: Connection, name: str, method: str
     if not method:
         show_methods(resource, methods, connection)
         return
-    chosen = methods.get(method)
-    if chosen is None:
+    method_info = methods.get(method)
+    if method_info is None:
         raise click.UsageError(unknown_method(resource, method, methods))
     arguments = parse_arguments(resource.api, method, words)
-    missing = [argument.name for argument in chosen.arguments if argument.required and argument.name not in arguments]
+    required = [argument.name for argument in method_info.arguments if argument.required]
+    missing = [name for name in required if name not in arguments]
     if missing:
-        listed = " ".join(usage(chosen))
-        raise click.UsageError(f"{method} needs {', '.join(missing)}\n\n  machine call {name} {method} {listed}")
-    if chosen.server_streaming:
+        usage_text = " ".join(usage(method_info))
+        raise click.UsageError(f"{method} needs {', '.join(missing)}\n\n  machine call {name} {method} {usage_text}")
+    if method_info.server_streaming:
         async with aclosing(client.stream(resource.api, resource.name, method, **arguments)) as results:
             async for result in results:
                 click.echo(tables.one_line(result))
@@ -48,8 +49,10 @@ async def call(client: ApiClient, connection: Connection, name: str, method: str
         click.echo(tables.value_lines(result))
 
 
-def _last(name: str) -> str:
-    return name.rpartition(":")[2]
+def _short_names(resource: facts.Resource) -> tuple[str, str]:
+    """Return the simple and the full name of a remote's resource without the names of remotes."""
+    last = resource.name.rpartition(":")[2]
+    return last, f"{resource.api}/{last}"
 
 
 async def resolve(client: ApiClient, name: str) -> facts.Resource:
@@ -58,20 +61,22 @@ async def resolve(client: ApiClient, name: str) -> facts.Resource:
     from schema.errors import ErrorKind, MachineError
 
     machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
-    resources = [one for one in machine.resources if not one.api.startswith(f"{INTERNAL_NAMESPACE}:")]
-    meant = [one for one in resources if name in (one.full, one.name)]
-    if not meant:  # the last part of the name of a remote's resource
-        meant = [one for one in resources if name in (_last(one.name), f"{one.api}/{_last(one.name)}")]
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        listed = " or ".join(one.full for one in meant)
-        raise MachineError(f"{name!r} may be {listed}", kind=ErrorKind.INVALID, remedy="give the full name")
-    known = [one.full if "/" in name else one.name for one in resources]
+    resources = [resource for resource in machine.resources if not resource.api.startswith(f"{INTERNAL_NAMESPACE}:")]
+    matches = [resource for resource in resources if name in (resource.full, resource.name)]
+    if not matches:  # the last part of the name of a remote's resource
+        matches = [resource for resource in resources if name in _short_names(resource)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        candidates = " or ".join(resource.full for resource in matches)
+        raise MachineError(
+            f"{name!r} is ambiguous: it may be {candidates}", kind=ErrorKind.INVALID, remedy="give the full name"
+        )
+    valid_names = [resource.full if "/" in name else resource.name for resource in resources]
     raise MachineError(
         f"no resource {name!r} is configured",
         kind=ErrorKind.NOT_FOUND,
-        remedy=did_you_mean(name, known) or "`machine resources` lists them",
+        remedy=did_you_mean(name, valid_names) or "`machine resources` lists them",
     )
 
 
@@ -81,8 +86,8 @@ def methods_of(api: str) -> dict[str, MethodInfo]:
     from runtime.engine.apis import base_of
     from schema.names import API
 
-    found = describe(api, base_of(API.parse(api)))
-    return {info.name: info for info in sorted(found, key=lambda info: info.name) if not info.deprecated}
+    methods = describe(api, base_of(API.parse(api)))
+    return {info.name: info for info in sorted(methods, key=lambda info: info.name) if not info.deprecated}
 
 
 def usage(method: MethodInfo) -> list[str]:
@@ -126,7 +131,7 @@ def _as_json(info: MethodInfo) -> dict[str, Any]:
         "doc": info.doc,
         "streaming": info.server_streaming,
         "arguments": [
-            {"name": one.name, "type": one.type, "required": one.required, "schema": one.schema}
-            for one in info.arguments
+            {"name": argument.name, "type": argument.type, "required": argument.required, "schema": argument.schema}
+            for argument in info.arguments
         ],
     }

@@ -18,32 +18,35 @@ if TYPE_CHECKING:
 
 async def operations(client: ApiClient, connection: Connection) -> None:
     """Print all calls in progress except this one, oldest first."""
-    found = sorted(await client.call(ROBOT, "", "get_operations"), key=lambda one: one["started"])
+    running = sorted(await client.call(ROBOT, "", "get_operations"), key=lambda call: call["started"])
     if connection.json:
-        click.echo(tables.one_line(found))
+        click.echo(tables.one_line(running))
         return
-    if not found:
+    if not running:
         click.echo("no call is in progress")
         return
     now = datetime.now(UTC)
-    rows = [(one["id"], one["method"].lstrip("/"), _arguments(one), tables.since(one["started"], now)) for one in found]
+    rows = [
+        (call["id"], call["method"].lstrip("/"), _arguments(call), tables.since(call["started"], now))
+        for call in running
+    ]
     for line in tables.table(("ID", "METHOD", "ARGUMENTS", "SINCE"), rows):
         click.echo(line)
 
 
 async def cancel(client: ApiClient, words: Sequence[str]) -> None:
     """Cancel calls by id or unambiguous prefix of an id. Raises MachineError (NOT_FOUND)."""
-    known = [one["id"] for one in await client.call(ROBOT, "", "get_operations")]
+    running_ids = [call["id"] for call in await client.call(ROBOT, "", "get_operations")]
     for word in words:
-        meant = [opid for opid in known if opid.startswith(word)]
-        if len(meant) != 1:
+        matches = [call_id for call_id in running_ids if call_id.startswith(word)]
+        if len(matches) != 1:
             raise MachineError(
-                f"{word!r} begins the id of {len(meant)} calls" if meant else f"no call {word!r} is in progress",
+                f"{word!r} is the beginning of {len(matches)} ids" if matches else f"no call {word!r} is in progress",
                 kind=ErrorKind.NOT_FOUND,
                 remedy="`machine operations` lists them",
             )
-        await client.call(ROBOT, "", "cancel_operation", id=meant[0])
+        await client.call(ROBOT, "", "cancel_operation", id=matches[0])
 
 
-def _arguments(one: dict[str, object]) -> str:
-    return tables.one_line(one["arguments"]) if one.get("arguments") else ""
+def _arguments(call: dict[str, object]) -> str:
+    return tables.one_line(call["arguments"]) if call.get("arguments") else ""

@@ -24,13 +24,13 @@ async def copy(
     client: ApiClient, service: str, sources: Sequence[str], destination: str, *, recursive: bool, preserve: bool
 ) -> None:
     """Copy files to the machine or from it. Paths on the machine begin with a colon."""
-    away = [source.startswith(":") for source in sources]
-    if any(away) != all(away) or all(away) == destination.startswith(":"):
+    on_machine = [source.startswith(":") for source in sources]
+    if any(on_machine) != all(on_machine) or all(on_machine) == destination.startswith(":"):
         raise click.UsageError(
-            "either the sources or the destination are the machine's: write a colon before its paths"
+            "either the sources or the destination must be on the machine: begin paths of the machine with a colon"
         )
     name = await service_of(client, service)
-    if all(away):
+    if all(on_machine):
         paths = [source[1:] or "." for source in sources]
         await download(client, name, paths, _here(destination), recursive=recursive, preserve=preserve)
     else:
@@ -43,8 +43,8 @@ async def upload(
     client: ApiClient, service: str, paths: Sequence[Path], destination: str, *, recursive: bool, preserve: bool
 ) -> None:
     """Send files, each after the machine has acknowledged the previous one."""
-    said, heard = trio.open_memory_channel[bool](0)
-    messages = files_from(paths, heard, recursive=recursive, preserve=preserve, log=structlog.get_logger())
+    acknowledge, acknowledgements = trio.open_memory_channel[bool](0)
+    messages = files_from(paths, acknowledgements, recursive=recursive, preserve=preserve, log=structlog.get_logger())
     async with aclosing(messages):
         first = await anext(messages)
         assert first.metadata is not None
@@ -57,22 +57,22 @@ async def upload(
             destination=destination,
             preserve=preserve,
         )
-        async with aclosing(acks), said:
+        async with aclosing(acks), acknowledge:
             async for acknowledged in acks:
-                await said.send(bool(acknowledged))
+                await acknowledge.send(bool(acknowledged))
 
 
 async def download(
     client: ApiClient, service: str, paths: Sequence[str], destination: Path, *, recursive: bool, preserve: bool
 ) -> None:
     """Receive files, and acknowledge each one after it is written."""
-    said, heard = trio.open_memory_channel[bool](1)
+    acknowledge, acknowledgements = trio.open_memory_channel[bool](1)
     messages = client.stream_as(
         ShellService,
         service,
         "copy_files_from_machine",
         paths=list(paths),
-        acks=heard,
+        acks=acknowledgements,
         allow_recursion=recursive,
         preserve=preserve,
     )
@@ -80,9 +80,9 @@ async def download(
         first: CopyMessage = await anext(messages)
         kind = first.metadata.source_type if first.metadata is not None else CopySource.MULTIPLE_FILES
         written = files_to(destination, kind, _Pieces(messages), preserve=preserve)
-        async with aclosing(written), said:
+        async with aclosing(written), acknowledge:
             async for _ in written:
-                await said.send(True)
+                await acknowledge.send(True)
 
 
 def _here(path: str) -> Path:

@@ -54,35 +54,39 @@ class Found:
 
 async def discover(wait: float, as_json: bool) -> None:
     """Query on every interface, listen for `wait` seconds, and print the machines that answered."""
-    heard: dict[str, list[Record]] = {}
+    records_by_interface: dict[str, list[Record]] = {}
     try:
-        looked = interfaces()
+        local_interfaces = interfaces()
     except OSError as error:
         raise click.ClickException(f"the interfaces of this computer cannot be listed: {error.strerror}") from None
     with trio.move_on_after(wait):
         async with trio.open_nursery() as nursery:
-            for interface in looked:
+            for interface in local_interfaces:
                 if interface.multicast or interface.loopback:
-                    nursery.start_soon(_ask, interface, heard.setdefault(interface.name, []), wait)
+                    nursery.start_soon(_ask, interface, records_by_interface.setdefault(interface.name, []), wait)
             await trio.sleep_forever()
-    found = [one for name, records in heard.items() for one in machines_of(records, name)]
-    show(found, as_json)
+    machines = [machine for name, records in records_by_interface.items() for machine in machines_of(records, name)]
+    show(machines, as_json)
 
 
 def machines_of(records: Iterable[Record], interface: str) -> list[Found]:
     """Return the machines in `records`. A machine with several names is listed once, under its longest name."""
     records = list(records)
-    found: dict[tuple[Name, int], Found] = {}
+    machines: dict[tuple[Name, int], Found] = {}
     for record in records:
         if record.type != SRV or not isinstance(record.data, Service) or key(record.name[1:]) != key(SERVICE):
             continue
         host, port = record.data.target, record.data.port
         addresses = sorted(
-            {one.data for one in records if one.type in (A, AAAA) and key(one.name) == key(host)},
+            {
+                address_record.data
+                for address_record in records
+                if address_record.type in (A, AAAA) and key(address_record.name) == key(host)
+            },
             key=lambda address: (isinstance(address, IPv6Address), str(address)),
         )
-        texts = next((one.data for one in records if key(one.name) == key(record.name) and one.type == 16), ())
-        one = Found(
+        texts = next((other.data for other in records if key(other.name) == key(record.name) and other.type == 16), ())
+        machine = Found(
             record.name[0],
             ".".join(host),
             port,
@@ -90,59 +94,59 @@ def machines_of(records: Iterable[Record], interface: str) -> list[Found]:
             interface,
             flags_of(texts),  # type: ignore[arg-type]
         )
-        known = found.get((key(host), port))
+        previous = machines.get((key(host), port))
         if (
-            known is None
-            or len(known.name) < len(one.name)
-            or (len(known.name), known.name) < (len(one.name), one.name)
+            previous is None
+            or len(previous.name) < len(machine.name)
+            or (len(previous.name), previous.name) < (len(machine.name), machine.name)
         ):
-            found[key(host), port] = one
-    return sorted(found.values(), key=lambda one: one.name)
+            machines[key(host), port] = machine
+    return sorted(machines.values(), key=lambda machine: machine.name)
 
 
-def show(found: list[Found], as_json: bool) -> None:
+def show(machines: list[Found], as_json: bool) -> None:
     """Print machines as a table or as JSON."""
     if as_json:
         click.echo(
             tables.one_line(
                 [
                     {
-                        "name": one.name,
-                        "host": one.host,
-                        "port": one.port,
-                        "addresses": list(one.addresses),
-                        "interface": one.interface,
+                        "name": machine.name,
+                        "host": machine.host,
+                        "port": machine.port,
+                        "addresses": list(machine.addresses),
+                        "interface": machine.interface,
                     }
-                    for one in found
+                    for machine in machines
                 ]
             )
         )
-    elif found:
-        rows = [(one.name, address_of(one), one.host, one.interface) for one in found]
+    elif machines:
+        rows = [(machine.name, address_of(machine), machine.host, machine.interface) for machine in machines]
         for line in tables.table(("NAME", "ADDRESS", "HOST", "INTERFACE"), rows):
             click.echo(line)
     else:
-        click.echo("no machine has answered: is it on this network, and started without -disable-mdns?")
+        click.echo("no machine answered: is it on this network, and was it started without -disable-mdns?")
 
 
-def address_of(one: Found) -> str:
+def address_of(machine: Found) -> str:
     """Return the address of a machine for --address."""
-    if not one.addresses:
-        return f"{one.host}:{one.port}"
-    first = one.addresses[0]
-    return f"[{first}]:{one.port}" if ":" in first else f"{first}:{one.port}"
+    if not machine.addresses:
+        return f"{machine.host}:{machine.port}"
+    first = machine.addresses[0]
+    return f"[{first}]:{machine.port}" if ":" in first else f"{first}:{machine.port}"
 
 
-async def _ask(interface: Interface, heard: list[Record], wait: float) -> None:
+async def _ask(interface: Interface, records: list[Record], wait: float) -> None:
     families = {type(address) for address in interface.addresses}
     async with trio.open_nursery() as nursery:
-        for family, opened in ((IPv4Address, _socket_v4), (IPv6Address, _socket_v6)):
+        for family, open_socket in ((IPv4Address, _socket_v4), (IPv6Address, _socket_v6)):
             if family in families:
                 try:
-                    sock, group = opened(interface.index)
+                    sock, group = open_socket(interface.index)
                 except OSError:
                     continue
-                nursery.start_soon(_listen, sock, heard)
+                nursery.start_soon(_listen, sock, records)
                 nursery.start_soon(_send, sock, group, wait)
 
 
@@ -156,7 +160,7 @@ async def _send(sock: trio.socket.SocketType, group: tuple[Any, ...], wait: floa
         await trio.sleep(wait * ASKED_AGAIN)
 
 
-async def _listen(sock: trio.socket.SocketType, heard: list[Record]) -> None:
+async def _listen(sock: trio.socket.SocketType, received: list[Record]) -> None:
     with sock:
         while True:
             data, _ = await sock.recvfrom(MAX_MESSAGE + 1)
@@ -164,8 +168,8 @@ async def _listen(sock: trio.socket.SocketType, heard: list[Record]) -> None:
                 message = decode(data)
             except MdnsError:
                 continue
-            if message.response and len(heard) < RECORDS:
-                heard.extend((*message.answers, *message.additionals))
+            if message.response and len(received) < RECORDS:
+                received.extend((*message.answers, *message.additionals))
 
 
 def _socket_v4(index: int) -> tuple[trio.socket.SocketType, tuple[Any, ...]]:

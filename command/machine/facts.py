@@ -73,33 +73,36 @@ class Machine:
 def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Machine:
     """Convert a reply of GetMachineStatus. `more`, from `more_of`, adds what resources wait for."""
     config = reply.get("config") or {}
-    waiting = (more or {}).get("waiting")
-    found = [
+    wait_reasons = (more or {}).get("waiting")
+    resources = [
         Resource(
-            *_name(one.get("name")),
-            _state(one.get("state"), RESOURCE_STATES),
-            one.get("last_updated"),
-            one.get("revision", ""),
-            one.get("error", ""),
+            *_name(status.get("name")),
+            _state(status.get("state"), RESOURCE_STATES),
+            status.get("last_updated"),
+            status.get("revision", ""),
+            status.get("error", ""),
         )
-        for one in reply.get("resources", ())
+        for status in reply.get("resources", ())
     ]
-    if isinstance(waiting, dict):
-        found = [one if one.reason else replace(one, reason=str(waiting.get(one.full, ""))) for one in found]
+    if isinstance(wait_reasons, dict):
+        resources = [
+            resource if resource.reason else replace(resource, reason=str(wait_reasons.get(resource.full, "")))
+            for resource in resources
+        ]
     return Machine(
         _state(reply.get("state"), MACHINE_STATES),
         config.get("revision", ""),
         config.get("last_updated"),
-        tuple(sorted(found, key=lambda one: one.full)),
+        tuple(sorted(resources, key=lambda resource: resource.full)),
         tuple(
             Module(
-                one.get("module_name", ""),
-                _state(one.get("state"), MODULE_STATES),
-                one.get("last_updated"),
-                one.get("consecutive_failures", 0),
-                one.get("error", ""),
+                status.get("module_name", ""),
+                _state(status.get("state"), MODULE_STATES),
+                status.get("last_updated"),
+                status.get("consecutive_failures", 0),
+                status.get("error", ""),
             )
-            for one in reply.get("modules", ())
+            for status in reply.get("modules", ())
         ),
     )
 
@@ -107,23 +110,23 @@ def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) 
 def more_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts that machine-server adds to the published reply; empty for other servers."""
     try:
-        found = json.loads(metadata.get(FACTS_KEY, "{}"))
+        facts = json.loads(metadata.get(FACTS_KEY, "{}"))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def jobs_of(reply: Mapping[str, Any], more: Mapping[str, Any]) -> list[Job]:
     """Return the jobs in a reply of GetMachineStatus. `more`, from `more_of`, adds their next runs."""
-    times = more.get("jobs")
+    next_runs = more.get("jobs")
     return [
         Job(
-            one.get("job_name", ""),
-            _moment(times.get(one.get("job_name"))) if isinstance(times, dict) else None,
-            max(one.get("recent_successful_runs") or (), default=None),
-            max(one.get("recent_failed_runs") or (), default=None),
+            status.get("job_name", ""),
+            _moment(next_runs.get(status.get("job_name"))) if isinstance(next_runs, dict) else None,
+            max(status.get("recent_successful_runs") or (), default=None),
+            max(status.get("recent_failed_runs") or (), default=None),
         )
-        for one in reply.get("job_statuses", ())
+        for status in reply.get("job_statuses", ())
     ]
 
 
@@ -138,9 +141,9 @@ def standing(more: Mapping[str, Any]) -> list[str]:
     """Return lines about a delayed or rejected configuration and the maintenance window; empty if there is nothing."""
     lines = []
     if more.get("rejected"):
-        lines.append(f"the newest configuration was not taken: {more['rejected']}")
+        lines.append(f"the newest configuration was rejected: {more['rejected']}")
     if more.get("pending"):
-        lines.append(f"a newer configuration waits: {more['pending']}")
+        lines.append(f"a newer configuration is pending: {more['pending']}")
     if more.get("maintenance"):
         allowed = "allowed" if more.get("restart_allowed") else "not allowed now"
         lines.append(f"restart {allowed}: {more['maintenance']}")
@@ -149,26 +152,31 @@ def standing(more: Mapping[str, Any]) -> list[str]:
 
 def names_of(reply: Iterable[object]) -> list[Resource]:
     """Convert a reply of ResourceNames, which lists ready resources."""
-    return sorted((Resource(*_name(one), "ready", None) for one in reply), key=lambda one: one.full)
+    return sorted((Resource(*_name(name), "ready", None) for name in reply), key=lambda resource: resource.full)
 
 
 def changes(before: Machine | None, after: Machine) -> list[Resource]:
     """Return resources that are new or changed their state or reason, and removed ones with the state `removed`."""
-    known = {one.full: one for one in before.resources} if before else {}
-    present = {one.full for one in after.resources}
-    differing = [
-        one
-        for one in after.resources
-        if (old := known.get(one.full)) is None or (old.state, old.reason) != (one.state, one.reason)
+    previous = {resource.full: resource for resource in before.resources} if before else {}
+    present_names = {resource.full for resource in after.resources}
+    changed = [
+        resource
+        for resource in after.resources
+        if (previous_resource := previous.get(resource.full)) is None
+        or (previous_resource.state, previous_resource.reason) != (resource.state, resource.reason)
     ]
-    gone = [Resource(one.name, one.api, "removed", None) for full, one in known.items() if full not in present]
-    return [*differing, *gone]
+    removed = [
+        Resource(resource.name, resource.api, "removed", None)
+        for full, resource in previous.items()
+        if full not in present_names
+    ]
+    return [*changed, *removed]
 
 
 def counts(resources: Sequence[Resource]) -> str:
     """Count resources by state, such as `3 ready, 1 unhealthy`, in the order of the status page."""
     order = ("ready", "configuring", "unhealthy", "removing", "unconfigured", "unspecified")
-    numbers = {state: sum(one.state == state for one in resources) for state in order}
+    numbers = {state: sum(resource.state == state for resource in resources) for state in order}
     return ", ".join(f"{number} {state}" for state, number in numbers.items() if number) or "no resources"
 
 

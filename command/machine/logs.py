@@ -34,16 +34,16 @@ async def logs(connection: Connection, query: Mapping[str, str], *, follow: bool
     reader = LogReader(connection, {**query, **({"follow": "1"} if follow else {})})
     failures = 0
 
-    def take(message: Mapping[str, Any]) -> None:
+    def handle_message(message: Mapping[str, Any]) -> None:
         nonlocal failures
         if "machine" in message and failures:
-            tell("the machine was restarted" if reader.restarted else "connected again")
+            print_notice("the machine was restarted" if reader.restarted else "reconnected")
         failures = 0
         show(message, style, connection)
 
     while True:
         try:
-            await reader.read(take)
+            await reader.read(handle_message)
             if not follow:
                 return
             reason = "it is stopping"
@@ -53,13 +53,13 @@ async def logs(connection: Connection, query: Mapping[str, str], *, follow: bool
                 raise
             reason = error.message
         if not failures:
-            tell(f"the connection to {connection.address} was lost: {reason}; waiting for the machine")
+            print_notice(f"the connection to {connection.address} was lost: {reason}; waiting for the machine")
         failures += 1
         first, longest = RETRY
         await trio.sleep(min(longest, first * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.0))
 
 
-def tell(text: str) -> None:
+def print_notice(text: str) -> None:
     """Print a notice on standard error."""
     click.echo(f"({clean(text)})", err=True)
 
@@ -67,7 +67,7 @@ def tell(text: str) -> None:
 def show(message: Mapping[str, Any], style: str, connection: Connection) -> None:
     """Print one message of the stream."""
     if count := message.get("missed"):
-        tell(f"{count} lines are missing here: they came faster than they were taken")
+        print_notice(f"{count} lines are missing here: they were logged faster than this command received them")
     zone = datetime.now().astimezone().tzinfo
     for entry in message.get("entries", ()):
         sys.stdout.write(line(entry, style, colour=connection.colour, zone=zone) + "\n")

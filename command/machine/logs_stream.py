@@ -48,8 +48,8 @@ class LogReader:
         self.restarted = False
         """Whether the instance changed with the last connection."""
 
-    async def read(self, take: Callable[[Mapping[str, Any]], None]) -> None:
-        """Connect, and pass every message to `take` until the machine ends the stream.
+    async def read(self, handle_message: Callable[[Mapping[str, Any]], None]) -> None:
+        """Connect, and pass every message to `handle_message` until the machine ends the stream.
 
         Raises Unreachable, or MachineError: UNAVAILABLE if the connection is lost, INVALID for invalid parameters,
         UNAUTHENTICATED, PERMISSION.
@@ -58,15 +58,15 @@ class LogReader:
             async with trio.open_nursery() as nursery:
                 socket = await self._open(nursery)
                 nursery.start_soon(_stay, socket)
-                await self._take(socket, take)
+                await self._take(socket, handle_message)
                 nursery.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            raise _told(group) from None
+            raise _error_for_user(group) from None
         finally:
             if self._stream is not None:
                 await trio.aclose_forcefully(self._stream)
 
-    async def _take(self, socket: WebSocketConnection, take: Callable[[Mapping[str, Any]], None]) -> None:
+    async def _take(self, socket: WebSocketConnection, handle_message: Callable[[Mapping[str, Any]], None]) -> None:
         while True:
             try:
                 message: Mapping[str, Any] = json.loads(await socket.get_message())
@@ -83,7 +83,7 @@ class LogReader:
                 self.instance = instance
             if entries := message.get("entries"):
                 self._seen = entries[-1]["seq"]
-            take(message)
+            handle_message(message)
 
     async def _open(self, nursery: trio.Nursery) -> WebSocketConnection:
         query = dict(self._query)
@@ -104,7 +104,9 @@ class LogReader:
             except NotOpened as error:
                 if error.status:
                     kind = _KINDS.get(error.status, ErrorKind.UNAVAILABLE)
-                    raise MachineError(error.body or f"it answers {error.status}", kind=kind) from None
+                    raise MachineError(
+                        error.body or f"the machine answered with HTTP status {error.status}", kind=kind
+                    ) from None
                 reason = str(error)
             except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 reason = str(error.__cause__ or error)
@@ -136,12 +138,12 @@ class LogReader:
         return secure
 
 
-def _told(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _error_for_user(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first error in a group that has a message for the user, or the group itself."""
-    found: BaseException | None = group.subgroup((MachineError, Unreachable, KeyboardInterrupt))
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found or group
+    error: BaseException | None = group.subgroup((MachineError, Unreachable, KeyboardInterrupt))
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error or group
 
 
 async def _stay(socket: WebSocketConnection) -> None:
@@ -154,4 +156,4 @@ async def _stay(socket: WebSocketConnection) -> None:
             except ConnectionClosed:
                 return  # the reader notices it, too
         if limit.cancelled_caught:
-            raise MachineError("the machine does not answer any more", kind=ErrorKind.UNAVAILABLE)
+            raise MachineError("the machine does not answer any longer", kind=ErrorKind.UNAVAILABLE)

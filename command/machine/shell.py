@@ -27,20 +27,24 @@ CHUNK: Final = 32 * 1024  # maximum bytes of input in one message
 _STATUS: Final = re.compile(r"exited with status (\d+)")
 
 
-async def service_of(client: ApiClient, wanted: str) -> str:
-    """Return the name of the shell service `wanted`, or of the only one if `wanted` is empty. Raises MachineError."""
+async def service_of(client: ApiClient, service: str) -> str:
+    """Return the name of the shell service `service`, or of the only one if `service` is empty. Raises MachineError."""
     from command.machine import facts
 
-    names = [one.name for one in facts.names_of(await client.call(ROBOT, "", "resource_names")) if one.api == API]
-    if wanted in names or (not wanted and len(names) == 1):
-        return wanted or names[0]
+    names = [
+        resource.name
+        for resource in facts.names_of(await client.call(ROBOT, "", "resource_names"))
+        if resource.api == API
+    ]
+    if service in names or (not service and len(names) == 1):
+        return service or names[0]
     if names:
-        asked = f"no shell service {wanted!r} is ready" if wanted else "there are several shell services"
-        raise MachineError(asked, kind=ErrorKind.NOT_FOUND, remedy=f"give --service {' or '.join(names)}")
+        problem = f"no shell service {service!r} is ready" if service else "there are several shell services"
+        raise MachineError(problem, kind=ErrorKind.NOT_FOUND, remedy=f"give --service {' or '.join(names)}")
     raise MachineError(
         "the machine has no shell service that is ready",
         kind=ErrorKind.NOT_FOUND,
-        remedy=f'it is off unless configured: {{"api": "{API}"}} among its services',
+        remedy=f'add {{"name": "shell", "api": "{API}"}} to the services of its configuration',
     )
 
 
@@ -123,9 +127,9 @@ def _size() -> dict[str, int]:
 
 
 @contextmanager
-def _raw(wanted: bool) -> Iterator[None]:
+def _raw(enabled: bool) -> Iterator[None]:
     """Set the terminal to raw mode, so that every key, including Ctrl-C, is sent to the machine."""
-    if not wanted:
+    if not enabled:
         yield
         return
     descriptor = sys.stdin.fileno()

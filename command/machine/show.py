@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 async def status(client: ApiClient, connection: Connection) -> None:
     """Print state, version, configuration, resources that are not ready, jobs and modules."""
     reply, metadata = await client.call_with_metadata(ROBOT, "", "get_machine_status")
-    more = facts.more_of(metadata)
-    machine = facts.machine_of(reply, more)
-    jobs = facts.jobs_of(reply, more)
-    more.pop("waiting", None)
+    extra_facts = facts.more_of(metadata)
+    machine = facts.machine_of(reply, extra_facts)
+    jobs = facts.jobs_of(reply, extra_facts)
+    extra_facts.pop("waiting", None)
     version = await client.call(ROBOT, "", "get_version")
     now = datetime.now(UTC)
     if connection.json:
         click.echo(
-            tables.one_line({"version": version["version"], **machine_json(machine), **more, "jobs": jobs_json(jobs)})
+            tables.one_line(
+                {"version": version["version"], **machine_json(machine), **extra_facts, "jobs": jobs_json(jobs)}
+            )
         )
         return
     state = tables.paint(machine.state) if connection.colour else machine.state
@@ -34,22 +36,22 @@ async def status(client: ApiClient, connection: Connection) -> None:
     revision = machine.revision[:12] or "none"
     age = f", in force for {tables.since(machine.updated, now)}" if machine.updated else ""
     click.echo(f"configuration {revision}{age}")
-    for line in facts.standing(more):
+    for line in facts.standing(extra_facts):
         click.echo(line)
     click.echo(f"resources: {facts.counts(machine.resources)}")
-    rows = [row(one, now) for one in machine.resources if one.state != "ready"]
+    rows = [row(resource, now) for resource in machine.resources if resource.state != "ready"]
     if rows:
         click.echo("")
         lines(HEAD, rows, connection)
     if jobs:
         click.echo("")
-        lines(JOBS, [job_row(one, now) for one in jobs], connection)
+        lines(JOBS, [job_row(job, now) for job in jobs], connection)
     if machine.modules:
         click.echo("")
-        lines(MODULES, [module_row(one, now) for one in machine.modules], connection)
+        lines(MODULES, [module_row(module, now) for module in machine.modules], connection)
 
 
-async def asked(client: ApiClient) -> facts.Machine:
+async def machine_state(client: ApiClient) -> facts.Machine:
     """Return the current state of the machine."""
     reply, metadata = await client.call_with_metadata(ROBOT, "", "get_machine_status")
     return facts.machine_of(reply, facts.more_of(metadata))
@@ -57,12 +59,12 @@ async def asked(client: ApiClient) -> facts.Machine:
 
 async def resources(client: ApiClient, connection: Connection) -> None:
     """Print all configured resources with their states."""
-    machine = await asked(client)
+    machine = await machine_state(client)
     if connection.json:
         click.echo(tables.one_line(machine_json(machine)["resources"]))
     elif machine.resources:
         now = datetime.now(UTC)
-        lines(HEAD, [row(one, now) for one in machine.resources], connection)
+        lines(HEAD, [row(resource, now) for resource in machine.resources], connection)
     else:
         click.echo("no resources are configured")
 
@@ -72,20 +74,20 @@ JOBS = ("JOB", "NEXT", "SUCCEEDED", "FAILED")
 MODULES = ("MODULE", "STATE", "SINCE", "FAILURES", "REASON")
 
 
-def row(one: facts.Resource, now: datetime) -> tuple[str, ...]:
+def row(resource: facts.Resource, now: datetime) -> tuple[str, ...]:
     """Return a row for a resource, with the columns HEAD."""
-    return one.name, one.api, one.state, tables.since(one.since, now), one.reason
+    return resource.name, resource.api, resource.state, tables.since(resource.since, now), resource.reason
 
 
-def module_row(one: facts.Module, now: datetime) -> tuple[str, ...]:
+def module_row(module: facts.Module, now: datetime) -> tuple[str, ...]:
     """Return a row for a module, with the columns MODULES."""
-    return one.name, one.state, tables.since(one.since, now), str(one.failures), one.reason
+    return module.name, module.state, tables.since(module.since, now), str(module.failures), module.reason
 
 
-def job_row(one: facts.Job, now: datetime) -> tuple[str, ...]:
+def job_row(job: facts.Job, now: datetime) -> tuple[str, ...]:
     """Return a row for a job, with the columns JOBS."""
-    due = "" if one.next_run is None else f"in {tables.since(now, max(now, one.next_run))}"
-    return one.name, due, tables.since(one.succeeded, now), tables.since(one.failed, now)
+    next_run = "" if job.next_run is None else f"in {tables.since(now, max(now, job.next_run))}"
+    return job.name, next_run, tables.since(job.succeeded, now), tables.since(job.failed, now)
 
 
 def lines(head: tuple[str, ...], rows: list[tuple[str, ...]], connection: Connection) -> None:
@@ -97,8 +99,8 @@ def lines(head: tuple[str, ...], rows: list[tuple[str, ...]], connection: Connec
 def jobs_json(jobs: list[facts.Job]) -> list[dict[str, Any]]:
     """Return jobs in the form for JSON."""
     return [
-        {"name": one.name, "next_run": one.next_run, "last_success": one.succeeded, "last_failure": one.failed}
-        for one in jobs
+        {"name": job.name, "next_run": job.next_run, "last_success": job.succeeded, "last_failure": job.failed}
+        for job in jobs
     ]
 
 
@@ -110,23 +112,23 @@ def machine_json(machine: facts.Machine) -> dict[str, Any]:
         "updated": machine.updated,
         "resources": [
             {
-                "name": one.full,
-                "api": one.api,
-                "state": one.state,
-                "since": one.since,
-                "revision": one.revision,
-                "reason": one.reason,
+                "name": resource.full,
+                "api": resource.api,
+                "state": resource.state,
+                "since": resource.since,
+                "revision": resource.revision,
+                "reason": resource.reason,
             }
-            for one in machine.resources
+            for resource in machine.resources
         ],
         "modules": [
             {
-                "name": one.name,
-                "state": one.state,
-                "since": one.since,
-                "failures": one.failures,
-                "reason": one.reason,
+                "name": module.name,
+                "state": module.state,
+                "since": module.since,
+                "failures": module.failures,
+                "reason": module.reason,
             }
-            for one in machine.modules
+            for module in machine.modules
         ],
     }

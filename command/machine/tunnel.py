@@ -45,14 +45,14 @@ def parse_pair(text: str) -> Pair:
 
 async def tunnel(client: ApiClient, connection: Connection, pairs: Sequence[Pair]) -> None:
     """Forward all connections to the local ports until Ctrl-C. Raises MachineError if a port is not allowed."""
-    allowed = [one["port"] for one in await client.call(ROBOT, "", "list_tunnels")]
+    allowed = [endpoint["port"] for endpoint in await client.call(ROBOT, "", "list_tunnels")]
     for pair in pairs:
         if pair.remote not in allowed:
-            listed = f"those are {', '.join(map(str, allowed))}; " if allowed else ""
+            allowed_ports = f"allowed ports: {', '.join(map(str, allowed))}; " if allowed else ""
             raise MachineError(
-                f"the machine does not open port {pair.remote} for tunnels",
+                f"the machine does not allow tunnels to port {pair.remote}",
                 kind=ErrorKind.PERMISSION,
-                remedy=f"{listed}network.traffic_tunnel_endpoints of its configuration lists them",
+                remedy=f"{allowed_ports}add the port to network.traffic_tunnel_endpoints of its configuration",
             )
     # Receive Ctrl-C as an event instead of an exception in an arbitrary task.
     with trio.open_signal_receiver(signal.SIGINT) as signals:
@@ -60,7 +60,7 @@ async def tunnel(client: ApiClient, connection: Connection, pairs: Sequence[Pair
             for pair in pairs:
                 listeners = await _listen(pair.local)
                 port = listeners[0].socket.getsockname()[1]
-                click.echo(f"{HOST}:{port} leads to port {pair.remote} of {connection.address}; Ctrl-C ends it")
+                click.echo(f"{HOST}:{port} forwards to port {pair.remote} of {connection.address}; stop with Ctrl-C")
                 nursery.start_soon(trio.serve_listeners, _Forward(client, pair.remote), listeners)
             await anext(signals)
             nursery.cancel_scope.cancel()
@@ -71,7 +71,9 @@ async def _listen(port: int) -> list[trio.SocketListener]:
     try:
         return await trio.open_tcp_listeners(port, host=HOST)
     except OSError as error:
-        raise click.ClickException(f"port {port} of this computer cannot be had: {error.strerror or error}") from None
+        raise click.ClickException(
+            f"port {port} of this computer cannot be opened: {error.strerror or error}"
+        ) from None
 
 
 class _Forward:

@@ -1,4 +1,4 @@
-"""`machine watch`: shows changes of state and readings as they come.
+"""`machine watch`: shows changes of states and readings.
 
 The published API has no stream of states, so states and sensors are read periodically.
 """
@@ -14,7 +14,7 @@ import trio
 
 from command.connection import Connection
 from command.machine import facts
-from command.machine.show import HEAD, asked, row
+from command.machine.show import HEAD, machine_state, row
 from rpc.pages.words import readings as flatten
 from runtime.engine.views import tables
 from schema.errors import ErrorKind, MachineError
@@ -32,21 +32,21 @@ async def watch(client: ApiClient, connection: Connection, names: Sequence[str],
     """Watch until cancelled. On a terminal, redraw the screen; otherwise print a line for each change."""
     screen = connection.terminal and not connection.json
     before: facts.Machine | None = None
-    known: dict[str, Any] = {}
+    previous_values: dict[str, Any] = {}
     if screen:
         click.echo(ENTER, nl=False)
     try:
         while True:
             start = trio.current_time()
-            machine = chosen(await asked(client), names)
+            machine = chosen(await machine_state(client), names)
             now = datetime.now(UTC)
             values = await read(client, machine)
             if screen:
                 click.echo(HOME_AND_CLEAR + "\n".join(draw(machine, values, now, connection)), nl=False)
             else:
-                for line in news(before, machine, known, values, now, as_json=connection.json):
+                for line in news(before, machine, previous_values, values, now, as_json=connection.json):
                     click.echo(line)
-            before, known = machine, values
+            before, previous_values = machine, values
             await trio.sleep_until(start + interval)
     finally:
         if screen:
@@ -60,38 +60,38 @@ def chosen(machine: facts.Machine, names: Sequence[str]) -> facts.Machine:
     """
     if not names:
         return machine
-    present = {one.full for one in machine.resources} | {one.name for one in machine.resources}
+    valid_names = {resource.full for resource in machine.resources} | {resource.name for resource in machine.resources}
     for name in names:
-        if name not in present:
+        if name not in valid_names:
             raise MachineError(
                 f"no resource {name!r} is configured", kind=ErrorKind.NOT_FOUND, remedy="`machine resources` lists them"
             )
-    kept = tuple(one for one in machine.resources if one.full in names or one.name in names)
-    return facts.Machine(machine.state, machine.revision, machine.updated, kept)
+    selected = tuple(resource for resource in machine.resources if resource.full in names or resource.name in names)
+    return facts.Machine(machine.state, machine.revision, machine.updated, selected)
 
 
 async def read(client: ApiClient, machine: facts.Machine) -> dict[str, Any]:
     """Read all ready sensors concurrently, and return readings or errors by full name."""
-    found: dict[str, Any] = {}
+    readings: dict[str, Any] = {}
 
     async def one(resource: facts.Resource) -> None:
         try:
-            found[resource.full] = await client.call(resource.api, resource.name, "get_readings")
+            readings[resource.full] = await client.call(resource.api, resource.name, "get_readings")
         except MachineError as error:
-            found[resource.full] = {"error": str(error)}
+            readings[resource.full] = {"error": str(error)}
 
     async with trio.open_nursery() as nursery:
         for resource in machine.resources:
             if resource.subtype in READABLE and resource.state == "ready":
                 nursery.start_soon(one, resource)
-    return dict(sorted(found.items()))
+    return dict(sorted(readings.items()))
 
 
 def draw(machine: facts.Machine, values: dict[str, Any], now: datetime, connection: Connection) -> list[str]:
     """Return the lines of the screen."""
     state = tables.paint(machine.state) if connection.colour else machine.state
-    lines = [f"{connection.address} is {state}; {facts.counts(machine.resources)}; Ctrl-C ends", ""]
-    lines += tables.table(HEAD, [row(one, now) for one in machine.resources], colour=connection.colour)
+    lines = [f"{connection.address} is {state}; {facts.counts(machine.resources)}; stop with Ctrl-C", ""]
+    lines += tables.table(HEAD, [row(resource, now) for resource in machine.resources], colour=connection.colour)
     rows = [
         (name.partition("/")[2] if index == 0 else "", key, text)
         for name, reading in values.items()
@@ -105,7 +105,7 @@ def draw(machine: facts.Machine, values: dict[str, Any], now: datetime, connecti
 def news(
     before: facts.Machine | None,
     machine: facts.Machine,
-    known: dict[str, Any],
+    previous_values: dict[str, Any],
     values: dict[str, Any],
     now: datetime,
     *,
@@ -114,14 +114,16 @@ def news(
     """Return a line for each changed state and each sensor with changed readings."""
     when = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     lines = []
-    for one in facts.changes(before, machine):
-        event = {"time": when, "name": one.full, "state": one.state, "reason": one.reason}
-        words = f"{when} {one.full} {one.state}{f': {tables.clean(one.reason)}' if one.reason else ''}"
-        lines.append(tables.one_line(event) if as_json else words)
+    for resource in facts.changes(before, machine):
+        event = {"time": when, "name": resource.full, "state": resource.state, "reason": resource.reason}
+        line = (
+            f"{when} {resource.full} {resource.state}{f': {tables.clean(resource.reason)}' if resource.reason else ''}"
+        )
+        lines.append(tables.one_line(event) if as_json else line)
     for name, reading in values.items():
-        if known.get(name) == reading:
+        if previous_values.get(name) == reading:
             continue
         event = {"time": when, "name": name, "readings": reading}
-        words = f"{when} {name} " + " ".join(f"{key}={tables.clean(text)}" for key, text, _ in flatten(reading))
-        lines.append(tables.one_line(event) if as_json else words)
+        line = f"{when} {name} " + " ".join(f"{key}={tables.clean(text)}" for key, text, _ in flatten(reading))
+        lines.append(tables.one_line(event) if as_json else line)
     return lines

@@ -44,8 +44,10 @@ Examples:
   machine module new rover-arm --namespace acme --folder src/rover-arm"""
 )
 @click.argument("name")
-@click.option("--namespace", default="acme", show_default=True, help="Yours in the registry; part of every model.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Where to; a folder called NAME by default.")
+@click.option(
+    "--namespace", default="acme", show_default=True, help="Your namespace in the registry, part of each model's name."
+)
+@click.option("--folder", type=click.Path(path_type=Path), help="Folder to create; NAME by default.")
 def new(name: str, namespace: str, folder: Path | None) -> None:
     """Create a working example called NAME: a driver, its tests, meta.json, and a machine for trying it.
 
@@ -61,7 +63,7 @@ def new(name: str, namespace: str, folder: Path | None) -> None:
         raise click.UsageError(str(error)) from None
     for file in files:
         click.echo(target / file)
-    click.echo(f"\nnext: machine module test {target}")
+    click.echo(f"\nnext step: machine module test {target}")
 
 
 @module.command(
@@ -74,7 +76,13 @@ Examples:
 @_FOLDER
 @_CONFIG
 @_HARDWARE
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port of the machine; 0 for any free port.",
+)
 @click.option("--debug", is_flag=True, help="Log everything.")
 def run(folder: Path, config: Path | None, hardware: str | None, port: int, debug: bool) -> None:
     """Run a machine with the module in FOLDER until Ctrl-C.
@@ -93,7 +101,13 @@ Examples:
 @_FOLDER
 @_CONFIG
 @_HARDWARE
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port of the machine; 0 for any free port.",
+)
 @click.option("--debug", is_flag=True, help="Log everything.")
 def dev(folder: Path, config: Path | None, hardware: str | None, port: int, debug: bool) -> None:
     """Run a machine with the module in FOLDER, and restart the module when one of its files is saved.
@@ -150,7 +164,9 @@ Examples:
 )
 @_FOLDER
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="dist/NAME.tar.gz by default.")
-@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out files and folders of such names, too.")
+@click.option(
+    "--exclude", multiple=True, metavar="PATTERN", help="Also leave out files and folders with names that match."
+)
 def pack(folder: Path, output: Path | None, exclude: tuple[str, ...]) -> None:
     """Pack the module in FOLDER, with its meta.json, into an archive for the registry or `executable_path`.
 

@@ -46,11 +46,13 @@ _TAKEN: Final = frozenset(
 def words(name: str, namespace: str) -> dict[str, str]:
     """Return the substitutions for the templates. Raises MachineError (INVALID) for an invalid name or namespace."""
     if not _NAME.match(name) or len(name) > 60:
-        raise _wrong(f"{name!r} is not a name for a module", "use letters, digits and single '-', such as rover-arm")
+        raise _wrong(
+            f"{name!r} is not a valid name for a module", "use letters, digits and single '-', such as rover-arm"
+        )
     if name.lower().replace("-", "_") in _TAKEN:
         raise _wrong(f"{name!r} is the name of a package that the module imports", "choose another name")
     if not _NAMESPACE.match(namespace):
-        raise _wrong(f"{namespace!r} is not a namespace", "use letters, digits, '-' and '_'")
+        raise _wrong(f"{namespace!r} is not a valid namespace", "use letters, digits, '-' and '_'")
     parts = re.split("[-_]", name)
     return {
         "name": name,

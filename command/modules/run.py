@@ -47,20 +47,22 @@ def document_of(
             raise MachineError(f"{path}: {error}", kind=ErrorKind.INVALID) from error
     if not isinstance(document, dict) or not isinstance(document.get("modules", []), list):
         raise MachineError(f"{path} is not a machine's configuration", kind=ErrorKind.INVALID, remedy="write an object")
-    mine: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": meta.name,
         "executable_path": str((folder / meta.entrypoint).absolute()),
         "env": {HARDWARE_VARIABLE: hardware},
         **({"reload_on_change": True} if watch else {}),
     }
-    others = [
-        one for one in document.get("modules", []) if not (isinstance(one, dict) and one.get("name") == meta.name)
+    other_entries = [
+        module
+        for module in document.get("modules", [])
+        if not (isinstance(module, dict) and module.get("name") == meta.name)
     ]
-    own = [one for one in document.get("modules", []) if one not in others]
-    if own:  # the configuration's own entry for this module takes precedence, except for the program
-        mine = {**own[0], **mine, "env": {**mine["env"], **own[0].get("env", {})}}
+    configured_entries = [module for module in document.get("modules", []) if module not in other_entries]
+    if configured_entries:  # the configuration's own entry for this module takes precedence, except for the program
+        entry = {**configured_entries[0], **entry, "env": {**entry["env"], **configured_entries[0].get("env", {})}}
     network = {**document.get("network", {}), "bind_address": f"localhost:{port}"}
-    return {**document, "modules": [*others, mine], "network": network}
+    return {**document, "modules": [*other_entries, entry], "network": network}
 
 
 class Server:
@@ -96,12 +98,12 @@ async def server(
             os.set_inheritable(write, True)
             command = [sys.executable, "-m", "runtime.server.cli", "-config", str(config), "-hardware", hardware]
             command += ["-disable-mdns", "-ftdc=false", *options]  # useless for a short-lived server with one user
-            told = {"MACHINE_READY_FD": str(write), "MACHINE_HOME": folder}
+            server_environment = {"MACHINE_READY_FD": str(write), "MACHINE_HOME": folder}
             async with trio.lowlevel.FdStream(read) as ready:
                 async with process_group(
                     command,
                     grace=GRACE,
-                    env={**environment, **told},
+                    env={**environment, **server_environment},
                     pass_fds=[write],
                     stdout=output,
                     stderr=output,
@@ -135,8 +137,8 @@ async def _run_server(document: Mapping[str, Any], hardware: str, options: Seque
                 async with server(document, hardware, *options, environment=os.environ) as running:
                     with trio.move_on_after(START_LIMIT):
                         if await running.wait("\n"):
-                            said = f"machine call NAME METHOD --address {running.address}"
-                            click.echo(f"the machine is at {running.address}: {said}; Ctrl-C ends", err=True)
+                            example = f"machine call NAME METHOD --address {running.address}"
+                            click.echo(f"the machine is at {running.address}: {example}; stop with Ctrl-C", err=True)
                     status = await running.group.wait()
                 nursery.cancel_scope.cancel()
 

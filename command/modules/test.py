@@ -49,23 +49,25 @@ def main_test(folder: Path, config: Path | None, hardware: str, *, own_tests: bo
         click.echo(f"warning: {warning}", err=True)
     if own_tests and any(folder.glob("**/test_*.py")):
         _run_pytest(folder, verdict, quiet=as_json)
-    trio.run(_try, folder, meta, config, hardware, verdict)
+    trio.run(_start_and_check, folder, meta, config, hardware, verdict)
     _show(verdict, as_json=as_json)
     return int(bool(verdict.problems))
 
 
 def _run_pytest(folder: Path, verdict: Verdict, *, quiet: bool) -> None:
-    verdict.looked.append("its own tests")
+    verdict.looked.append("the module's own tests")
     if any(importlib.util.find_spec(name) is None for name in ("pytest", "pytest_trio")):
-        verdict.problems.append('its own tests need pytest: pip install "machine-runtime[rig]", or give --no-pytest')
+        verdict.problems.append(
+            'the own tests of the module need pytest: pip install "machine-runtime[rig]", or give --no-pytest'
+        )
         return
     output = subprocess.DEVNULL if quiet else None
     done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=folder, stdout=output, stderr=output, check=False)
     if done.returncode not in (0, NO_TESTS):
-        verdict.problems.append(f"its own tests fail: pytest exited with {done.returncode}")
+        verdict.problems.append(f"the module's own tests failed: pytest exited with status {done.returncode}")
 
 
-async def _try(folder: Path, meta: Meta, config: Path | None, hardware: str, verdict: Verdict) -> None:
+async def _start_and_check(folder: Path, meta: Meta, config: Path | None, hardware: str, verdict: Verdict) -> None:
     """Start the module on a machine, and check its models and the states of the resources."""
     verdict.looked.append(f"a start on a machine with the hardware {hardware}")
     document = document_of(folder, meta, config, port=0, hardware=hardware)
@@ -74,28 +76,28 @@ async def _try(folder: Path, meta: Meta, config: Path | None, hardware: str, ver
             with trio.move_on_after(READY_LIMIT) as limit:
                 if await running.wait("\n"):
                     async with Channel(running.address) as channel:
-                        await _look(ApiClient(channel), meta, verdict)
+                        await _check_on_machine(ApiClient(channel), meta, verdict)
                 else:
                     verdict.problems.append("machine-server did not start")
         if limit.cancelled_caught:
-            verdict.problems.append(f"not everything was tried within {READY_LIMIT:g} s")
+            verdict.problems.append(f"not every resource was started within {READY_LIMIT:g} s")
         log.seek(0)
         verdict.log = log.read().decode(errors="replace")
 
 
-async def _look(client: ApiClient, meta: Meta, verdict: Verdict) -> None:
+async def _check_on_machine(client: ApiClient, meta: Meta, verdict: Verdict) -> None:
     """Wait until everything is ready, the module has failed, or a resource stays unhealthy; record the problems."""
     tried: float | None = None  # time since when all resources are either ready or unhealthy
     while True:
         status = await client.call(ROBOT, "", "get_machine_status")
         verdict.resources = list(facts.machine_of(status).resources)
-        module = next(one for one in status["modules"] if one["module_name"] == meta.name)
+        module = next(module_status for module_status in status["modules"] if module_status["module_name"] == meta.name)
         state = str(module["state"]).lower().removeprefix("state_")
-        states = {one.state for one in verdict.resources} | {state}
+        states = {resource.state for resource in verdict.resources} | {state}
         if states == {"ready"}:
             break
         if state == "unhealthy":
-            verdict.problems.append(f"the module fails: {module['error']}")
+            verdict.problems.append(f"the module has failed: {module['error']}")
             return
         if not states <= {"ready", "unhealthy"}:
             tried = None
@@ -105,31 +107,32 @@ async def _look(client: ApiClient, meta: Meta, verdict: Verdict) -> None:
             break
         await trio.sleep(SETTLE)
     models = await client.call(ROBOT, "", "get_models_from_modules")
-    offers = [(one["api"], one["model"]) for one in models if one["module_name"] == meta.name]
+    offers = [(model["api"], model["model"]) for model in models if model["module_name"] == meta.name]
     verdict.problems += [f"meta.json: {error}" for error in check_offers(meta, offers)]
     verdict.problems += [
-        f"{one.full} is {one.state}{f': {one.reason}' if one.reason else ''}"
-        for one in verdict.resources
-        if one.state != "ready"
+        f"{resource.full} is {resource.state}{f': {resource.reason}' if resource.reason else ''}"
+        for resource in verdict.resources
+        if resource.state != "ready"
     ]
 
 
 def _show(verdict: Verdict, *, as_json: bool) -> None:
     if as_json:
         states: list[dict[str, Any]] = [
-            {"name": one.full, "state": one.state, "reason": one.reason} for one in verdict.resources
+            {"name": resource.full, "state": resource.state, "reason": resource.reason}
+            for resource in verdict.resources
         ]
         click.echo(json.dumps({"looked": verdict.looked, "problems": verdict.problems, "resources": states}, indent=2))
         return
-    rows = [(one.full, one.state, one.reason) for one in verdict.resources]
+    rows = [(resource.full, resource.state, resource.reason) for resource in verdict.resources]
     for line in tables.table(("RESOURCE", "STATE", "REASON"), rows) if rows else ():
         click.echo(line)
     if verdict.problems and verdict.log:
-        click.echo("\nthe machine said last:")
-        for line in [each for each in verdict.log.splitlines() if "\tINFO\t" not in each][-_SHOWN:]:
+        click.echo("\nlast lines of the machine's log:")
+        for line in [line for line in verdict.log.splitlines() if "\tINFO\t" not in line][-_SHOWN:]:
             click.echo(f"  {line}")
     click.echo()
     for problem in verdict.problems:
-        click.echo(f"wrong: {problem}")
-    outcome = f"{len(verdict.problems)} wrong" if verdict.problems else "nothing is wrong"
-    click.echo(f"looked at {', '.join(verdict.looked)}: {outcome}")
+        click.echo(f"problem: {problem}")
+    outcome = f"{len(verdict.problems)} problems" if verdict.problems else "no problems"
+    click.echo(f"checked {', '.join(verdict.looked)}: {outcome}")

@@ -35,14 +35,16 @@ _FOLDER: Final = click.argument(
 )
 
 
-def selecting(function: Function) -> Function:
+def selection_options(function: Function) -> Function:
     """Add the options that select readings."""
     options = (
-        click.option("--resource", default="", metavar="NAME", help="Only of this resource; simple or full name."),
-        click.option("--method", default="", metavar="NAME", help="Only of this method, such as Readings."),
-        click.option("--tag", default="", metavar="TAG", help="Only what has this tag."),
-        click.option("--since", type=MOMENT, default=None, help="Only from this time on."),
-        click.option("--until", type=MOMENT, default=None, help="Only before this time."),
+        click.option(
+            "--resource", default="", metavar="NAME", help="Only readings of this resource; simple or full name."
+        ),
+        click.option("--method", default="", metavar="NAME", help="Only readings of this method, such as Readings."),
+        click.option("--tag", default="", metavar="TAG", help="Only readings with this tag."),
+        click.option("--since", type=MOMENT, default=None, help="Only readings since this time."),
+        click.option("--until", type=MOMENT, default=None, help="Only readings before this time."),
     )
     for option in reversed(options):
         function = option(function)
@@ -74,7 +76,7 @@ def ls(folder: Path | None, files: bool, as_json: bool) -> None:
     """List captured data, and files that are damaged or were left behind.
 
     The exit code is 1 if a file is damaged. A file that is cut off was being written when its process ended:
-    machine-server recovers its whole readings at the next start.
+    machine-server recovers its complete readings at the next start.
     """
     from command.recordings.data_show import show
 
@@ -83,8 +85,8 @@ def ls(folder: Path | None, files: bool, as_json: bool) -> None:
 
 @data.command(epilog="\b\nExample:\n  machine data tail --resource thermometer -n 3")
 @_FOLDER
-@click.option("-n", "count", type=click.IntRange(min=1), default=10, show_default=True, help="How many.")
-@selecting
+@click.option("-n", "count", type=click.IntRange(min=1), default=10, show_default=True, help="Number of readings.")
+@selection_options
 def tail(folder: Path | None, count: int, **selection: Any) -> None:
     """Print the newest readings as JSON lines."""
     from command.recordings.data_show import tail as do
@@ -102,10 +104,18 @@ Examples:
 )
 @_FOLDER
 @click.option(
-    "--format", "kind", type=click.Choice(["csv", "jsonl", "parquet"]), default=None, help="By default as OUT."
+    "--format",
+    "kind",
+    type=click.Choice(["csv", "jsonl", "parquet"]),
+    default=None,
+    help="By default, the suffix of OUT, else csv.",
 )
 @click.option(
-    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Standard output if absent."
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Write to this file instead of standard output.",
 )
 @click.option(
     "--media",
@@ -113,11 +123,11 @@ Examples:
     default=None,
     help="Write images, point clouds and sound into this folder.",
 )
-@selecting
+@selection_options
 def export(folder: Path | None, kind: str | None, out: Path | None, media: Path | None, **selection: Any) -> None:
     """Write captured readings as CSV, JSON lines or Parquet.
 
-    This includes the whole readings of damaged files, which are named on standard error. Nothing is removed.
+    This includes the complete readings of damaged files, which are listed on standard error. Nothing is removed.
     """
     from command.recordings.data_show import export as do
 

@@ -30,7 +30,7 @@ UNREADABLE: Final = "unreadable"
 
 
 @dataclass(slots=True)
-class Seen:
+class FileFacts:
     """The facts about a capture file that are shown."""
 
     path: Path
@@ -44,7 +44,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Sum:
+class Totals:
     """The totals of all files of one method."""
 
     files: int = 0
@@ -54,26 +54,28 @@ class Sum:
     last: datetime | None = None
     states: dict[str, int] = field(default_factory=dict)
 
-    def add(self, one: Seen) -> None:
+    def add(self, file: FileFacts) -> None:
         """Add a file to the totals."""
         self.files += 1
-        self.readings += one.readings
-        self.size += one.size
-        self.first = min((m for m in (self.first, one.first) if m is not None), default=None)
-        self.last = max((m for m in (self.last, one.last) if m is not None), default=None)
-        if one.state:
-            self.states[one.state] = self.states.get(one.state, 0) + 1
+        self.readings += file.readings
+        self.size += file.size
+        self.first = min((time for time in (self.first, file.first) if time is not None), default=None)
+        self.last = max((time for time in (self.last, file.last) if time is not None), default=None)
+        if file.state:
+            self.states[file.state] = self.states.get(file.state, 0) + 1
 
 
 def folder_of(folder: Path | None) -> Path:
     """Return the capture folder. Raises click.ClickException if it does not exist."""
-    found = folder or home(os.environ) / "capture"
-    if not found.is_dir():
-        raise click.ClickException(f"{found} is not there: name the folder that capture_dir says, or capture something")
-    return found
+    capture_folder = folder or home(os.environ) / "capture"
+    if not capture_folder.is_dir():
+        raise click.ClickException(
+            f"{capture_folder} does not exist: give capture_dir of the data manager, or capture data first"
+        )
+    return capture_folder
 
 
-def look(folder: Path) -> Iterator[Seen]:
+def facts_of_files(folder: Path) -> Iterator[FileFacts]:
     """Yield the facts about all capture files below a folder."""
     for path in capture_files(folder):
         writing = is_being_written(path)  # before reading, because it may be closed during that
@@ -82,72 +84,76 @@ def look(folder: Path) -> Iterator[Seen]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            yield Seen(path, _place(folder, path), state=UNREADABLE, reason=error.strerror or str(error))
+            yield FileFacts(path, _folder_name(folder, path), state=UNREADABLE, reason=error.strerror or str(error))
             continue
-        yield _seen(folder, content, writing=writing)
+        yield _facts_of(folder, content, writing=writing)
 
 
-def _place(folder: Path, path: Path) -> str:
+def _folder_name(folder: Path, path: Path) -> str:
     return str(path.parent.relative_to(folder))
 
 
-def _seen(folder: Path, content: Content, *, writing: bool) -> Seen:
-    header, times = content.header, [one.metadata.time_requested for one in content.readings]
-    source = _place(folder, content.path)
+def _facts_of(folder: Path, content: Content, *, writing: bool) -> FileFacts:
+    header, times = content.header, [reading.metadata.time_requested for reading in content.readings]
+    source = _folder_name(folder, content.path)
     if header is not None:
         source = f"{header.component_type}/{header.component_name} {header.method_name}"
-    seen = Seen(
+    facts = FileFacts(
         content.path, source, len(content.readings), content.path.stat().st_size if content.path.exists() else 0
     )
     if times:
-        seen.first, seen.last = moment(times[0]), moment(times[-1])
+        facts.first, facts.last = moment(times[0]), moment(times[-1])
     if writing:
-        seen.state = WRITING
+        facts.state = WRITING
     elif content.damage is not None and not content.cut:
-        seen.state, seen.reason = DAMAGED, content.damage.message
+        facts.state, facts.reason = DAMAGED, content.damage.message
     elif content.damage is not None:
-        seen.state, seen.reason = CUT, content.damage.message
+        facts.state, facts.reason = CUT, content.damage.message
     elif content.path.suffix == OPEN:
-        seen.state = LEFT
-    return seen
+        facts.state = LEFT
+    return facts
 
 
 def show(folder: Path | None, *, files: bool, as_json: bool) -> int:
     """Run `machine data ls`, and return the exit code."""
     root = folder_of(folder)
-    found = list(look(root))
-    bad = [one for one in found if one.state in (DAMAGED, UNREADABLE) or (one.state == CUT and one.path.suffix != OPEN)]
+    all_files = list(facts_of_files(root))
+    damaged = [file for file in all_files if _is_damaged(file)]
     if as_json:
-        click.echo(tables.one_line({"folder": str(root), "files": [_json(one) for one in found]}))
-        return int(bool(bad))
-    if not found:
-        click.echo(f"{root}: nothing was captured yet")
+        click.echo(tables.one_line({"folder": str(root), "files": [_json(file) for file in all_files]}))
+        return int(bool(damaged))
+    if not all_files:
+        click.echo(f"{root}: no captured data")
         return 0
-    for line in _files(root, found) if files else _sums(found):
+    for line in _files(root, all_files) if files else _totals(all_files):
         click.echo(line)
-    for one in found:
-        if one.reason:
-            click.echo(f"{one.path}: {one.state} after {one.readings} whole readings: {one.reason}", err=True)
-    return int(bool(bad))
+    for file in all_files:
+        if file.reason:
+            click.echo(f"{file.path}: {file.state} after {file.readings} complete readings: {file.reason}", err=True)
+    return int(bool(damaged))
 
 
-def _json(one: Seen) -> Mapping[str, Any]:
+def _is_damaged(file: FileFacts) -> bool:
+    return file.state in (DAMAGED, UNREADABLE) or (file.state == CUT and file.path.suffix != OPEN)
+
+
+def _json(file: FileFacts) -> Mapping[str, Any]:
     return {
-        "path": str(one.path),
-        "source": one.source,
-        "readings": one.readings,
-        "bytes": one.size,
-        "first": one.first.isoformat() if one.first else None,
-        "last": one.last.isoformat() if one.last else None,
-        "state": one.state or "closed",
-        "reason": one.reason,
+        "path": str(file.path),
+        "source": file.source,
+        "readings": file.readings,
+        "bytes": file.size,
+        "first": file.first.isoformat() if file.first else None,
+        "last": file.last.isoformat() if file.last else None,
+        "state": file.state or "closed",
+        "reason": file.reason,
     }
 
 
-def _sums(found: list[Seen]) -> list[str]:
-    sums: dict[str, Sum] = {}
-    for one in found:
-        sums.setdefault(one.source, Sum()).add(one)
+def _totals(files: list[FileFacts]) -> list[str]:
+    totals: dict[str, Totals] = {}
+    for file in files:
+        totals.setdefault(file.source, Totals()).add(file)
     lines = [
         (
             source,
@@ -158,15 +164,15 @@ def _sums(found: list[Seen]) -> list[str]:
             _time(total.last),
             ", ".join(f"{count} {state}" for state, count in total.states.items()),
         )
-        for source, total in sorted(sums.items())
+        for source, total in sorted(totals.items())
     ]
     return tables.table(("CAPTURED", "READINGS", "FILES", "BYTES", "FIRST", "LAST", ""), lines)
 
 
-def _files(root: Path, found: list[Seen]) -> list[str]:
+def _files(root: Path, files: list[FileFacts]) -> list[str]:
     lines = [
-        (str(one.path.relative_to(root)), str(one.readings), str(one.size), _time(one.first), one.state)
-        for one in found
+        (str(file.path.relative_to(root)), str(file.readings), str(file.size), _time(file.first), file.state)
+        for file in files
     ]
     return tables.table(("FILE", "READINGS", "BYTES", "FIRST", ""), lines)
 
@@ -192,9 +198,9 @@ def export(
     """Run `machine data export`."""
     kind = kind or (out.suffix.lstrip(".") if out is not None else "csv")
     if kind not in (*FORMATS, "parquet"):
-        raise click.UsageError(f"{out} does not tell a format: add --format csv, jsonl or parquet")
+        raise click.UsageError(f"the suffix of {out} is not a format: add --format csv, jsonl or parquet")
     if kind == "parquet" and out is None:
-        raise click.UsageError("Parquet is no text: add -o FILE")
+        raise click.UsageError("Parquet is a binary format: add -o FILE")
     todo = Export(folder_of(folder), Selection(**selection), media)
     try:
         if media is not None:
@@ -215,7 +221,7 @@ def export(
     for content in todo.damaged:
         if not is_being_written(content.path):
             whole = len(content.readings)
-            click.echo(f"{content.path}: {whole} whole readings are exported: {content.damage}", err=True)
+            click.echo(f"{content.path}: {whole} complete readings were exported: {content.damage}", err=True)
     pictures = f", {todo.media_files} files in {media}" if media is not None else ""
     click.echo(f"{todo.rows} readings{pictures}", err=True)
 

@@ -17,7 +17,7 @@ _MATCH: Final = click.option(
     "patterns",
     multiple=True,
     metavar="PATTERN",
-    help="Only these quantities; * is anything.",
+    help="Only quantities with matching names; * matches any text.",
 )
 _HOME: Final = click.option(
     "--home",
@@ -25,7 +25,7 @@ _HOME: Final = click.option(
     type=click.Path(path_type=Path),
     default=None,
     show_envvar=True,
-    help="Where machine-server keeps its files.  [default: .machine in the home folder]",
+    help="Folder of machine-server's files.  [default: .machine in the home folder]",
 )
 _OUT: Final = click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE instead of standard output."
@@ -65,7 +65,7 @@ def list_(files: tuple[Path, ...], home: Path | None) -> None:
 @_MATCH
 @_HOME
 def show(files: tuple[Path, ...], patterns: tuple[str, ...], home: Path | None) -> None:
-    """Show the least, mean, greatest and last value of each quantity.
+    """Show the minimum, mean, maximum and last value of each quantity.
 
     Counters are shown as rates.
     """

@@ -25,28 +25,30 @@ def find(files: Sequence[Path], home: Path | None) -> list[Path]:
 
     Raises MachineError (NOT_FOUND) if there are none.
     """
-    found: list[Path] = []
+    recordings: list[Path] = []
     for path in files or [(home or home_of(os.environ)) / FOLDER]:
         if path.is_dir():
-            found += path.rglob(f"*{SUFFIX}")
+            recordings += path.rglob(f"*{SUFFIX}")
         elif path.is_file():
-            found.append(path)
+            recordings.append(path)
         elif files:
-            raise MachineError(f"{path} is not there", kind=ErrorKind.NOT_FOUND, remedy="machine ftdc list")
-    if not found:
+            raise MachineError(
+                f"{path} does not exist", kind=ErrorKind.NOT_FOUND, remedy="`machine ftdc list` shows the files"
+            )
+    if not recordings:
         where = ", ".join(map(str, files)) or str((home or home_of(os.environ)) / FOLDER)
         raise MachineError(
-            f"there are no diagnostic data in {where}",
+            f"{where} contains no diagnostic data",
             kind=ErrorKind.NOT_FOUND,
-            remedy="name files, or --home as machine-server's user has it",
+            remedy="give files, or the home folder of machine-server with --home",
         )
-    return sorted(found, key=lambda path: path.name)
+    return sorted(recordings, key=lambda path: path.name)
 
 
 def chosen(files: Sequence[Path], home: Path | None) -> list[Path]:
     """Return the result of `find`, or only the newest recording if no files are given."""
-    found = find(files, home)
-    return found if files else found[-1:]
+    recordings = find(files, home)
+    return recordings if files else recordings[-1:]
 
 
 def load(path: Path) -> Recording:
@@ -59,30 +61,30 @@ def load(path: Path) -> Recording:
 
 def joined(recordings: Iterable[Recording]) -> dict[str, Series]:
     """Concatenate the series of consecutive recordings."""
-    found: dict[str, Series] = {}
+    joined_series: dict[str, Series] = {}
     for recording in recordings:
         for name, series in recording.series.items():
-            one = found.setdefault(name, Series())
-            one.times += series.times
-            one.values += series.values
-    return found
+            target = joined_series.setdefault(name, Series())
+            target.times += series.times
+            target.values += series.values
+    return joined_series
 
 
 def matching(series: Mapping[str, Series], patterns: Sequence[str]) -> dict[str, Series]:
     """Return the series that match any of the patterns, or all without patterns. Raises MachineError (NOT_FOUND)."""
-    wanted = [pattern.lower() for pattern in patterns]
-    found = {
-        name: one
-        for name, one in series.items()
-        if not wanted or any(fnmatchcase(name.lower(), pattern) for pattern in wanted)
+    lowered = [pattern.lower() for pattern in patterns]
+    matches = {
+        name: samples
+        for name, samples in series.items()
+        if not lowered or any(fnmatchcase(name.lower(), pattern) for pattern in lowered)
     }
-    if not found:
+    if not matches:
         raise MachineError(
-            f"nothing matches {' or '.join(patterns)}" if patterns else "there are no samples",
+            f"no quantity matches {' or '.join(patterns)}" if patterns else "the recording contains no samples",
             kind=ErrorKind.NOT_FOUND,
-            remedy="machine ftdc show lists all quantities" if patterns else "",
+            remedy="`machine ftdc show` lists all quantities" if patterns else "",
         )
-    return found
+    return matches
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ USUAL: Final = (
 """Patterns of the quantities that are plotted by default, few enough for a clear picture."""
 
 
-def _answered(function: Callable[P, None]) -> Callable[P, None]:
+def _report_errors(function: Callable[P, None]) -> Callable[P, None]:
     """Wrap a command so that a MachineError is printed on standard error and the exit code is 1."""
 
     @wraps(function)
@@ -43,26 +43,26 @@ def _answered(function: Callable[P, None]) -> Callable[P, None]:
     return command
 
 
-@_answered
+@_report_errors
 def list_files(files: Sequence[Path], home: Path | None) -> None:
     """Print a line for each file."""
     rows = []
     for path in find(files, home):
-        one = load(path)
+        recording = load(path)
         rows.append(
             (
-                clock(one.first) if one.samples else "",
-                _span(one),
-                str(one.samples),
-                str(len(one.series)),
+                clock(recording.first) if recording.samples else "",
+                _span(recording),
+                str(recording.samples),
+                str(len(recording.series)),
                 str(path.stat().st_size),
-                f"{path}{f' ({one.problem})' if one.problem else ''}",
+                f"{path}{f' ({recording.problem})' if recording.problem else ''}",
             )
         )
     click.echo("\n".join(table(("FROM (UTC)", "SECONDS", "SAMPLES", "QUANTITIES", "BYTES", "FILE"), rows)))
 
 
-@_answered
+@_report_errors
 def show(files: Sequence[Path], home: Path | None, patterns: Sequence[str]) -> None:
     """Print a table of all quantities."""
     rows = []
@@ -72,11 +72,11 @@ def show(files: Sequence[Path], home: Path | None, patterns: Sequence[str]) -> N
         if not values:
             continue
         mean = math.fsum(values) / len(values)
-        rows.append((name, *(_number(one) for one in (min(values), mean, max(values), values[-1])), quantity.unit))
-    click.echo("\n".join(table(("QUANTITY", "LEAST", "MEAN", "GREATEST", "LAST", "UNIT"), rows)))
+        rows.append((name, *map(_number, (min(values), mean, max(values), values[-1])), quantity.unit))
+    click.echo("\n".join(table(("QUANTITY", "MINIMUM", "MEAN", "MAXIMUM", "LAST", "UNIT"), rows)))
 
 
-@_answered
+@_report_errors
 def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], output: Path | None) -> None:
     """Plot quantities as SVG."""
     from support.channels import Channel
@@ -84,10 +84,10 @@ def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], outp
 
     paths = chosen(files, home)
     series = matching(_read(paths), patterns or USUAL)
-    begin = min(one.times[0] for one in series.values())
+    begin = min(samples.times[0] for samples in series.values())
     channels = []
-    for name, one in sorted(series.items()):
-        quantity = shown(name, one)
+    for name, samples in sorted(series.items()):
+        quantity = shown(name, samples)
         points: list[tuple[float, float]] = []
         before = None
         for when, value in quantity.points:
@@ -102,13 +102,13 @@ def plot(files: Sequence[Path], home: Path | None, patterns: Sequence[str], outp
     _write(output, render(title, panels_of(channels)))
 
 
-@_answered
+@_report_errors
 def export(files: Sequence[Path], home: Path | None, patterns: Sequence[str], form: str, output: Path | None) -> None:
     """Write all samples as recorded."""
     series = matching(_read(chosen(files, home)), patterns)
     samples: dict[int, dict[str, float]] = {}
-    for name, one in series.items():
-        for when, value in zip(one.times, one.values, strict=True):
+    for name, quantity_samples in series.items():
+        for when, value in zip(quantity_samples.times, quantity_samples.values, strict=True):
             samples.setdefault(when, {})[name] = value
     ordered = sorted(samples.items())
     _write(output, _csv(list(series), ordered) if form == "csv" else _jsonl(ordered))
@@ -133,10 +133,13 @@ def _jsonl(samples: Iterable[tuple[int, Mapping[str, float]]]) -> str:
 def _read(paths: Sequence[Path]) -> dict[str, Series]:
     recordings = []
     for path in paths:
-        one = load(path)
-        if one.problem:
-            click.echo(f"machine: {path}: {one.problem}; {one.samples} samples before that are read", err=True)
-        recordings.append(one)
+        recording = load(path)
+        if recording.problem:
+            click.echo(
+                f"machine: {path}: {recording.problem}; the {recording.samples} samples before that point are used",
+                err=True,
+            )
+        recordings.append(recording)
     return joined(recordings)
 
 

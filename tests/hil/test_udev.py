@@ -50,7 +50,7 @@ async def test_a_dry_run_changes_nothing(guest: Guest) -> None:
     done = await guest.run("machine hal install-rules --dry-run --user hil")
     assert f"would write {RULES}" in done.stdout
     assert "would create group gpio: groupadd --system gpio" in done.stdout
-    assert "would apply them to the devices that are there: udevadm trigger" in done.stdout
+    assert "would apply them to present devices: udevadm trigger" in done.stdout
     assert (await guest.run(["test", "-e", RULES], check=False)).returncode == 1
     assert (await guest.run(["getent", "group", "gpio"], check=False)).returncode != 0
 
@@ -84,7 +84,7 @@ async def test_installing_gives_groups_names_and_rights_to_what_is_there_and_wha
         assert any(name.startswith("video/vivid") for name in found)
 
     again = await guest.run("machine hal install-rules --user hil")
-    assert f"{RULES} is current" in again.stdout
+    assert f"{RULES} is up to date" in again.stdout
     assert "groupadd" not in again.stdout
     assert "usermod" not in again.stdout
 
@@ -109,7 +109,7 @@ async def test_after_the_rules_nothing_stands_in_the_way_of_that_account(guest: 
     await guest.usb.serial("RIG0051")
     done = await guest.user().run("machine hal check", check=False)
     assert done.returncode == 0, done.output
-    assert done.stdout.splitlines()[-1] == "nothing stands in the way"
+    assert done.stdout.splitlines()[-1] == "no problems"
 
 
 async def test_the_account_runs_the_server_on_names_that_stay_the_same(guest: Guest, plant: Plant) -> None:

@@ -42,7 +42,7 @@ def get(machine: str) -> None:
 @config.command("set")
 @click.argument("machine")
 @click.argument("file", type=click.File("rb"))
-@click.option("--yes", is_flag=True, help="Save without asking, and whatever mistakes it has.")
+@click.option("--yes", is_flag=True, help="Save without asking, even if there are mistakes.")
 def set_command(machine: str, file: Any, yes: bool) -> None:
     """Save FILE (- for standard input) as the configuration of MACHINE, after showing the changes."""
     data: bytes = file.read()
@@ -70,8 +70,8 @@ def edit(machine: str) -> None:
             if edited is None or edited == text:
                 click.echo("nothing changed")
                 return
-            found = mistakes(edited)
-            if not found.serious or not click.confirm(f"{found.text}\nEdit it again?", default=True):
+            findings = mistakes(edited)
+            if not findings.serious or not click.confirm(f"{findings.text}\nEdit it again?", default=True):
                 break
             text = edited
         await _save(client, part, before, edited, ask_first=True)
@@ -82,8 +82,8 @@ def edit(machine: str) -> None:
 @config.command()
 @click.argument("machine")
 @click.argument("file", type=click.File("rb"), required=False)
-@click.option("--from", "old", type=_REVISION, help="From this revision; from the one in force by default.")
-@click.option("--to", "new", type=_REVISION, help="To this revision, instead of to FILE or to the one in force.")
+@click.option("--from", "old", type=_REVISION, help="From this revision; by default the newest one.")
+@click.option("--to", "new", type=_REVISION, help="To this revision, instead of FILE or the newest one.")
 def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
     """Show what would change if FILE, or a revision, became the configuration of MACHINE. Secrets are masked.
 
@@ -92,18 +92,18 @@ def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
     if file is not None and new is not None:
         raise click.UsageError("compare with FILE or with --to, not with both")
     if file is None and new is None and old is None:
-        raise click.UsageError("name a FILE (- for standard input), or a revision with --from or --to")
-    wanted = _document(file.read().decode(errors="replace")) if file is not None else None
+        raise click.UsageError("give FILE (- for standard input), or a revision with --from or --to")
+    given_document = _document(file.read().decode(errors="replace")) if file is not None else None
 
     async def work(client: ApiClient) -> None:
         from command.cloud.show import changes
 
         part = await find(client, machine)
-        if wanted is not None and old is None:
+        if given_document is not None and old is None:
             before = json.loads((await current(client, part))["config_json"])
         else:
             before = await _document_of(part, old)
-        after = wanted if wanted is not None else await _document_of(part, new)
+        after = given_document if given_document is not None else await _document_of(part, new)
         click.echo("\n".join(changes(before, after)) or "no difference")
 
     ask(work)
@@ -111,8 +111,8 @@ def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
 
 @config.command()
 @click.argument("machine")
-@click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="So many, the newest.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of revisions.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 def history(machine: str, count: int, as_json: bool) -> None:
     """Show who changed what and when, newest first. `revert` and `diff` accept the number of a revision."""
 
@@ -123,8 +123,8 @@ def history(machine: str, count: int, as_json: bool) -> None:
         from runtime.engine.views.tables import one_line
 
         part = await find(client, machine)
-        found = saves(await revisions("parts", part.id, count + 1))[:count]
-        click.echo(one_line(found) if as_json else "\n".join(lines(found)))
+        saved_revisions = saves(await revisions("parts", part.id, count + 1))[:count]
+        click.echo(one_line(saved_revisions) if as_json else "\n".join(lines(saved_revisions)))
 
     ask(work, as_json=as_json)
 
@@ -141,10 +141,12 @@ def revert(machine: str, revision: int | None, yes: bool) -> None:
 
         part = await find(client, machine)
         before = await current(client, part)
-        wanted = revision or (await revisions("parts", part.id, 1))[0]["revision"] - 1
-        if not wanted:
-            raise click.ClickException(f"there is nothing to go back to: {part.machine} was never changed")
-        text = json.dumps(await _document_of(part, wanted))
+        target = revision or (await revisions("parts", part.id, 1))[0]["revision"] - 1
+        if not target:
+            raise click.ClickException(
+                f"there is no previous revision: the configuration of {part.machine} was never changed"
+            )
+        text = json.dumps(await _document_of(part, target))
         await _save(client, part, before, text, ask_first=not yes)
 
     ask(work)
@@ -154,8 +156,8 @@ async def _document_of(part: Part, number: int | None) -> Any:
     """Return the configuration of a revision, by default the newest one. Only owners get secrets."""
     from command.cloud.configurations.history import revision, revisions
 
-    found = await revision("parts", part.id, number) if number else (await revisions("parts", part.id, 1))[0]
-    return found["document"]
+    newest = await revision("parts", part.id, number) if number else (await revisions("parts", part.id, 1))[0]
+    return newest["document"]
 
 
 async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_first: bool) -> None:
@@ -169,16 +171,16 @@ async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_fi
     click.echo("\n".join(lines) or "nothing changed")
     if not lines:
         return
-    found = mistakes(text)
-    if found.text:
-        click.echo(found.text, err=True)
+    findings = mistakes(text)
+    if findings.text:
+        click.echo(findings.text, err=True)
     if ask_first:
         if not sys.stdin.isatty():
-            raise click.UsageError("nobody is there to be asked: use a terminal, or `set` or `revert` with --yes")
-        click.confirm(f"Save it for {part.machine}?", default=not found.serious, abort=True)
-    known = before["part"]["last_updated"]
+            raise click.UsageError("confirmation needs a terminal: use one, or `set` or `revert` with --yes")
+        click.confirm(f"Save it for {part.machine}?", default=not findings.serious, abort=True)
+    last_update = before["part"]["last_updated"]
     await client.call(
-        APP, "", "update_robot_part", id=part.id, name="", robot_config_json=text, last_known_update=known
+        APP, "", "update_robot_part", id=part.id, name="", robot_config_json=text, last_known_update=last_update
     )
     click.echo("saved")
 
@@ -192,9 +194,9 @@ def _document(text: str) -> Any:
     except ConfigError as error:
         raise click.ClickException(str(error)) from None
     except ValueError as error:
-        raise click.ClickException(f"this is not JSON: {error}") from None
+        raise click.ClickException(f"the configuration is not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise click.ClickException("this is no JSON object: write {...}")
+        raise click.ClickException("the configuration is not a JSON object: write {...}")
     return document
 
 
@@ -216,6 +218,6 @@ def mistakes(text: str) -> Mistakes:
 
     decoded = decode(text.encode())
     checked = check(decoded, builtin(), in_cloud(json.loads(text) if decoded.readable is not None else None))
-    warnings = (one for one in checked.warnings if one.path not in CLOUD_KEYS)
-    lines = [*(f"mistake: {one}" for one in checked.problems), *(f"warning: {one}" for one in warnings)]
+    warnings = (finding for finding in checked.warnings if finding.path not in CLOUD_KEYS)
+    lines = [*(f"mistake: {finding}" for finding in checked.problems), *(f"warning: {finding}" for finding in warnings)]
     return Mistakes("\n".join(lines), bool(checked.problems))

@@ -27,21 +27,27 @@ def fragments() -> None:
 
 
 @fragments.command("ls")
-@click.option("--public", is_flag=True, help="Also those that other organizations show.")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON for each, for programs.")
+@click.option("--public", is_flag=True, help="Also list public fragments of other organizations.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
 def list_command(public: bool, as_json: bool) -> None:
     """List fragments, with the number of machines that use them."""
 
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line, table
 
-        found = await _all(client, public=public)
+        available = await _all(client, public=public)
         if as_json:
-            click.echo("\n".join(one_line({**one, "fragment": None}) for one in found))
+            click.echo("\n".join(one_line({**fragment, "fragment": None}) for fragment in available))
             return
         rows = [
-            [one["name"], one["revision"], one["visibility"].lower(), str(one["robot_part_count"]), one["id"]]
-            for one in found
+            [
+                fragment["name"],
+                fragment["revision"],
+                fragment["visibility"].lower(),
+                str(fragment["robot_part_count"]),
+                fragment["id"],
+            ]
+            for fragment in available
         ]
         click.echo("\n".join(table(["NAME", "REVISION", "VISIBILITY", "PARTS", "ID"], rows)))
 
@@ -50,7 +56,7 @@ def list_command(public: bool, as_json: bool) -> None:
 
 @fragments.command()
 @click.argument("fragment")
-@click.option("--version", default="", metavar="REVISION|TAG", help="Not the newest.")
+@click.option("--version", default="", metavar="REVISION|TAG", help="Revision; the newest one by default.")
 def get(fragment: str, version: str) -> None:
     """Print the configuration in FRAGMENT."""
 
@@ -58,8 +64,8 @@ def get(fragment: str, version: str) -> None:
         from command.cloud.show import document_text
 
         subject = (await _find(client, fragment))["id"]
-        found = await client.call(APP, "", "get_fragment", id=subject, version=version or None)
-        click.echo(document_text(found["fragment"]["fragment_config_json"]))
+        reply = await client.call(APP, "", "get_fragment", id=subject, version=version or None)
+        click.echo(document_text(reply["fragment"]["fragment_config_json"]))
 
     ask(work)
 
@@ -67,7 +73,7 @@ def get(fragment: str, version: str) -> None:
 @fragments.command()
 @click.argument("name")
 @click.argument("file", type=click.File("rb"))
-@click.option("--organization", default="", metavar="ID", help="Needed if the key sees several.")
+@click.option("--organization", default="", metavar="ID", help="Needed if the key has access to several.")
 def create(name: str, file: Any, organization: str) -> None:
     """Create a fragment called NAME from FILE (- for standard input), and print its id."""
     document = _document(file.read())
@@ -75,11 +81,11 @@ def create(name: str, file: Any, organization: str) -> None:
     async def work(client: ApiClient) -> None:
         owner = organization
         if not owner:
-            (owner, *more) = [one["id"] for one in await client.call(APP, "", "list_organizations")]
-            if more:
-                raise click.UsageError("name the organization with --organization")
-        made = await client.call(APP, "", "create_fragment", name=name, config=document, organization_id=owner)
-        click.echo(made["id"])
+            (owner, *others) = [organization["id"] for organization in await client.call(APP, "", "list_organizations")]
+            if others:
+                raise click.UsageError("the key has access to several organizations: give --organization")
+        created = await client.call(APP, "", "create_fragment", name=name, config=document, organization_id=owner)
+        click.echo(created["id"])
 
     ask(work)
 
@@ -92,11 +98,17 @@ def set_command(fragment: str, file: Any) -> None:
     document = _document(file.read())
 
     async def work(client: ApiClient) -> None:
-        found = await _find(client, fragment)
+        current = await _find(client, fragment)
         text = json.dumps(document, ensure_ascii=False)
-        known = found["last_updated"]
+        last_update = current["last_updated"]
         saved = await client.call(
-            APP, "", "update_fragment", id=found["id"], name="", fragment_config_json=text, last_known_update=known
+            APP,
+            "",
+            "update_fragment",
+            id=current["id"],
+            name="",
+            fragment_config_json=text,
+            last_known_update=last_update,
         )
         click.echo(f"revision {saved['revision']}, used by {saved['robot_part_count']} machine parts")
 
@@ -105,7 +117,7 @@ def set_command(fragment: str, file: Any) -> None:
 
 @fragments.command()
 @click.argument("fragment")
-@click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of revisions.")
 def history(fragment: str, count: int) -> None:
     """Show who saved FRAGMENT and when, newest first."""
 
@@ -117,12 +129,12 @@ def history(fragment: str, count: int) -> None:
         tags = (await client.call(APP, "", "get_fragment", id=subject))["tags"]
         rows = [
             [
-                str(one["revision"]),
-                one["saved"].partition(".")[0].removesuffix("+00:00") + "Z",
-                one["author"],
-                " ".join(tag["tag"] for tag in tags if tag["revision"] == str(one["revision"])),
+                str(revision["revision"]),
+                revision["saved"].partition(".")[0].removesuffix("+00:00") + "Z",
+                revision["author"],
+                " ".join(tag["tag"] for tag in tags if tag["revision"] == str(revision["revision"])),
             ]
-            for one in await revisions("fragments", subject, count)
+            for revision in await revisions("fragments", subject, count)
         ]
         click.echo("\n".join(table(["REVISION", "SAVED", "BY", "TAGS"], rows)))
 
@@ -168,20 +180,23 @@ def delete(fragment: str) -> None:
 
 
 async def _all(client: ApiClient, *, public: bool = False) -> list[Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
+    fragments_by_id: dict[str, Mapping[str, Any]] = {}
     for organization in await client.call(APP, "", "list_organizations"):
         page = await client.call(APP, "", "list_fragments", organization_id=organization["id"], show_public=public)
-        found.update({one["id"]: one for one in page["fragments"]})
-    return list(found.values())
+        fragments_by_id.update({fragment["id"]: fragment for fragment in page["fragments"]})
+    return list(fragments_by_id.values())
 
 
-async def _find(client: ApiClient, wanted: str) -> Mapping[str, Any]:
-    found = await _all(client)
-    chosen = [one for one in found if wanted in (one["id"], one["name"])]
-    if len(chosen) != 1:
-        many = f"several fragments are called {wanted!r}: give the id" if chosen else f"there is no fragment {wanted!r}"
-        raise click.ClickException(f"{many} (there are {', '.join(sorted(one['name'] for one in found)) or 'none'})")
-    return chosen[0]
+async def _find(client: ApiClient, name_or_id: str) -> Mapping[str, Any]:
+    available = await _all(client)
+    matches = [fragment for fragment in available if name_or_id in (fragment["id"], fragment["name"])]
+    if len(matches) != 1:
+        problem = (
+            f"several fragments are called {name_or_id!r}: give the id" if matches else f"no fragment {name_or_id!r}"
+        )
+        names = ", ".join(sorted(fragment["name"] for fragment in available))
+        raise click.ClickException(f"{problem} (there are {names or 'none'})")
+    return matches[0]
 
 
 def _document(data: bytes) -> dict[str, Any]:
@@ -195,5 +210,5 @@ def _document(data: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise click.ClickException(f"the file is not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise click.ClickException("the file is no JSON object: write {...}")
+        raise click.ClickException("the file is not a JSON object: write {...}")
     return document

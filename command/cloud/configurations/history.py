@@ -8,21 +8,21 @@ from urllib.parse import quote
 
 import click
 
-from command.cloud.http import asked
+from command.cloud.http import request_json
 
 PAGE: Final = 100  # revisions in one reply
 
 
 async def revisions(kind: str, subject: str, count: int) -> list[Mapping[str, Any]]:
     """Return up to `count` revisions of a subject, newest first. `kind` is "parts" or "fragments"."""
-    found: list[Mapping[str, Any]] = []
-    while len(found) < count and (not found or found[-1]["revision"] > 1):
-        before = f"before={found[-1]['revision']}&" if found else ""
-        page = await _page(kind, subject, f"{before}limit={min(PAGE, count - len(found))}")
+    fetched: list[Mapping[str, Any]] = []
+    while len(fetched) < count and (not fetched or fetched[-1]["revision"] > 1):
+        before = f"before={fetched[-1]['revision']}&" if fetched else ""
+        page = await _page(kind, subject, f"{before}limit={min(PAGE, count - len(fetched))}")
         if not page:
             break
-        found += page
-    return found
+        fetched += page
+    return fetched
 
 
 async def revision(kind: str, subject: str, number: int) -> Mapping[str, Any]:
@@ -35,6 +35,6 @@ async def revision(kind: str, subject: str, number: int) -> Mapping[str, Any]:
 
 
 async def _page(kind: str, subject: str, query: str) -> list[Mapping[str, Any]]:
-    answer = await asked("GET", f"/api/v1/{kind}/{quote(subject, safe='')}/revisions?{query}")
-    found: list[Mapping[str, Any]] = answer["revisions"]
-    return found
+    answer = await request_json("GET", f"/api/v1/{kind}/{quote(subject, safe='')}/revisions?{query}")
+    page: list[Mapping[str, Any]] = answer["revisions"]
+    return page

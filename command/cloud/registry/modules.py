@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rpc.api.client import ApiClient
     from runtime.sdk.meta import Meta
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
 _MODULE: Final = click.argument("module")
-_VERSION: Final = click.option("--version", default="", help="Only this version; else all of it.")
+_VERSION: Final = click.option("--version", default="", help="Only this version; by default all versions.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 _SOURCE: Final = click.argument("source", type=click.Path(exists=True, path_type=Path))
 
@@ -50,18 +50,18 @@ def list_command(as_json: bool) -> None:
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line, table
 
-        found = await client.call(APP, "", "list_modules")
+        listed = await client.call(APP, "", "list_modules")
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(listed))
             return
         rows = [
             [
-                one["module_id"],
-                one["versions"][0]["version"] if one["versions"] else "none yet",
-                one["visibility"].lower(),
-                _advice(one) or one["description"],
+                module["module_id"],
+                module["versions"][0]["version"] if module["versions"] else "none",
+                module["visibility"].lower(),
+                _advice(module) or module["description"],
             ]
-            for one in found
+            for module in listed
         ]
         click.echo("\n".join(table(["MODULE", "NEWEST", "VISIBILITY", "DESCRIPTION"], rows)))
 
@@ -77,27 +77,32 @@ def versions(module: str, as_json: bool) -> None:
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import clean, one_line, table
 
-        of = await client.call(APP, "", "get_module", module_id=module)
-        found = of["versions"]
+        module_info = await client.call(APP, "", "get_module", module_id=module)
+        listed = module_info["versions"]
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(listed))
             return
-        if advice := _advice(of):
+        if advice := _advice(module_info):
             click.echo(f"{module} is {clean(advice)}", err=True)
         rows = [
-            [one["version"], file["platform"], f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}", _advice(one)]
-            for one in found
-            for file in one["files"]
+            [
+                version["version"],
+                file["platform"],
+                f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}",
+                _advice(version),
+            ]
+            for version in listed
+            for file in version["files"]
         ]
         click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED", "ADVICE"], rows)))
 
     ask(work, as_json=as_json)
 
 
-def _advice(one: Mapping[str, Any]) -> str:
+def _advice(item: Mapping[str, Any]) -> str:
     """Return the deprecation of a module or version; empty if it is not deprecated."""
-    said = one.get("deprecated_status")
-    return f"deprecated: {said['message']}".removesuffix(": ") if said else ""
+    status = item.get("deprecated_status")
+    return f"deprecated: {status['message']}".removesuffix(": ") if status else ""
 
 
 @modules.command()
@@ -109,7 +114,7 @@ def namespace(namespace: str, organization: str) -> None:
     async def work(client: ApiClient) -> None:
         owner = await organization_of(client, organization)
         await client.call(APP, "", "update_organization", organization_id=owner["id"], public_namespace=namespace)
-        click.echo(f"the modules of {owner['name']} are called {namespace}:...")
+        click.echo(f"the ids of the modules of {owner['name']} begin with {namespace}:")
 
     ask(work)
 
@@ -122,8 +127,8 @@ def create(name: str, organization: str) -> None:
 
     async def work(client: ApiClient) -> None:
         owner = await organization_of(client, organization)
-        made = await client.call(APP, "", "create_module", organization_id=owner["id"], name=name)
-        click.echo(made["module_id"])
+        created = await client.call(APP, "", "create_module", organization_id=owner["id"], name=name)
+        click.echo(created["module_id"])
 
     ask(work)
 
@@ -137,8 +142,8 @@ def update(source: Path) -> None:
     with module_archive(source) as (meta, _):
 
         async def work(client: ApiClient) -> None:
-            await _tell(client, meta)
-            click.echo(f"{meta.module_id} is as meta.json says")
+            await _update_metadata(client, meta)
+            click.echo(f"{meta.module_id} was updated")
 
         ask(work)
 
@@ -150,9 +155,15 @@ Examples:
   machine cloud modules upload dist/rover-arm.tar.gz --version 1.0.1-rc.1 --platform linux/arm64"""
 )
 @_SOURCE
-@click.option("--version", required=True, help="A semantic version, such as 1.2.3; it can never be uploaded again.")
-@click.option("--platform", default="", help="For which computers, such as linux/arm64; as in meta.json by default.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only for computers with this tag, too.")
+@click.option(
+    "--version",
+    required=True,
+    help="A semantic version, such as 1.2.3. It cannot be uploaded again, even after it was deleted.",
+)
+@click.option(
+    "--platform", default="", help="Computers that can use it, such as linux/arm64; by default as in meta.json."
+)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only for computers that have this tag.")
 @_QUIET
 def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], quiet: bool) -> None:
     """Upload SOURCE, the folder of a module or its archive, as a new version.
@@ -168,7 +179,7 @@ def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], qui
         platforms = [platform] if platform else _platforms(meta, archive)
 
         async def work(client: ApiClient) -> None:
-            await _tell(client, meta)
+            await _update_metadata(client, meta)
             size = archive.stat().st_size
             for arch in platforms:
                 with archive.open("rb") as file:
@@ -177,7 +188,7 @@ def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], qui
                         platform_tags=list(tags), pieces=pieces(file, size, quiet=quiet),
                     )  # fmt: skip
                 if not quiet:
-                    click.echo(f"{meta.module_id} {version} for {arch} is there ({size / 1024:.1f} KiB)")
+                    click.echo(f"{meta.module_id} {version} for {arch} was uploaded ({size / 1024:.1f} KiB)")
 
         ask(work)
 
@@ -189,16 +200,16 @@ def _platforms(meta: Meta, archive: Path) -> list[str]:
     platforms = [*dict.fromkeys(meta.build.arch)] or ["any"]
     if len(platforms) > 1 and (name := native_file(archive)):
         raise click.UsageError(
-            f"name the platform of {name}, a program for one kind of computer, with --platform: "
-            f"meta.json says {', '.join(platforms)}"
+            f"{name} contains native code for one platform: give it with --platform; "
+            f"meta.json lists {', '.join(platforms)}"
         )
     return platforms
 
 
-async def _tell(client: ApiClient, meta: Meta) -> None:
+async def _update_metadata(client: ApiClient, meta: Meta) -> None:
     from schema.errors import ErrorKind, MachineError
 
-    models = [{"api": one.api, "model": one.model, "description": one.short_description} for one in meta.models]
+    models = [{"api": model.api, "model": model.model, "description": model.short_description} for model in meta.models]
     try:
         await client.call(
             APP,
@@ -215,14 +226,14 @@ async def _tell(client: ApiClient, meta: Meta) -> None:
     except MachineError as error:
         if error.kind is not ErrorKind.NOT_FOUND:
             raise
-        remedy = f"make it first: machine cloud modules create {meta.name}"
-        raise click.ClickException(f"the registry has no {meta.module_id} of yours: {remedy}") from None
+        remedy = f"create it with `machine cloud modules create {meta.name}`"
+        raise click.ClickException(f"your organizations have no module {meta.module_id}: {remedy}") from None
 
 
 @modules.command()
 @_MODULE
 @_VERSION
-@click.option("--message", default="", metavar="TEXT", help="What to use instead, or why.")
+@click.option("--message", default="", metavar="TEXT", help="The reason, or what to use instead.")
 @_QUIET
 def deprecate(module: str, version: str, message: str, quiet: bool) -> None:
     """Deprecate MODULE, or another item of the registry, or one version of it.

@@ -1,4 +1,4 @@
-"""Which organization of a cloud a command of the registry is about."""
+"""The option --organization of the commands of the registry."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
 ORGANIZATION: Final = click.option(
-    "--organization", default="", metavar="ID", help="Needed if the key sees more than one."
+    "--organization", default="", metavar="ID", help="Needed if the key has access to several."
 )
 
 
-async def organization_of(client: ApiClient, wanted: str) -> dict[str, Any]:
-    """The organization with this id, or the only one."""
-    found: list[dict[str, Any]] = await client.call(APP, "", "list_organizations")
-    meant = [one for one in found if not wanted or wanted in (one["id"], one["name"])]
-    if len(meant) != 1:
-        listed = ", ".join(f"{one['name']} ({one['id']})" for one in found)
-        raise click.ClickException(f"name one organization with --organization: {listed or 'there is none'}")
-    return meant[0]
+async def organization_of(client: ApiClient, organization: str) -> dict[str, Any]:
+    """Return the organization with this id or name, or the only one."""
+    organizations: list[dict[str, Any]] = await client.call(APP, "", "list_organizations")
+    matches = [
+        candidate
+        for candidate in organizations
+        if not organization or organization in (candidate["id"], candidate["name"])
+    ]
+    if len(matches) != 1:
+        choices = ", ".join(f"{candidate['name']} ({candidate['id']})" for candidate in organizations)
+        raise click.ClickException(f"give one organization with --organization: {choices or 'there is none'}")
+    return matches[0]

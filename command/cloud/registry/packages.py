@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
 TYPES: Final = ("archive", "ml_model", "module", "slam_map", "ml_training")
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 
 
 @click.group(
@@ -34,7 +34,7 @@ def packages() -> None:
 
 
 @packages.command("ls")
-@click.option("--type", "kind", type=click.Choice(TYPES), help="Only these.")
+@click.option("--type", "kind", type=click.Choice(TYPES), help="Only packages of this type.")
 @ORGANIZATION
 @_JSON
 def list_command(kind: str | None, organization: str, as_json: bool) -> None:
@@ -44,20 +44,20 @@ def list_command(kind: str | None, organization: str, as_json: bool) -> None:
         from runtime.engine.views.tables import one_line, table
 
         owner = await organization_of(client, organization)
-        given = {"type": kind.upper()} if kind else {}
-        found = await client.call(PACKAGES, "", "list_packages", organization_id=owner["id"], **given)
+        type_filter = {"type": kind.upper()} if kind else {}
+        listed = await client.call(PACKAGES, "", "list_packages", organization_id=owner["id"], **type_filter)
         if as_json:
-            click.echo(one_line(found))
+            click.echo(one_line(listed))
             return
         rows = [
             [
-                one["id"],
-                one["info"]["version"],
-                one["info"]["type"].lower(),
-                one["info"]["platform"] or "any",
-                f"{one['created_on'].astimezone():%Y-%m-%d %H:%M:%S}",
+                package["id"],
+                package["info"]["version"],
+                package["info"]["type"].lower(),
+                package["info"]["platform"] or "any",
+                f"{package['created_on'].astimezone():%Y-%m-%d %H:%M:%S}",
             ]
-            for one in found
+            for package in listed
         ]
         click.echo("\n".join(table(["PACKAGE", "VERSION", "TYPE", "PLATFORM", "UPLOADED"], rows)))
 
@@ -67,9 +67,9 @@ def list_command(kind: str | None, organization: str, as_json: bool) -> None:
 @packages.command()
 @click.argument("name")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--version", required=True, help="It can never be uploaded again.")
+@click.option("--version", required=True, help="Version; it cannot be uploaded again, even after it was deleted.")
 @click.option("--type", "kind", type=click.Choice(TYPES), default="ml_model", show_default=True)
-@click.option("--platform", default="any", show_default=True, help="For which computers, such as linux/arm64.")
+@click.option("--platform", default="any", show_default=True, help="Computers that can use it, such as linux/arm64.")
 @ORGANIZATION
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def upload(name: str, file: Path, version: str, kind: str, platform: str, organization: str, quiet: bool) -> None:
@@ -81,13 +81,13 @@ def upload(name: str, file: Path, version: str, kind: str, platform: str, organi
 
         owner = await organization_of(client, organization)
         with file.open("rb") as opened:
-            made = await client.call(
+            created = await client.call(
                 PACKAGES, "", "create_package", organization_id=owner["id"], name=name, version=version,
                 type=kind.upper(), platform=platform, files=[{"name": file.name, "size": size}],
                 pieces=pieces(opened, size, quiet=quiet),
             )  # fmt: skip
         if not quiet:
-            click.echo(f"{made['id']} {made['version']} is there")
+            click.echo(f"{created['id']} {created['version']} was uploaded")
 
     ask(work)
 
@@ -95,14 +95,14 @@ def upload(name: str, file: Path, version: str, kind: str, platform: str, organi
 @packages.command()
 @click.argument("package")
 @click.argument("version")
-@click.option("--platform", default="", help="For which computers; the first that was uploaded by default.")
+@click.option("--platform", default="", help="Platform; by default the one that was uploaded first.")
 def link(package: str, version: str, platform: str) -> None:
     """Print a URL for downloading a version of PACKAGE without a key for an hour, and its SHA-256."""
 
     async def work(client: ApiClient) -> None:
-        given = {"id": package, "version": version, "include_url": True, "platform": platform or None}
-        found = await client.call(PACKAGES, "", "get_package", **given)
-        click.echo(f"{found['url']}\nsha256 {found['checksum']}")
+        request = {"id": package, "version": version, "include_url": True, "platform": platform or None}
+        reply = await client.call(PACKAGES, "", "get_package", **request)
+        click.echo(f"{reply['url']}\nsha256 {reply['checksum']}")
 
     ask(work)
 

@@ -21,15 +21,15 @@ NATIVE: Final = (b"\x7fELF", b"MZ", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"
 
 async def pieces(file: BinaryIO, size: int, *, quiet: bool) -> AsyncIterator[bytes]:
     """Yield the content of a file in pieces, and show the progress on a terminal unless `quiet`."""
-    told = sys.stderr.isatty() and not quiet
+    show_progress = sys.stderr.isatty() and not quiet
     sent = 0
     while piece := file.read(PIECE):
         yield piece
         sent += len(piece)
-        if told:
+        if show_progress:
             sys.stderr.write(f"\r{sent / 1024**2:.1f} of {size / 1024**2:.1f} MiB, {100 * sent // max(size, 1)} %")
             sys.stderr.flush()
-    if told:
+    if show_progress:
         sys.stderr.write("\n")
 
 
@@ -40,16 +40,16 @@ def module_archive(path: Path) -> Iterator[tuple[Meta, Path]]:
     Raises click.ClickException for a module that the registry or a machine would refuse, for example because a
     program is missing.
     """
-    with tempfile.TemporaryDirectory(prefix="machine-upload-") as place:
+    with tempfile.TemporaryDirectory(prefix="machine-upload-") as temporary_folder:
         try:
             if path.is_dir():
                 from runtime.sdk.pack import pack
 
-                archive = Path(place) / "module.tar.gz"
+                archive = Path(temporary_folder) / "module.tar.gz"
                 meta, _ = pack(path, archive)
             else:
                 archive = path
-                meta = _meta_of(path, Path(place) / "unpacked")
+                meta = _meta_of(path, Path(temporary_folder) / "unpacked")
         except MachineError as error:
             raise click.ClickException(f"{path}: {error}") from None
         yield meta, archive

@@ -180,12 +180,12 @@ def test_off_unless_configured_and_refused_without_trust(tmp_path: Path) -> None
         server.wait_running()
         done = machine(server, "shell", "true")
         assert done.returncode == 1
-        assert "off unless configured" in done.stderr
+        assert "to the services of its configuration" in done.stderr
     with Server(
         {"services": [{"api": "rdk:service:shell"}]}, tmp_path, "-untrusted-env", "-allow-open-shell"
     ) as server:
         server.wait_running()
-        assert "off unless configured" in machine(server, "shell", "true").stderr
+        assert "to the services of its configuration" in machine(server, "shell", "true").stderr
         assert "-untrusted-env refuses" in server.command("resources").stdout
 
 

@@ -193,7 +193,7 @@ def test_a_port_that_is_not_open_is_refused_before_anything_listens(tmp_path: Pa
     with Server({}, tmp_path, "-allow-open-shell") as server:
         done = server.command("tunnel", "0:22")
         assert done.returncode == 1
-        assert "does not open port 22 for tunnels" in done.stderr
+        assert "does not allow tunnels to port 22" in done.stderr
         assert server.command("tunnel", "x:22").returncode == 2
 
 

@@ -63,7 +63,7 @@ async def test_files_from_upload_to_deletion(terminal: Terminal, tmp_path: Path)
     assert (await terminal("data", "ls", "-q", "-n", "1")).split() == ids[1:]
     (line,) = (await terminal("data", "ls", "--json", "-n", "1")).splitlines()
     assert json.loads(line)["file_name"] == "b.txt"
-    assert "2 files are in" in await terminal("data", "export", "rover", "", "--media", str(tmp_path / "got"))
+    assert "2 files written to" in await terminal("data", "export", "rover", "", "--media", str(tmp_path / "got"))
     assert (tmp_path / "got" / "a.bin").read_bytes() == large.read_bytes()
     assert "Delete 1 file?" in await terminal("data", "delete", ids[0], given="n\n", status=1)
     assert await terminal("data", "delete", ids[0], "--yes") == "1 file deleted\n"
@@ -79,18 +79,18 @@ async def test_readings_are_exported_and_deleted(terminal: Terminal, tmp_path: P
     assert lines[0]["tags"] == ["roof"]
     out = tmp_path / "t.csv"
     window = ("--since", "2026-01-01T00:00:01Z", "--until", "2026-01-01T00:00:03Z")
-    assert "2 readings are in" in await terminal("data", "export", "rover", "t", "-o", str(out), *window)
+    assert "2 readings written to" in await terminal("data", "export", "rover", "t", "-o", str(out), *window)
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert [(row["readings.t"], row["readings.odd"], row["tags"]) for row in rows] == [
         ("21", "[1.0]", "roof"),
         ("22", "", "roof"),
     ]
     assert rows[0]["time"] == "2026-01-01T00:00:01Z"
-    assert "name a new file" in await terminal("data", "export", "rover", "t", "-o", str(out), status=2)
+    assert "give a new file" in await terminal("data", "export", "rover", "t", "-o", str(out), status=2)
     assert "there is no machine 'rovr'" in await terminal("data", "export", "rovr", "t", status=1)
     assert "readings deleted" in await terminal("data", "delete", "--readings-older-than", "1", "--yes")
     assert await terminal("data", "export", "rover", "t") == ""
-    assert "name files by their ids" in await terminal("data", "delete", status=2)
+    assert "give either ids of files" in await terminal("data", "delete", status=2)
 
 
 async def test_datasets(terminal: Terminal, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_from_the_terminal(running: CloudProcess, tmp_path: Path, monkeypatch: p
     assert "organization_operator" in machine("members", "list")
     assert machine("members", "withdraw", "bob@example.com") == "withdrawn\n"
     assert machine("members", "remove", ADA) == "removed\n"
-    assert "name the robot with --at" in machine("members", "invite", ADA, "--kind", "robot", status=2)
+    assert "give the id of the robot with --at" in machine("members", "invite", ADA, "--kind", "robot", status=2)
 
     folder = str(tmp_path / "data")
     command = [sys.executable, "-m", "cloud.server.cli", "--data", folder, "organization", "Guest"]
@@ -137,4 +137,4 @@ def test_from_the_terminal(running: CloudProcess, tmp_path: Path, monkeypatch: p
     assert secret not in machine("locations", "secrets", "list", "Home")
     assert machine("locations", "secrets", "delete", "Home", one["id"]) == "deleted\n"
     assert machine("locations", "secrets", "list", "Home", "-q") == ""
-    assert "no location is called 'Away'" in machine("locations", "share", "Away", "x", status=1)
+    assert "no location has the name or id 'Away'" in machine("locations", "share", "Away", "x", status=1)

@@ -46,7 +46,7 @@ async def test_a_module_from_its_first_line_to_the_registry(terminal: Terminal, 
     assert "machine cloud modules create rover-arm" in said
     assert await terminal("modules", "create", "rover-arm") == "acme:rover-arm\n"
     said = await terminal("modules", "upload", str(folder), "--version", "1.0.0")
-    assert "acme:rover-arm 1.0.0 for linux/any is there" in said
+    assert "acme:rover-arm 1.0.0 for linux/any was uploaded" in said
     said = await terminal("modules", "upload", str(folder), "--version", "1.0.0", status=1)
     assert "exists already and cannot be replaced" in said
     archive = tmp_path / "arm.tar.gz"
@@ -82,11 +82,11 @@ async def several_platforms(terminal: Terminal, folder: Path) -> None:
     meta.write_text(json.dumps({**json.loads(before), "build": {"arch": ["linux/amd64", "linux/arm64"]}}))
     (folder / "native.so").write_bytes(b"\x7fELF\x02\x01")
     said = await terminal("modules", "upload", str(folder), "--version", "0.9.0", status=2)
-    assert "name the platform of native.so" in said
+    assert "native.so contains native code for one platform" in said
     (folder / "native.so").unlink()
     said = await terminal("modules", "upload", str(folder), "--version", "0.9.0")
-    assert "0.9.0 for linux/amd64 is there" in said
-    assert "0.9.0 for linux/arm64 is there" in said
+    assert "0.9.0 for linux/amd64 was uploaded" in said
+    assert "0.9.0 for linux/arm64 was uploaded" in said
     await terminal("modules", "delete", "acme:rover-arm", "--version", "0.9.0", "--yes")
     meta.write_text(before)
 
@@ -109,7 +109,7 @@ async def test_packages_and_their_links(terminal: Terminal, tmp_path: Path) -> N
     file.write_bytes(data)
     said = await terminal("packages", "upload", "net", str(file), "--version", "2026-01")
     organization = terminal.running.facts["organization"]
-    assert said == f"{organization}/net 2026-01 is there\n"
+    assert said == f"{organization}/net 2026-01 was uploaded\n"
     assert "ml_model" in await terminal("packages", "ls", "--type", "ml_model")
     assert "net" not in await terminal("packages", "ls", "--type", "slam_map")
     said = await terminal("packages", "link", f"{organization}/net", "latest")

@@ -94,7 +94,7 @@ def test_a_door_that_flips(tmp_path: Path) -> None:
         assert revision(server) == "1"
         reason = "rdk:component:sensor/door says open is false"
         shown = server.command("status").stdout
-        assert f"a newer configuration waits: {reason}" in shown
+        assert f"a newer configuration is pending: {reason}" in shown
         assert f"restart not allowed now: {reason}" in shown
         told = json.loads(server.command("status", "--json").stdout)
         assert (told["restart_allowed"], told["maintenance"], told["pending"]) == (False, reason, reason)

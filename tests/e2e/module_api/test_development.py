@@ -73,8 +73,8 @@ def test_what_is_wrong_with_a_module_is_found(folder: Path) -> None:
     (folder / "machine.json").write_text(json.dumps(config))
     done = machine("module", "test", cwd=folder)
     assert done.returncode == 1
-    wrong = [line for line in done.stdout.splitlines() if line.startswith("wrong: ")]
-    assert "wrong: its own tests fail: pytest exited with 1" in wrong
+    wrong = [line for line in done.stdout.splitlines() if line.startswith("problem: ")]
+    assert "problem: the module's own tests failed: pytest exited with status 1" in wrong
     assert any("offers me:rover-arm:mean of rdk:component:sensor, which is not listed" in line for line in wrong)
     assert any("models.0: the module does not offer me:rover-arm:old" in line for line in wrong)
     assert any("sensor/mean is unhealthy" in line and "attributes.count" in line for line in wrong)

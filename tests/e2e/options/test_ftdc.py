@@ -103,15 +103,15 @@ def test_a_file_that_was_cut_is_read_up_to_there(recorded: Path, tmp_path: Path)
     cut.write_bytes(data[:-5] + bytes(100))
     shown = ftdc("show", cut, home=tmp_path)
     assert shown.returncode == 0
-    assert "samples before that are read" in shown.stderr
+    assert "samples before that point are used" in shown.stderr
     assert "proc.machine-server.RssMB" in shown.stdout
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     none = ftdc("list", home=tmp_path)
-    assert (none.returncode, "there are no diagnostic data" in none.stderr) == (1, True)
+    assert (none.returncode, "contains no diagnostic data" in none.stderr) == (1, True)
     none = ftdc("show", tmp_path / "no.ftdc", home=tmp_path)
-    assert (none.returncode, "is not there" in none.stderr) == (1, True)
+    assert (none.returncode, "does not exist" in none.stderr) == (1, True)
 
 
 def test_a_folder_that_cannot_be_made_is_said_once_and_stops_nothing(tmp_path: Path) -> None:

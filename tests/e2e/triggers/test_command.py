@@ -71,7 +71,7 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         assert not json.loads(await terminal("triggers", "explain", "mill", "hot", "--json", status=1))["explanation"][
             "fires"
         ]
-        assert "no JSON" in await terminal("triggers", "explain", "mill", "hot", "--reading", "{", status=2)
+        assert "not JSON" in await terminal("triggers", "explain", "mill", "hot", "--reading", "{", status=2)
         assert not other.requests
 
         # a test, its delivery, and a replay with the same id
@@ -83,7 +83,7 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         said = await terminal("triggers", "deliveries", "mill", sent)
         assert "answered 503, unavailable" in said
         assert '"component_name": "t"' in said or '"component_name":"t"' in said
-        assert "is being sent" in await terminal("triggers", "replay", "mill", sent)
+        assert "was queued" in await terminal("triggers", "replay", "mill", sent)
         with trio.fail_after(LIMIT):
             while len(other.requests) < 2:
                 await settled(terminal, sent)

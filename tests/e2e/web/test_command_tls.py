@@ -63,7 +63,7 @@ def test_a_file_that_is_no_certificate_is_named(secure: Server, folder: Path) ->
 def test_a_server_with_tls_asked_without_it_names_the_option(secure: Server) -> None:
     refused = machine(secure)
     assert refused.returncode == 1
-    assert "if it speaks TLS, give --tls" in refused.stderr
+    assert "if it uses TLS, give --tls" in refused.stderr
 
 
 @pytest.mark.slow
@@ -72,4 +72,4 @@ def test_a_server_without_tls_asked_with_it_says_so(option: str, tmp_path: Path)
     with Server({}, tmp_path) as server:
         refused = machine(server, option)
     assert refused.returncode == 3
-    assert "does not speak TLS: leave out --tls" in refused.stderr
+    assert "does not use TLS: leave out --tls" in refused.stderr

@@ -38,11 +38,11 @@ def test_each_save_has_its_number_its_author_and_what_it_changed() -> None:
     assert lines[-1] == heads[2]
     assert "secret" not in "".join(lines)
     masked = [{**revision(2, 60), "document": {}}, {**revision(1, 60), "document": {}}]
-    assert saves(masked)[0]["changes"] == ["(in secrets, which this key may not see)"]
+    assert saves(masked)[0]["changes"] == ["(in secrets, which this key must not read)"]
 
 
 def test_what_is_compared_is_one_thing_with_one_other() -> None:
-    for words, said in ((["-", "--to", "2"], "not with both"), ([], "name a FILE"), (["--to", "0"], "range")):
+    for words, said in ((["-", "--to", "2"], "not with both"), ([], "give FILE"), (["--to", "0"], "range")):
         done = CliRunner().invoke(config, ["diff", "rover", *words], input="{}")
         assert done.exit_code == 2
         assert said in done.output

@@ -51,9 +51,9 @@ def test_ls_and_list_are_one(noun: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("cannot connect to c:1: [SSL: WRONG_VERSION_NUMBER]", "write http:// where https:// stands"),
+        ("cannot connect to c:1: [SSL: WRONG_VERSION_NUMBER]", "write http:// instead of https://"),
         ("certificate verify failed", "--ca FILE` trusts what `machine-cloud ca` prints"),
-        ("[Errno -2] Name or service not known", "the name in https://c:1 is not known"),
+        ("[Errno -2] Name or service not known", "the host name in https://c:1 cannot be resolved"),
         ("all attempts to connect failed", "is machine-cloud running there?"),
     ],
 )
@@ -67,7 +67,9 @@ def test_a_cloud_that_does_not_answer(reason: str, said: str) -> None:
 
 def test_a_machine_in_the_place_of_a_cloud() -> None:
     error = MachineError("no method /viam.app.v1.AppService/ListOrganizations", kind=ErrorKind.UNSUPPORTED)
-    assert "http://m:1 is no machine-cloud" in failure(error, Connection("http://m:1", api_key="k", cloud=True)).message
+    assert (
+        "http://m:1 is not a machine-cloud" in failure(error, Connection("http://m:1", api_key="k", cloud=True)).message
+    )
     assert failure(error, Connection("http://m:1", api_key="k")).message == str(error)
     other = MachineError("MQL is not built", kind=ErrorKind.UNSUPPORTED)
     assert failure(other, Connection("http://m:1", api_key="k", cloud=True)).message == "MQL is not built"

@@ -53,4 +53,4 @@ def test_what_was_missed_is_said_apart(capsys: pytest.CaptureFixture[str]) -> No
     show({"entries": [ENTRY, ENTRY]}, "quiet", Connection("localhost:1"))
     out, err = capsys.readouterr()
     assert out == "two\n  lines\n" * 2
-    assert err == "(4 lines are missing here: they came faster than they were taken)\n"
+    assert err == "(4 lines are missing here: they were logged faster than this command received them)\n"

@@ -172,7 +172,7 @@ def test_new_and_pack_say_what_they_made(tmp_path: Path) -> None:
     target = tmp_path / "arm"
     made = runner.invoke(module, ["new", "rover-arm", "--namespace", "me", "--folder", str(target)])
     assert made.exit_code == 0
-    assert f"next: machine module test {target}" in made.output
+    assert f"next step: machine module test {target}" in made.output
     packed = runner.invoke(module, ["pack", str(target)])
     assert packed.exit_code == 0, packed.output
     assert f"{target / 'dist' / 'rover-arm.tar.gz'}: 7 files" in packed.output

@@ -100,8 +100,8 @@ def test_ls_shows_files_that_are_not_whole_and_says_what_is_wrong(folder: Path) 
     done = run("ls", folder)
     assert done.exit_code == 1
     assert "1 left behind, 1 cut off" in done.stdout
-    assert f"{whole}: damaged after 5 whole readings: byte" in done.stderr
-    assert f"{cut}: cut off after 1 whole readings: byte" in done.stderr
+    assert f"{whole}: damaged after 5 complete readings: byte" in done.stderr
+    assert f"{cut}: cut off after 1 complete readings: byte" in done.stderr
     found = json.loads(run("ls", folder, "--json").stdout)
     states = {one["path"]: one["state"] for one in found["files"]}
     assert (states[str(whole)], states[str(left)], states[str(cut)]) == ("damaged", "left behind", "cut off")
@@ -126,11 +126,11 @@ def test_ls_sees_who_writes(folder: Path) -> None:
 
 
 def test_an_empty_or_missing_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "nothing was captured yet" in run("ls", tmp_path).stdout
+    assert "no captured data" in run("ls", tmp_path).stdout
     monkeypatch.setenv("MACHINE_HOME", str(tmp_path / "home"))
     done = run("ls")
     assert done.exit_code == 1
-    assert f"{tmp_path / 'home' / 'capture'} is not there" in done.output
+    assert f"{tmp_path / 'home' / 'capture'} does not exist" in done.output
     (tmp_path / "home" / "capture").mkdir(parents=True)
     assert run("ls").exit_code == 0
 
@@ -217,7 +217,7 @@ def test_an_export_of_damaged_files_has_what_is_whole(folder: Path, tmp_path: Pa
     done = run("export", folder, "--resource", "thermometer", "-o", out)
     assert done.exit_code == 0
     assert len(out.read_text().splitlines()) == 1 + 9
-    assert f"{whole}: 4 whole readings are exported" in done.stderr
+    assert f"{whole}: 4 complete readings are exported" in done.stderr
 
 
 def test_standard_output_is_the_export_and_nothing_else(folder: Path) -> None:
@@ -241,8 +241,8 @@ def test_a_failed_export_leaves_nothing_half_done(folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "x.xls"], "does not tell a format"),
-        (["--format", "parquet"], "Parquet is no text"),
+        (["-o", "x.xls"], "is not a format"),
+        (["--format", "parquet"], "Parquet is a binary format"),
         (["--since", "yesterday"], "is not a time such as"),
     ],
 )

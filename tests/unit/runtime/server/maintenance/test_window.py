@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from command.machine.facts import machine_of, more_of, standing
-from command.machine.show import asked
+from command.machine.show import machine_state
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.planning.maintenance import ANSWER_LIMIT, FACTS_KEY, REASONS_LIMIT, RETRY_INTERVAL
@@ -245,7 +245,7 @@ async def test_machine_status_tells_it(autojump_clock: MockClock) -> None:
         more = more_of(metadata)
         assert more == json.loads(metadata[FACTS_KEY])
         assert standing(more) == [
-            "a newer configuration waits: rdk:component:sensor/door says open is false",
+            "a newer configuration is pending: rdk:component:sensor/door says open is false",
             "restart not allowed now: rdk:component:sensor/door says open is false",
         ]
 
@@ -255,7 +255,7 @@ async def test_what_a_resource_waits_for_is_told(autojump_clock: MockClock) -> N
     broken = entry("sensor", "door", "doo")
     async with machine({"components": [orphan, broken]}) as memory:
         await wait_all_tasks_blocked()
-        seen = await asked(memory.client())
+        seen = await machine_state(memory.client())
         reasons = {one.name: one.reason for one in seen.resources}
         assert reasons["door"].startswith("components.1: no model rdk:builtin:doo")
         assert reasons["wheel"] == f"waiting for rdk:component:sensor/door: {reasons['door']}"
@@ -280,7 +280,7 @@ def test_what_others_tell_as_waiting_breaks_nothing(waiting: Any) -> None:
 def test_servers_that_tell_nothing_more(metadata: Mapping[str, Any]) -> None:
     assert more_of(metadata) == {}
     assert standing({}) == []
-    assert standing({"rejected": "no JSON"}) == ["the newest configuration was not taken: no JSON"]
+    assert standing({"rejected": "no JSON"}) == ["the newest configuration was rejected: no JSON"]
     assert standing({"maintenance": "m", "restart_allowed": True}) == ["restart allowed: m"]
 
 
