@@ -8,19 +8,19 @@ import sys
 BENCHES = {
     "graph": "1,000-node graph, start plus stop, against bare nurseries",
     "rpc": "unary and streaming calls against grpclib and grpcio.aio",
-    "modules": "calls to resources of modules, against in the server and a proxy on grpcio.aio",
+    "modules": "calls to resources of modules, against resources of the server and a proxy on grpcio.aio",
     "logs": "log lines with rules and deduplication against the standard library's logging",
     "hal": "I2C, GPIO and serial lines against the raw libraries",
-    "control_loop": "a 200 Hz control loop beside 1,000 calls a second, against a bare script",
-    "fairness": "one client's calls beside another that has 1,000 in flight, against alone",
+    "control_loop": "a 200 Hz control loop during 1,000 calls a second, against a bare script",
+    "fairness": "one client's calls while another has 1,000 in flight, against alone",
     "capture": "captured readings to files, against bare protobuf and a file",
     "propagation": "a configuration saved in machine-cloud until it runs, with 50 machines connected",
-    "cloud": "machines, log lines and readings that machine-cloud bears, on SQLite and PostgreSQL",
+    "cloud": "capacity of machine-cloud: machines, log lines and readings, on SQLite and PostgreSQL",
     "cloud_pages": "the pages of machine-cloud with 1,000 machines and 100,000 log lines: time, bytes, queries",
-    "tenants": "what one tenant of a cloud feels while another one sends everything that it may",
+    "tenants": "how one tenant of a cloud is affected by another that sends everything that is allowed",
     "largest": "the longest step of the event loop for the largest input of each kind, against 20 ms",
     "largest_machine": "the same for machine-server: requests, replies and HTTP with JSON",
-    "ftdc": "counting calls and sampling all statistics, against not doing so",
+    "ftdc": "the cost of counting calls and of sampling all statistics",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
 }
 
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
             print(f"  {name:10} {what}")
         return 0
     if argv and argv[0] not in BENCHES:
-        print(f"no benchmark {argv[0]!r}; there are: {', '.join(BENCHES)}", file=sys.stderr)
+        print(f"{argv[0]!r} is not a benchmark: use one of {', '.join(BENCHES)}", file=sys.stderr)
         return 2
     status = 0
     for name in argv[:1] or BENCHES:

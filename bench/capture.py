@@ -114,23 +114,23 @@ async def captured(folder: Path, seconds: float, frequency: float) -> Result:
         await trio.sleep(SETTLE)
         before, begin, processor = counters(memory), time.monotonic(), time.process_time()
         await trio.sleep(seconds)
-        after, taken, processor = counters(memory), time.monotonic() - begin, time.process_time() - processor
+        after, elapsed, processor = counters(memory), time.monotonic() - begin, time.process_time() - processor
     result = Result(
         after.get("written", 0) - before.get("written", 0),
-        taken,
+        elapsed,
         after.get("bytes", 0) - before.get("bytes", 0),
         after.get("missed", 0) - before.get("missed", 0),
         processor,
     )
-    found = sum(len(read(path).readings) for path in capture_files(folder))
-    assert found >= result.readings, "what is counted is there"
+    file_readings = sum(len(read(path).readings) for path in capture_files(folder))
+    assert file_readings >= result.readings, "the files contain fewer readings than counted"
     return result
 
 
 def counters(memory: MemoryMachine) -> Mapping[str, Any]:
     manager: Any = memory.machine.roster.find("data").resource
-    found: Mapping[str, Any] = next(iter(manager.store.status()["methods"].values()), {})
-    return found
+    counts: Mapping[str, Any] = next(iter(manager.store.status()["methods"].values()), {})
+    return counts
 
 
 def main(argv: list[str]) -> int:
@@ -138,7 +138,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", type=float, default=1000.0)
-    parser.add_argument("--folder", type=Path, default=None, help="on which disk; a temporary folder by default")
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="folder on the disk to measure; a temporary folder by default"
+    )
     options = parser.parse_args(argv)
     ratios = []
     with tempfile.TemporaryDirectory(dir=options.folder) as root:
@@ -157,7 +159,7 @@ def main(argv: list[str]) -> int:
         steady = trio.run(captured, Path(root, "steady"), options.seconds, options.rate)
         share = (steady.processor - idle.processor) / steady.seconds
         print(
-            f"steady {options.rate:g}/s: {steady.rate:,.1f}/s written, {steady.missed} beats missed, "
+            f"steady {options.rate:g}/s: {steady.rate:,.1f}/s written, {steady.missed} periods missed, "
             f"{100 * share:.1f} % of one core, {1e6 * share / options.rate:.0f} us each"
         )
     print(f"bare protobuf and file is {statistics.median(ratios):.2f} times as fast as capture (median)")

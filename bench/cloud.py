@@ -41,7 +41,7 @@ RATE = "{:11}{:>9}  {:10}{:>9}{:>12}{:>12}{:>8}{:>11}{:>7}  {}"
 
 
 @dataclass
-class Given:
+class Parameters:
     """The parameters of a measurement."""
 
     machines: Sequence[int]
@@ -58,8 +58,8 @@ class Given:
 class Bench:
     """The benchmark of one cloud on one database."""
 
-    def __init__(self, given: Given, database: Database, folder: Path) -> None:
-        self.given = given
+    def __init__(self, parameters: Parameters, database: Database, folder: Path) -> None:
+        self.parameters = parameters
         self.database = database
         self.folder = folder
         self.port = free_port()
@@ -72,45 +72,47 @@ class Bench:
         async with trio.open_nursery() as nursery:
             hooks = Hooks()
             await nursery.start(hooks.serve)
-            async with load(self.port) as told:
-                async with cloud(self.folder, self.database, self.port, self.given.source) as running:
+            async with load(self.port) as simulator:
+                async with cloud(self.folder, self.database, self.port, self.parameters.source) as running:
                     self.key = (running.facts["key id"], running.facts["key"])
                     self.location = running.facts["location"]
                     async with Channel(running.address, credentials=ApiKey(*self.key)) as channel:
                         client = ApiClient(channel)
-                        if self.given.wants("triggers"):
-                            await self.triggers(running, client, told, hooks)
-                        await self.fleet(running, client, told)
-                        if self.given.wants("save"):
-                            await self.save(running, client, told)
-                        if self.given.wants("page"):
+                        if self.parameters.wants("triggers"):
+                            await self.triggers(running, client, simulator, hooks)
+                        await self.fleet(running, client, simulator)
+                        if self.parameters.wants("save"):
+                            await self.save(running, client, simulator)
+                        if self.parameters.wants("page"):
                             await self.page(running)
-                    if self.given.wants("storm"):
-                        await told.tell("storm")
-                if self.given.wants("storm"):
-                    await self.storm(told)
+                    if self.parameters.wants("storm"):
+                        await simulator.tell("storm")
+                if self.parameters.wants("storm"):
+                    await self.storm(simulator)
             nursery.cancel_scope.cancel()
 
     # ---- machines
 
-    async def fleet(self, running: Running, client: ApiClient, told: Load) -> None:
+    async def fleet(self, running: Running, client: ApiClient, simulator: Load) -> None:
         """Measure machines that connect, hold their channel, poll, and call as fast as they are answered."""
         heads = ("machines", "connect/s", "holding", "polls/s", "cost", "a poll", "p50/p99 ms", "load", "MiB")
         print(ROW.format(self.database.name, *heads))
         rates: list[str] = []
-        for wanted in self.given.machines:
-            new = await self._new_parts(client, range(len(self.parts), wanted))
+        for count in self.parameters.machines:
+            new = await self._new_parts(client, range(len(self.parts), count))
             self.parts += new
-            joined = await told("connect", parts=new)
+            joined = await simulator("connect", parts=new)
             holding = Cost(running, self.database)
-            await trio.sleep(self.given.seconds / 2)
+            await trio.sleep(self.parameters.seconds / 2)
             held = holding.percent()
             cells = [f"{len(new) / joined['seconds']:.0f}", f"{held:.1f} %"]
-            if self.given.wants("poll"):
-                cells += await self._poll(running, told)
+            if self.parameters.wants("poll"):
+                cells += await self._poll(running, simulator)
             memory = Cost(running, self.database).memory
-            print(ROW.format("", wanted, *cells, *("-" * (7 - len(cells))), f"{memory:.0f}"), flush=True)
-            rates += [await self._flat(running, told, what, wanted) for what in UNITS if self.given.wants(what)]
+            print(ROW.format("", count, *cells, *("-" * (7 - len(cells))), f"{memory:.0f}"), flush=True)
+            rates += [
+                await self._flat(running, simulator, what, count) for what in UNITS if self.parameters.wants(what)
+            ]
         if rates:
             heads = (
                 "callers",
@@ -121,65 +123,67 @@ class Bench:
                 "cost",
                 "a call",
                 "load",
-                "against the bare loop",
+                "compared with the bare loop",
             )
             print(RATE.format(self.database.name, *heads))
             print("\n".join(rates), flush=True)
 
-    async def _poll(self, running: Running, told: Load) -> list[str]:
-        await told("poll", every=EVERY, seconds=EVERY)  # the first answer: all machines have signed in
+    async def _poll(self, running: Running, simulator: Load) -> list[str]:
+        await simulator("poll", every=EVERY, seconds=EVERY)  # the first answer: all machines have signed in
         cost = Cost(running, self.database)
-        polled = await told.answer()
-        used, count = cost.seconds(), polled["calls"]
-        if polled["refused"] or not count:
-            raise RuntimeError(f"polls were refused: {polled['refused']}")
+        result = await simulator.answer()
+        used, count = cost.seconds(), result["calls"]
+        if result["refused"] or not count:
+            raise RuntimeError(f"polls were refused: {result['refused']}")
         return [
-            f"{count / (EVERY + polled['late']):.1f}",
+            f"{count / (EVERY + result['late']):.1f}",
             f"{cost.percent():.1f} %",
             f"{1e3 * used / count:.2f} ms",
-            _times(polled),
-            f"{100 * polled['busy']:.0f} %",
+            _times(result),
+            f"{100 * result['busy']:.0f} %",
         ]
 
-    async def _flat(self, running: Running, told: Load, what: str, callers: int) -> str:
-        each, unit = UNITS[what]
-        seconds = self.given.seconds
+    async def _flat(self, running: Running, simulator: Load, kind: str, callers: int) -> str:
+        each, unit = UNITS[kind]
+        seconds = self.parameters.seconds
         cost = Cost(running, self.database)
-        found = await told("flat", what=what, callers=callers, seconds=seconds)
+        result = await simulator("flat", what=kind, callers=callers, seconds=seconds)
         used, percent = cost.seconds(), cost.percent()
-        if found["refused"]:
-            raise RuntimeError(f"calls were refused: {found['refused']}")
-        rate = found["calls"] * each / found["seconds"]
-        beside = ""
-        if what != "config":
-            alone = bare(self.database.url, self.folder, what, each, min(1.0, seconds / 2))
-            beside = f"{rate / alone:.2f} of {alone:,.0f}/s"
-        spread = f"{found['least']}..{found['most']}"  # fewest and most calls of a machine
-        call = f"{1e3 * used / found['calls']:.2f} ms" if found["calls"] else "-"
+        if result["refused"]:
+            raise RuntimeError(f"calls were refused: {result['refused']}")
+        rate = result["calls"] * each / result["seconds"]
+        comparison = ""
+        if kind != "config":
+            alone = bare(self.database.url, self.folder, kind, each, min(1.0, seconds / 2))
+            comparison = f"{rate / alone:.2f} of {alone:,.0f}/s"
+        spread = f"{result['least']}..{result['most']}"  # fewest and most calls of a machine
+        call = f"{1e3 * used / result['calls']:.2f} ms" if result["calls"] else "-"
         cells = (
             f"{rate:,.0f}",
-            _times(found),
+            _times(result),
             spread,
             f"{percent:.0f} %",
             call,
-            f"{100 * found['busy']:.0f} %",
-            beside,
+            f"{100 * result['busy']:.0f} %",
+            comparison,
         )
         return RATE.format("", callers, unit, *cells)
 
     # ---- other measurements
 
-    async def triggers(self, running: Running, client: ApiClient, told: Load, hooks: Hooks) -> None:
+    async def triggers(self, running: Running, client: ApiClient, simulator: Load, hooks: Hooks) -> None:
         """Measure uploads of ten readings for conditional triggers of which one fires, and uploads that all fire."""
-        print(f"{self.database.name}: triggers; {UPLOADS} uploads of 10 readings from {self.given.callers} machines")
+        print(
+            f"{self.database.name}: triggers; {UPLOADS} uploads of 10 readings from {self.parameters.callers} machines"
+        )
         for count in (1, 10, 100):
             url = f"http://127.0.0.1:{hooks.port}/"
             parts = await self._configured(client, triggers_of(count, url, cooldown=3600), f"t{count}-")
             before = hooks.count
-            seconds, used = await self._evaluated(running, told, parts)
+            seconds, used = await self._evaluated(running, simulator, parts)
             print(
                 f"{count:>5} conditions for each part: {UPLOADS / seconds:7.0f} uploads/s, "
-                f"{10 * UPLOADS * count / seconds:10,.0f} conditions looked at with a reading/s, "
+                f"{10 * UPLOADS * count / seconds:10,.0f} comparisons of a condition with a reading/s, "
                 f"{1e3 * used / UPLOADS:6.2f} ms for an upload; {hooks.count - before} webhooks, the others within "
                 "the cooldown",
                 flush=True,
@@ -188,7 +192,7 @@ class Bench:
         before = hooks.count
         begin = time.perf_counter()
         cost = Cost(running, self.database)
-        await self._evaluated(running, told, parts)
+        await self._evaluated(running, simulator, parts)
         with trio.fail_after(120):
             await hooks.until(before + UPLOADS)
         seconds = time.perf_counter() - begin
@@ -198,21 +202,23 @@ class Bench:
             flush=True,
         )
 
-    async def _evaluated(self, running: Running, told: Load, parts: Sequence[Sequence[str]]) -> tuple[float, float]:
+    async def _evaluated(
+        self, running: Running, simulator: Load, parts: Sequence[Sequence[str]]
+    ) -> tuple[float, float]:
         """Return the seconds until all uploads were evaluated, and the processor time."""
         cost = Cost(running, self.database)
-        found = await told("some", parts=parts, calls=UPLOADS, readings=10)
-        while self.database.waiting(self.folder):  # noqa: ASYNC110 - it tells nobody outside
+        result = await simulator("some", parts=parts, calls=UPLOADS, readings=10)
+        while self.database.waiting(self.folder):  # noqa: ASYNC110 - the database has no event for it
             await trio.sleep(0.01)
-        return time.perf_counter() - found["begin"], cost.seconds()
+        return time.perf_counter() - result["begin"], cost.seconds()
 
     async def _configured(self, client: ApiClient, document: str, name: str) -> list[list[str]]:
-        parts = await self._new_parts(client, range(self.given.callers), name)
+        parts = await self._new_parts(client, range(self.parameters.callers), name)
         for part, _ in parts:
             await client.call(APP, "", "update_robot_part", id=part, name="", robot_config_json=document)
         return parts
 
-    async def save(self, running: Running, client: ApiClient, told: Load) -> None:
+    async def save(self, running: Running, client: ApiClient, simulator: Load) -> None:
         """Measure saving configurations one after the other while all machines are connected."""
         took, saved = [], {}
         cost = Cost(running, self.database)
@@ -224,10 +230,10 @@ class Bench:
             took.append(time.perf_counter() - begin)
         used = cost.seconds()
         await trio.sleep(0.5)  # for the last push to arrive
-        heard = (await told("heard"))["heard"]
-        until = sorted(heard[part] - begin for part, begin in saved.items())
+        received = (await simulator("heard"))["heard"]
+        until = sorted(received[part] - begin for part, begin in saved.items())
         if until[0] < 0:
-            raise RuntimeError("a machine did not hear of its configuration")
+            raise RuntimeError("a machine did not receive its configuration")
         print(
             f"{self.database.name}: saved {SAVES} configurations with {len(self.parts)} machines connected: p50/p99 "
             f"{_ms(took)} ms until it is saved, {_ms(until)} ms until the machine has it; {1e3 * used / SAVES:.1f} ms "
@@ -243,22 +249,22 @@ class Bench:
         async with httpcore.AsyncConnectionPool() as pool:
             for _ in range(10):
                 begin = time.perf_counter()
-                found = await pool.request("GET", f"http://{running.address}/", headers=[*headers])
+                result = await pool.request("GET", f"http://{running.address}/", headers=[*headers])
                 took.append(time.perf_counter() - begin)
-                size = len(found.content)
-                if found.status != 200:
-                    raise RuntimeError(f"the page of all machines: HTTP status {found.status}")
+                size = len(result.content)
+                if result.status != 200:
+                    raise RuntimeError(f"the page of all machines: HTTP status {result.status}")
         print(f"{self.database.name}: page of {len(self.parts)} machines, {size >> 10} KiB: p50/p99 {_ms(took)} ms")
 
-    async def storm(self, told: Load) -> None:
+    async def storm(self, simulator: Load) -> None:
         """Restart the cloud and measure how fast all machines reconnect."""
-        await told.answer()  # all machines have noticed the end
-        async with cloud(self.folder, self.database, self.port, self.given.source) as running:
+        await simulator.answer()  # all machines have noticed the end
+        async with cloud(self.folder, self.database, self.port, self.parameters.source) as running:
             cost = Cost(running, self.database)
-            moments = (await told.answer())["moments"]
+            moments = (await simulator.answer())["moments"]
             half, last = (moments[place] - running.ready for place in (len(moments) // 2, -1))
             print(
-                f"{self.database.name}: after a restart {len(moments)} machines have connected again within "
+                f"{self.database.name}: after a restart {len(moments)} machines reconnected within "
                 f"{last:.1f} s, half of them within {half:.1f} s ({len(moments) / last:.0f}/s), {cost.percent():.0f} % "
                 f"of a core, {cost.memory:.0f} MiB",
                 flush=True,
@@ -266,21 +272,21 @@ class Bench:
 
     async def _new_parts(self, client: ApiClient, numbers: range, name: str = "m") -> list[list[str]]:
         """Create machines; return id and secret of each."""
-        made: list[list[str]] = []
+        parts: list[list[str]] = []
 
-        async def some(mine: range) -> None:
-            for number in mine:
+        async def create_some(own_numbers: range) -> None:
+            for number in own_numbers:
                 part = await new_part(client, self.location, f"{name}{number}")
-                made.append([part["id"], part["secret"]])
+                parts.append([part["id"], part["secret"]])
 
         async with trio.open_nursery() as nursery:
             for first in range(8):
-                nursery.start_soon(some, numbers[first::8])
-        return made
+                nursery.start_soon(create_some, numbers[first::8])
+        return parts
 
 
-def _times(found: dict[str, Any]) -> str:
-    return f"{1e3 * found['p50']:.0f}/{1e3 * found['p99']:.0f}" if "p50" in found else "-"
+def _times(result: dict[str, Any]) -> str:
+    return f"{1e3 * result['p50']:.0f}/{1e3 * result['p99']:.0f}" if "p50" in result else "-"
 
 
 def _ms(took: Sequence[float]) -> str:
@@ -293,18 +299,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench cloud", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="one of both")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="measure only this database")
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 10, 100, 1000])
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each figure")
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds for each figure")
     parts = ("poll", *UNITS, "triggers", "save", "page", "storm")
-    parser.add_argument("--only", choices=parts, nargs="+", default=(), help="some of all")
+    parser.add_argument("--only", choices=parts, nargs="+", default=(), help="measure only these parts")
     parser.add_argument("--source", default="", help="folder of another version of the cloud, to compare with")
     options = parser.parse_args(argv)
-    given = Given(options.machines, options.seconds, frozenset(options.only), options.source)
-    with databases(options.database) as found:
-        for database in found:
+    parameters = Parameters(options.machines, options.seconds, frozenset(options.only), options.source)
+    with databases(options.database) as selected:
+        for database in selected:
             with tempfile.TemporaryDirectory() as name:
-                trio.run(partial(Bench(given, database, Path(name)).run))
+                trio.run(partial(Bench(parameters, database, Path(name)).run))
     return 0
 
 

@@ -1,7 +1,7 @@
 """The baseline for the storage of a cloud: a bare loop that writes the same rows.
 
 It uses one connection and one transaction for the rows of one call, on the same disk and with the same guarantee: a
-commit returns when it is on disk. There is no authentication, decoding or notification.
+commit returns when it is on disk. It has no authentication, decoding or notification.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ def _logs(count: int) -> Callable[[int], list[tuple[Any, ...]]]:
     def rows(number: int) -> list[tuple[Any, ...]]:
         return [
             (
-                *(part, number * second + one, number * second, "bench", "info", "rdk.bench"),
-                *(f"message {number:08} of {one}", "{}", "", "[]"),
+                *(part, number * second + index, number * second, "bench", "info", "rdk.bench"),
+                *(f"message {number:08} of {index}", "{}", "", "[]"),
             )
-            for one in range(count)
+            for index in range(count)
         ]
 
     return rows
@@ -99,9 +99,10 @@ def _readings(count: int) -> Callable[[int], list[tuple[Any, ...]]]:
     second = 1_000_000
 
     def rows(number: int) -> list[tuple[Any, ...]]:
-        at = number * second
+        start = number * second
         return [
-            (1, at + one, at, at, f'{{"readings": {{"a": {one}.0, "b": {one / 7}, "c": 0.5}}}}') for one in range(count)
+            (1, start + index, start, start, f'{{"readings": {{"a": {index}.0, "b": {index / 7}, "c": 0.5}}}}')
+            for index in range(count)
         ]
 
     return rows

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from bench.cloud_requests import AUTHENTICATE, Template, sign_in, template_for, upload
@@ -33,7 +34,7 @@ class Machine:
         self.address = address
         self.part = part
         self.heard = 0.0  # time of the last message
-        self.there = False  # whether the push channel has delivered its configuration
+        self.connected = False  # whether the push channel has delivered its configuration
         self.follower: Follower | None = None
         self.caller: Caller | None = None
         self._sign_in = sign_in(part, SECRET, secret)
@@ -58,14 +59,14 @@ class Machine:
         signing.call(AUTHENTICATE, self._sign_in, signed)
 
     def _later(self) -> None:
-        self.there = False
+        self.connected = False
         self.crowd.at(time.perf_counter() + AGAIN * random.uniform(0.5, 1), lambda: self.follow(self._arrived))
 
     def _hear(self, text: bytes) -> None:
         if b'"revision"' in text:
             self.heard = time.perf_counter()
-            if not self.there:
-                self.there = True
+            if not self.connected:
+                self.connected = True
                 self._arrived()
 
     # ---- calls
@@ -105,7 +106,7 @@ class Load:
             self.refused = []
             answer = getattr(self, f"do_{command.pop('do')}")(**command)
             busy = (time.process_time() - before) / (time.perf_counter() - begin)
-            say({**answer, "busy": busy, "refused": self.refused[:3]})
+            print_answer({**answer, "busy": busy, "refused": self.refused[:3]})
 
     def number(self) -> int:
         """Return the number of the next call."""
@@ -137,21 +138,21 @@ class Load:
     def do_storm(self) -> dict[str, Any]:
         """Wait until the cloud has ended and all machines have reconnected; return the times of their connections."""
         moments: list[float] = []
-        for one in self.machines:
-            one._arrived = lambda: moments.append(time.perf_counter())
-        self.crowd.run(lambda: not any(one.there for one in self.machines))
-        say({})
-        self.crowd.run(lambda: all(one.there for one in self.machines))
+        for machine in self.machines:
+            machine._arrived = lambda: moments.append(time.perf_counter())
+        self.crowd.run(lambda: not any(machine.connected for machine in self.machines))
+        print_answer({})
+        self.crowd.run(lambda: all(machine.connected for machine in self.machines))
         return {"moments": sorted(moments)}
 
     def do_heard(self) -> dict[str, Any]:
         """Return when each machine last received its configuration."""
-        return {"heard": {one.part: one.heard for one in self.machines}}
+        return {"heard": {machine.part: machine.heard for machine in self.machines}}
 
     def do_poll(self, every: float, seconds: float) -> dict[str, Any]:
         """Sign in on separate connections, then poll with all machines for `seconds`."""
         self._open(self.machines)
-        say({})
+        print_answer({})
         took: list[float] = []
         end = time.perf_counter() + seconds
 
@@ -168,18 +169,19 @@ class Load:
 
             machine.caller.call(template.path, template.request(0), answered)
 
-        for one in self.machines:
+        for machine in self.machines:
             first = time.perf_counter() + random.uniform(0, every)
-            self.crowd.at(first, lambda one=one, first=first: poll(one, template_for("config", one.part), first))  # type: ignore[misc]
+            template = template_for("config", machine.part)
+            self.crowd.at(first, partial(poll, machine, template, first))
         self.crowd.run(lambda: False, end)
         self._finish(self.machines)  # late answers count too
-        return {**places(took), "calls": len(took), "late": time.perf_counter() - end}
+        return {**percentiles(took), "calls": len(took), "late": time.perf_counter() - end}
 
     def do_flat(self, what: str, callers: int, seconds: float) -> dict[str, Any]:
         """Make calls for `seconds`, one after the other on each of `callers` machines, then await the answers."""
         chosen = self.machines[:callers]
         self._open(chosen)
-        counts = dict.fromkeys((one.part for one in chosen), 0)
+        counts = dict.fromkeys((machine.part for machine in chosen), 0)
         took: list[float] = []
         begin = time.perf_counter()
         end = begin + seconds
@@ -200,13 +202,13 @@ class Load:
 
             machine.caller.call(template.path, template.request(self.number()), answered)
 
-        for one in chosen:
-            call(one, template_for(what, one.part))
+        for machine in chosen:
+            call(machine, template_for(what, machine.part))
         self.crowd.run(lambda: False, end)
         self._finish(chosen)
         ordered = sorted(counts.values())
         spread = {"least": ordered[0], "most": ordered[-1]}
-        return {"calls": sum(ordered), "seconds": time.perf_counter() - begin, **spread, **places(took)}
+        return {"calls": sum(ordered), "seconds": time.perf_counter() - begin, **spread, **percentiles(took)}
 
     def do_some(self, parts: Sequence[Sequence[str]], calls: int, readings: int) -> dict[str, Any]:
         """Make `calls` uploads from machines without push channel, as fast as they are answered."""
@@ -231,8 +233,8 @@ class Load:
 
             machine.caller.call(template.path, template.request(self.number()), answered)
 
-        for one in chosen:
-            call(one, upload(one.part, readings))
+        for machine in chosen:
+            call(machine, upload(machine.part, readings))
         self.crowd.run(lambda: not left and not waiting)
         return {"begin": begin, "seconds": time.perf_counter() - begin}
 
@@ -243,13 +245,13 @@ class Load:
             nonlocal missing
             missing -= 1
 
-        for one in machines:
-            one.open(opened)
+        for machine in machines:
+            machine.open(opened)
         self.crowd.run(lambda: not missing)
 
     def _finish(self, machines: Sequence[Machine]) -> None:
         """Wait for the calls in progress."""
-        self.crowd.run(lambda: not any(one.caller is not None and one.caller.busy for one in machines))
+        self.crowd.run(lambda: not any(machine.caller is not None and machine.caller.busy for machine in machines))
 
 
 class _Stdin(Line):
@@ -273,13 +275,17 @@ class _Stdin(Line):
             self.crowd.remove(self)
 
 
-def places(took: list[float]) -> Mapping[str, float]:
+def percentiles(durations: list[float]) -> Mapping[str, float]:
     """Return p50 and p99 of durations."""
-    took.sort()
-    return {name: took[round((len(took) - 1) * at)] for name, at in (("p50", 0.5), ("p99", 0.99)) if took}
+    durations.sort()
+    return {
+        name: durations[round((len(durations) - 1) * share)]
+        for name, share in (("p50", 0.5), ("p99", 0.99))
+        if durations
+    }
 
 
-def say(answer: Mapping[str, Any]) -> None:
+def print_answer(answer: Mapping[str, Any]) -> None:
     """Print an answer as one line."""
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()

@@ -142,13 +142,13 @@ class Person:
 
     async def measured(self, path: str, repeat: int) -> Measured:
         """Measure a page with `repeat` requests."""
-        found = Measured(path, [], len(await self.get(path)), 0)
+        result = Measured(path, [], len(await self.get(path)), 0)
         for _ in range(repeat):
             before, start = self.store.count, time.process_time()
             await self.get(path)
-            found.seconds.append(time.process_time() - start)
-            found.queries = self.store.count - before
-        return found
+            result.seconds.append(time.process_time() - start)
+            result.queries = self.store.count - before
+        return result
 
     async def _send(self, method: str, target: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         path, _, query = target.partition("?")
@@ -184,58 +184,62 @@ async def fill(cloud: MemoryCloud, amounts: Amounts) -> tuple[str, str]:
     """Fill a cloud with data; return the machine that has it, and the last delivery."""
     now, store = cloud.cloud.clock(), cloud.cloud.store
     author, place = Author(KEY, cloud.first.id), cloud.first.location
-    told = {"version": "1.2.3", "revision": "1", "platform": "linux/arm64", "host": "pi", "state": "running"}
+    status = {"version": "1.2.3", "revision": "1", "platform": "linux/arm64", "host": "pi", "state": "running"}
 
-    def some(sql: Sql) -> list[str]:
-        made = [machines.create_machine(sql, place, f"rover-{at:05}", now) for at in range(amounts.machines)]
-        found = [machines.parts(sql, one)[0].id for one in made]
-        for at, part in enumerate(found):
-            machines.note_seen(sql, part, now - timedelta(seconds=at % 90), told)
-            if at % 10 == 0:
-                configurations.save(sql, part, {"components": _components(at), "triggers": [TRIGGER]}, author, now)
-        return found
+    def create_machines(sql: Sql) -> list[str]:
+        machine_ids = [
+            machines.create_machine(sql, place, f"rover-{index:05}", now) for index in range(amounts.machines)
+        ]
+        part_ids = [machines.parts(sql, machine_id)[0].id for machine_id in machine_ids]
+        for index, part in enumerate(part_ids):
+            machines.note_seen(sql, part, now - timedelta(seconds=index % 90), status)
+            if index % 10 == 0:
+                configurations.save(sql, part, {"components": _components(index), "triggers": [TRIGGER]}, author, now)
+        return part_ids
 
-    parts = await store.write(some)
+    parts = await store.write(create_machines)
     first = parts[0]
     entries = [
-        LogRecord(now - timedelta(seconds=amounts.lines - at), "info", "rdk.resource_manager", f"line {at} of a log")
-        for at in range(amounts.lines)
+        LogRecord(
+            now - timedelta(seconds=amounts.lines - index), "info", "rdk.resource_manager", f"line {index} of a log"
+        )
+        for index in range(amounts.lines)
     ]
 
     def data(sql: Sql) -> str:
         for start in range(0, len(entries), logs.MAX_BATCH):
             logs.append(sql, first, entries[start : start + logs.MAX_BATCH], now)
         source = sources.source_of(sql, first, "sensor", "climate", "Readings", "{}")
-        moments = [now - timedelta(seconds=at) for at in range(amounts.readings)]
+        moments = [now - timedelta(seconds=index) for index in range(amounts.readings)]
         values = [
-            readings.NewReading(moment, moment, {"readings": {"temperature_c": at % 40, "light_lux": at * 1.5}})
-            for at, moment in enumerate(moments)
+            readings.NewReading(moment, moment, {"readings": {"temperature_c": index % 40, "light_lux": index * 1.5}})
+            for index, moment in enumerate(moments)
         ]
         readings.keep(sql, None, source, [], values, now)
         camera = sources.source_of(sql, first, "camera", "camera", "GetImages", "{}")
-        for at in range(amounts.files):
-            new = files.NewFile(f"k{at}", camera, "image", f"{at}.jpeg", ".jpeg", "image/jpeg", now, now)
-            subject, _ = files.keep(sql, new, files.Blob(f"b{at}", "0" * 64, 30_000), now)
+        for index in range(amounts.files):
+            new = files.NewFile(f"k{index}", camera, "image", f"{index}.jpeg", ".jpeg", "image/jpeg", now, now)
+            subject, _ = files.keep(sql, new, files.Blob(f"b{index}", "0" * 64, 30_000), now)
             files.add_tags(sql, [subject], ["day"])
-        for at in range(amounts.revisions):
-            document = {"components": [*_components(0), {"name": f"c{at}", "model": "fake"}], "triggers": [TRIGGER]}
-            configurations.save(sql, first, document, author, now + timedelta(seconds=at))
-        for at in range(amounts.deliveries):
-            deliveries.add(sql, _delivery(first, at, cloud))
+        for index in range(amounts.revisions):
+            document = {"components": [*_components(0), {"name": f"c{index}", "model": "fake"}], "triggers": [TRIGGER]}
+            configurations.save(sql, first, document, author, now + timedelta(seconds=index))
+        for index in range(amounts.deliveries):
+            deliveries.add(sql, _delivery(first, index, cloud))
         return f"d{amounts.deliveries - 1}"
 
     return first, await store.write(data)
 
 
-def _components(at: int) -> list[dict[str, Any]]:
+def _components(index: int) -> list[dict[str, Any]]:
     sensor = {"api": "rdk:component:sensor", "model": "fake", "attributes": {"quantities": ["temperature_c"]}}
-    return [{"name": f"climate-{at}-{number}", **sensor} for number in range(20)]
+    return [{"name": f"climate-{index}-{number}", **sensor} for number in range(20)]
 
 
-def _delivery(part: str, at: int, cloud: MemoryCloud) -> deliveries.Delivery:
+def _delivery(part: str, index: int, cloud: MemoryCloud) -> deliveries.Delivery:
     target = "https://example.com/"
     return deliveries.Delivery(
-        id=f"d{at}", part=part, trigger="warm", event="conditional_data_ingested", entry="", type="webhook",
+        id=f"d{index}", part=part, trigger="warm", event="conditional_data_ingested", entry="", type="webhook",
         value=target, target=target, about={"component": "climate", "method": "Readings"}, test=False,
         created=cloud.cloud.clock(), method="POST", headers=(("Trigger-Name", "warm"),), body=b'{"count": 1}',
     )  # fmt: skip
@@ -243,11 +247,11 @@ def _delivery(part: str, at: int, cloud: MemoryCloud) -> deliveries.Delivery:
 
 def paths(part: str, delivery: str) -> list[str]:
     """Return the paths of the measured pages."""
-    here = f"/machines/{part}"
+    base = f"/machines/{part}"
     return [
         "/", "/?sort=problems", "/?q=rover-00042", "/fragments", "/data", "/data?view=readings", "/triggers",
-        "/modules", "/locations", "/keys", "/audit", here, f"{here}/config", f"{here}/history",
-        f"{here}/logs", f"{here}/logs?text=99", f"{here}/triggers", f"{here}/triggers/deliveries/{delivery}",
+        "/modules", "/locations", "/keys", "/audit", base, f"{base}/config", f"{base}/history",
+        f"{base}/logs", f"{base}/logs?text=99", f"{base}/triggers", f"{base}/triggers/deliveries/{delivery}",
     ]  # fmt: skip
 
 
@@ -268,14 +272,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--repeat", type=int, default=5)
     options = vars(parser.parse_args(argv))
     repeat = options.pop("repeat")
-    found = trio.run(measure, Amounts(**options), repeat)
-    small = next(one.median for one in found if one.path == "/keys")
+    measured_pages = trio.run(measure, Amounts(**options), repeat)
+    small = next(page.median for page in measured_pages if page.path == "/keys")
     print(f"{'page':44} {'ms':>8} {'of /keys':>9} {'KB':>7} {'queries':>8}")
     over = 0
-    for one in found:
-        path = "/machines/PART" + one.path[46:] if one.path.startswith("/machines/") else one.path
-        much = one.median * 1000 > MILLISECONDS or one.size > KILOBYTES * 1000
-        over += much
-        ratio = f"{one.median / small:.1f}x"
-        print(f"{path:44} {one.median * 1e3:8.1f} {ratio:>9} {one.size / 1e3:7.1f} {one.queries:8}{'  OVER' * much}")
+    for page in measured_pages:
+        path = "/machines/PART" + page.path[46:] if page.path.startswith("/machines/") else page.path
+        exceeded = page.median * 1000 > MILLISECONDS or page.size > KILOBYTES * 1000
+        over += exceeded
+        ratio = f"{page.median / small:.1f}x"
+        figures = f"{page.median * 1e3:8.1f} {ratio:>9} {page.size / 1e3:7.1f} {page.queries:8}"
+        print(f"{path:44} {figures}{'  OVER' * exceeded}")
     return 1 if over else 0

@@ -46,18 +46,18 @@ class Database:
 @contextmanager
 def databases(which: str) -> Iterator[list[Database]]:
     """Provide the selected databases, running while the context is open."""
-    found = [Database("SQLite")] if which != "postgresql" else []
+    selected = [Database("SQLite")] if which != "postgresql" else []
     if which == "sqlite":
-        yield found
+        yield selected
         return
     from tests.postgresql import cluster, programs
 
     if programs() is None:
-        print("PostgreSQL is not installed here")
-        yield found
+        print("PostgreSQL is not installed")
+        yield selected
         return
     with cluster() as server:
-        yield [*found, Database("PostgreSQL", server.url(), [server.process()])]
+        yield [*selected, Database("PostgreSQL", server.url(), [server.process()])]
 
 
 @dataclass
@@ -88,9 +88,9 @@ async def cloud(folder: Path, database: Database, port: int, source: str = "") -
 
 def free_port() -> int:
     """Return an unused port."""
-    with socket.socket() as one:
-        one.bind(("localhost", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])
 
 
 class Load:
@@ -116,7 +116,7 @@ class Load:
         while b"\n" not in self._read:
             data = await self._child.stdout.receive_some()
             if not data:
-                raise RuntimeError("the process that plays machines has ended")
+                raise RuntimeError("the process that simulates machines has ended")
             self._read += data
         line, _, self._read = self._read.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
@@ -148,9 +148,9 @@ class Cost:
     def _used(self) -> float:
         seconds = 0.0
         others = self._database.others
-        for one in [self._cloud, *others, *(child for other in others for child in other.children())]:
+        for counted_process in [self._cloud, *others, *(child for other in others for child in other.children())]:
             try:
-                times = one.cpu_times()
+                times = counted_process.cpu_times()
             except psutil.NoSuchProcess:
                 continue
             seconds += times.user + times.system

@@ -26,16 +26,16 @@ class Template:
     """A request that differs for each call: the number replaces MARK and is added to the times in seconds."""
 
     def __init__(self, service: str, method: str, **arguments: Any) -> None:
-        found = find_method(service, method)
-        self.path = found.path
-        self._bytes: bytes = build_request(found, "", arguments).SerializeToString()
+        method_info = find_method(service, method)
+        self.path = method_info.path
+        self._bytes: bytes = build_request(method_info, "", arguments).SerializeToString()
         self._second = varint(int(START.timestamp()))
 
     def of(self, part: str) -> Template:
         """Return the template for a part instead of ANY_PART."""
-        made = copy(self)
-        made._bytes = self._bytes.replace(ANY_PART.encode(), part.encode())
-        return made
+        copied = copy(self)
+        copied._bytes = self._bytes.replace(ANY_PART.encode(), part.encode())
+        return copied
 
     def request(self, number: int) -> bytes:
         """Return the request of the call `number`."""
@@ -71,13 +71,13 @@ def log(part: str) -> Template:
     """Return the template of LINES log entries within one second."""
     entries = [
         {
-            "message": f"message {MARK} of {one}",
+            "message": f"message {MARK} of {index}",
             "level": "info",
             "logger_name": "rdk.bench",
             "host": "bench",
-            "time": START + timedelta(milliseconds=one),
+            "time": START + timedelta(milliseconds=index),
         }
-        for one in range(LINES)
+        for index in range(LINES)
     ]
     return Template(ROBOT, "log", id=part, logs=entries)
 
@@ -94,10 +94,10 @@ def upload(part: str, count: int = READINGS) -> Template:
     }
     contents = [
         {
-            "metadata": {"time_requested": START + timedelta(milliseconds=one), "time_received": START},
-            "struct": {"readings": {"a": float(one), "b": one / 7, "c": 0.5}},
+            "metadata": {"time_requested": START + timedelta(milliseconds=index), "time_received": START},
+            "struct": {"readings": {"a": float(index), "b": index / 7, "c": 0.5}},
         }
-        for one in range(count)
+        for index in range(count)
     ]
     return Template(SYNC, "data_capture_upload", metadata=metadata, sensor_contents=contents)
 
@@ -105,7 +105,7 @@ def upload(part: str, count: int = READINGS) -> Template:
 def triggers_of(count: int, url: str, cooldown: int) -> str:
     """Return a configuration with `count` conditional triggers, of which the first matches every upload."""
 
-    def one(number: int) -> dict[str, Any]:
+    def trigger(number: int) -> dict[str, Any]:
         values = [("gte", 0), ("lt", 1000)] if not number else [("gt", 10 + number), ("lt", -number)]
         return {
             "name": f"t{number}",
@@ -119,7 +119,7 @@ def triggers_of(count: int, url: str, cooldown: int) -> str:
             "notifications": [{"type": "webhook", "value": url, "seconds_between_notifications": cooldown}],
         }
 
-    return json.dumps({"triggers": [one(number) for number in range(count)]})
+    return json.dumps({"triggers": [trigger(number) for number in range(count)]})
 
 
 def template_for(what: str, part: str) -> Template:
@@ -129,8 +129,8 @@ def template_for(what: str, part: str) -> Template:
 
 @cache
 def _common(what: str) -> Template:
-    made: Template = KINDS[what](ANY_PART)
-    return made
+    template: Template = KINDS[what](ANY_PART)
+    return template
 
 
 KINDS: Final[Mapping[str, Any]] = {"config": config, "log": log, "upload": upload}

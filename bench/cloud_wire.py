@@ -172,8 +172,8 @@ class Caller(Line):
     def refusal(self) -> str:
         """Return status and message of the last rejection."""
         decoder = hpack.Decoder()
-        said = [dict(decoder.decode(one)) for one in self._heads]
-        return f"{said[-1].get('grpc-status')}: {said[-1].get('grpc-message')}" if said else "nothing"
+        headers = [dict(decoder.decode(block)) for block in self._heads]
+        return f"{headers[-1].get('grpc-status')}: {headers[-1].get('grpc-message')}" if headers else "nothing"
 
     def sign_in(self, request: bytes, then: Then) -> None:
         """Authenticate, and send the token with all further calls."""
@@ -255,11 +255,11 @@ class Caller(Line):
                     self._initial = value
             self.send(frames.SETTINGS_ACK + self._ready())
         elif kind == frames.WINDOW_UPDATE:
-            given = int.from_bytes(payload, "big")
+            increment = int.from_bytes(payload, "big")
             if stream == 0:
-                self._window += given
+                self._window += increment
             elif stream == self._sid:
-                self._stream_window += given
+                self._stream_window += increment
             if self._body:
                 self.send(self._ready())
         elif kind == frames.PING and not flags & frames.ACK:

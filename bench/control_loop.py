@@ -232,10 +232,10 @@ async def served(options: argparse.Namespace, calls: float) -> dict[str, Any]:
 
 def show(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the table."""
-    print(f"{'':44}{'beats':>7}{'missed':>7}{'p50':>9}{'p99':>9}{'max':>9}  ms after the beat")
+    print(f"{'':44}{'periods':>8}{'missed':>7}{'p50':>9}{'p99':>9}{'max':>9}  ms after the start of the period")
     for name, row in rows.items():
         figures = "".join(f"{row[key]:9.2f}" for key in ("p50_ms", "p99_ms", "max_ms"))
-        print(f"{name:44}{row['beats']:7.0f}{row['missed']:7.0f}{figures}")
+        print(f"{name:44}{row['beats']:8.0f}{row['missed']:7.0f}{figures}")
         if row.get("load"):
             load = row["load"]
             print(f"    {load['rate']:.0f} calls/s answered, p50 {load['p50_ms']:.1f} ms, p99 {load['p99_ms']:.1f} ms")
@@ -248,14 +248,14 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--i2c", metavar="BUS:ADDRESS", default="")
     parser.add_argument("--gpio", metavar="CHIP:LINE", default="")
-    parser.add_argument("--rate", type=float, default=200.0, help="beats a second")
-    parser.add_argument("--calls", type=float, default=1000.0, help="calls a second")
+    parser.add_argument("--rate", type=float, default=200.0, help="periods per second")
+    parser.add_argument("--calls", type=float, default=1000.0, help="calls per second")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--bare", action="store_true", help="only the bare script")
+    parser.add_argument("--bare", action="store_true", help="run only the bare script")
     options = parser.parse_args(argv)
     if bool(options.i2c) != bool(options.gpio):
-        parser.error("give both --i2c and --gpio, or none")
+        parser.error("give both --i2c and --gpio, or neither")
     if options.bare:
         print(json.dumps(bare(options.rate, options.seconds, options.i2c, options.gpio)))
         return 0

@@ -5,8 +5,8 @@
 A real machine-server, the hog and the client run in separate processes on loopback. The client makes calls at a
 constant rate and measures each. The hog always has its calls in flight, over several connections (each takes 128), to
 the same resource: in the mode `held` long calls, which occupy slots but no processor time; in `busy` calls that end
-immediately, each followed by the next. The client runs alternately alone and beside the hog; the result is the median
-of the ratios of consecutive runs. Exits 1 if p99 beside the hog is more than 3 times that alone, or if a call of the
+immediately, each followed by the next. The client runs alternately alone and with the hog; the result is the median
+of the ratios of consecutive runs. Exits 1 if p99 with the hog is more than 3 times that alone, or if a call of the
 client was rejected.
 """
 
@@ -36,7 +36,7 @@ from schema.errors import ErrorKind, MachineError
 
 FIRST = ("nice", "-n", "-10") if os.geteuid() == 0 else ()
 """Gives server and client priority if permitted, because the hog represents other computers."""
-BUDGET = 3.0  # ratio of p99 beside the hog to alone
+BUDGET = 3.0  # ratio of p99 with the hog to alone
 SENSOR = "rdk:component:sensor"
 
 
@@ -165,17 +165,17 @@ def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
     command = [*FIRST, sys.executable, "-m", "bench.fairness", "--client", address]
     command += ["--rate", str(options.rate), "--seconds", str(options.seconds)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--calls", type=int, default=1000, help="of the hog, in flight")
-    parser.add_argument("--connections", type=int, default=8, help="of the hog")
-    parser.add_argument("--rate", type=float, default=200.0, help="calls a second of the client")
+    parser.add_argument("--calls", type=int, default=1000, help="calls of the hog in flight")
+    parser.add_argument("--connections", type=int, default=8, help="connections of the hog")
+    parser.add_argument("--rate", type=float, default=200.0, help="calls per second of the client")
     parser.add_argument("--mode", default="held,busy")
     parser.add_argument("--hog", default="", help=argparse.SUPPRESS)
     parser.add_argument("--client", default="", help=argparse.SUPPRESS)
@@ -187,21 +187,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     met = True
     for mode in options.mode.split(","):
-        runs: dict[str, list[dict[str, float]]] = {"alone": [], "beside": []}
+        runs: dict[str, list[dict[str, float]]] = {"alone": [], "with_hog": []}
         with serving() as address:
             for _ in range(options.rounds):
                 runs["alone"].append(measure(address, options))
                 with hogging(address, options, mode):
-                    runs["beside"].append(measure(address, options))
+                    runs["with_hog"].append(measure(address, options))
         medians = {
-            where: {key: statistics.median(one[key] for one in found) for key in found[0]}
-            for where, found in runs.items()
+            where: {
+                key: statistics.median(figures_of_run[key] for figures_of_run in runs_of_kind)
+                for key in runs_of_kind[0]
+            }
+            for where, runs_of_kind in runs.items()
         }
-        pairs = zip(runs["beside"], runs["alone"], strict=True)  # consecutive runs: other work disturbs both
-        ratio = statistics.median(beside["p99"] / alone["p99"] for beside, alone in pairs)
-        refused = sum(one["refused"] for found in runs.values() for one in found)
+        pairs = zip(runs["with_hog"], runs["alone"], strict=True)  # consecutive runs: other work disturbs both
+        ratio = statistics.median(with_hog["p99"] / alone["p99"] for with_hog, alone in pairs)
+        refused = sum(figures_of_run["refused"] for runs_of_kind in runs.values() for figures_of_run in runs_of_kind)
         met = met and ratio <= BUDGET and not refused
-        print(f"{mode}: p99 beside the hog is {ratio:.2f} times alone (budget {BUDGET:g}), {refused:g} refused")
+        print(f"{mode}: p99 with the hog is {ratio:.2f} times alone (budget {BUDGET:g}), {refused:g} refused")
         for where, figures in medians.items():
             times = "  ".join(f"{key} {figures[key]:.2f} ms" for key in ("p50", "p90", "p99", "p100"))
             print(f"  {where:7} {times}")

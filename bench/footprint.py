@@ -129,7 +129,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench footprint", description=__doc__)
     parser.add_argument("--config", type=Path, default=ROOT / "examples" / "bench.json")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--idle", type=float, default=20, help="seconds over which idle CPU is taken")
+    parser.add_argument("--idle", type=float, default=20, help="seconds during which idle CPU is measured")
     options = parser.parse_args(argv)
     bare()  # warm the file cache
     rows, bares = [], []

@@ -64,16 +64,16 @@ async def measure(memory: MemoryMachine, rounds: int) -> dict[str, float]:
         spans.clear()
     sample, encoder = machine.sample, Encoder()
     seconds_of_samples(sample, encoder)
-    taken = [seconds_of_samples(sample, encoder) for _ in range(rounds)]
+    samples_taken = [seconds_of_samples(sample, encoder) for _ in range(rounds)]
     medians = {key: statistics.median(values) for key, values in times.items()}
     return {
         "call us": medians["plain"] * 1e6,
         "counted call, times a call that is not": medians["counted"] / medians["plain"],
         "counted and traced call, times that": medians["traced"] / medians["plain"],
         "quantities": len(sample()),
-        "sample us of processor time": statistics.median(one for one, _ in taken) * 1e6,
-        "idle sample bytes": statistics.median(size for _, size in taken),
-        "% of a core at one sample a second": statistics.median(one for one, _ in taken) * 100,
+        "sample us of processor time": statistics.median(seconds for seconds, _ in samples_taken) * 1e6,
+        "idle sample bytes": statistics.median(size for _, size in samples_taken),
+        "% of a core at one sample a second": statistics.median(seconds for seconds, _ in samples_taken) * 100,
     }
 
 
@@ -86,9 +86,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench ftdc", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args(argv)
-    found = trio.run(run, json.loads((ROOT / "examples" / "bench.json").read_text()), options.rounds)
+    figures = trio.run(run, json.loads((ROOT / "examples" / "bench.json").read_text()), options.rounds)
     print(f"medians of {options.rounds} interleaved rounds on bench.json, in memory")
-    for key, value in found.items():
+    for key, value in figures.items():
         print(f"  {key:42} {value:10.3f}")
     return 0
 

@@ -49,8 +49,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--i2c", metavar="BUS:ADDRESS[:REGISTER]", default="")
     parser.add_argument("--gpio", metavar="CHIP:OUTPUT[:INPUT[:PULL]]", default="")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--count", type=int, default=1000, help="operations in a round")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a round of serial lines")
+    parser.add_argument("--count", type=int, default=1000, help="operations per round")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds per round of serial lines")
     options = parser.parse_args(argv)
 
     import structlog
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
     if options.gpio:
         trio.run(hal_gpio.measure, options.gpio, options.count, options.rounds)
     else:
-        print("GPIO: no line to use here (--gpio)")
+        print("GPIO: not measured, no line given (--gpio)")
     return 0 if trio.run(hal_serial.measure, options.seconds, options.rounds) and met else 1
 
 

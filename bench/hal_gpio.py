@@ -22,7 +22,7 @@ async def measure(lines: str, count: int, rounds: int) -> None:
     if source:
         await _edges(chip, int(output), int(source), pull, count, rounds)
     else:
-        print("GPIO edges: no input wired to the output (--gpio CHIP:OUTPUT:INPUT)")
+        print("GPIO edges: not measured, no input wired to the output (--gpio CHIP:OUTPUT:INPUT)")
 
 
 async def _toggles(chip: str, output: int, count: int, rounds: int) -> None:

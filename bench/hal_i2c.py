@@ -88,7 +88,7 @@ async def measure(device: str, count: int, rounds: int) -> bool:
         bus, address, register = (*device.split(":"), "0")[:3]
         opened = ways(I2cBuses(), smbus2.SMBus, bus, int(address, 0), int(register, 0))
     else:
-        print("I2C: no device to use here (--i2c); figures of a stand-in that costs nothing")
+        print("I2C: no device given (--i2c); figures of a stub that takes no time")
         opened = stand_in()
     async with opened as found:
         figures = await compare(found, count, rounds)
@@ -102,7 +102,7 @@ async def measure(device: str, count: int, rounds: int) -> bool:
 async def stand_in() -> AsyncIterator[dict[str, Way]]:
     """Open the ways to read from a bus stub."""
     with tempfile.TemporaryDirectory() as folder:
-        with open(f"{folder}/i2c-0", "w"):  # noqa: ASYNC230 - a file that stands for the node
+        with open(f"{folder}/i2c-0", "w"):  # noqa: ASYNC230 - a file instead of the device node
             pass
         buses = I2cBuses(sys=Path(folder), dev=Path(folder), smbus=StandIn, ioctl=no_adapter)
         async with ways(buses, StandIn, "0", 0x48, 0) as found:

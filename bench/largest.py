@@ -41,7 +41,7 @@ SAVE: Final = "/viam.app.v1.AppService/UpdateRobotPart"
 READ: Final = "/viam.app.v1.AppService/GetRobotPart"
 UPLOAD: Final = "/viam.app.datasync.v1.DataSyncService/DataCaptureUpload"
 theirs: ContextVar[bool] = ContextVar("theirs", default=False)
-Made = tuple[str, bytes]
+EncodedCall = tuple[str, bytes]
 """The path and message of a call."""
 
 
@@ -75,26 +75,26 @@ class Steps(trio.abc.Instrument):
             self.longest = max(self.longest, time.thread_time() - self._begin)
 
 
-def part(part_id: str, document: dict[str, Any]) -> Made:
+def part(part_id: str, document: dict[str, Any]) -> EncodedCall:
     """Save a configuration as a structure."""
     request = messages.load("app.v1.app_pb2").UpdateRobotPartRequest(id=part_id, name="p-main")
     request.robot_config.update(document)
     return SAVE, request.SerializeToString()
 
 
-def part_text(part_id: str, document: dict[str, Any]) -> Made:
+def part_text(part_id: str, document: dict[str, Any]) -> EncodedCall:
     """Save a configuration as text."""
     request = messages.load("app.v1.app_pb2").UpdateRobotPartRequest(id=part_id, name="p-main")
     request.robot_config_json = json.dumps(document)
     return SAVE, request.SerializeToString()
 
 
-def read(part_id: str) -> Made:
+def read(part_id: str) -> EncodedCall:
     """Read the last saved configuration."""
     return READ, messages.load("app.v1.app_pb2").GetRobotPartRequest(id=part_id).SerializeToString()
 
 
-def upload(part_id: str, contents: bytes, kind: int) -> Made:
+def upload(part_id: str, contents: bytes, kind: int) -> EncodedCall:
     """Upload captured data."""
     request = messages.load("app.datasync.v1.data_sync_pb2").DataCaptureUploadRequest()
     request.metadata.part_id, request.metadata.type = part_id, kind
@@ -105,9 +105,9 @@ def readings(count: int) -> bytes:
     """Encode `count` readings."""
     request = messages.load("app.datasync.v1.data_sync_pb2").DataCaptureUploadRequest()
     for number in range(count):
-        one = request.sensor_contents.add()
-        one.metadata.time_requested.seconds = 1_700_000_000 + number
-        one.struct["readings"] = number
+        reading = request.sensor_contents.add()
+        reading.metadata.time_requested.seconds = 1_700_000_000 + number
+        reading.struct["readings"] = number
     data: bytes = request.SerializeToString()
     return data
 
@@ -123,7 +123,7 @@ def file(size: int) -> bytes:
 ENTRIES: Final = [
     {"name": f"c{number}", "attributes": {"values": [1.5] * 13, "text": "x" * 1800}} for number in range(1900)
 ]
-KINDS: Final[dict[str, Callable[[str], Made]]] = {
+KINDS: Final[dict[str, Callable[[str], EncodedCall]]] = {
     "structure of 1,900 resources, 3.6 MiB": lambda one: part(one, {"components": ENTRIES}),
     "reading it": read,
     "text of 1,900 resources, 3.6 MiB": lambda one: part_text(one, {"components": ENTRIES}),
@@ -156,9 +156,9 @@ async def port_of(cloud: MemoryCloud) -> AsyncIterator[str]:
         nursery.cancel_scope.cancel()
 
 
-async def measure(address: str, made: Made) -> tuple[float, float, str]:
+async def measure(address: str, encoded: EncodedCall) -> tuple[float, float, str]:
     """Make a call; return the longest step, the largest delay of the loop, and the answer."""
-    path, data = made
+    path, data = encoded
     answer = "OK"
     theirs.set(True)
     steps = Steps()
@@ -186,18 +186,18 @@ async def run(rounds: int, names: list[str]) -> int:
     async with open_cloud() as cloud:
         location = cloud.first.location
         machine = await cloud.app("new_robot", name="p", location=location)
-        (one,) = await cloud.app("get_robot_parts", robot_id=machine)
-        part_id = one["id"]
+        (machine_part,) = await cloud.app("get_robot_parts", robot_id=machine)
+        part_id = machine_part["id"]
         async with port_of(cloud) as address:
             await measure(address, read(part_id))  # performs one-time initialization
             await measure(address, upload(part_id, readings(1), 2))
             freeze_loaded_objects()
             for name, make in KINDS.items():
-                if names and not any(one in name for one in names):
+                if names and not any(machine_part in name for machine_part in names):
                     continue
-                made = make(part_id)
-                found = [await measure(address, made) for _ in range(rounds)]
-                step, late, answer = min(found)
+                encoded = make(part_id)
+                results = [await measure(address, encoded) for _ in range(rounds)]
+                step, late, answer = min(results)
                 worst = max(worst, step)
                 print(f"{name:40} step {step * 1e3:6.1f} ms  late {late * 1e3:6.1f} ms  {answer}", flush=True)
     print(f"the longest step: {worst * 1e3:.1f} ms (at most {BUDGET * 1e3:.0f})")
@@ -209,9 +209,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench.largest", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     sys.setswitchinterval(SWITCH)
-    return trio.run(run, given.rounds, given.names)
+    return trio.run(run, options.rounds, options.names)
 
 
 if __name__ == "__main__":

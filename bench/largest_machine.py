@@ -153,7 +153,7 @@ async def run(rounds: int, names: list[str]) -> int:
             await KINDS["command of 256 KiB"](address)  # performs one-time initialization
             await KINDS["JSON reply of 256 KiB"](address)
             for name, kind in KINDS.items():
-                if names and not any(one in name for one in names):
+                if names and not any(text in name for text in names):
                     continue
                 step, late, answer = min([await kind(address) for _ in range(rounds)])
                 worst = max(worst, step)
@@ -168,8 +168,8 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench.largest_machine", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("names", nargs="*")
-    given = parser.parse_args(argv)
-    return trio.run(run, given.rounds, given.names)
+    options = parser.parse_args(argv)
+    return trio.run(run, options.rounds, options.names)
 
 
 if __name__ == "__main__":

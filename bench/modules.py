@@ -131,15 +131,15 @@ def measure(rounds: int, calls: int) -> Sequence[Way]:
         try:
             trio.run(until_ready, address)
             (child,) = psutil.Process(server.pid).children()
-            socket = next(one for one in child.cmdline() if one.endswith(".sock"))
+            socket = next(word for word in child.cmdline() if word.endswith(".sock"))
             command = [sys.executable, "-m", "bench.modules_parts", f"unix:{socket}"]
             proxy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             assert proxy.stdout is not None
             through = f"127.0.0.1:{proxy.stdout.readline().strip()}"
             ways = (
                 Way("resource in the server", address, GENERIC, "here"),
-                Way("straight to the module", f"unix:{socket}", GENERIC, "known"),
-                Way("through machine-server, an API it knows", address, GENERIC, "known"),
+                Way("directly to the module", f"unix:{socket}", GENERIC, "known"),
+                Way("through machine-server, a built-in API", address, GENERIC, "known"),
                 Way("through machine-server, an API of the module", address, SLAM, "unknown"),
                 Way("through the grpcio.aio proxy", through, GENERIC, "known"),
             )
@@ -162,14 +162,17 @@ def main(argv: Sequence[str] = ()) -> int:
     options = parser.parse_args(argv)
     ways = measure(options.rounds, options.calls)
     here, straight, known, unknown, proxy = (statistics.median(way.one) * 1e6 for way in ways)
-    print(f"{'':46} {'alone, µs':>10} {f'{AT_ONCE} at once, calls/s':>24}")
+    print(f"{'':46} {'alone, µs':>10} {f'{AT_ONCE} concurrent, calls/s':>24}")
     for way in ways:
         print(f"{way.what:46} {statistics.median(way.one) * 1e6:10.0f} {statistics.median(way.many):24.0f}")
-    print(f"module against in the server: {known / here:.2f} (known API), {unknown / here:.2f} (its own)")
+    print(
+        "module compared with a resource in the server: "
+        f"{known / here:.2f} (built-in API), {unknown / here:.2f} (own API)"
+    )
     hop = proxy - straight
-    print(f"the hop alone, against grpcio.aio's: {(known - straight) / hop:.2f}, {(unknown - straight) / hop:.2f}")
+    print(f"the hop alone, compared with grpcio.aio: {(known - straight) / hop:.2f}, {(unknown - straight) / hop:.2f}")
     many = [statistics.median(way.many) for way in ways]
-    print(f"calls/s at once, against through grpcio.aio: {many[2] / many[4]:.2f}, {many[3] / many[4]:.2f}")
+    print(f"concurrent calls/s, compared with grpcio.aio: {many[2] / many[4]:.2f}, {many[3] / many[4]:.2f}")
     return 0
 
 

@@ -79,8 +79,8 @@ def document(*names: str) -> str:
 async def new_part(client: ApiClient, location: str, name: str) -> dict[str, Any]:
     """Create a machine; return its main part."""
     robot = await client.call(APP, "", "new_robot", name=name, location=location)
-    found: dict[str, Any] = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
-    return found
+    part: dict[str, Any] = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+    return part
 
 
 class Follower:
@@ -106,7 +106,7 @@ class Follower:
 
 async def measure(machines: int, changes: int) -> dict[str, list[float]]:
     """Return the seconds of each change, for the machine-server and the followers."""
-    taken: dict[str, list[float]] = {"machine-server, until the resource answers": [], "others, until they know": []}
+    taken: dict[str, list[float]] = {"machine-server, until the resource answers": [], "others, until they have it": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         words = ("cloud.server.cli", "--data", str(folder / "data"), "--listen", "localhost:0")
@@ -141,7 +141,7 @@ async def measure(machines: int, changes: int) -> dict[str, list[float]]:
                             taken["machine-server, until the resource answers"].append(seconds)
                             if followers:
                                 other = followers[number % len(followers)]
-                                taken["others, until they know"].append(await _heard(client, other, f"s{number}"))
+                                taken["others, until they have it"].append(await _heard(client, other, f"s{number}"))
                     nursery.cancel_scope.cancel()
     return taken
 
@@ -164,38 +164,38 @@ async def polled(machines: int, changes: int) -> dict[str, list[float]]:
                         count = changes // machines + (index < changes % machines)
                         waits = [chance.uniform(0, INTERVAL) for _ in range(count)]
                         nursery.start_soon(_poll, address, client, part, waits, taken)
-    return {f"polling every {INTERVAL:.0f} s, until they know": taken}
+    return {f"polling every {INTERVAL:.0f} s, until they have it": taken}
 
 
 async def _poll(
     address: str, client: ApiClient, part: Mapping[str, Any], waits: Sequence[float], taken: list[float]
 ) -> None:
     """Simulate one machine that polls, and save its configuration at random times."""
-    known, heard = "", trio.Event()
+    revision, polled = "", trio.Event()
     secret = ApiKey(part["id"], part["secret"], type=PART_SECRET)
 
     async def beat() -> None:
-        nonlocal known, heard
+        nonlocal revision, polled
         async with Channel(address, credentials=secret) as channel:
             machine = ApiClient(channel)
             next_poll = trio.current_time()
             while True:
-                known = (await machine.call(ROBOT, "", "config", id=part["id"]))["revision"]
-                heard.set()
-                heard = trio.Event()
+                revision = (await machine.call(ROBOT, "", "config", id=part["id"]))["revision"]
+                polled.set()
+                polled = trio.Event()
                 next_poll += INTERVAL
                 await trio.sleep_until(next_poll)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(beat)
-        await heard.wait()
+        await polled.wait()
         for number, wait in enumerate(waits):
             await trio.sleep(wait)
-            before, begin = known, time.perf_counter()
+            before, begin = revision, time.perf_counter()
             text = document(f"s{number}")
             await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
-            while known == before:
-                await heard.wait()
+            while revision == before:
+                await polled.wait()
             taken.append(time.perf_counter() - begin)
         nursery.cancel_scope.cancel()
 
@@ -240,8 +240,8 @@ def main(argv: list[str]) -> int:
     print(f"{'':46}{'p50':>8}{'p99':>8}{'max':>8}")
     for name, seconds in taken.items():
         ordered = sorted(seconds) or [0.0]
-        at = [ordered[round((len(ordered) - 1) * share)] * 1e3 for share in (0.5, 0.99, 1.0)]
-        print(f"{name:46}" + "".join(f"{one:8.1f}" for one in at))
+        percentiles = [ordered[round((len(ordered) - 1) * share)] * 1e3 for share in (0.5, 0.99, 1.0)]
+        print(f"{name:46}" + "".join(f"{value:8.1f}" for value in percentiles))
     return 0
 
 

@@ -55,9 +55,9 @@ def measure(kind: str, seconds: float, scenarios: Sequence[tuple[str, int, int]]
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.6, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=0.6, help="seconds per measurement")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--only", default="", help="scenarios whose name contains this")
+    parser.add_argument("--only", default="", help="run only scenarios whose name contains this")
     options = parser.parse_args(argv)
     kinds = options.kinds.split(",")
     scenarios = [scenario for scenario in SCENARIOS if options.only in name_of(*scenario)]
@@ -70,7 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = name_of(*scenario)
         print(name)
         medians = {
-            kind: {key: statistics.median(one[key] for one in results[kind, name]) for key in ("rate", "p50", "p99")}
+            kind: {
+                key: statistics.median(result[key] for result in results[kind, name]) for key in ("rate", "p50", "p99")
+            }
             for kind in kinds
             if results[kind, name]
         }

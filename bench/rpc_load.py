@@ -82,7 +82,7 @@ class Load:
                 self.out.clear()
             more = self.socket.recv(1 << 18)
             if not more:
-                raise SystemExit("the server has closed the connection")
+                raise SystemExit("the server closed the connection")
             data = data + more if data else more
             now = time.perf_counter()
             if not measuring and now >= warm:
@@ -121,7 +121,7 @@ class Load:
                 self.owed = 0
         latencies.sort()
         if not latencies:
-            raise SystemExit("not one call has ended")
+            raise SystemExit("no call has ended")
         count = len(latencies)
         return {
             "rate": messages / (now - measuring),

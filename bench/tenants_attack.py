@@ -105,14 +105,17 @@ class Attack:
         if kind == 3:
             entry = {"api": "rdk:component:sensor", "model": "rdk:builtin:fake"}
             count = self._random.choice((10, 1000, 1999, 3000))
-            return {"components": [{**entry, "name": f"c{one}", "notes": "x" * 1000} for one in range(count)]}
+            return {"components": [{**entry, "name": f"c{number}", "notes": "x" * 1000} for number in range(count)]}
         if kind == 4:
             return {"triggers": [self.trigger() for _ in range(self._random.randrange(5))]}
         if kind == 5:
             used = [self._random.choice(self._fragments)] if self._fragments else []
-            mods = [{"fragment_id": one, "mods": [{"$set": {self.text(): self.value()}}] * 3} for one in used]
+            mods = [
+                {"fragment_id": fragment_id, "mods": [{"$set": {self.text(): self.value()}}] * 3}
+                for fragment_id in used
+            ]
             return {
-                "fragments": [{"id": one, "prefix": "p", "variables": {"x": 1}} for one in used],
+                "fragments": [{"id": fragment_id, "prefix": "p", "variables": {"x": 1}} for fragment_id in used],
                 "fragment_mods": mods,
             }
         return {section: self.value() for section in self._random.sample(SECTIONS, 3)}

@@ -67,8 +67,8 @@ async def program(
 async def joined(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
     """At the first start, create the machine in the cloud, save its configuration and store its credentials."""
     lines = [line.strip().rpartition("  ") for line in (HOME / "cloud.log").read_text().splitlines()]
-    facts = {name.strip(): value for name, _, value in lines}
-    key, secret, location = facts["key id"], facts["key"], facts["location"]
+    printed_values = {name.strip(): value for name, _, value in lines}
+    key, secret, location = printed_values["key id"], printed_values["key"], printed_values["location"]
     signing = HOME / "webhook-secret"
     if not signing.exists():
         keep(signing, "whsec_" + base64.b64encode(secrets.token_bytes(24)).decode())
@@ -82,14 +82,14 @@ async def joined(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Non
     if credentials.exists():
         part = json.loads(credentials.read_text())["cloud"]
     else:
-        part = await made(ApiKey(key, secret), location, signing.read_text())
+        part = await create_machine(ApiKey(key, secret), location, signing.read_text())
     part = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{CLOUD}"}
     keep(credentials, json.dumps({"cloud": part, "network": {"bind_address": MACHINE}}))
     task_status.started()
     await trio.sleep_forever()
 
 
-async def made(key: ApiKey, location: str, signing: str) -> Mapping[str, Any]:
+async def create_machine(key: ApiKey, location: str, signing: str) -> Mapping[str, Any]:
     """Create a machine with the configuration of examples/bench.json; return its part."""
     async with Channel(CLOUD, credentials=key) as channel:
         client = ApiClient(channel)
@@ -97,8 +97,8 @@ async def made(key: ApiKey, location: str, signing: str) -> Mapping[str, Any]:
         (part,) = await client.call(APP, "", "get_robot_parts", robot_id=machine)
         text = json.dumps(with_data(json.loads(BENCH.read_text()), signing))
         await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
-        found: Mapping[str, Any] = part
-        return found
+        machine_part: Mapping[str, Any] = part
+        return machine_part
 
 
 def with_data(bench: dict[str, Any], signing: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ async def announce(graph: Graph, problems: list[str]) -> None:
         f"\nLog in to both with the key id {key}"
         f"\nand the key                    {secret}"
         f"\nIn a second terminal: . .venv/bin/activate; . {HOME.name}/env; machine status; machine cloud machines"
-        f"\nContinue with the tour in README.md. Both write their logs to {HOME.name}/. Ctrl-C ends them.\n",
+        f"\nContinue with the tour in README.md. Both write their logs to {HOME.name}/. Stop them with Ctrl-C.\n",
         flush=True,
     )
 

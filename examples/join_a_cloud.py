@@ -3,7 +3,7 @@
     python examples/join_a_cloud.py CREDENTIALS [FOLDER]
 
 CREDENTIALS is the file that the cloud offers for a machine (on its page: Set up). FOLDER keeps the last configuration
-and the log messages that have not been uploaded; the default is `.join` beside CREDENTIALS. Each configuration is
+and the log messages that have not been uploaded; the default is `.join` next to CREDENTIALS. Each configuration is
 printed when it arrives. Ctrl-C ends the program; remaining log messages are uploaded at the next start.
 """
 
@@ -52,7 +52,9 @@ async def follow(source: CloudSource, log: Log, state: dict[str, Any]) -> None:
         async for reading in readings:
             decoded = decode(reading.data or b"")
             if decoded.document is None:
-                log.write(WARN, "the configuration cannot be used", problems=[str(one) for one in decoded.problems])
+                log.write(
+                    WARN, "the configuration cannot be used", problems=[str(problem) for problem in decoded.problems]
+                )
                 continue
             components = [entry.name.short for entry in decoded.document.components]
             print(json.dumps({"revision": decoded.document.revision, "components": components}), flush=True)
@@ -68,10 +70,10 @@ async def main(initial: bytes, cloud: Cloud, files: Path, folder: Path) -> None:
     source = CloudSource(address, initial, folder, worker)
     state: dict[str, Any] = {"state": "running", "platform": platform(), "version": "example"}
 
-    async def tell(*_: object) -> None:
+    async def send_live(*_: object) -> None:
         """Send live data; this program has none."""
 
-    source.attach(state=lambda: dict(state), changes=tuple, restart=partial(print, "asked to restart"), tell=tell)
+    source.attach(state=lambda: dict(state), changes=tuple, restart=partial(print, "asked to restart"), tell=send_live)
     async with worker.opened(), trio.open_nursery() as nursery:
         await nursery.start(sink.run)
         nursery.start_soon(upload, sink, address)
@@ -82,7 +84,7 @@ def cloud_of(credentials: Path, initial: bytes) -> Cloud:
     """Return the `cloud` section of a credentials file."""
     document = decode(initial).document
     if document is None or document.cloud is None:
-        raise ConfigError(str(credentials), "has no `cloud` section", remedy="name the file that the cloud offers")
+        raise ConfigError(str(credentials), "has no `cloud` section", remedy="give the file that the cloud offers")
     return document.cloud
 
 

@@ -29,10 +29,10 @@ def verify(headers: Mapping[str, str], body: bytes, secret: str) -> str:
     if not moment.isdigit() or abs(time.time() - int(moment)) > TOLERANCE:
         return "the time is missing or too far from now"
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    wanted = base64.b64encode(hmac.digest(key, f"{name}.{moment}.".encode() + body, "sha256"))
-    given = [one.partition(",") for one in headers.get("webhook-signature", "").split()]
-    if not any(version == "v1" and hmac.compare_digest(wanted, text.encode()) for version, _, text in given):
-        return "no signature of this secret"
+    expected = base64.b64encode(hmac.digest(key, f"{name}.{moment}.".encode() + body, "sha256"))
+    signatures = [word.partition(",") for word in headers.get("webhook-signature", "").split()]
+    if not any(version == "v1" and hmac.compare_digest(expected, text.encode()) for version, _, text in signatures):
+        return "no signature with this secret"
     return ""
 
 
@@ -72,11 +72,11 @@ def described(headers: Mapping[str, str], body: bytes) -> str:
     event, trigger = headers.get("Trigger-Type", "?"), headers.get("Trigger-Name", "?")
     if not body:
         return f"{event} of {headers.get('Machine-Name', '?')}: {trigger}"
-    found = json.loads(body)
-    if isinstance(found, list):
-        return f"{event}: {trigger}: {len(found)} entries, the last: {found[-1]['message']}"
-    reading = found.get("data", {}).get("data")
-    return f"{event} of {found['machine_name']}: {trigger}: {found['component_name']} {json.dumps(reading)}"
+    content = json.loads(body)
+    if isinstance(content, list):
+        return f"{event}: {trigger}: {len(content)} entries, the last: {content[-1]['message']}"
+    reading = content.get("data", {}).get("data")
+    return f"{event} of {content['machine_name']}: {trigger}: {content['component_name']} {json.dumps(reading)}"
 
 
 def main() -> None:

@@ -35,21 +35,21 @@ def imports_of(name: str, tree: ast.Module, modules: Mapping[str, str]) -> Itera
     """Yield the modules of the product that `name` imports anywhere."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            wanted = [alias.name for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
-            wanted = [each if each in modules else node.module for each in inner]
+            names = [target if target in modules else node.module for target in inner]
         else:
             continue
-        yield from (each for each in wanted if each in modules and each != name)
+        yield from (target for target in names if target in modules and target != name)
 
 
-def circles_of(graph: Mapping[str, set[str]]) -> set[frozenset[str]]:
+def cycles_of(graph: Mapping[str, set[str]]) -> set[frozenset[str]]:
     """Return the strongly connected components of more than one module (Tarjan, without recursion)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: set[frozenset[str]] = set()
+    cycles: set[frozenset[str]] = set()
     for root in sorted(graph):
         if root in index:
             continue
@@ -64,18 +64,18 @@ def circles_of(graph: Mapping[str, set[str]]) -> set[frozenset[str]]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[name])
                 if low[name] == index[name]:
-                    at = stack.index(name)
-                    members = frozenset(stack[at:])
-                    del stack[at:]
+                    position = stack.index(name)
+                    members = frozenset(stack[position:])
+                    del stack[position:]
                     if len(members) > 1:
-                        found.add(members)
+                        cycles.add(members)
             elif following not in index:
                 index[following] = low[following] = len(index)
                 stack.append(following)
                 work.append((following, iter(sorted(graph[following]))))
             elif following in stack:
                 low[name] = min(low[name], index[following])
-    return found
+    return cycles
 
 
 def main() -> int:
@@ -83,7 +83,7 @@ def main() -> int:
     paths = sources()
     flat = Counter(path.rpartition("/")[0] for path in paths)
     problems = [
-        f"{folder}: {count} files, at most {MOST} are allowed; divide it into folders"
+        f"{folder}: {count} files, at most {MOST} are allowed: divide it into folders"
         for folder, count in sorted(flat.items())
         if count > MOST
     ]
@@ -91,8 +91,8 @@ def main() -> int:
     graph = {
         name: set(imports_of(name, ast.parse(Path(path).read_text("utf-8")), modules)) for name, path in modules.items()
     }
-    for members in sorted(circles_of(graph), key=sorted):
-        problems.append(f"a circle of imports: {' '.join(sorted(members))}")
+    for members in sorted(cycles_of(graph), key=sorted):
+        problems.append(f"import cycle: {' '.join(sorted(members))}")
         problems += [f"    {name} imports {' '.join(sorted(graph[name] & members))}" for name in sorted(members)]
     for problem in problems:
         print(problem)

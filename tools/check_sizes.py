@@ -58,7 +58,7 @@ def main() -> int:
     ]
     share = sum(tests.values()) / (sum(source.values()) or 1)
     if share < TEST_SHARE:
-        problems.append(f"tests are {share:.2f} of the source in bytes, at least {TEST_SHARE} are wanted")
+        problems.append(f"tests are {share:.2f} of the source in bytes, must be at least {TEST_SHARE}")
     for problem in problems:
         print(problem)
     if "-v" in sys.argv:

@@ -51,7 +51,7 @@ def _name(node: ast.expr) -> str:
 def _text(node: ast.AST) -> str:
     """Return the text of a string, with a word in place of each expression of an f-string; empty for anything else."""
     if isinstance(node, ast.JoinedStr):
-        return "".join(_text(one) or "expression" for one in node.values)
+        return "".join(_text(part) or "expression" for part in node.values)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 

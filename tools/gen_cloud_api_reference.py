@@ -55,9 +55,9 @@ def _section(service: str) -> Iterator[str]:
     served, refused = [], []
     for name, method in methods_of(PUBLISHED[service]).items():
         call = method.path.rpartition("/")[2]
-        found = getattr(SERVICES[service], name, None)
-        if found is not None:
-            served.append(f"| `{call}` | {_line(inspect.getdoc(found))} |")
+        implementation = getattr(SERVICES[service], name, None)
+        if implementation is not None:
+            served.append(f"| `{call}` | {_line(inspect.getdoc(implementation))} |")
         else:
             text = reason_unsupported(method.path, frozenset(SERVICES)) or ""
             refused.append(f"| `{call}` | {_line(text.removeprefix(f'{call}: '))} |")

@@ -37,11 +37,13 @@ DURATION = 'such as "10s" or "1h30m"'
 
 def page() -> str:
     """Return the text of the file."""
-    found = {
+    content = {
         "document": document(),
-        "models": [{**_durations(one), "attributes": _class_of(one)} for one in resources(Registry(BUILTIN))],
+        "models": [
+            {**_durations(resource), "attributes": _class_of(resource)} for resource in resources(Registry(BUILTIN))
+        ],
     }
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace('{"api"', '\n{"api"') + "\n"
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace('{"api"', '\n{"api"') + "\n"
 
 
 def _class_of(entry: dict[str, Any]) -> str:
@@ -86,10 +88,12 @@ def _meanings() -> Any:
 def _durations(value: Any) -> Any:
     """Let durations be texts or numbers of nanoseconds, which msgspec's schema does not express."""
     if isinstance(value, dict):
-        made = {key: _durations(one) for key, one in value.items()}
-        if made.get("description") == DURATION:
-            made = {key: one for key, one in made.items() if key not in ("minimum", "maximum", "exclusiveMinimum")}
-            made.pop("default", None)  # defaults are in seconds, a form that documents do not use
-            made["type"] = ["string", "number"]
-        return made
-    return [_durations(one) for one in value] if isinstance(value, list) else value
+        result = {key: _durations(item) for key, item in value.items()}
+        if result.get("description") == DURATION:
+            result = {
+                key: item for key, item in result.items() if key not in ("minimum", "maximum", "exclusiveMinimum")
+            }
+            result.pop("default", None)  # defaults are in seconds, a form that documents do not use
+            result["type"] = ["string", "number"]
+        return result
+    return [_durations(item) for item in value] if isinstance(value, list) else value

@@ -32,7 +32,7 @@ def page() -> str:
     """Return the text of the page."""
     from command.cli import main as group
 
-    parts = [HEAD.format(doc="Looks at a machine and moves it, over its own RPC.")]
+    parts = [HEAD.format(doc="Inspects and controls a machine over its RPC.")]
     parts += [_section(name, command) for name, command in _all("", group)]
     return "\n".join(parts)
 

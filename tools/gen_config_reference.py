@@ -68,8 +68,8 @@ def table(cls: type[Any], *, named: bool) -> str:
 
 def _fields(cls: type[Any]) -> list[tuple[str, str, Any]]:
     if issubclass(cls, msgspec.Struct):
-        found = msgspec.structs.fields(cls)
-        return [(one.name, one.encode_name, "required" if one.required else one.default) for one in found]
+        fields = msgspec.structs.fields(cls)
+        return [(field.name, field.encode_name, "required" if field.required else field.default) for field in fields]
     defaults = cls()
     return [(name, name, getattr(defaults, name)) for name in inspect.signature(cls).parameters]
 
@@ -78,11 +78,11 @@ def _meanings(cls: type[Any]) -> dict[str, str]:
     """Return the docstring after each field."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(body, ast.ClassDef)
-    found = {}
+    meanings = {}
     for field, text in zip(body.body, body.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-            found[field.target.id] = " ".join(str(ast.literal_eval(text.value)).split())
-    return found
+            meanings[field.target.id] = " ".join(str(ast.literal_eval(text.value)).split())
+    return meanings
 
 
 _WORDS = {"str": "text", "bool": "true or false", "int": "whole number", "float": "number"}

@@ -39,12 +39,12 @@ def rows_of_page() -> dict[str, dict[str, object]]:
     """Return the rows of the page as it is now."""
     text = PAGE.read_text() if PAGE.exists() else ""
     return {
-        found["what"]: {
-            "seen": found["seen"].replace("\\|", "|"),
-            "seconds": float(found["seconds"]),
-            "test": found["test"],
+        match["what"]: {
+            "seen": match["seen"].replace("\\|", "|"),
+            "seconds": float(match["seconds"]),
+            "test": match["test"],
         }
-        for found in ROW.finditer(text)
+        for match in ROW.finditer(text)
     }
 
 

@@ -35,9 +35,9 @@ def _lines() -> Iterator[str]:
     yield HEAD
     for title, kind in (("Sizes", ErrorKind.INVALID), ("How many", ErrorKind.EXHAUSTED)):
         yield f"## {title}\n\n| limit | at most | | remedy |\n|---|---|---|---|"
-        for one in LIMITS:
-            if one.kind is kind:
-                yield f"| `{one.name}` | {shown(one.value, one.unit)} | {one.of} | {one.remedy} |"
+        for limit in LIMITS:
+            if limit.kind is kind:
+                yield f"| `{limit.name}` | {shown(limit.value, limit.unit)} | {limit.of} | {limit.remedy} |"
         yield ""
     for title, rows in ENFORCED_ELSEWHERE.items():
         yield f"## {title}\n\n| at most | |\n|---|---|"
@@ -53,7 +53,7 @@ def value_at(where: str) -> Any:
     holder = getattr(importlib.import_module(module), name)
     if not field:
         return holder
-    (default,) = (one.default for one in dataclasses.fields(holder) if one.name == field)
+    (default,) = (candidate.default for candidate in dataclasses.fields(holder) if candidate.name == field)
     return default
 
 

@@ -84,11 +84,11 @@ def _structs(kind: Any) -> list[type[msgspec.Struct]]:
 
 def _comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
     """Return the type and comment of each field, as written in the class or its bases."""
-    found = {}
+    comments = {}
     for base in reversed(config.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            found |= _own_comments(base)
-    return found
+            comments |= _own_comments(base)
+    return comments
 
 
 def _own_comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
@@ -96,7 +96,7 @@ def _own_comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
     lines = source.splitlines()
     body = ast.parse(source).body[0]
     assert isinstance(body, ast.ClassDef)
-    found = {}
+    comments = {}
     for node in body.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             line = lines[(node.end_lineno or node.lineno) - 1]
@@ -105,8 +105,8 @@ def _own_comments(config: type[msgspec.Struct]) -> dict[str, tuple[str, str]]:
                 continue
             if not comment:
                 raise SystemExit(f"{config.__module__}.{config.__name__}.{node.target.id} has no comment")
-            found[node.target.id] = _type(node.annotation), comment
-    return found
+            comments[node.target.id] = _type(node.annotation), comment
+    return comments
 
 
 _WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}

@@ -36,7 +36,7 @@ def tables() -> Iterator[str]:
     yield ""
     yield from _table("Services of every server", {name[1:]: rule for name, rule in STANDARD.items()})
     for service, rules in CALLS.items():
-        published = {name: one.path.rpartition("/")[2] for name, one in methods_of(SERVICES[service]).items()}
+        published = {name: method.path.rpartition("/")[2] for name, method in methods_of(SERVICES[service]).items()}
         yield ""
         yield from _table(service, {published[name]: rule for name, rule in rules.items() if name in published})
 

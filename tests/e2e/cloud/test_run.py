@@ -26,7 +26,7 @@ async def started(home: Path) -> tuple[str, str]:
     said = b""
     try:
         with trio.fail_after(60):
-            while b"Ctrl-C ends them" not in said:
+            while b"Stop them with Ctrl-C" not in said:
                 piece = await process.stdout.receive_some()
                 assert piece, said.decode() + logs(home)
                 said += piece

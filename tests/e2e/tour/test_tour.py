@@ -30,7 +30,7 @@ async def test_the_tour_of_the_readme(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path, Ports(*(str(free_port()) for _ in range(3))))
     make = spoken(step(1), "make run").replace("make", "make --assume-old=.venv/.run", 1)
     async with checkout.running(make) as started, browser(tmp_path / "browser") as page:
-        said = await started.until("Ctrl-C ends them")
+        said = await started.until("Stop them with Ctrl-C")
         await log_in(page, checkout, said)
         await look(checkout)
         await change(page, checkout, '"max_rpm": 200', '"max_rpm": 150', saved="runs revision 3")

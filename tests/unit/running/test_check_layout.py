@@ -33,7 +33,7 @@ def check() -> ModuleType:
     ],
 )
 def test_circles(check: ModuleType, graph: dict[str, set[str]], circles: set[frozenset[str]]) -> None:
-    assert check.circles_of(graph) == circles
+    assert check.cycles_of(graph) == circles
 
 
 @pytest.mark.parametrize(
