@@ -91,7 +91,7 @@ class _Check:
         names = [entry.name for entry in document.resources]
         names += [entry.resource for entry in document.broken if entry.resource is not None]
         self._directory = Directory(names)
-        self._remotes = {one.name for one in document.remotes}
+        self._remotes = {remote.name for remote in document.remotes}
 
     def run(self) -> Generator[None, None, int]:
         """Report all problems; return the number of resources without an error."""
@@ -121,32 +121,34 @@ class _Check:
         try:
             config = self._models.config(entry.api, entry.model)
         except MachineError as error:
-            self._no_model(entry, error)
+            self._report_unknown_model(entry, error)
             return ()
         path = join(entry.path, "attributes")
         try:
             attributes, warnings = decode_attributes(config, entry.attributes, path=path)
         except ConfigErrors as errors:
-            self.report.problems += self._told(errors.problems, entry, path)
+            self.report.problems += self._relevant_errors(errors.problems, entry, path)
         except ConfigError as error:
-            self.report.problems += self._told([error], entry, path)
+            self.report.problems += self._relevant_errors([error], entry, path)
         else:
             self.report.warnings += warnings
             return tuple(attributes.requires())
         return ()
 
-    def _told(self, errors: Collection[ConfigError], entry: ResourceEntry, path: str) -> Iterator[ConfigError]:
+    def _relevant_errors(
+        self, errors: Collection[ConfigError], entry: ResourceEntry, path: str
+    ) -> Iterator[ConfigError]:
         """Return the errors of attributes, except those that the value of a placeholder may resolve."""
         waits = has_placeholder(entry.attributes)
         for error in errors:
-            if waits and (error.path == path or has_placeholder(_at(entry.attributes, error.path, path))):
+            if waits and (error.path == path or has_placeholder(_value_at(entry.attributes, error.path, path))):
                 continue
             if error.path == path and not entry.attributes and error.reason.endswith("is missing"):
                 yield ConfigError(path, f"{error.reason} in its attributes", remedy=error.remedy)
             else:
                 yield error
 
-    def _no_model(self, entry: ResourceEntry, error: MachineError) -> None:
+    def _report_unknown_model(self, entry: ResourceEntry, error: MachineError) -> None:
         path, model = join(entry.path, "model"), str(entry.model)
         modules = bool(self._document.modules) or self._elsewhere.modules
         if entry.model.namespace != DEFAULT_NAMESPACE:
@@ -171,7 +173,7 @@ class _Check:
                 if self._is_elsewhere(name):
                     continue
                 if self._remotes:
-                    self.report.warn(path, f"{error.reason}, so a remote must have it", remedy=error.remedy)
+                    self.report.warn(path, f"{error.reason}, so a remote must provide it", remedy=error.remedy)
                 else:
                     self.report.problems.append(error)
 
@@ -192,7 +194,7 @@ class _Check:
             names = ", ".join(members)
             self.report.problem(
                 paths[members[0]],
-                f"these need each other, so none can start first: {names}",
+                f"these resources depend on each other, so none can start first: {names}",
                 remedy="remove a dependency",
             )
             yield from members
@@ -223,7 +225,7 @@ class _Check:
                 )
 
 
-def _at(value: Any, path: str, base: str) -> Any:
+def _value_at(value: Any, path: str, base: str) -> Any:
     """Return the value at `path`, where `value` is at `base`; None if there is no such path."""
     for word in path.removeprefix(base).strip(".").split("."):
         if isinstance(value, Mapping):

@@ -37,18 +37,18 @@ class Builtin:
         if path is None:
             raise unknown(api, model, self._table.keys())
         module, _, name = path.partition(":")
-        found: type[Attributes] = getattr(importlib.import_module(module), name)
-        return found
+        attributes: type[Attributes] = getattr(importlib.import_module(module), name)
+        return attributes
 
 
 @cache
 def described() -> Mapping[str, Any]:
     """Return the content of models.json: `models` with their attribute schemas, and the schema of a `document`."""
-    found: Mapping[str, Any] = json.loads(files("catalogue").joinpath(FILE).read_text(encoding="utf-8"))
-    return found
+    content: Mapping[str, Any] = json.loads(files("catalogue").joinpath(FILE).read_text(encoding="utf-8"))
+    return content
 
 
 @cache
 def builtin() -> Builtin:
     """Return the models of this version."""
-    return Builtin({(one["api"], one["model"]): one["attributes"] for one in described()["models"]})
+    return Builtin({(entry["api"], entry["model"]): entry["attributes"] for entry in described()["models"]})

@@ -35,7 +35,7 @@ class Parser(msgspec.Struct, kw_only=True, frozen=True):
             if not names:
                 raise ValueError("pattern has no named group; write one such as (?P<value>[0-9.]+)")
         elif self.pattern:
-            raise ValueError(f"pattern has no meaning for {self.format}")
+            raise ValueError(f"pattern is used only with the format regex, not with {self.format}")
         if not self.separator:
             raise ValueError("separator is empty")
 
@@ -48,7 +48,7 @@ class Parser(msgspec.Struct, kw_only=True, frozen=True):
             raise MachineError(
                 f"{shown!r} is not {_NAMES[self.format]}",
                 kind=ErrorKind.UNAVAILABLE,
-                remedy="correct what is sent, or choose another format",
+                remedy="correct the sender, or choose another format",
             )
         return readings
 

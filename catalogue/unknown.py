@@ -17,7 +17,7 @@ NOT_BUILT_APIS: Final = {
     "rdk:service:video": "video clips",
     "rdk:service:world_state_store": "the world state store",
 }
-"""APIs of the reference that have no model here, each with its purpose."""
+"""APIs of the reference that have no model available, each with its purpose."""
 
 NOT_BUILT: Final = {
     ("rdk:component:arm", "simulated"): "an arm whose joints take time to move",
@@ -33,7 +33,7 @@ NOT_BUILT: Final = {
     ("rdk:service:mlmodel", "fake"): "a model without a file",
     ("rdk:service:vision", "fake"): "a vision service without cameras",
 }
-"""Models of the reference that are missing here, each with its purpose."""
+"""Models of the reference that are missing available, each with its purpose."""
 
 
 BUILT_IN: Final = "rdk"
@@ -54,26 +54,26 @@ def unknown(api: API, model: Model, pairs: Collection[tuple[str, str]]) -> Unkno
     A model of the reference that is not implemented is reported as such. Otherwise the error suggests models of that
     API with similar names, or with the same last word.
     """
-    here = sorted(other for one, other in pairs if one == str(api))
+    available = sorted(other for name, other in pairs if name == str(api))
     builtin = str(model).startswith(BUILTIN)
     if str(api) in NOT_BUILT_APIS and builtin:
         return UnknownModel(
             f"not built: {NOT_BUILT_APIS[str(api)]} ({api})",
-            remedy=f"use one of {', '.join(here)}, or add a module that offers one" if here else _ADD,
+            remedy=f"use one of {', '.join(available)}, or add a module that offers one" if available else _ADD,
         )
     if (missing := NOT_BUILT.get((str(api), model.name))) is not None and builtin:
         return UnknownModel(
-            f"not built: {missing} (model {model.name} of {api})", remedy=f"{_ADD}, or use {_either(here)}"
+            f"not built: {missing} (model {model.name} of {api})", remedy=f"{_ADD}, or use {_either(available)}"
         )
-    if not here:
-        near = difflib.get_close_matches(str(api), sorted({one for one, _ in pairs}), 3, 0.6)
+    if not available:
+        near = difflib.get_close_matches(str(api), sorted({name for name, _ in pairs}), 3, 0.6)
         hint = f"; did you mean {_either(near)}?" if near else ""
         if api.namespace != BUILT_IN:  # an API of a module, which declares its models only when it runs
-            hint = "; a module may, once it runs"
+            hint = "; a module can provide it when it runs"
         return UnknownModel(f"no model of {api} is known", remedy=f"nothing provides that API{hint}")
-    words = [one.removeprefix(BUILTIN) for one in here]  # the shared prefix would make every model look similar
+    words = [name.removeprefix(BUILTIN) for name in available]  # the shared prefix would make every model look similar
     near = difflib.get_close_matches(str(model).removeprefix(BUILTIN), words, 3, 0.7) or [
-        one for one in words if one == model.name or one.endswith(f":{model.name}")
+        word for word in words if word == model.name or word.endswith(f":{model.name}")
     ]
     hint = f"did you mean {_either(map(repr, near))}?" if near else f"known models: {', '.join(words)}"
     return UnknownModel(f"no model {model} of {api} is known", remedy=hint)

@@ -45,13 +45,13 @@ class Faults:
         self._kind = kind
         self._power_loss = power_loss
 
-    def _on(self, what: str) -> Bench:
+    def _require_bench(self, what: str) -> Bench:
         if self._bench is None:
-            self._missing(what)
+            self._skip(what)
         return self._bench
 
-    def _missing(self, what: str) -> NoReturn:
-        pytest.skip(f"the rig {self._kind!r} has no way to make {what}")
+    def _skip(self, what: str) -> NoReturn:
+        pytest.skip(f"the rig {self._kind!r} cannot cause {what}")
 
     def inject(self, name: str, plan: FaultPlan) -> Context:
         """Apply a plan to a device: `i2c-1 address 0x48`, `i2c-1`, `spidev0.0`, or the path of a serial port."""
@@ -59,22 +59,24 @@ class Faults:
 
     @asynccontextmanager
     async def _injected(self, name: str, plan: FaultPlan, what: str) -> AsyncIterator[None]:
-        bench = self._on(what)
+        bench = self._require_bench(what)
         await bench.inject(name, plan)
         try:
             yield
         finally:
-            with _undoing():
+            with _shielded():
                 await bench.clear(name)
 
     def no_acknowledge(self, bus: str, address: int | None = None, *, probability: float = 1.0) -> Context:
         """Make the chip at `address`, or every chip of the bus, not acknowledge; with a probability per transaction."""
         name = bus if address is None else f"{bus} address 0x{address:02x}"
-        return self._injected(name, FaultPlan(Fault.NO_ACKNOWLEDGE, probability=probability), "a chip silent")
+        return self._injected(
+            name, FaultPlan(Fault.NO_ACKNOWLEDGE, probability=probability), "a chip that does not answer"
+        )
 
     def slow(self, name: str, seconds: float) -> Context:
         """Delay every answer by `seconds`."""
-        return self._injected(name, FaultPlan(delay=seconds), "a device slow")
+        return self._injected(name, FaultPlan(delay=seconds), "a slow device")
 
     def noise(self, name: str, spread: float) -> Context:
         """Add noise to a measured quantity of the plant; `spread` is the standard deviation in the quantity's unit."""
@@ -82,50 +84,50 @@ class Faults:
 
     def bit_errors(self, name: str, share: float) -> Context:
         """Flip one bit in a share (0 to 1) of the bytes on a line."""
-        return self._injected(name, FaultPlan(bit_errors=share), "wrong bits")
+        return self._injected(name, FaultPlan(bit_errors=share), "bit errors")
 
     @asynccontextmanager
     async def stuck(self, bus: str) -> AsyncIterator[None]:
         """Block an I2C bus: each transaction ends with a timeout of the adapter."""
-        bench = self._on("a bus stuck")
+        bench = self._require_bench("a stuck bus")
         await bench.set_stuck(bus, True)
         try:
             yield
         finally:
-            with _undoing():
+            with _shielded():
                 await bench.set_stuck(bus, False)
 
     @asynccontextmanager
     async def unplugged(self, name: str) -> AsyncIterator[None]:
         """Unplug a bus (`i2c-1`, `spidev0`), serial port, USB socket or GPIO chip."""
-        bench = self._on("a device unplugged")
+        bench = self._require_bench("an unplugged device")
         await bench.set_plugged(name, False)
         try:
             yield
         finally:
-            with _undoing():
+            with _shielded():
                 await bench.set_plugged(name, True)
 
     @asynccontextmanager
     async def shorted(self, line: Line, level: bool) -> AsyncIterator[None]:
         """Short a line to a level, whatever drives it."""
-        bench = self._on("a short circuit")
+        bench = self._require_bench("a short circuit")
         await bench.set_short(line, level)
         try:
             yield
         finally:
-            with _undoing():
+            with _shielded():
                 await bench.set_short(line, None)
 
     def power_loss(self) -> Context:
         """Cut the power of the computer that runs the machine; it restarts at the end of the context."""
         if self._power_loss is None:
-            self._missing("a power loss")
+            self._skip("a power loss")
         return self._power_loss()
 
 
 @contextmanager
-def _undoing() -> Iterator[None]:
+def _shielded() -> Iterator[None]:
     """Shield the removal of a fault from cancellation, for at most 10 seconds."""
     with trio.CancelScope(deadline=trio.current_time() + 10.0, shield=True):
         yield

@@ -21,8 +21,8 @@ Note = Callable[[str, str, Any], None]
 
 def make_handle(base: type[ResourceT], name: str, client: Callable[[], ApiClient], note: Note) -> ResourceT:
     """Create an object with the methods of `base` that calls the machine's resource `name`."""
-    made: Any = base  # a class is hashable whatever its type hint
-    handle: Any = cast("Any", proxy_of(made, _Handle))()
+    base_class: Any = base  # a class is hashable whatever its type hint
+    handle: Any = cast("Any", proxy_of(base_class, _Handle))()
     handle.name = ResourceName(base.API, name)
     handle._client = client
     handle._note = note

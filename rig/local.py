@@ -59,13 +59,13 @@ async def _open(
             yield local
             await local.stop()
     finally:
-        setup.unsafe.extend(_unsafe(setup.outputs, hardware))
+        setup.unsafe.extend(_unsafe_outputs(setup.outputs, hardware))
         logs.close()
         root.setLevel(level)
         structlog.configure(**before)
 
 
-def _unsafe(outputs: Outputs, hardware: WatchedSim | WatchedLinux) -> list[str]:
+def _unsafe_outputs(outputs: Outputs, hardware: WatchedSim | WatchedLinux) -> list[str]:
     """Return what is wrong after the stop: outputs still driven or not at their safe level, devices left over."""
     wrong = outputs.unsafe()
     if isinstance(hardware, SimHardware):
@@ -74,18 +74,18 @@ def _unsafe(outputs: Outputs, hardware: WatchedSim | WatchedLinux) -> list[str]:
             for state in hardware.lines.outputs()
             if state.level != state.safe
         ]
-        wrong += [f"{device.name} was left on the bench" for device in hardware.world.devices()]
+        wrong += [f"{device.name} was not removed from the simulation" for device in hardware.world.devices()]
     return wrong
 
 
 def _registry(models: Sequence[str | type[Resource]]) -> Registry:
     """Return a registry of the built-in models, installed models and those of the test."""
-    registry = Registry(BUILTIN, offers=lambda: [*installed(), *(one for one in models if isinstance(one, str))])
+    registry = Registry(BUILTIN, offers=lambda: [*installed(), *(model for model in models if isinstance(model, str))])
     for cls in models:
         if not isinstance(cls, str):
             if cls.MODEL is None:
                 raise MachineError(
-                    f"{cls.__name__} names no model",
+                    f"{cls.__name__} has no model",
                     kind=ErrorKind.INVALID,
                     remedy="decorate it with runtime.engine.resource.model",
                 )
@@ -122,7 +122,7 @@ class LocalMachine:
     def client(self) -> ApiClient:
         """A client of the machine. MachineError (UNAVAILABLE) while it is stopped."""
         if self._memory is None:
-            raise MachineError("the machine has no power", kind=ErrorKind.UNAVAILABLE)
+            raise MachineError("the machine is powered off", kind=ErrorKind.UNAVAILABLE)
         return self._memory.client()
 
     async def start(self) -> None:
@@ -131,13 +131,13 @@ class LocalMachine:
         MachineError (PRECONDITION) names the resources that are not ready, or the reason why the configuration was
         rejected.
         """
-        memory: MemoryMachine = await self._nursery.start(self._live)
+        memory: MemoryMachine = await self._nursery.start(self._run_until_stopped)
         with trio.move_on_after(START_LIMIT) as limit:
             await memory.machine.lifecycle.running.wait()
         not_ready = [
-            f"{one.name} is {one.state}: {one.reason}"
-            for one in memory.machine.status().resources
-            if one.state != "ready"
+            f"{resource.name} is {resource.state}: {resource.reason}"
+            for resource in memory.machine.status().resources
+            if resource.state != "ready"
         ]
         if memory.machine.configured.status.rejected:
             not_ready.append(memory.machine.configured.status.rejected)
@@ -149,7 +149,7 @@ class LocalMachine:
                 remedy="correct its configuration, or what it is connected to",
             )
 
-    async def _live(self, *, task_status: trio.TaskStatus[MemoryMachine]) -> None:
+    async def _run_until_stopped(self, *, task_status: trio.TaskStatus[MemoryMachine]) -> None:
         self._stop, self._stopped = trio.Event(), trio.Event()
         try:
             registry = _registry(self._setup.models)

@@ -46,14 +46,14 @@ class Outputs:
     ) -> AbstractAsyncContextManager[DigitalOutput]:
         """Wrap the digital output `inner` so that it is monitored."""
         name = str(line)
-        return self._watched(name, inner, lambda output: _Digital(self, name, output, settings), float(settings.safe))
+        return self._monitored(name, inner, lambda output: _Digital(self, name, output, settings), float(settings.safe))
 
     def pwm(
         self, target: PwmChannel | Line, inner: AbstractAsyncContextManager[PwmOutput]
     ) -> AbstractAsyncContextManager[PwmOutput]:
         """Wrap the PWM output `inner` so that it is monitored."""
         name = str(target)
-        return self._watched(name, inner, lambda output: _Pwm(self, name, output), 0.0)
+        return self._monitored(name, inner, lambda output: _Pwm(self, name, output), 0.0)
 
     def title(self, name: str) -> str:
         """Return which resource drives an output by which pin, such as `heater on pi 11 (GPIO17)`; empty if unknown."""
@@ -63,10 +63,10 @@ class Outputs:
         return " on ".join(owner.rpartition("/")[2] for owner in owners if owner)
 
     @asynccontextmanager
-    async def _watched(
+    async def _monitored(
         self, name: str, inner: AbstractAsyncContextManager[InnerT], wrap: Callable[[InnerT], OpenT], safe: float
     ) -> AsyncIterator[OpenT]:
-        inside: BaseException | None = None
+        body_error: BaseException | None = None
         try:
             async with inner as output:
                 watched = wrap(output)
@@ -75,28 +75,28 @@ class Outputs:
                 try:
                     yield watched
                 except BaseException as error:
-                    inside = error
+                    body_error = error
                     raise
         except Exception as error:
-            if name in self._open and error is not inside:
-                self._failures.append(f"{name} could not be brought to its safe level: {error}")
+            if name in self._open and error is not body_error:
+                self._failures.append(f"{name} could not be set to its safe level: {error}")
             raise
         finally:
             if self._open.pop(name, None) is not None:
                 self.note(name, safe)
 
     def unsafe(self) -> list[str]:
-        """Return what is wrong after the machine has stopped, and force outputs that are still open to safe levels."""
-        wrong = list(self._failures)
+        """Force outputs that are still open to safe levels after the machine has stopped; return a list of failures."""
+        failures = list(self._failures)
         for name, output in self._open.items():
             try:
                 output.force()
-                wrong.append(f"{name} was still driven; it has been forced to its safe level")
+                failures.append(f"{name} was still driven; it has been forced to its safe level")
             except Exception as error:
-                wrong.append(f"{name} is still driven and could not be forced to its safe level: {error}")
+                failures.append(f"{name} is still driven and could not be forced to its safe level: {error}")
         self._open.clear()
         self._failures.clear()
-        return wrong
+        return failures
 
 
 class _Digital:

@@ -47,14 +47,14 @@ class Plant:
         """Whether the rig has a plant model."""
         return self._link is not None
 
-    def _reach(self) -> PlantLink:
+    def _require_link(self) -> PlantLink:
         if self._link is None:
-            pytest.skip(f"the rig {self._kind!r} has no plant model here")
+            pytest.skip(f"the rig {self._kind!r} has no plant model")
         return self._link
 
     async def get(self, name: str) -> Any:
         """Return the current value of an attribute; numbers are recorded as a channel of the plant."""
-        value = await self._reach().get(name)
+        value = await self._require_link().get(name)
         self._recorder.add_all(f"plant {name}", value)
         return value
 
@@ -72,11 +72,11 @@ class Plant:
 
     async def set(self, name: str, value: Any) -> None:
         """Change an attribute."""
-        await self._reach().set(name, value)
+        await self._require_link().set(name, value)
 
     async def call(self, name: str, *arguments: Any) -> Any:
         """Call a method. Arguments and result must be JSON types."""
-        return await self._reach().call(name, *arguments)
+        return await self._require_link().call(name, *arguments)
 
 
 class LocalPlant:
@@ -104,7 +104,7 @@ class LocalPlant:
 
 def _public(name: str) -> str:
     if name.startswith("_"):
-        raise AttributeError(f"{name} is not for tests")
+        raise AttributeError(f"{name} is private: tests cannot use it")
     return name
 
 
@@ -114,6 +114,6 @@ def load_plant(spec: str | PlantClass | None) -> PlantClass | None:
         return spec
     module, colon, name = spec.partition(":")
     if not colon:
-        raise ValueError(f"plant {spec!r}: write module:Class")
-    found: PlantClass = getattr(importlib.import_module(module), name)
-    return found
+        raise ValueError(f"plant {spec!r} is not of the form module:Class")
+    plant_class: PlantClass = getattr(importlib.import_module(module), name)
+    return plant_class

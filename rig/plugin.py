@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MARKER: Final = (
     "machine(config, plant=None, models=(), sample=0, timeout=None): the machine that the fixture `rig` runs: a "
-    "document, or the path of one beside the test; the class of its plant; drivers of your own; seconds between "
+    "document, or its path relative to the test; the class of its plant; additional drivers; seconds between "
     "samples of its sensors; time limit in seconds"
 )
 DEFAULT_LIMIT: Final = 600.0  # seconds on the clock of the test
@@ -40,21 +40,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KIND",
         help="sim, linux, host:port, module:function, or a name in the setting `rigs`",
     )
-    group.addoption("--rig-clock", choices=("virtual", "real"), help="virtual by default with --rig sim; else real")
+    group.addoption("--rig-clock", choices=("virtual", "real"), help="default: virtual with --rig sim, real otherwise")
     group.addoption(
-        "--rig-seed", type=int, default=0, metavar="N", help="of noise and faults; one seed, one course of events"
+        "--rig-seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of noise and faults: the same seed gives the same events",
     )
     group.addoption(
         "--rig-timeout",
         type=float,
         default=DEFAULT_LIMIT,
         metavar="SECONDS",
-        help="of a test, by its clock; 0 for none",
+        help="time limit of a test on its clock; 0: no limit",
     )
     group.addoption(
-        "--rig-artefacts", default=DEFAULT_FOLDER, metavar="FOLDER", help="where logs, readings and plots go"
+        "--rig-artefacts", default=DEFAULT_FOLDER, metavar="FOLDER", help="folder for logs, readings and plots"
     )
-    parser.addini("rigs", "kinds of rig of your own, as `name = module:function` a line", type="linelist", default=[])
+    parser.addini("rigs", "additional kinds of rig, one `name = module:function` per line", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -93,12 +97,12 @@ def _make_state(item: pytest.Item) -> TestState:
     from rig.session import TestState
 
     config = item.config
-    wishes = _wishes(item)
+    marker_arguments = _marker_arguments(item)
     kind: str = config.getoption("rig")
     clock = config.getoption("rig_clock") or ("virtual" if kind == "sim" else "real")
     if clock == "virtual" and kind != "sim":
         raise pytest.UsageError(f"--rig {kind} has no virtual clock: leave out --rig-clock virtual")
-    limit = wishes.get("timeout")
+    limit = marker_arguments.get("timeout")
     here = config.invocation_params.dir
     folder = here / config.getoption("rig_artefacts")
     if (journal := config.stash.get(_JOURNAL, None)) is None:
@@ -119,16 +123,16 @@ def _make_state(item: pytest.Item) -> TestState:
         seed=config.getoption("rig_seed"),
         folder=own,
         base=item.path.parent,
-        wishes=wishes,
+        marker_arguments=marker_arguments,
         run=run,
         journal=journal,
-        providers=dict(_own_rigs(config.getini("rigs"))),
+        providers=dict(_parse_rigs(config.getini("rigs"))),
     )
     run.finish.append(state.finish)
     return state
 
 
-def _own_rigs(lines: list[str]) -> list[tuple[str, str]]:
+def _parse_rigs(lines: list[str]) -> list[tuple[str, str]]:
     pairs = [re.split(r"\s*=\s*", line.strip(), maxsplit=1) for line in lines if line.strip()]
     for pair in pairs:
         if len(pair) != 2:
@@ -136,18 +140,20 @@ def _own_rigs(lines: list[str]) -> list[tuple[str, str]]:
     return [(name, path) for name, path in pairs]
 
 
-def _wishes(item: pytest.Item) -> Mapping[str, Any]:
+def _marker_arguments(item: pytest.Item) -> Mapping[str, Any]:
     """Return the merged arguments of the markers; the closest marker takes precedence."""
-    wishes: dict[str, Any] = {}
+    marker_arguments: dict[str, Any] = {}
     for marker in item.iter_markers("machine"):
-        said = dict(marker.kwargs)
+        arguments = dict(marker.kwargs)
         if marker.args:
-            said["config"] = marker.args[0]
-        unknown = said.keys() - {"config", "plant", "models", "sample", "timeout"}
+            arguments["config"] = marker.args[0]
+        unknown = arguments.keys() - {"config", "plant", "models", "sample", "timeout"}
         if unknown or len(marker.args) > 1:
-            raise pytest.UsageError(f"{item.nodeid}: the marker is {MARKER.partition(':')[0]}")
-        wishes = {**said, **wishes}
-    return wishes
+            raise pytest.UsageError(
+                f"{item.nodeid}: the marker has invalid arguments; expected {MARKER.partition(':')[0]}"
+            )
+        marker_arguments = {**arguments, **marker_arguments}
+    return marker_arguments
 
 
 @pytest.hookimpl(wrapper=True)
@@ -178,16 +184,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 @pytest.fixture
 def machine_config(request: pytest.FixtureRequest) -> object:
     """The configuration of the machine, from the marker. Override this fixture to compute a configuration."""
-    wishes = request.node.stash[_STATE].wishes
-    if "config" not in wishes:
+    marker_arguments = request.node.stash[_STATE].marker_arguments
+    if "config" not in marker_arguments:
         pytest.fail('no configuration: mark the test with @pytest.mark.machine("machine.json")', pytrace=False)
-    return wishes["config"]
+    return marker_arguments["config"]
 
 
 @pytest.fixture
 def machine_plant(request: pytest.FixtureRequest) -> Any:
     """The class of the plant, or its name `module:Class`, from the marker. Override this fixture to compute one."""
-    return request.node.stash[_STATE].wishes.get("plant")
+    return request.node.stash[_STATE].marker_arguments.get("plant")
 
 
 @pytest.fixture

@@ -49,12 +49,12 @@ async def open_session(channel: Channel) -> AsyncIterator[ApiClient]:
     client = ApiClient(channel)
     started = await client.call(ROBOT, "", "start_session", resume="")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_stay_in_touch, client, started)
+        nursery.start_soon(_send_heartbeats, client, started)
         yield ApiClient(channel, metadata={SESSION_KEY: started["id"]})
         nursery.cancel_scope.cancel()
 
 
-async def _stay_in_touch(client: ApiClient, session: Mapping[str, Any]) -> None:
+async def _send_heartbeats(client: ApiClient, session: Mapping[str, Any]) -> None:
     pause = session["heartbeat_window"].total_seconds() / 4
     while True:
         await trio.sleep(pause)
@@ -63,7 +63,7 @@ async def _stay_in_touch(client: ApiClient, session: Mapping[str, Any]) -> None:
 
 async def wait_ready(client: ApiClient, document: Mapping[str, Any]) -> None:
     """Wait until every resource of the document is ready on the machine. MachineError names those that are not."""
-    wanted = {
+    required = {
         f"{entry['api']}/{entry['name']}"
         for section in ("components", "services")
         for entry in document.get(section, ())
@@ -73,7 +73,7 @@ async def wait_ready(client: ApiClient, document: Mapping[str, Any]) -> None:
     with trio.move_on_after(START_LIMIT):
         while True:
             status = await client.call(ROBOT, "", "get_machine_status")
-            missing = _missing(wanted, status.get("resources", ()))
+            missing = _missing(required, status.get("resources", ()))
             if not missing:
                 return
             if status["state"] != "INITIALIZING" and set(missing.values()) == {NOT_CONFIGURED}:
@@ -86,15 +86,15 @@ async def wait_ready(client: ApiClient, document: Mapping[str, Any]) -> None:
     )
 
 
-def _missing(wanted: set[str], resources: Any) -> dict[str, str]:
-    missing = dict.fromkeys(wanted, NOT_CONFIGURED)
-    for one in resources:
-        name = str(one["name"])
+def _missing(required: set[str], resources: Any) -> dict[str, str]:
+    missing = dict.fromkeys(required, NOT_CONFIGURED)
+    for status in resources:
+        name = str(status["name"])
         if name in missing:
-            if one["state"] == "READY":
+            if status["state"] == "READY":
                 del missing[name]
             else:
-                missing[name] = f"{one['state'].lower()} {one.get('error', '')}".rstrip()
+                missing[name] = f"{status['state'].lower()} {status.get('error', '')}".rstrip()
     return missing
 
 
@@ -115,7 +115,7 @@ async def stop_everything(client: ApiClient) -> list[str]:
     from runtime.engine.apis import base_of
     from runtime.engine.resource import Actuator
 
-    wrong: list[str] = []
+    failures: list[str] = []
     with trio.move_on_after(SAFE_LIMIT) as limit:
         try:
             await client.call(ROBOT, "", "stop_all", extra=[])
@@ -123,9 +123,9 @@ async def stop_everything(client: ApiClient) -> list[str]:
                 base = base_of(name.api)
                 moves = base is not None and issubclass(base, Actuator)
                 if moves and await client.call(name.api, name.short, "is_moving"):
-                    wrong.append(f"{name} still moves after StopAll")
+                    failures.append(f"{name} still moves after StopAll")
         except MachineError as error:
-            wrong.append(f"the machine could not be asked to stop everything: {error}")
+            failures.append(f"the machine could not be asked to stop everything: {error}")
     if limit.cancelled_caught:
-        wrong.append(f"the machine did not stop everything within {SAFE_LIMIT:g} s")
-    return wrong
+        failures.append(f"the machine did not stop everything within {SAFE_LIMIT:g} s")
+    return failures

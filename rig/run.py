@@ -61,7 +61,7 @@ class Run:
             with self._signals():
                 return trio.run(self._main, function, clock=clock, instruments=instruments)
         except BaseException as error:
-            leaf = _only(error)
+            leaf = _unwrap(error)
             if self.signalled:
                 raise KeyboardInterrupt from error
             if isinstance(leaf, TooLong):
@@ -87,7 +87,7 @@ class Run:
         with trio.move_on_after(self._limit or float("inf")):
             await self._interrupt.wait()
             raise Interrupted
-        raise TooLong(f"the test took longer than {self._limit:g} s; it was here:\n{_where()}")
+        raise TooLong(f"the test took longer than {self._limit:g} s; its stack:\n{_test_stack()}")
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -117,14 +117,14 @@ class Run:
             raise KeyboardInterrupt from None
 
 
-def _only(error: BaseException) -> BaseException:
+def _unwrap(error: BaseException) -> BaseException:
     """Unwrap nested groups of one exception; return a group of several unchanged."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
-def _where() -> str:
+def _test_stack() -> str:
     """Return the stack of the task of the test."""
     root = trio.lowlevel.current_root_task()
     todo = [root] if root is not None else []
@@ -137,4 +137,4 @@ def _where() -> str:
                 if "/trio/" not in frame.f_code.co_filename and "pytest_trio" not in frame.f_code.co_filename
             )
         todo += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
-    return "  (it had not begun)"
+    return "  (the test had not started)"

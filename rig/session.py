@@ -27,7 +27,7 @@ _ADDRESS: Final = "rig.remote:open_address"
 
 @dataclass(slots=True)
 class TestState:
-    """The plugin's state of a test that uses the rig. `wishes` are the arguments of its marker."""
+    """The plugin's state of a test that uses the rig. `marker_arguments` are the arguments of its marker."""
 
     __test__ = False
 
@@ -35,7 +35,7 @@ class TestState:
     seed: int
     folder: Path
     base: Path  # folder to which paths of configurations are relative
-    wishes: Mapping[str, Any]
+    marker_arguments: Mapping[str, Any]
     run: Run
     journal: Journal
     providers: Mapping[str, str]  # user-defined kinds of rig: name -> module:function
@@ -54,12 +54,12 @@ class TestState:
 def find_provider(kind: str, own: Mapping[str, str]) -> Provider:
     """Return the provider of a kind of rig: built in, from the setting `rigs`, `module:function`, or an address.
 
-    ValueError if `kind` is none of these.
+    ValueError if `kind` has another form.
     """
     path = own.get(kind) or _KINDS.get(kind) or (kind if _is_path(kind) else _ADDRESS)
     if path is _ADDRESS and ":" not in kind and "/" not in kind:
-        known = ", ".join([*_KINDS, *own])
-        raise ValueError(f"--rig {kind}: not one of {known}, and not an address (host:port) or module:function")
+        kinds = ", ".join([*_KINDS, *own])
+        raise ValueError(f"--rig {kind}: not one of {kinds}, and not an address (host:port) or module:function")
     module, _, name = path.partition(":")
     provider: Provider = getattr(importlib.import_module(module), name)
     return provider
@@ -78,21 +78,21 @@ async def open_rig(state: TestState, config: object, plant: str | PlantClass | N
 
     levels: dict[str, float] = {}
 
-    def drive(name: str, level: float, at: float | None = None) -> None:
+    def record_level(name: str, level: float, at: float | None = None) -> None:
         if levels.get(name) != level:
             levels[name] = level
             artefacts.recorder.add(name, level, steps=True, at=at, title=outputs.title(name))
             state.journal.note(f"{name} {level:g}")
 
-    outputs = Outputs(drive)
+    outputs = Outputs(record_level)
     state.outputs.append(outputs)
-    made = load_plant(plant)
+    plant_class = load_plant(plant)
     setup = Setup(
         kind=state.kind,
         document=document,
-        models=tuple(state.wishes.get("models", ())),
-        plant=made,
-        plant_name=plant if isinstance(plant, str) else _name_of(made),
+        models=tuple(state.marker_arguments.get("models", ())),
+        plant=plant_class,
+        plant_name=plant if isinstance(plant, str) else _name_of(plant_class),
         folder=state.base,
         seed=state.seed,
         artefacts=artefacts,
@@ -100,7 +100,7 @@ async def open_rig(state: TestState, config: object, plant: str | PlantClass | N
         unsafe=state.run.wrong,
     )
     async with find_provider(state.kind, state.providers)(setup) as backend:
-        async with running(setup, backend, float(state.wishes.get("sample", 0.0))) as rig:
+        async with running(setup, backend, float(state.marker_arguments.get("sample", 0.0))) as rig:
             yield rig
 
 

@@ -61,8 +61,12 @@ class Difference:
     def lines(self) -> tuple[str, ...]:
         """One line for each difference: `+` added, `-` removed, `~` changed, `>` renamed, `#` revision."""
         return (
-            *([f"# revision: {' -> '.join(one or _ABSENT for one in self.revision)}"] if self.revision else ()),
-            *(f"> {old} is now called {new.partition('.')[2]}" for old, new in self.renamed),
+            *(
+                [f"# revision: {' -> '.join(revision_text or _ABSENT for revision_text in self.revision)}"]
+                if self.revision
+                else ()
+            ),
+            *(f"> {old} was renamed to {new.partition('.')[2]}" for old, new in self.renamed),
             *(f"- {path}" for path in self.removed),
             *(f"+ {path}" for path in self.added),
             *(f"~ {line}" for change in self.changed for line in change.lines),
@@ -80,11 +84,11 @@ def difference(old: MachineDocument, new: MachineDocument, *, reveal: bool = Fal
     renamed: list[tuple[str, str]] = []
     for section in _NAMED:
         before, after = _by_name(getattr(old, section)), _by_name(getattr(new, section))
-        gone = [name for name in before if name not in after]
-        come = [name for name in after if name not in before]
-        removed += [f"{section}.{name}" for name in gone]
-        added += [f"{section}.{name}" for name in come]
-        renamed += _renames(section, {n: before[n] for n in gone}, {n: after[n] for n in come})
+        old_names = [name for name in before if name not in after]
+        new_names = [name for name in after if name not in before]
+        removed += [f"{section}.{name}" for name in old_names]
+        added += [f"{section}.{name}" for name in new_names]
+        renamed += _renames(section, {n: before[n] for n in old_names}, {n: after[n] for n in new_names})
         kept = [name for name in before if name in after]
         changed += [_change((section, name), before[name], after[name], reveal) for name in kept]
     _keyed("triggers", "name", old.triggers, new.triggers, (added, removed, changed), reveal)
@@ -101,7 +105,7 @@ def fragments_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Diff
     changed: list[Change] = []
     for section, key in (("fragments", "id"), ("fragment_mods", "fragment_id")):
         _keyed(section, key, old.get(section), new.get(section), (added, removed, changed), reveal=False)
-    return Difference(tuple(added), tuple(removed), tuple(one for one in changed if one.lines))
+    return Difference(tuple(added), tuple(removed), tuple(change for change in changed if change.lines))
 
 
 def value_lines(old: Any, new: Any) -> tuple[str, ...]:
@@ -121,12 +125,12 @@ def _keyed(
 
 
 def _by_key(entries: Any, key: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for index, entry in enumerate(entries if isinstance(entries, (list, tuple)) else ()):
         content = {key: entry} if isinstance(entry, str) else entry
         name = masked(content.get(key)) if isinstance(content, Mapping) else None
-        found[name if isinstance(name, str) and name and name not in found else str(index)] = content
-    return found
+        by_name[name if isinstance(name, str) and name and name not in by_name else str(index)] = content
+    return by_name
 
 
 def _version(entry: Any) -> str:
@@ -164,13 +168,13 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-def _renames(section: str, gone: dict[str, Any], come: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    left = dict(come)
-    for name, content in gone.items():
-        twin = next((other for other, its in left.items() if its == content), None)
-        if twin is not None:
-            del left[twin]
-            yield f"{section}.{name}", f"{section}.{twin}"
+def _renames(section: str, removed: dict[str, Any], added: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    unmatched = dict(added)
+    for name, content in removed.items():
+        match = next((other for other, other_content in unmatched.items() if other_content == content), None)
+        if match is not None:
+            del unmatched[match]
+            yield f"{section}.{name}", f"{section}.{match}"
 
 
 def _change(path: tuple[str, ...], old: Any, new: Any, reveal: bool) -> Change:

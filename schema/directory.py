@@ -42,7 +42,10 @@ class Directory:
             raise NotConfigured(path, f"no resource {text!r} is configured", value=text, remedy=self._near(text))
         if len(candidates) > 1:
             raise ConfigError(
-                path, f"{text!r} may be {' or '.join(sorted(candidates))}", value=text, remedy="write the full name"
+                path,
+                f"{text!r} is ambiguous: it may be {' or '.join(sorted(candidates))}",
+                value=text,
+                remedy="write the full name",
             )
         return candidates[0]
 
@@ -62,11 +65,11 @@ def aliases_of(names: Iterable[ResourceName]) -> dict[str, tuple[str, ...]]:
     `rdk:component:motor/left` is an alias of `rdk:component:motor/pi:left`, unless it is a resource of this machine.
     """
     own = set()
-    found: dict[str, tuple[str, ...]] = {}
+    aliases: dict[str, tuple[str, ...]] = {}
     for name in names:
         if not name.remotes:
             own.add(str(name))
             continue
         short = f"{name.api}/{name.name}"
-        found[short] = (*found.get(short, ()), str(name))
-    return {short: full for short, full in found.items() if short not in own}
+        aliases[short] = (*aliases.get(short, ()), str(name))
+    return {short: full for short, full in aliases.items() if short not in own}

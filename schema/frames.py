@@ -40,8 +40,8 @@ class Frame:
         return _pose(self.translation, self.orientation)
 
 
-def _pose(at: Vector3, turn: Orientation) -> Pose:
-    return Pose(at.x, at.y, at.z, turn.o_x, turn.o_y, turn.o_z, turn.theta)
+def _pose(position: Vector3, rotation: Orientation) -> Pose:
+    return Pose(position.x, position.y, position.z, rotation.o_x, rotation.o_y, rotation.o_z, rotation.theta)
 
 
 def decode_frame(raw: Any, path: str, report: Report) -> Frame | None:
@@ -114,7 +114,9 @@ def _orientation(raw: Any, path: str, report: Report) -> Orientation:
     if not kind and raw.get("value") is None:
         return Orientation()
     if kind not in FORMS:
-        report.problem(join(path, "type"), f"{shown(kind, path)} is no orientation", remedy=did_you_mean(kind, FORMS))
+        report.problem(
+            join(path, "type"), f"{shown(kind, path)} is not an orientation", remedy=did_you_mean(kind, FORMS)
+        )
         return Orientation()
     keys, convert = FORMS[kind]
     before = len(report.problems)
@@ -161,7 +163,10 @@ def _geometry(raw: Any, path: str, report: Report) -> Geometry | None:
     if kind == "capsule":
         if sizes["l"] < 2 * sizes["r"]:
             report.problem(
-                path, "the capsule is shorter than it is thick", value=sizes["l"], remedy="l is over all: at least 2 r"
+                path,
+                "the length of the capsule is less than its diameter",
+                value=sizes["l"],
+                remedy="l is the total length, at least 2 r",
             )
         return Geometry(center, capsule=Capsule(sizes["r"], sizes["l"]), label=label)
     if kind == "mesh":
@@ -170,7 +175,10 @@ def _geometry(raw: Any, path: str, report: Report) -> Geometry | None:
         )
         return None
     report.problem(
-        join(path, "type"), f"{shown(kind, path)} is no shape", value=kind, remedy=did_you_mean(kind, _GEOMETRY_TYPES)
+        join(path, "type"),
+        f"{shown(kind, path)} is not a shape",
+        value=kind,
+        remedy=did_you_mean(kind, _GEOMETRY_TYPES),
     )
     return None
 

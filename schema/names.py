@@ -110,7 +110,7 @@ def check_name(name: str, *, path: str, limit: int = MAX_RESOURCE_NAME) -> str:
     if not _NAME.match(name):
         raise ConfigError(
             path,
-            f"{name!r} is not a name",
+            f"{name!r} is not a valid name",
             value=name,
             remedy="start with a letter or digit and use only letters, digits, '-' and '_' (':' and '+' are reserved)",
         )

@@ -13,7 +13,7 @@ def whole_numbers(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < EXACT else value
     if isinstance(value, Mapping):
-        return {key: whole_numbers(each) for key, each in value.items()}
+        return {key: whole_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [whole_numbers(each) for each in value]
+        return [whole_numbers(item) for item in value]
     return value

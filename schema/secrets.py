@@ -93,8 +93,8 @@ def is_private_path(path: Sequence[str]) -> bool:
 
     This includes secrets, environment variables, and the variables of fragments, which may be secret.
     """
-    given = path[0] == "fragments" and "variables" in path[1:-1] if path else False
-    return given or _ENVIRONMENT in path[:-1] or is_secret_path(path)
+    fragment_variable = path[0] == "fragments" and "variables" in path[1:-1] if path else False
+    return fragment_variable or _ENVIRONMENT in path[:-1] or is_secret_path(path)
 
 
 def is_secret_pair(value: Mapping[Any, Any]) -> bool:
@@ -209,7 +209,7 @@ def masks_in(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
             if type(item) in PLAIN or (isinstance(item, str) and MASK not in item):
                 continue
             inside = masks_in(item, (*path, "secret" if pair and key == "value" else str(key)))
-            yield from ((*path, str(key), *one[len(path) + 1 :]) for one in inside)
+            yield from ((*path, str(key), *masked_path[len(path) + 1 :]) for masked_path in inside)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             if type(item) not in PLAIN and not (isinstance(item, str) and MASK not in item):
@@ -224,7 +224,7 @@ class Masker:
     """Masker of known secret texts anywhere, in addition to secrets recognized by key or form. Immutable."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        texts = dict.fromkeys(one for one in known if len(one) >= _SHORTEST and one != MASK)
+        texts = dict.fromkeys(text for text in known if len(text) >= _SHORTEST and text != MASK)
         self.known = tuple(texts)[-_MOST:]
         longest_first = sorted(self.known, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None

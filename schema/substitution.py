@@ -87,7 +87,7 @@ class _Expansion:
             use_text = bool(operator) and (not value if operator.startswith(":") else value is None)
         if use_text:
             inner = _IN_STRING if quoted else _OUTSIDE
-            return inner.sub(lambda one: self._nested(one, at, quoted=quoted), fields["text"] or "")
+            return inner.sub(lambda inner_match: self._nested(inner_match, at, quoted=quoted), fields["text"] or "")
         if value is None:
             if not operator:
                 self._warn(name, at, bare=fields["name"] is None)
@@ -123,7 +123,7 @@ def fill(
     Returns the document, and a warning with the exact path for each placeholder that cannot be resolved.
     """
     report = Report()
-    filler = _Filler(environment, find_package, report, frozenset(one.name for one in document.packages))
+    filler = _Filler(environment, find_package, report, frozenset(package.name for package in document.packages))
     filled = replace(
         document,
         components=tuple(
@@ -183,6 +183,6 @@ class _Filler:
             if package in self._packages:
                 reason, remedy = f"the package {name!r} is not on this computer yet", ""
         if value is None:
-            self._report.warn(path, f"{match[0]} stays as it is: {reason}", remedy=remedy)
+            self._report.warn(path, f"{match[0]} was not replaced: {reason}", remedy=remedy)
             return match[0]
         return value

@@ -33,19 +33,19 @@ class Eval(Section, frozen=True, kw_only=True):
         if _deeper(self.value, DEPTH):
             raise ConfigError("value", f"is nested more than {DEPTH} levels deep", remedy="write the path with dots")
         operator = OPERATORS[self.operator]
-        for one in comparisons(self):
-            where = ".".join(("value", *one.path))
-            if problem := _problem(operator, one):
-                raise ConfigError(where, problem[0], value=one.right, remedy=problem[1] or operator.usage)
+        for comparison in comparisons(self):
+            where = ".".join(("value", *comparison.path))
+            if problem := _problem(operator, comparison):
+                raise ConfigError(where, problem[0], value=comparison.right, remedy=problem[1] or operator.usage)
 
 
-def comparisons(wanted: Eval) -> tuple[Comparison, ...]:
+def comparisons(condition: Eval) -> tuple[Comparison, ...]:
     """Return the comparisons of an eval, all of which must hold.
 
     Objects with one field and names with dots form a path. Several fields at the top level are separate comparisons.
     Below it, they are compared as one object by `eq` and `neq`, and separately by other operators.
     """
-    return tuple(_descend((), wanted.value, whole=OPERATORS[wanted.operator].whole))
+    return tuple(_descend((), condition.value, whole=OPERATORS[condition.operator].whole))
 
 
 def _descend(path: tuple[str, ...], value: Any, *, whole: bool) -> Iterator[Comparison]:
@@ -59,25 +59,25 @@ def _descend(path: tuple[str, ...], value: Any, *, whole: bool) -> Iterator[Comp
 
 def _deeper(value: Any, levels: int) -> bool:
     """Return True if objects and lists are nested more than `levels` deep."""
-    here = [value]
+    level = [value]
     for _ in range(levels + 1):
-        inner = (one.values() if isinstance(one, Mapping) else one for one in here if isinstance(one, _NESTING))
-        here = [item for items in inner for item in items]
-    return any(isinstance(one, _NESTING) for one in here)
+        inner = (item.values() if isinstance(item, Mapping) else item for item in level if isinstance(item, _NESTING))
+        level = [item for items in inner for item in items]
+    return any(isinstance(item, _NESTING) for item in level)
 
 
 _NESTING: Final = (Mapping, list, tuple)
 
 
-def _problem(operator: Operator, one: Comparison) -> Problem | None:
-    if len(one.path) > DEPTH:
+def _problem(operator: Operator, comparison: Comparison) -> Problem | None:
+    if len(comparison.path) > DEPTH:
         return f"more than {DEPTH} names deep", ""
-    if not all(one.path):
+    if not all(comparison.path):
         return "a name in the path is empty", ""
-    if one.right is None:
-        return "null is compared with, which nothing equals", ""
-    if problem := operator.check(one.right, one.path[-1] if one.path else ""):
+    if comparison.right is None:
+        return "null cannot be compared: no value equals it", ""
+    if problem := operator.check(comparison.right, comparison.path[-1] if comparison.path else ""):
         return problem
-    if isinstance(one.right, Mapping) and not one.right and not one.path:
-        return "names no field", ""
+    if isinstance(comparison.right, Mapping) and not comparison.right and not comparison.path:
+        return "has no field", ""
     return None

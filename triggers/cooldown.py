@@ -25,6 +25,6 @@ def interval(trigger: Trigger, notification: Notification) -> timedelta:
     return timedelta(seconds=notification.seconds_between_notifications if timed else 0.0)
 
 
-def due(last: datetime | None, now: datetime, wanted: timedelta) -> bool:
+def due(last: datetime | None, now: datetime, interval_: timedelta) -> bool:
     """Return True if a target may be notified at `now`. A `last` notification in the future is ignored."""
-    return last is None or now - last >= wanted or last > now
+    return last is None or now - last >= interval_ or last > now

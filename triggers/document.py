@@ -50,7 +50,7 @@ class Basic(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.username or ":" in self.username:
-            raise ConfigError("username", "is empty or holds a colon", remedy="write a name without a colon")
+            raise ConfigError("username", "is empty or contains a colon", remedy="write a name without a colon")
         if not self.password:
             raise ConfigError("password", "is empty", remedy="write the password that the receiver expects")
 
@@ -92,7 +92,7 @@ class DataIngested(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.data_types:
-            raise ConfigError("data_types", "is empty", remedy="name binary, tabular, file or unspecified")
+            raise ConfigError("data_types", "is empty", remedy="use binary, tabular, file or unspecified")
 
 
 class Conditions(Section, frozen=True, kw_only=True):
@@ -114,9 +114,9 @@ class Conditional(Section, frozen=True, kw_only=True):
         if not all(split_method(self.data_capture_method)):
             raise ConfigError(
                 "data_capture_method",
-                f"{self.data_capture_method!r} does not name a type, a component and a method",
+                f"{self.data_capture_method!r} is not a component type, component name and method",
                 value=self.data_capture_method,
-                remedy="write such as sensor:door:Readings",
+                remedy="write for example sensor:door:Readings",
             )
 
     @property
@@ -142,7 +142,7 @@ class Event(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for kind, field, remedy in _NEEDED:
             if self.type == kind and not getattr(self, field):
-                raise ConfigError(field, f"is missing: {kind} needs it", remedy=remedy)
+                raise ConfigError(field, f"is missing: it is required by {kind}", remedy=remedy)
 
 
 _NEEDED: Final = (
@@ -170,7 +170,7 @@ class Trigger(Section, frozen=True, kw_only=True):
         if not self.name.strip() or not self.name.isprintable() or len(self.name) > MAX_NAME:
             raise ConfigError(
                 "name",
-                f"is empty, holds control characters, or is longer than {MAX_NAME} characters",
+                f"is empty, contains control characters, or is longer than {MAX_NAME} characters",
                 remedy="give the trigger a short name",
             )
         if not 0 < len(self.notifications) <= MAX_TARGETS:
@@ -197,32 +197,32 @@ def examine(raw: Any, path: str = "triggers") -> Examined:
         wrong_type(raw, "a list", path, report)
         return Examined((), tuple(report.problems))
     if len(raw) > _MOST:
-        report.problem(path, f"{len(raw)} triggers", remedy=f"use at most {_MOST}; the others are left out")
+        report.problem(path, f"{len(raw)} triggers", remedy=f"use at most {_MOST}; the others are ignored")
         raw = raw[:_MOST]
     names = Counter(item["name"] for item in raw if isinstance(item, Mapping) and isinstance(item.get("name"), str))
-    found = []
+    valid = []
     for index, item in enumerate(raw):
-        here = join(path, index)
-        trigger = conform(Trigger, item, here, report)
+        trigger_path = join(path, index)
+        trigger = conform(Trigger, item, trigger_path, report)
         if trigger is None:
             continue
         if names[trigger.name] > 1:
             report.problem(
-                join(here, "name"),
+                join(trigger_path, "name"),
                 f"{trigger.name!r} is also the name of another trigger",
                 value=trigger.name,
                 remedy="rename all but one; none of them is used until then",
             )
             continue
-        _warn(trigger, here, report)
-        found.append(trigger)
-    return Examined(tuple(found), tuple(report.problems), tuple(report.warnings))
+        _warn(trigger, trigger_path, report)
+        valid.append(trigger)
+    return Examined(tuple(valid), tuple(report.problems), tuple(report.warnings))
 
 
 def decode(raw: Sequence[Any]) -> tuple[tuple[Trigger, ...], tuple[ConfigError, ...]]:
     """Return the valid triggers of a configuration and the errors of the others. Never raises."""
-    found = examine(raw)
-    return found.triggers, found.problems
+    examined = examine(raw)
+    return examined.triggers, examined.problems
 
 
 def split_method(text: str) -> tuple[str, str, str]:
@@ -274,11 +274,13 @@ def _target_problems(target: Notification) -> list[ConfigError]:
     if target.type == EMAIL and target.value != OWNERS and not is_address(target.value):
         problems.append(
             ConfigError(
-                "value", f"{target.value!r} is no email address", remedy=f"write such as ann@example.com, or {OWNERS}"
+                "value",
+                f"{target.value!r} is not an email address",
+                remedy=f"write for example ann@example.com, or {OWNERS}",
             )
         )
     problems += [
-        ConfigError(field, f"is for webhooks, not for {target.type}", remedy="remove it")
+        ConfigError(field, f"applies only to webhooks, not to {target.type}", remedy="remove it")
         for field in ("auth", "secret")
         if getattr(target, field) and target.type != WEBHOOK
     ]
@@ -292,14 +294,14 @@ def _target_problems(target: Notification) -> list[ConfigError]:
 def _warn(trigger: Trigger, path: str, report: Report) -> None:
     timed = trigger.event.type in {DATA, CONDITIONAL}
     for index, target in enumerate(trigger.notifications):
-        here = join(path, "notifications", index)
+        target_path = join(path, "notifications", index)
         if target.type == PUSH:
-            report.warn(here, "push messages are not delivered", remedy="add a webhook or an email beside it")
+            report.warn(target_path, "push messages are not delivered", remedy="add a webhook or an email too")
         if target.seconds_between_notifications and not timed:
             report.warn(
-                join(here, "seconds_between_notifications"),
+                join(target_path, "seconds_between_notifications"),
                 f"{trigger.event.type} does not use it",
-                remedy="remove it: every change is told, log entries once an hour",
+                remedy="remove it: every change is notified, log entries once an hour",
             )
     for kind, field, _ in _NEEDED:
         if trigger.event.type != kind and getattr(trigger.event, field):

@@ -73,28 +73,30 @@ def _facts(firing: Firing, where: Where, now: datetime) -> list[tuple[str, str]]
         ("Organization", where.organization_name),
     ]
     if isinstance(firing.happening, Ingested):
-        came = firing.happening
-        rows += [("Component", f"{came.component_type}:{came.component_name}"), ("Method", came.method)]
-        rows += [("Data", came.data_type), ("Received", _span(came))]
-        rows += [("File", came.file_id)] if came.file_id else []
+        upload = firing.happening
+        rows += [("Component", f"{upload.component_type}:{upload.component_name}"), ("Method", upload.method)]
+        rows += [("Data", upload.data_type), ("Received", _span(upload))]
+        rows += [("File", upload.file_id)] if upload.file_id else []
     if firing.count > 1:
         rows.append(("Entries" if firing.lines else "Readings", str(firing.count)))
     return [(name, _one_line(value)) for name, value in rows]
 
 
-def _span(came: Ingested) -> str:
-    first, last = rfc3339(came.first), rfc3339(came.last)
+def _span(upload: Ingested) -> str:
+    first, last = rfc3339(upload.first), rfc3339(upload.last)
     return first if first == last else f"{first} to {last}"
 
 
 def _blocks(firing: Firing) -> tuple[tuple[str, str], ...]:
     blocks = []
     if firing.condition and firing.reading is not None:
-        held = findings(firing.condition, firing.reading.data)
-        blocks.append(("Condition", "\n".join(f"{one.path or 'reading'}: {one.reason}" for one in held)))
+        results = findings(firing.condition, firing.reading.data)
+        blocks.append(("Condition", "\n".join(f"{finding.path or 'reading'}: {finding.reason}" for finding in results)))
     elif firing.condition:
-        wanted = (f"{one.operator} {json.dumps(finite(one.value), ensure_ascii=False)}" for one in firing.condition)
-        blocks.append(("Condition", "\n".join(wanted)))
+        conditions = (
+            f"{item.operator} {json.dumps(finite(item.value), ensure_ascii=False)}" for item in firing.condition
+        )
+        blocks.append(("Condition", "\n".join(conditions)))
     if firing.reading is not None:
         text = json.dumps(finite(firing.reading.data), indent=2, ensure_ascii=False)
         cut = text if len(text) <= MAX_READING else f"{text[:MAX_READING]}\n(cut off: {len(text)} characters)"
@@ -102,7 +104,7 @@ def _blocks(firing: Firing) -> tuple[tuple[str, str], ...]:
     if firing.lines:
         newest = firing.lines[-MAX_LINES:]
         left = len(firing.lines) - len(newest)
-        lines = [f"{rfc3339(one.time)} {one.level.upper()} {one.logger}: {one.message[:_LINE]}" for one in newest]
+        lines = [f"{rfc3339(line.time)} {line.level.upper()} {line.logger}: {line.message[:_LINE]}" for line in newest]
         blocks.append(("Log", "\n".join([*([f"({left} older entries are not shown)"] if left else []), *lines])))
     return tuple(blocks)
 
@@ -128,7 +130,7 @@ def _html(rows: Sequence[tuple[str, str]], blocks: Sequence[tuple[str, str]], li
 
 
 def _one_line(text: str) -> str:
-    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _domain(sender: str) -> str:

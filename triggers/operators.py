@@ -65,7 +65,7 @@ def _order(name: str, sign: str, words: str, test: Callable[[Any, Any], bool]) -
     def compare(left: Any, right: Any, effort: Effort | None) -> Verdict:
         kind = type_of(left)
         if kind not in {"a number", "a string"}:
-            return False, f"{kind} has no order"
+            return False, f"{kind} cannot be ordered"
         a, b = (to_double(left), to_double(right)) if kind == "a number" else (left, right)
         return verdicts[a is not None and b is not None and test(a, b)]
 
@@ -74,7 +74,7 @@ def _order(name: str, sign: str, words: str, test: Callable[[Any, Any], bool]) -
 
 def _check_order(value: Any, name: str) -> Problem | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return f"{shown(value, name)} has no order", ""
+        return f"{shown(value, name)} cannot be ordered", ""
     return None
 
 
@@ -85,7 +85,7 @@ def _equality(name: str, sign: str, words: str, usage: str, *, equal: bool) -> O
     def compare(left: Any, right: Any, effort: Effort | None) -> Verdict:
         same = _equal(left, right)
         if same is None:
-            return False, "{here} holds a number that is not finite"
+            return False, "{here} contains a number that is not finite"
         return verdicts[same is equal]
 
     return Operator(name, sign, usage, compare, whole=True)
@@ -118,18 +118,18 @@ def _verdicts(words: str) -> tuple[Verdict, Verdict]:
 
 def _search(left: Any, right: Any, effort: Effort | None) -> Verdict:
     if not isinstance(left, str):
-        return False, f"{{here}} is {type_of(left)}: expressions are for strings"
+        return False, f"{{here}} is {type_of(left)}: regular expressions match only strings"
     try:
-        found = _pattern(str(right)).search(left, effort)
+        matched = _pattern(str(right)).search(left, effort)
     except StepLimit:
-        return False, f"the search was given up after {MAX_STEPS} steps: simplify the expression"
+        return False, f"the search was stopped after {MAX_STEPS} steps: simplify the expression"
     cut = f" in its first {MAX_TEXT} characters" if len(left) > MAX_TEXT else ""
-    return found, f"{{there}} is {'' if found else 'not '}found in {{here}}{cut}"
+    return matched, f"{{there}} is {'' if matched else 'not '}found in {{here}}{cut}"
 
 
 def _check_pattern(value: Any, name: str) -> Problem | None:
     if not isinstance(value, str):
-        return f"{shown(value, name)} is no regular expression", ""
+        return f"{shown(value, name)} is not a regular expression", ""
     try:
         Pattern(value)
     except PatternError as error:
@@ -149,8 +149,10 @@ OPERATORS: Final[Mapping[str, Operator]] = {
         _order("gt", ">", "greater than", lambda a, b: bool(a > b)),
         _order("lte", "≤", "less than or equal to", lambda a, b: bool(a <= b)),
         _order("gte", "≥", "greater than or equal to", lambda a, b: bool(a >= b)),
-        _equality("eq", "=", "equal to", 'write what the field is to be: {"field": true}', equal=True),
-        _equality("neq", "≠", "different from", 'write what the field is not to be: {"field": "off"}', equal=False),
+        _equality("eq", "=", "equal to", 'write the value that the field must have: {"field": true}', equal=True),
+        _equality(
+            "neq", "≠", "different from", 'write the value that the field must not have: {"field": "off"}', equal=False
+        ),
         Operator("regex", "matches", 'write a string: {"field": "^err"}', _search, _check_pattern, any_type=True),
     )
 }

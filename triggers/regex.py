@@ -67,7 +67,7 @@ class Pattern:
         try:
             re.compile(text)  # reports syntax errors with Python's own messages
         except (re.error, OverflowError, RecursionError) as error:
-            raise PatternError(f"{text!r} is no regular expression: {error}") from None
+            raise PatternError(f"{text!r} is not a regular expression: {error}") from None
         self._flags = re.IGNORECASE if text.startswith("(?i)") else 0
         self._text = text[4:] if self._flags else text
         self._states: list[_State] = []
@@ -129,7 +129,7 @@ class Pattern:
 
     def _add(self, state: _State) -> int:
         if len(self._states) >= MAX_STATES:
-            raise PatternError(f"{self._text!r} is too large once its repetitions are written out")
+            raise PatternError(f"{self._text!r} is too large after expanding its repetitions")
         self._states.append(state)
         return len(self._states) - 1
 
@@ -174,7 +174,7 @@ class Pattern:
     def _item(self, begin: int, following: int, depth: int) -> int:
         self._work += 1
         if self._work > MAX_WORK:
-            raise PatternError(f"{self._text!r} is too large once its repetitions are written out")
+            raise PatternError(f"{self._text!r} is too large after expanding its repetitions")
         self._at = begin
         text = self._text
         if text[begin] == "(":

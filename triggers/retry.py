@@ -43,11 +43,11 @@ def of_status(status: int, retry_after: float | None = None, said: str = "") -> 
 
 _WORDS: Final = {
     400: "bad request",
-    401: "the receiver asks for other credentials",
+    401: "the receiver rejects the credentials",
     403: "forbidden",
-    404: "nothing is at that URL",
-    408: "it waited too long",
-    410: "the receiver is gone for good",
+    404: "the URL does not exist",
+    408: "the receiver timed out",
+    410: "the receiver was removed permanently",
     413: "too large",
     429: "too many requests",
     500: "the receiver failed",

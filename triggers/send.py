@@ -29,12 +29,12 @@ from triggers.ssrf import NOTHING, Allow, Refused, Target, check_address, parse_
 from triggers.webhook import Request
 
 MAX_ANSWER: Final = 64 * 1024  # bytes of a response that are read; the rest is ignored
-_SAID: Final = 200  # characters of a response that are included in an error
+_EXCERPT: Final = 200  # characters of a response that are included in an error
 _ONE_ADDRESS: Final = 10.0  # seconds before the next of several addresses is tried
 _PIECE: Final = 16 * 1024
 
 
-class _Nowhere(OSError):
+class _NoAddress(OSError):
     """Name without an address, or with a refused address. The text is for the administrator only."""
 
 
@@ -68,14 +68,14 @@ async def _deliver(request: Request, allow: Allow, tls: ssl.SSLContext | None) -
         return Outcome(error=str(refused), final=True)
     except h11.LocalProtocolError as error:
         return Outcome(error=f"the request cannot be sent: {error}", final=True)
-    except _Nowhere as error:
+    except _NoAddress as error:
         text = (
-            f"the name {target.host} has no address that this cloud calls: correct it, or ask the administrator of the "
-            "cloud to allow it"
+            f"the name {target.host} has no address that this cloud may call: correct it, or ask the administrator of "
+            "the cloud to allow it"
         )
         return Outcome(error=text, internal=str(error))
     except OSError as error:
-        return Outcome(error=_words(error, target.host))
+        return Outcome(error=_describe(error, target.host))
     try:
         secured: trio.abc.Stream = stream
         if target.scheme == "https":
@@ -85,7 +85,7 @@ async def _deliver(request: Request, allow: Allow, tls: ssl.SSLContext | None) -
             await secured.send_all(sent)
         return await _answer(secured)
     except (h11.RemoteProtocolError, trio.BrokenResourceError, ssl.SSLError, OSError) as error:
-        return Outcome(error=_words(error, target.host))
+        return Outcome(error=_describe(error, target.host))
     finally:
         await trio.aclose_forcefully(stream)
 
@@ -102,19 +102,19 @@ def _written(request: Request, target: Target) -> bytes:
 async def _connect(target: Target, allow: Allow) -> trio.SocketStream:
     """Connect to the first address that accepts, if all addresses of the target are allowed.
 
-    Raises Refused for an address in the URL itself, _Nowhere for a name without an allowed address, or OSError.
+    Raises Refused for an address in the URL itself, _NoAddress for a name without an allowed address, or OSError.
     """
     try:
         addresses = await _resolve(target.host, target.port)
         for address in addresses:
             check_address(address, target.host, allow)
     except socket.gaierror as error:
-        raise _Nowhere(f"the name {target.host} cannot be resolved: {error.strerror}") from None
+        raise _NoAddress(f"the name {target.host} cannot be resolved: {error.strerror}") from None
     except Refused as refused:
         if target.address is not None:
             raise
-        raise _Nowhere(str(refused)) from None
-    last: OSError = OSError("it has no address")
+        raise _NoAddress(str(refused)) from None
+    last: OSError = OSError("the name has no address")
     for number, address in enumerate(addresses, 1):
         limit = _ONE_ADDRESS if number < len(addresses) else float("inf")
         with trio.move_on_after(limit):
@@ -131,33 +131,35 @@ async def _answer(stream: trio.abc.Stream) -> Outcome:
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     connection.send(h11.EndOfMessage())
     response: h11.Response | None = None
-    said, taken = b"", 0
+    content, received = b"", 0
     try:
         while True:
             event = connection.next_event()
             if event is h11.NEED_DATA:
-                if taken > MAX_ANSWER:
+                if received > MAX_ANSWER:
                     break
                 piece = await stream.receive_some(_PIECE)
-                taken += len(piece)
+                received += len(piece)
                 connection.receive_data(bytes(piece))
             elif isinstance(event, h11.Response):
                 response = event
             elif isinstance(event, h11.Data):
-                said += event.data
+                content += event.data
             elif not isinstance(event, h11.InformationalResponse):
                 break
     except (h11.RemoteProtocolError, trio.BrokenResourceError):
         if response is None:  # otherwise the status decides, even if the rest is missing
             raise
     if response is None:
-        raise h11.RemoteProtocolError("it hung up" if taken <= MAX_ANSWER else "it says too much")
-    return of_status(response.status_code, _retry_after(response.headers), _excerpt(said))
+        raise h11.RemoteProtocolError(
+            "the connection was closed" if received <= MAX_ANSWER else "the response is too long"
+        )
+    return of_status(response.status_code, _retry_after(response.headers), _excerpt(content))
 
 
-def _excerpt(said: bytes) -> str:
-    text = " ".join(said[: 4 * _SAID].decode(errors="replace").split())
-    return "".join(one if one.isprintable() else " " for one in text)[:_SAID]
+def _excerpt(content: bytes) -> str:
+    text = " ".join(content[: 4 * _EXCERPT].decode(errors="replace").split())
+    return "".join(character if character.isprintable() else " " for character in text)[:_EXCERPT]
 
 
 async def _resolve(name: str, port: int) -> list[str]:
@@ -165,8 +167,8 @@ async def _resolve(name: str, port: int) -> list[str]:
     try:
         return [str(ipaddress.ip_address(name))]
     except ValueError:
-        found = await trio.socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+        results = await trio.socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(address[0]) for *_, address in results))
 
 
 def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
@@ -187,7 +189,7 @@ def _host(target: Target) -> str:
     return shown if target.port == {"http": 80, "https": 443}[target.scheme] else f"{shown}:{target.port}"
 
 
-def _words(error: Exception, host: str) -> str:
+def _describe(error: Exception, host: str) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error  # Trio's errors wrap those of the system
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the certificate of {host} is not trusted: {cause.verify_message}"

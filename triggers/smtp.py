@@ -30,15 +30,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.security not in _PORTS:
-            raise ValueError(f"the security of SMTP is {self.security!r}: write starttls, tls or none")
+            raise ValueError(f"{self.security!r} is not a security of SMTP: write starttls, tls or none")
         if not self.host or not 0 <= self.port <= 65535:
-            raise ValueError(f"{self.host}:{self.port} is no SMTP server: write a host and a port from 1 to 65535")
+            raise ValueError(f"{self.host}:{self.port} is not an SMTP server: write a host and a port from 1 to 65535")
         if "@" not in self.sender or not self.sender.isprintable():
-            raise ValueError(f"{self.sender!r} is no sender: write such as alerts@example.com")
+            raise ValueError(f"{self.sender!r} is not a sender: write for example alerts@example.com")
         if bool(self.username) is not bool(self.password):
-            raise ValueError("SMTP has only one of user and password: give both or none")
+            raise ValueError("SMTP needs both user and password: give both or neither")
         if self.username and self.security == "none":
-            raise ValueError("a password is not sent over an open connection: use starttls or tls")
+            raise ValueError("a password is not sent over an unencrypted connection: use starttls or tls")
 
     @property
     def address(self) -> tuple[str, int]:
@@ -75,7 +75,7 @@ class Mailer:
 def send(settings: Settings, message: EmailMessage) -> Outcome:
     """Send a message and return the outcome; the blocking implementation of `Mailer.deliver`."""
     host, port = settings.address
-    taken = False
+    accepted = False
     try:
         context = ssl.create_default_context(cafile=settings.ca_file or None)
         with _connection(settings, context) as server:
@@ -84,14 +84,14 @@ def send(settings: Settings, message: EmailMessage) -> Outcome:
             if settings.username:
                 server.login(settings.username, settings.password)
             server.send_message(message)
-            taken = True
+            accepted = True
     except smtplib.SMTPRecipientsRefused as error:
         code, text = next(iter(error.recipients.values()), (550, b""))
         return _refused(code, text, final=code >= 500)
     except smtplib.SMTPAuthenticationError as error:
-        return _refused(error.smtp_code, error.smtp_error, "the server does not take user and password", final=False)
+        return _refused(error.smtp_code, error.smtp_error, "the server rejects user and password", final=False)
     except smtplib.SMTPResponseException as error:
-        if taken:  # only QUIT failed
+        if accepted:  # only QUIT failed
             return Outcome(250)
         return _refused(error.smtp_code, error.smtp_error, final=error.smtp_code >= 500)
     except smtplib.SMTPNotSupportedError as error:
@@ -99,7 +99,7 @@ def send(settings: Settings, message: EmailMessage) -> Outcome:
     except ssl.SSLCertVerificationError as error:
         return Outcome(error=f"the certificate of {host} is not trusted: {error.verify_message}")
     except (smtplib.SMTPException, OSError) as error:
-        if taken:
+        if accepted:
             return Outcome(250)
         return Outcome(error=f"no answer from {host}:{port}: {error or type(error).__name__}")
     except ValueError as error:  # from an invalid header
@@ -115,5 +115,5 @@ def _connection(settings: Settings, context: ssl.SSLContext) -> smtplib.SMTP:
 
 
 def _refused(code: int, text: bytes | str, what: str = "the server refused the message", *, final: bool) -> Outcome:
-    said = text.decode(errors="replace") if isinstance(text, bytes) else text
-    return Outcome(code, f"{what}: {code} {' '.join(said.split())}"[:500], final=final)
+    reply = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return Outcome(code, f"{what}: {code} {' '.join(reply.split())}"[:500], final=final)

@@ -128,7 +128,7 @@ class Allow:
                 name = text.lower().rstrip(".")
                 if not name or not _HOST.match(name) or _NUMBER.match(name.rpartition(".")[2]):
                     raise ValueError(
-                        f"{entry!r} is no host name, address or network: write such as hooks.internal or 192.168.0.0/16"
+                        f"{entry!r} is not a host name, address or network: write for example hooks.internal"
                     ) from None
                 hosts.add(name)
             else:
@@ -148,19 +148,21 @@ def parse_url(url: str) -> Target:
     if len(url) > MAX_URL:
         raise Refused(f"the URL has {len(url)} characters", f"use at most {MAX_URL}")
     if not _PRINTED.match(url) or _UNWISE.search(url):
-        raise Refused("the URL is empty or holds characters that URLs do not", "write such as https://example.com/hook")
+        raise Refused("the URL is empty or contains invalid characters", "write for example https://example.com/hook")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Refused(f"the URL cannot be read: {error}", "write such as https://example.com/hook") from None
+        raise Refused(f"the URL cannot be read: {error}", "write for example https://example.com/hook") from None
     scheme = parts.scheme.lower()
     if scheme not in {"http", "https"}:
         raise Refused(f"the scheme of the URL is {scheme or 'missing'}", "write https:// or http://")
     if "@" in parts.netloc:
-        raise Refused("the URL holds a user or password", 'use "auth": {"basic": {"username": ..., "password": ...}}')
+        raise Refused(
+            "the URL contains a user or password", 'use "auth": {"basic": {"username": ..., "password": ...}}'
+        )
     if parts.fragment:
-        raise Refused("the URL has a fragment, which is never sent", "remove what follows #")
+        raise Refused("the URL has a fragment, which is never sent", "remove the part from #")
     host = (parts.hostname or "").lower()
     address = _literal(host, bracketed=parts.netloc.startswith("["))
     if parts.netloc.endswith(":"):
@@ -174,12 +176,12 @@ def parse_url(url: str) -> Target:
 
 def check_address(address: Address | str, host: str = "", allow: Allow = NOTHING) -> None:
     """Raise Refused if an address may not be called; `host` is the name that resolved to it."""
-    given = ipaddress.ip_address(address) if isinstance(address, str) else address
-    for one in _forms(given):
+    parsed = ipaddress.ip_address(address) if isinstance(address, str) else address
+    for form in _forms(parsed):
         for network, why, never in _RULES:
-            if one in network and (never or not any(allow.has(host, form) for form in _forms(given))):
-                of = f" of {host}" if host and host != str(given) else ""
-                raise Refused(f"the address {given}{of} is not called: {why}", "" if never else _ALLOW)
+            if form in network and (never or not any(allow.has(host, form) for form in _forms(parsed))):
+                of = f" of {host}" if host and host != str(parsed) else ""
+                raise Refused(f"the address {parsed}{of} may not be called: {why}", "" if never else _ALLOW)
 
 
 def _forms(address: Address) -> tuple[Address, ...]:
@@ -199,13 +201,16 @@ def _literal(host: str, *, bracketed: bool) -> Address | None:
     if bracketed:
         try:
             if "%" in host:
-                raise ValueError("zones belong to one computer")
+                raise ValueError("a zone is valid only on one computer")
             return ipaddress.IPv6Address(host)
         except ValueError as error:
-            raise Refused(f"{host!r} is no IPv6 address: {error}", "write such as http://[2001:db8::1]/") from None
+            raise Refused(
+                f"{host!r} is not an IPv6 address: {error}", "write for example http://[2001:db8::1]/"
+            ) from None
     if len(host) > 253 or not _HOST.match(host):
         raise Refused(
-            f"{host!r} is no host name" if host else "the URL has no host", "write such as https://example.com/hook"
+            f"{host!r} is not a host name" if host else "the URL has no host",
+            "write for example https://example.com/hook",
         )
     if not _NUMBER.match(host.rstrip(".").rpartition(".")[2]):
         return None
@@ -213,5 +218,5 @@ def _literal(host: str, *, bracketed: bool) -> Address | None:
         return ipaddress.IPv4Address(host)  # four decimal numbers without leading zeros
     except ValueError:
         raise Refused(
-            f"{host!r} is an address in an unusual form", "write four decimal numbers, such as 192.0.2.1"
+            f"{host!r} is an address in an unusual form", "write four decimal numbers, for example 192.0.2.1"
         ) from None

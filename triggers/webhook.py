@@ -54,7 +54,7 @@ def signed(trigger: Trigger, notification: Notification, request: Request, id_: 
     if keys := signing_keys(notification.secret or trigger.secret):
         content = b".".join((id_.encode(), added[1][1].encode(), request.body))
         signatures = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
-        added.append(("webhook-signature", " ".join(f"v1,{one}" for one in signatures)))
+        added.append(("webhook-signature", " ".join(f"v1,{signature}" for signature in signatures)))
     return Request(request.method, request.url, (*request.headers, *added), request.body)
 
 
@@ -110,7 +110,7 @@ def payload(firing: Firing, where: Where) -> Any:
         body["max_time_received"] = rfc3339(happening.last)
         body["file_id"] = happening.file_id
     else:
-        evals = [{"operator": one.operator, "value": one.value} for one in firing.condition]
+        evals = [{"operator": item.operator, "value": item.value} for item in firing.condition]
         body["trigger_condition"] = evals[0] if len(evals) == 1 else {"evals": evals}
     if firing.reading is not None:
         body["count"] = firing.count

@@ -57,10 +57,10 @@ class Analog(msgspec.Struct, kw_only=True, frozen=True):
             last = MCP[self.converter].channels - 1
             raise ValueError(f"analog {self.name!r}: channel {self.input!r} is not 0 to {last}")
         if self.on_i2c and self.input not in INPUTS:
-            raise ValueError(f"analog {self.name!r}: channel {self.input!r} is none of {', '.join(INPUTS)}")
+            raise ValueError(f"analog {self.name!r}: channel {self.input!r} is not one of {', '.join(INPUTS)}")
         if self.on_i2c and self.full_scale_v not in GAINS:
             volts = ", ".join(f"{value:g}" for value in GAINS)
-            raise ValueError(f"analog {self.name!r}: full_scale_v {self.full_scale_v:g} is none of {volts}")
+            raise ValueError(f"analog {self.name!r}: full_scale_v {self.full_scale_v:g} is not one of {volts}")
         if not str(self.chip_select).isdigit():
             raise ValueError(f"analog {self.name!r}: chip_select {self.chip_select!r} is not a number")
 
@@ -87,15 +87,15 @@ class LinuxBoardConfig(Attributes, kw_only=True, frozen=True):
     default_pwm_frequency_hz: Annotated[int, msgspec.Meta(gt=0)] = 800  # Hz, of pins without their own
 
     def __post_init__(self) -> None:
-        for what, names in (
+        for kind, names in (
             ("analog", [entry.name for entry in self.analogs]),
             ("digital interrupt", [entry.name for entry in self.digital_interrupts]),
         ):
-            if twice := _twice(names):
-                raise ValueError(f"two entries are {what} {twice!r}: give each a name of its own")
+            if duplicate := _duplicate(names):
+                raise ValueError(f"{kind} {duplicate!r} is defined twice: give each entry its own name")
 
 
-def _twice(names: Iterable[str]) -> str:
+def _duplicate(names: Iterable[str]) -> str:
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -49,7 +49,7 @@ class DataManagerConfig(Attributes, kw_only=True, frozen=True):
                 raise ValueError(f"{name} is {value:g}; write 0 or more")
         for name in ("disk_usage_deletion_threshold", "capture_dir_deletion_threshold"):
             if getattr(self, name) > 1:
-                raise ValueError(f"{name} is {getattr(self, name):g}; write a part of the disk from 0 to 1")
+                raise ValueError(f"{name} is {getattr(self, name):g}; write a share of the disk from 0 to 1")
         for name in ("maximum_capture_file_size_bytes", "delete_every_nth_when_disk_full"):
             if getattr(self, name) == 0:
                 raise ValueError(f"{name} is 0; write 1 or more")

@@ -42,10 +42,10 @@ class SerialAttributes(Attributes, kw_only=True, frozen=True):
         by_identity = bool(self.vendor_id or self.product_id or self.serial_number)
         if bool(self.path) == by_identity:
             raise ValueError(
-                "name the port by path (such as /dev/serial/by-id/...), or by vendor_id, product_id and serial_number"
+                "give either path (such as /dev/serial/by-id/...), or vendor_id, product_id and serial_number"
             )
         if self.path and self.interface is not None:
-            raise ValueError("interface has a meaning only with vendor_id, product_id or serial_number")
+            raise ValueError("interface is used only with vendor_id, product_id or serial_number")
         self.port()
 
     def port(self) -> str | SerialIdentity:

@@ -16,9 +16,9 @@ class BridgePins(msgspec.Struct, kw_only=True, frozen=True):
     en_low: str = ""  # enables the bridge: low while powered
 
     def __post_init__(self) -> None:
-        given = [name for name in ("a", "b", "dir", "pwm") if getattr(self, name)]
-        if given not in (["a", "b"], ["a", "b", "pwm"], ["dir", "pwm"]):
-            raise ValueError(f"pins {', '.join(given) or 'none'}: give a and b, or a, b and pwm, or dir and pwm")
+        configured = [name for name in ("a", "b", "dir", "pwm") if getattr(self, name)]
+        if configured not in (["a", "b"], ["a", "b", "pwm"], ["dir", "pwm"]):
+            raise ValueError(f"pins {', '.join(configured) or 'none'}: give a and b, or a, b and pwm, or dir and pwm")
         pins = self.all()
         if len(set(pins)) != len(pins):
             raise ValueError("a pin is named twice")

@@ -19,7 +19,7 @@ class GpioInputConfig(Attributes, kw_only=True, frozen=True):
     def __post_init__(self) -> None:
         for name in self.invert:
             if name not in self.pins:
-                raise ValueError(f"invert names {name!r}, which is none of {', '.join(self.pins)}")
+                raise ValueError(f"invert contains {name!r}, which is not one of {', '.join(self.pins)}")
 
     def requires(self) -> list[str]:
         """Require the board."""

@@ -25,7 +25,7 @@ class GpioSwitchConfig(Attributes, kw_only=True, frozen=True):
             raise ValueError("a pin is named twice")
         if self.count > self.most:
             raise ValueError(
-                f"{self.count} positions on {len(self.pins)} pins: {self.encoding} can tell at most {self.most}"
+                f"{self.count} positions on {len(self.pins)} pins: {self.encoding} can encode at most {self.most}"
             )
         if self.labels and len(self.labels) != self.count:
             raise ValueError(f"{len(self.labels)} labels for {self.count} positions")

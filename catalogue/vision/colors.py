@@ -28,19 +28,19 @@ class HueRange:
         from PIL import ImageChops
 
         hue, saturation, value = picture.convert("HSV").split()
-        wanted = hue.point([255 * (self._distance(index / 255) <= self.reach + 0.5 / 255) for index in range(256)])
-        vivid = saturation.point(_from(self.saturation))
-        bright = value.point(_from(self.value))
-        return ImageChops.darker(ImageChops.darker(wanted, vivid), bright)
+        in_range = hue.point([255 * (self._distance(index / 255) <= self.reach + 0.5 / 255) for index in range(256)])
+        vivid = saturation.point(_threshold_table(self.saturation))
+        bright = value.point(_threshold_table(self.value))
+        return ImageChops.darker(ImageChops.darker(in_range, vivid), bright)
 
     def _distance(self, hue: float) -> float:
-        away = abs(hue - self.middle) % 1.0
-        return min(away, 1.0 - away)
+        difference = abs(hue - self.middle) % 1.0
+        return min(difference, 1.0 - difference)
 
 
-def _from(least: float) -> list[int]:
-    """Return a lookup table of 256 values: white from `least` times 255 upwards, black below."""
-    return [255 * (index >= least * 255) for index in range(256)]
+def _threshold_table(lowest: float) -> list[int]:
+    """Return a lookup table of 256 values: white from `lowest` times 255 upwards, black below."""
+    return [255 * (index >= lowest * 255) for index in range(256)]
 
 
 def hue_of(color: str) -> float:

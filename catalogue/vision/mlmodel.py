@@ -40,7 +40,7 @@ class ModelVisionConfig(SeeingConfig, kw_only=True, frozen=True):
             if len(getattr(self, name)) not in (0, 3):
                 raise ValueError(f"{name} has {len(getattr(self, name))} numbers; give 3, one for each channel")
         if 0 in self.input_image_std_dev:
-            raise ValueError("input_image_std_dev has a zero, by which nothing can be divided")
+            raise ValueError("input_image_std_dev contains 0, by which values cannot be divided")
         if self.input_size_px and (len(self.input_size_px) != 2 or min(self.input_size_px) < 1):
             raise ValueError("input_size_px is not a width and a height of at least 1")
 

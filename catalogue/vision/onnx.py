@@ -22,6 +22,6 @@ class OnnxConfig(Attributes, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.model_path:
-            raise ValueError("model_path is empty; name an .onnx file")
+            raise ValueError("model_path is empty; give an .onnx file")
         if not self.providers:
-            raise ValueError(f"providers is empty; {CPU} is always there")
+            raise ValueError(f"providers is empty; {CPU} is always available")

@@ -87,7 +87,7 @@ class Crop(Step, frozen=True):
         left, top = round(self.x_min_px * across), round(self.y_min_px * down)
         right, bottom = min(size[0], round(self.x_max_px * across)), min(size[1], round(self.y_max_px * down))
         if left >= right or top >= bottom:
-            raise ValueError(f"nothing of a picture of {size[0]} x {size[1]} pixels is within the crop")
+            raise ValueError(f"the crop contains no pixel of a picture of {size[0]} x {size[1]} pixels")
         return left, top, right, bottom
 
     def moved(self, size: Size) -> Moved:
@@ -181,7 +181,7 @@ def step(kind: str, attributes: Mapping[str, Any]) -> Step:
     """Parse one entry of a pipeline. ValueError if it is invalid."""
     cls = STEPS.get(kind)
     if cls is None:
-        raise ValueError(f"there is no step {kind!r}; use {', '.join(STEPS)}")
+        raise ValueError(f"{kind!r} is not a step; use one of {', '.join(STEPS)}")
     try:
         return msgspec.convert(dict(attributes), cls)
     except msgspec.ValidationError as error:

@@ -33,19 +33,19 @@ class TransformConfig(Attributes, kw_only=True, frozen=True):
 
     def steps(self) -> tuple[Step, ...]:
         """Return the steps of the pipeline. ValueError names an invalid entry."""
-        found = []
+        parsed = []
         for index, entry in enumerate(self.pipeline):
             try:
-                found.append(step(entry.type, entry.attributes))
+                parsed.append(step(entry.type, entry.attributes))
             except ValueError as error:
                 raise ValueError(f"pipeline.{index}: {error}") from None
-        return tuple(found)
+        return tuple(parsed)
 
     def requires(self) -> Iterable[str]:
         """Require the source and every vision service of the pipeline."""
         yield self.source
-        for one in self.steps():
-            if isinstance(one, Detections):
-                yield one.detector_name
-            elif isinstance(one, Classifications):
-                yield one.classifier_name
+        for pipeline_step in self.steps():
+            if isinstance(pipeline_step, Detections):
+                yield pipeline_step.detector_name
+            elif isinstance(pipeline_step, Classifications):
+                yield pipeline_step.classifier_name

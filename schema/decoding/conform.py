@@ -80,18 +80,20 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def wrong_type(value: Any, wanted: str, path: str, report: Report, remedy: str = "") -> None:
-    """Report that `value` is not of the type described by `wanted`."""
+def wrong_type(value: Any, expected: str, path: str, report: Report, remedy: str = "") -> None:
+    """Report that `value` is not of the type described by `expected`."""
     if value is None:
         report.problem(
-            path, f"null stands where {wanted} is needed", remedy=remedy or f"write {wanted} or leave the key out"
+            path,
+            f"null is not valid where {expected} is needed",
+            remedy=remedy or f"write {expected} or remove the key",
         )
         return
     report.problem(
         path,
-        f"{shown(value, path)} is {_json_kind(value)} where {wanted} is needed",
+        f"{shown(value, path)} is {_json_kind(value)} where {expected} is needed",
         value=value,
-        remedy=remedy or f"write {wanted}",
+        remedy=remedy or f"write {expected}",
     )
 
 
@@ -99,18 +101,20 @@ def _struct(info: Any, value: Any, path: str, report: Report) -> Any:
     if not isinstance(value, Mapping):
         wrong_type(value, "an object", path, report)
         return None
-    known = {field.encode_name: field for field in info.fields}
-    missing = [name for name, field in known.items() if field.required and name not in value]
+    fields_by_key = {field.encode_name: field for field in info.fields}
+    missing = [name for name, field in fields_by_key.items() if field.required and name not in value]
     for name in missing:
-        wanted = _describe(known[name].type)
-        report.problem(path, f"{name!r} is missing", remedy=f"add {name!r}: {wanted}" if wanted else f"add {name!r}")
+        expected = _describe(fields_by_key[name].type)
+        report.problem(
+            path, f"{name!r} is missing", remedy=f"add {name!r}: {expected}" if expected else f"add {name!r}"
+        )
     before = len(report.problems) - len(missing)
     arguments = {}
     for key, item in value.items():
-        if key in known:
-            arguments[known[key].name] = _walk(known[key].type, item, join(path, key), report)
+        if key in fields_by_key:
+            arguments[fields_by_key[key].name] = _walk(fields_by_key[key].type, item, join(path, key), report)
         else:
-            report.unknown_key(path, key, known.keys() - (value.keys() - set(missing)), value=item)
+            report.unknown_key(path, key, fields_by_key.keys() - (value.keys() - set(missing)), value=item)
     return None if len(report.problems) > before else _build(info.cls, arguments, path, report)
 
 
@@ -118,12 +122,12 @@ def _build(cls: Any, arguments: dict[str, Any], path: str, report: Report) -> An
     try:
         return cls(**arguments)
     except ConfigErrors as errors:
-        found = list(errors.problems)
+        problems = list(errors.problems)
     except ConfigError as error:
-        found = [error]
+        problems = [error]
     except (ValueError, TypeError) as error:
-        found = [ConfigError("", str(error))]
-    for problem in found:
+        problems = [ConfigError("", str(error))]
+    for problem in problems:
         where = join(path, problem.path) if problem.path else path
         report.problem(where, problem.reason, value=problem.value, remedy=problem.remedy)
     return None
@@ -155,19 +159,19 @@ def _tuple(info: Any, value: Any, path: str, report: Report) -> Any:
 
 def _number(info: Any, value: Any, path: str, report: Report) -> Any:
     whole = isinstance(info, inspect.IntType)
-    wanted = "a whole number" if whole else "a number"
+    expected = "a whole number" if whole else "a number"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         remedy = ""
         if isinstance(value, str) and _is_number(value, whole=whole):
             remedy = f"write {shown(value, path).strip(chr(39))} without quotes"
-        wrong_type(value, wanted, path, report, remedy)
+        wrong_type(value, expected, path, report, remedy)
         return None
     if not math.isfinite(value):
         wrong_type(value, "a finite number", path, report)
         return None
     if whole and isinstance(value, float):
         if not value.is_integer():
-            wrong_type(value, wanted, path, report)
+            wrong_type(value, expected, path, report)
             return None
         value = int(value)
     elif not whole:
@@ -177,7 +181,7 @@ def _number(info: Any, value: Any, path: str, report: Report) -> Any:
         if bound is not None and not holds(value, bound):
             allowed = _bounds_text(info)
             report.problem(
-                path, f"{shown(value, path)} is out of range", value=value, remedy=f"write {wanted} {allowed}"
+                path, f"{shown(value, path)} is out of range", value=value, remedy=f"write {expected} {allowed}"
             )
             break
     return value
@@ -217,7 +221,7 @@ def _string(info: Any, value: Any, path: str, report: Report) -> Any:
 def _length(info: Any, value: Any, path: str, report: Report) -> None:
     if info.min_length is not None and len(value) < info.min_length:
         reason = "is empty" if not value else f"has {len(value)} characters or items"
-        report.problem(path, f"{shown(value, path)} {reason}", value=value, remedy=f"at least {info.min_length} needed")
+        report.problem(path, f"{shown(value, path)} {reason}", value=value, remedy=f"use at least {info.min_length}")
     if info.max_length is not None and len(value) > info.max_length:
         report.problem(
             path, f"has {len(value)} characters or items", value=value, remedy=f"use at most {info.max_length}"
@@ -243,7 +247,7 @@ def _choice(info: Any, value: Any, path: str, report: Report) -> Any:
         words = [str(choice) for choice in choices]
         remedy = did_you_mean(value, words) if isinstance(value, str) else ""
         listed = f"write one of {', '.join(map(repr, choices))}"
-        report.problem(path, f"{shown(value, path)} is not known here", value=value, remedy=remedy or listed)
+        report.problem(path, f"{shown(value, path)} is not a valid value", value=value, remedy=remedy or listed)
         return None
     return info.cls(value) if isinstance(info, inspect.EnumType) else value
 
@@ -262,11 +266,14 @@ def _duration(value: Any, path: str, report: Report) -> float | None:
             return parse_duration(value)
         except ValueError:
             report.problem(
-                path, f"{shown(value, path)} is not a duration", value=value, remedy='write such as "10s" or "1h30m"'
+                path,
+                f"{shown(value, path)} is not a duration",
+                value=value,
+                remedy='write for example "10s" or "1h30m"',
             )
             return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        wrong_type(value, "a duration", path, report, 'write such as "10s" or "1h30m"')
+        wrong_type(value, "a duration", path, report, 'write for example "10s" or "1h30m"')
         return None
     if 0 < abs(value) < _NANOSECONDS_MEANT:
         report.warn(

@@ -11,8 +11,8 @@ from schema.errors import ConfigError
 MAX_DEPTH: Final = 32
 """Maximum nesting of objects and lists. Protobuf libraries read 100 nested messages; an object of a Struct takes three
 of them."""
-TOO_DEEP: Final = f"more than {MAX_DEPTH} objects and lists are inside each other"
-REMEDY: Final = "make it flatter: clients cannot read it"
+TOO_DEEP: Final = f"more than {MAX_DEPTH} levels of objects and lists"
+REMEDY: Final = "reduce the nesting: clients cannot read it"
 _SHOWN: Final = 5  # keys shown of a long path
 
 
@@ -36,7 +36,7 @@ def check_depth(document: Any) -> None:
                 continue
             if depth == MAX_DEPTH:
                 raise nested_too_deeply(path)
-            for key, one in items:
-                if isinstance(one, Mapping | list | tuple):
-                    inner.append((join(path, key) if depth < _SHOWN else path, one))
+            for key, item in items:
+                if isinstance(item, Mapping | list | tuple):
+                    inner.append((join(path, key) if depth < _SHOWN else path, item))
         level = inner

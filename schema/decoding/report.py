@@ -19,17 +19,17 @@ def join(path: str, *parts: object) -> str:
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that is most similar to `word`, None if none is similar enough."""
     by_lower = {choice.lower(): choice for choice in choices}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return a remedy that names the most similar choice; without one, all choices if there are at most 12."""
-    known = sorted(choices)
-    best = nearest(word, known)
+    names = sorted(choices)
+    best = nearest(word, names)
     if best is not None:
         return f"did you mean {best!r}?"
-    return f"known are {', '.join(known)}" if 0 < len(known) <= 12 else ""
+    return f"use one of {', '.join(names)}" if 0 < len(names) <= 12 else ""
 
 
 def shown(value: object, path: str) -> str:
@@ -58,9 +58,9 @@ class Report:
         """Report something that is probably a mistake but has a defined meaning."""
         self.warnings.append(_finding(path, reason, value, remedy))
 
-    def unknown_key(self, path: str, key: str, known: Iterable[str], *, value: object = None) -> None:
+    def unknown_key(self, path: str, key: str, valid_keys: Iterable[str], *, value: object = None) -> None:
         """Warn about an unknown key."""
-        self.warn(join(path, key), "nothing reads this key", value=value, remedy=did_you_mean(key, known))
+        self.warn(join(path, key), "unknown key", value=value, remedy=did_you_mean(key, valid_keys))
 
 
 def _finding(path: str, reason: str, value: object, remedy: str) -> ConfigError:

@@ -52,7 +52,7 @@ def parse_json(data: bytes) -> Any:
         check_depth(value)
         return value
     except msgspec.ValidationError:
-        raise ConfigError("", "a number is too large", remedy="write one below 1e308") from None
+        raise ConfigError("", "a number is too large", remedy="write a number below 1e308") from None
     except msgspec.DecodeError as error:
         message = str(error)
     except UnicodeDecodeError as error:
@@ -62,8 +62,8 @@ def parse_json(data: bytes) -> Any:
     match = _BYTE.search(message)
     lone = _lone_surrogate(data)
     if lone is not None and (match is None or "surrogate" in message):
-        reason = "half of a surrogate pair stands alone"
-        raise _at(data, lone, reason, "write both halves, or the character itself")
+        reason = "a surrogate pair is incomplete"
+        raise _at(data, lone, reason, "write both parts, or the character itself")
     if match is None:
         raise _at(data, len(data.rstrip()), "the document ends too early", "close every { [ and quotation mark")
     position = min(int(match[1]), len(data))
@@ -75,17 +75,17 @@ def repeated_keys(data: bytes) -> tuple[str, ...]:
     """Return the paths of keys that occur more than once in an object of the valid JSON `data`; the last one counts."""
 
     def members(pairs: list[tuple[str, Any]]) -> _Object:
-        made = _Object(pairs)
-        if len(made) < len(pairs):
+        object_ = _Object(pairs)
+        if len(object_) < len(pairs):
             keys = [key for key, _ in pairs]
-            made.repeated = tuple(key for key in made if keys.count(key) > 1)
-            found.append(made)
-        return made
+            object_.repeated = tuple(key for key in object_ if keys.count(key) > 1)
+            repeating.append(object_)
+        return object_
 
-    found: list[_Object] = []
+    repeating: list[_Object] = []
     try:
         value = json.loads(data, object_pairs_hook=members, parse_int=str, parse_float=str)
-        return tuple(_repeated(value, "")) if found else ()
+        return tuple(_repeated(value, "")) if repeating else ()
     except RecursionError:
         return ()
 
@@ -109,18 +109,18 @@ def _lone_surrogate(data: bytes) -> int | None:
 
 
 def _guess(data: bytes, position: int, reason: str) -> str:
-    here, before = data[position : position + 2], data[:position].rstrip()
+    ahead, before = data[position : position + 2], data[:position].rstrip()
     if "trailing comma" in reason:
         return "remove the comma before the closing bracket"
-    if here[:1] == b"'":
+    if ahead[:1] == b"'":
         return 'write strings in double quotes: "..."'
-    if here in {b"//", b"/*"} or here[:1] == b"#":
-        return "remove the comment: JSON has none"
-    if here[:1] in {b"}", b"]"} and before[-1:] == b",":
+    if ahead in {b"//", b"/*"} or ahead[:1] == b"#":
+        return "remove the comment: JSON does not allow comments"
+    if ahead[:1] in {b"}", b"]"} and before[-1:] == b",":
         return "remove the comma before the closing bracket"
     if re.match(rb"None|True|False|NaN|Infinity|undefined", data[position : position + 9]):
         return "write true, false, null or a number"
-    if here[:1] in {b"\n", b"\r", b"\t"} or "control" in reason:
+    if ahead[:1] in {b"\n", b"\r", b"\t"} or "control" in reason:
         return "close the string with a double quote; write \\n or \\t for special characters"
     if "','" in reason or "'}'" in reason or "']'" in reason:
         return "a comma is probably missing before this"
@@ -129,7 +129,7 @@ def _guess(data: bytes, position: int, reason: str) -> str:
     if "escape" in reason:
         return "write \\\\ for a backslash"
     if "trailing characters" in reason:
-        return "remove what follows the end of the document"
+        return "remove the text after the end of the document"
     if "keys must be strings" in reason:
         return 'write keys in double quotes: "key"'
     return ""

@@ -72,7 +72,9 @@ class Auth(Section, frozen=True, kw_only=True):
             if kind in kinds[:index]:
                 first = kinds.index(kind)
                 raise ConfigError(
-                    f"handlers.{index}", f"is a second {kind!r} handler beside handlers.{first}", remedy="merge the two"
+                    f"handlers.{index}",
+                    f"is a second handler of type {kind!r}, after handlers.{first}",
+                    remedy="merge them",
                 )
 
     @property

@@ -160,7 +160,7 @@ _VALUES: Final[Mapping[str, type[Any]]] = {
 _VITAL: Final = frozenset({"cloud", "network", "auth"})  # replacing an error with a default could open the machine
 CLOUD_KEYS: Final = ("fragments", "fragment_mods")
 """Keys that a cloud removes before it sends the document to the machine."""
-_FRAGMENTS: Final = "keep the configuration in a cloud, or write here what the fragments hold"
+_FRAGMENTS: Final = "keep the configuration in a cloud, or write the content of the fragments here"
 KEYS: Final = (*_OBJECTS, *_ENTRIES, *RESOURCE_TYPES, *_VALUES, "processes")
 """All top-level keys of the document."""
 
@@ -171,13 +171,13 @@ def decode(data: bytes) -> Decoded:
         raw = parse_json(data)
     except ConfigError as error:
         return Decoded(None, (error,))
-    found = decode_value(raw)
-    remedy = "keep one: only the last counts"
-    repeated = [ConfigError(path, "this key stands more than once", remedy=remedy) for path in repeated_keys(data)]
+    decoded = decode_value(raw)
+    remedy = "remove all but one: only the last is used"
+    repeated = [ConfigError(path, "this key occurs more than once", remedy=remedy) for path in repeated_keys(data)]
     # Choosing one of two access rules would be a guess.
     vital = tuple(finding for finding in repeated if finding.path.partition(".")[0] in _VITAL)
-    warnings = (*(finding for finding in repeated if finding not in vital), *found.warnings)
-    return Decoded(None if vital else found.document, (*vital, *found.problems), warnings, found.readable)
+    warnings = (*(finding for finding in repeated if finding not in vital), *decoded.warnings)
+    return Decoded(None if vital else decoded.document, (*vital, *decoded.problems), warnings, decoded.readable)
 
 
 def decode_value(raw: Any) -> Decoded:
@@ -192,7 +192,7 @@ def decode_value(raw: Any) -> Decoded:
         else:
             report.unknown_key("", key, (*KEYS, *CLOUD_KEYS), value=raw[key])
     if raw.get("processes"):
-        report.warn("processes", "processes are not run", remedy="make a module or a systemd unit of each")
+        report.warn("processes", "processes are not run", remedy="create a module or a systemd unit for each")
 
     parts: dict[str, Any] = {}
     usable = True
@@ -250,7 +250,7 @@ def _broken(section: Section, path: str, item: Any, problems: Iterable[ConfigErr
 def _duplicates(section: Section, entries: Mapping[str, Any]) -> dict[str, ConfigError]:
     """Return a problem for every entry that shares its name or program with another; all of them are unusable."""
     problems: dict[str, ConfigError] = {}
-    for what, key in (("name", "name"), ("program", "executable_path")):
+    for kind, key in (("name", "name"), ("program", "executable_path")):
         owners = defaultdict(list)
         for path, entry in entries.items():
             if value := getattr(entry, key, ""):
@@ -262,7 +262,7 @@ def _duplicates(section: Section, entries: Mapping[str, Any]) -> dict[str, Confi
                     path,
                     ConfigError(
                         join(path, key),
-                        f"{value!r} is also the {what} of {others}",
+                        f"{value!r} is also the {kind} of {others}",
                         value=value,
                         remedy="rename or remove all but one; none of them is used until then",
                     ),

@@ -88,13 +88,15 @@ class Module(Section, frozen=True, kw_only=True):
         if self.name == RESERVED_MODULE_NAME:
             raise ConfigError("name", "'parent' is reserved", remedy="give the module another name")
         if self.type != "registry" and not self.executable_path:
-            raise ConfigError("", "'executable_path' is missing", remedy="name the program that offers the models")
+            raise ConfigError(
+                "", "'executable_path' is missing", remedy="give the path of the program that offers the models"
+            )
         if self.watchdog and self.watchdog < SHORTEST_WATCHDOG:
             raise ConfigError(
                 "watchdog",
                 f"is shorter than {SHORTEST_WATCHDOG:g} s",
                 value=self.watchdog,
-                remedy='write a time such as "30s", or 0 for none',
+                remedy='write a time such as "30s", or 0 to disable it',
             )
         if self.status is not None and self.status.error:
             raise ConfigError("status.error", f"the cloud cannot provide this module: {self.status.error}")

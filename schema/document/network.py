@@ -27,7 +27,7 @@ def check_address(address: str, *, path: str) -> tuple[str, int]:
             path,
             f"{address!r} is not host:port",
             value=address,
-            remedy="write such as localhost:8080, :8080 or [::1]:8080",
+            remedy="write for example localhost:8080, :8080 or [::1]:8080",
         )
     return address[: match.start(1) - 1].strip("[]"), int(match[1])
 
@@ -87,11 +87,9 @@ class Network(Section, frozen=True, kw_only=True):
                     f"allowed_origins.{index}",
                     f"{origin!r} is not an origin",
                     value=origin,
-                    remedy="write scheme and host in lower case and a port that is not the usual one, without a path: "
+                    remedy="write scheme and host in lower case and a port unless it is the default, without a path: "
                     "https://app.example, http://localhost:5173 or http://localhost:*",
                 )
         if bool(self.tls_cert_file) != bool(self.tls_key_file):
             present, absent = ("cert", "key") if self.tls_cert_file else ("key", "cert")
-            raise ConfigError(
-                f"tls_{present}_file", f"is set without tls_{absent}_file", remedy="set both of them or none"
-            )
+            raise ConfigError(f"tls_{present}_file", f"is set without tls_{absent}_file", remedy="set both or neither")

@@ -30,7 +30,7 @@ class PackageSource(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.sha256 and not _SHA256.fullmatch(self.sha256):
-            raise ConfigError("sha256", "is no SHA-256", value=self.sha256, remedy="write 64 hexadecimal digits")
+            raise ConfigError("sha256", "is not a SHA-256", value=self.sha256, remedy="write 64 hexadecimal digits")
 
 
 class Package(Section, frozen=True, kw_only=True):

@@ -156,23 +156,25 @@ def _collect(read: Callable[[], T], report: Report) -> T | None:
 
 def _api(raw: Mapping[str, Any], section: ResourceSection, path: str, report: Report) -> API | None:
     kind = RESOURCE_TYPES[section]
-    at = join(path, "api")
-    given = raw.get("api")
-    if given is None or given == "":
+    api_path = join(path, "api")
+    value = raw.get("api")
+    if value is None or value == "":
         return _legacy_api(raw, kind, path, report)
-    if isinstance(given, Mapping):
-        parts = conform(_ApiObject, given, at, report)
+    if isinstance(value, Mapping):
+        parts = conform(_ApiObject, value, api_path, report)
         if parts is None:
             return None
-        given = f"{parts.namespace or DEFAULT_NAMESPACE}:{parts.type or kind}:{parts.subtype}"
-    elif not isinstance(given, str):
-        wrong_type(given, "a string such as rdk:component:motor", at, report)
+        value = f"{parts.namespace or DEFAULT_NAMESPACE}:{parts.type or kind}:{parts.subtype}"
+    elif not isinstance(value, str):
+        wrong_type(value, "a string such as rdk:component:motor", api_path, report)
         return None
-    api: API | None = _collect(functools.partial(API.parse, given, path=at), report)
+    api: API | None = _collect(functools.partial(API.parse, value, path=api_path), report)
     if api is not None and api.type != kind:
-        right = next((name for name, word in RESOURCE_TYPES.items() if word == api.type), None)
-        remedy = f"move the entry to {right!r}" if right else f"write {api.namespace}:{kind}:{api.subtype}"
-        report.problem(at, f"{shown(given, at)} is not a {kind}", value=given, remedy=remedy)
+        section_name = next((name for name, word in RESOURCE_TYPES.items() if word == api.type), None)
+        remedy = (
+            f"move the entry to {section_name!r}" if section_name else f"write {api.namespace}:{kind}:{api.subtype}"
+        )
+        report.problem(api_path, f"{shown(value, api_path)} is not a {kind}", value=value, remedy=remedy)
         return None
     return api
 
@@ -191,33 +193,33 @@ def _legacy_api(raw: Mapping[str, Any], kind: str, path: str, report: Report) ->
 
 
 def _model(raw: Mapping[str, Any], section: ResourceSection, path: str, report: Report) -> Model | None:
-    at = join(path, "model")
-    given = raw.get("model")
-    if given is None or given == "":
+    model_path = join(path, "model")
+    value = raw.get("model")
+    if value is None or value == "":
         if section == "services":
             return Model(DEFAULT_NAMESPACE, DEFAULT_FAMILY, BUILTIN)
         report.problem(path, "'model' is missing", remedy="add 'model': a word or namespace:family:name")
         return None
-    if isinstance(given, Mapping):
-        parts = conform(_ModelObject, given, at, report)
+    if isinstance(value, Mapping):
+        parts = conform(_ModelObject, value, model_path, report)
         if parts is None:
             return None
-        given = f"{parts.namespace or DEFAULT_NAMESPACE}:{parts.model_family or DEFAULT_FAMILY}:{parts.name}"
-    elif not isinstance(given, str):
-        wrong_type(given, "a word or namespace:family:name", at, report)
+        value = f"{parts.namespace or DEFAULT_NAMESPACE}:{parts.model_family or DEFAULT_FAMILY}:{parts.name}"
+    elif not isinstance(value, str):
+        wrong_type(value, "a word or namespace:family:name", model_path, report)
         return None
-    return _collect(functools.partial(Model.parse, given, path=at), report)
+    return _collect(functools.partial(Model.parse, value, path=model_path), report)
 
 
 def _depends_on(raw: Mapping[str, Any], own: str | None, path: str, report: Report) -> tuple[str, ...]:
-    at = join(path, "depends_on")
+    list_path = join(path, "depends_on")
     names = _member(raw, "depends_on", tuple[str, ...], path, report) or ()
     for index, name in enumerate(names):
-        where = join(at, index)
+        entry_path = join(list_path, index)
         if not name:
-            report.problem(where, "is empty", value=name, remedy="name a resource or remove the entry")
+            report.problem(entry_path, "is empty", value=name, remedy="name a resource or remove the entry")
         elif "/" in name:
-            _collect(functools.partial(ResourceName.parse, name, path=where), report)
+            _collect(functools.partial(ResourceName.parse, name, path=entry_path), report)
         if name and name == own:
-            report.problem(where, "the resource depends on itself", value=name, remedy="remove the entry")
+            report.problem(entry_path, "the resource depends on itself", value=name, remedy="remove the entry")
     return tuple(dict.fromkeys(names))

@@ -21,7 +21,7 @@ def check(channels: Sequence[Channel], inputs: Sequence[str]) -> None:
     names = [channel.name for channel in channels]
     for channel in channels:
         if channel.input not in inputs:
-            raise ValueError(f"input {channel.input!r} of {channel.name!r} is none of {', '.join(inputs)}")
+            raise ValueError(f"input {channel.input!r} of {channel.name!r} is not one of {', '.join(inputs)}")
         if names.count(channel.name) > 1:
             raise ValueError(f"two channels are called {channel.name!r}")
 

@@ -31,7 +31,8 @@ class FakeCameraConfig(Attributes, kw_only=True, frozen=True):
             if 0 < getattr(self, name) < SMALLEST:
                 raise ValueError(f"{name} is {getattr(self, name)}: write {SMALLEST} to 4096, or 0 for the default")
         if max(self.size) > 4096 or min(self.size) < SMALLEST:
-            raise ValueError(f"an image of {self.size[0]} x {self.size[1]} pixels: give width_px and height_px")
+            size = f"{self.size[0]} x {self.size[1]}"
+            raise ValueError(f"an image of {size} pixels is too small or too large: give width_px and height_px")
 
     @property
     def size(self) -> tuple[int, int]:

@@ -146,8 +146,8 @@ def test_what_a_rig_cannot_do_skips_the_test(project: Project) -> None:
         """)
     done = project.run("--rig", "linux", "-rs")
     assert "1 passed, 4 skipped" in done.stdout, done.stdout
-    assert "the rig 'linux' has no way to make a chip silent" in done.stdout
-    assert "the rig 'linux' has no plant model here" in done.stdout
+    assert "the rig 'linux' cannot cause a chip that does not answer" in done.stdout
+    assert "the rig 'linux' has no plant model" in done.stdout
 
 
 def test_mistakes_are_named(project: Project) -> None:
@@ -171,9 +171,9 @@ def test_mistakes_are_named(project: Project) -> None:
     done = project.run()
     for text in (
         "test_sync uses the rig and is not async: write `async def test_sync(rig)`",
-        "the marker is machine(config, plant=None, models=(), sample=0, timeout=None)",
+        "the marker has invalid arguments; expected machine(config, plant=None, models=(), sample=0, timeout=None)",
         "missing.json: [Errno 2] No such file or directory",
-        "plant 'nothing': write module:Class",
+        "plant 'nothing' is not of the form module:Class",
         'no configuration: mark the test with @pytest.mark.machine("machine.json")',
     ):
         assert text in done.stdout, done.stdout

@@ -58,7 +58,7 @@ def test_every_end_of_a_test(project: Project) -> None:
         assert levels[-1] == f"{LINE} 0", (name, lines)
         assert lines[-1] == "-- safe", (name, lines)
     assert "7 failed, 4 passed, 1 skipped" in done.stdout, done.stdout
-    assert "the test took longer than 20 s; it was here:" in done.stdout
+    assert "the test took longer than 20 s; its stack:" in done.stdout
     assert "test_it.py:" in done.stdout
     assert "AssertionError: as expected" in done.stdout
     for name in ENDS:

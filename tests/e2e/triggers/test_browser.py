@@ -65,7 +65,7 @@ async def test_dry_run_test_delivery_and_replay(tmp_path: Path) -> None:
             rows = await page.texts("tbody tr")
             webhook = next(number for number, row in enumerate(rows, 1) if "webhook" in row)
             await page.click(f"tbody tr:nth-child({webhook}) a")
-            text = await page.until_text("nothing is at that URL")
+            text = await page.until_text("the URL does not exist")
             assert came.headers["webhook-id"] in text
             assert await page.unnamed() == []
             await page.screenshot(tmp_path / "delivery.png")

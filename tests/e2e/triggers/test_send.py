@@ -26,7 +26,7 @@ from triggers.webhook import Request, webhook
 
 LOOPBACK = Allow.parse(["127.0.0.0/8"])
 NOWHERE = (
-    "the name {} has no address that this cloud calls: correct it, or ask the administrator of the cloud to allow it"
+    "the name {} has no address that this cloud may call: correct it, or ask the administrator of the cloud to allow it"
 )
 LIMIT = 60.0  # generous: the computer that runs the tests may be busy
 
@@ -115,7 +115,7 @@ async def test_a_name_of_a_private_address_is_not_called_unless_allowed(names: N
         with trio.fail_after(LIMIT):
             for allow in (Allow(), Allow.parse(["other.test"]), Allow.parse(["10.0.0.0/8"])):
                 outcome = await deliver(request(other.url("hooks.test")), allow)
-                assert "127.0.0.1 of hooks.test is not called: loopback" in outcome.internal
+                assert "127.0.0.1 of hooks.test may not be called: loopback" in outcome.internal
                 assert outcome.error == NOWHERE.format("hooks.test")
             assert not other.requests
             for allow in (Allow.parse(["hooks.test"]), LOOPBACK):
@@ -183,7 +183,7 @@ async def test_an_answer_that_repeats_the_url_tells_no_secret_of_it() -> None:
     async with receiver(answering(404, body=said.encode())) as other:
         with trio.fail_after(LIMIT):
             outcome = await deliver(request(f"http://127.0.0.1:{other.port}{path}"), LOOPBACK)
-    assert outcome.error.startswith("answered 404, nothing is at that URL: Cannot POST ***")
+    assert outcome.error.startswith("answered 404, the URL does not exist: Cannot POST ***")
     assert "SECRET" not in outcome.error
     assert "S3CRETTT" not in outcome.error
 

@@ -128,7 +128,7 @@ async def test_refusals(tmp_path: Path) -> None:
 async def test_wrong_settings(tmp_path: Path) -> None:
     async with server("starttls", tmp_path) as other:
         for changes, words in (
-            ({"username": "ann", "password": "wrong"}, "does not take user and password: 535"),
+            ({"username": "ann", "password": "wrong"}, "rejects user and password: 535"),
             ({"ca_file": ""}, "certificate of localhost is not trusted"),
             ({"ca_file": str(tmp_path / "missing.pem")}, "No such file"),
             ({"security": "tls"}, "no answer from localhost"),
@@ -150,12 +150,12 @@ async def test_wrong_settings(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"security": "ssl"}, "starttls, tls or none"),
-        ({"host": ""}, "is no SMTP server"),
-        ({"port": 70000}, "is no SMTP server"),
-        ({"sender": "cloud"}, "is no sender"),
-        ({"sender": "a@b\r\nBcc: x"}, "is no sender"),
-        ({"username": "ann"}, "only one of user and password"),
-        ({"username": "ann", "password": "x", "security": "none"}, "open connection"),
+        ({"host": ""}, "is not an SMTP server"),
+        ({"port": 70000}, "is not an SMTP server"),
+        ({"sender": "cloud"}, "is not a sender"),
+        ({"sender": "a@b\r\nBcc: x"}, "is not a sender"),
+        ({"username": "ann"}, "needs both user and password"),
+        ({"username": "ann", "password": "x", "security": "none"}, "unencrypted connection"),
     ],
 )
 def test_settings_that_cannot_be(changes: dict[str, Any], words: str) -> None:

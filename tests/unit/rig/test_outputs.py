@@ -116,4 +116,4 @@ async def test_a_closing_that_fails_is_told(outputs: Outputs, autojump_clock: Mo
         async with outputs.digital(LINE, OutputSettings(), stuck()):
             pass
     [text] = outputs.unsafe()
-    assert text.startswith("chip line 4 could not be brought to its safe level: chip line 4 could not be driven")
+    assert text.startswith("chip line 4 could not be set to its safe level: chip line 4 could not be driven")

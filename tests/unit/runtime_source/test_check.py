@@ -82,7 +82,7 @@ def test_a_good_file(path: Path) -> None:
         ),
         (
             {"components": [BOARD, motor(attributes={"board": "pi", "maxrpm": 1})]},
-            "W components.1.attributes.maxrpm: nothing reads this key: did you mean 'max_rpm'?",
+            "W components.1.attributes.maxrpm: unknown key: did you mean 'max_rpm'?",
         ),
         (
             {"log": [{"pattern": "(", "level": "info"}]},
@@ -91,8 +91,8 @@ def test_a_good_file(path: Path) -> None:
         ),
         (
             {"components": [{**BOARD, "attributes": {"a": "${environment.NO}"}}]},
-            "W components.0.attributes.a: ${environment.NO} stays as it is: "
-            "the environment has no 'NO': known are HOME",
+            "W components.0.attributes.a: ${environment.NO} was not replaced: "
+            "the environment has no 'NO': use one of HOME",
         ),
         (
             {"jobs": [{"name": "j", "schedule": "1s", "resource": "pi", "method": "M"}], "components": []},
@@ -136,7 +136,7 @@ def test_everything_is_found_at_once(path: Path) -> None:
 def test_a_cycle_is_named_once_with_its_members(path: Path) -> None:
     found = checked(path, components=[BOARD, motor("a", depends_on=["b"]), motor("b", depends_on=["a"]), motor("c")])
     assert texts(found) == [
-        "E components.1: these need each other, so none can start first: "
+        "E components.1: these resources depend on each other, so none can start first: "
         "rdk:component:motor/a, rdk:component:motor/b: remove a dependency"
     ]
     assert found.resources == 2
@@ -185,8 +185,8 @@ def test_for_people_without_colours_where_there_is_no_terminal(path: Path, capsy
     assert main_check(str(path)) == 1
     out = capsys.readouterr().out
     assert "\x1b" not in out
-    assert "error: network.bind_address\n    'x' is not host:port\n    remedy: write such as" in out
-    assert "warning: debgu\n    nothing reads this key\n    remedy: did you mean 'debug'?" in out
+    assert "error: network.bind_address\n    'x' is not host:port\n    remedy: write for example" in out
+    assert "warning: debgu\n    unknown key\n    remedy: did you mean 'debug'?" in out
     assert out.endswith(f"{path}: 1 error, 1 warning, 0 usable resources\n")
 
 

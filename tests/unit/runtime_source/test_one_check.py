@@ -122,7 +122,7 @@ def test_the_machine_builds_nothing_that_the_check_calls_wrong(document: dict[st
     checked = check_document(decoded, builtin())
     entries = [one for one in checked.problems if one.path.startswith(("components", "services"))]
     # The plan does not know cycles, which are a state of the graph.
-    wrong = {_name(document, one.path) for one in entries if "need each other" not in one.reason}
+    wrong = {_name(document, one.path) for one in entries if "depend on each other" not in one.reason}
     faults = {_name(document, one.path) for one in wanted if one.fault is not None and not one.model.startswith("acme")}
     if "${" not in json.dumps(document):
         assert faults == wrong

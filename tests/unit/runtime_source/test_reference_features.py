@@ -340,7 +340,7 @@ ACCEPTED: dict[str, Any] = {
 }
 
 WARNED: dict[str, tuple[Any, str]] = {
-    "key that nobody knows": ({"comment": "of a person"}, "nothing reads this key"),
+    "key that nobody knows": ({"comment": "of a person"}, "unknown key"),
     "processes, which the reference ignores too": (
         {"processes": [{"id": "p", "name": "/bin/true"}]},
         "processes are not run",

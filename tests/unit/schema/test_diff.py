@@ -56,7 +56,7 @@ def test_a_renamed_entry_is_hinted_at() -> None:
     )
     assert found.renamed == (("components.a", "components.c"),)
     assert (found.removed, found.added) == (("components.a",), ("components.c",))
-    assert found.lines[0] == "> components.a is now called c"
+    assert found.lines[0] == "> components.a was renamed to c"
 
 
 def test_order_does_not_matter() -> None:

@@ -160,15 +160,15 @@ def test_unknown_keys_are_warnings_with_the_nearest_known() -> None:
     found = read(componets=[], components=[motor("a", atributes={})], network={"bindaddress": ":1"})
     assert document(found).components[0].name.name == "a"
     assert sorted(texts(found.warnings)) == [
-        "components.0.atributes: nothing reads this key: did you mean 'attributes'?",
-        "componets: nothing reads this key: did you mean 'components'?",
-        "network.bindaddress: nothing reads this key: did you mean 'bind_address'?",
+        "components.0.atributes: unknown key: did you mean 'attributes'?",
+        "componets: unknown key: did you mean 'components'?",
+        "network.bindaddress: unknown key: did you mean 'bind_address'?",
     ]
 
 
 def test_processes_are_ignored_with_a_warning() -> None:
     found = read(processes=[{"id": "x"}])
-    assert texts(found.warnings) == ["processes: processes are not run: make a module or a systemd unit of each"]
+    assert texts(found.warnings) == ["processes: processes are not run: create a module or a systemd unit for each"]
     assert read(processes=[]).warnings == ()
 
 
@@ -309,7 +309,8 @@ def test_a_repeated_key_is_a_warning() -> None:
     assert found.document is not None
     assert found.document.debug
     assert [str(warning) for warning in found.warnings] == [
-        f"{path}: this key stands more than once: keep one: only the last counts" for path in ("debug", "agent.x")
+        f"{path}: this key occurs more than once: remove all but one: only the last is used"
+        for path in ("debug", "agent.x")
     ]
 
 

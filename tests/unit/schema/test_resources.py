@@ -73,7 +73,7 @@ def test_a_service_may_leave_out_name_and_model() -> None:
         ("components", {"name": "a", "type": "motor", "model": 3}, "components.0.model: 3 is a whole number"),
         ("components", {"name": "a", "type": 3, "model": "m"}, "components.0.type: 3 is a whole number"),
         ("components", {"name": "a", "api": 3, "model": "m"}, "components.0.api: 3 is a whole number"),
-        ("components", {"name": "a:b", "type": "motor", "model": "m"}, "components.0.name: 'a:b' is not a name"),
+        ("components", {"name": "a:b", "type": "motor", "model": "m"}, "components.0.name: 'a:b' is not a valid name"),
         ("components", {"name": "a" * 61, "type": "motor", "model": "m"}, "has 61 characters"),
         ("components", {"name": 3, "type": "motor", "model": "m"}, "components.0.name: 3 is a whole number"),
         ("components", {"name": "a", "api": "rdk:service:motion", "model": "m"}, "move the entry to 'services'"),

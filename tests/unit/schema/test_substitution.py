@@ -159,8 +159,8 @@ def test_what_cannot_be_resolved_stays_and_every_place_is_named() -> None:
     filled, warnings = fill(doc, {"HOME": "/"})
     assert filled == doc
     assert [str(warning) for warning in warnings] == [
-        "services.0.attributes.a.0: ${packages.x} stays as it is: there is no package 'x': add it to 'packages'",
-        "services.0.attributes.b: ${environment.HOMME} stays as it is: "
+        "services.0.attributes.a.0: ${packages.x} was not replaced: there is no package 'x': add it to 'packages'",
+        "services.0.attributes.b: ${environment.HOMME} was not replaced: "
         "the environment has no 'HOMME': did you mean 'HOME'?",
     ]
 

@@ -54,7 +54,7 @@ def test_place_and_remedy(text: str, line: int, column: int, remedy: str) -> Non
         ("", "empty"),
         (" \n", "empty"),
         ("[" * 100_000, "nested too deeply"),
-        ("[" * 600 + "]" * 600, "0.0.0.0.0: the JSON is nested too deeply: more than 32 objects and lists"),
+        ("[" * 600 + "]" * 600, "0.0.0.0.0: the JSON is nested too deeply: more than 32 levels of objects and lists"),
         ('{"a":' * 33 + "1" + "}" * 33, "a.a.a.a.a: the JSON is nested too deeply"),
         ("1e999", "too large"),
         (b'{"a": "\xff"}', "UTF-8"),
@@ -135,7 +135,7 @@ def test_any_bytes_give_a_value_or_an_error_with_its_place(data: bytes) -> None:
 def test_half_of_a_surrogate_pair(text: str, column: int) -> None:
     found = error(text)
     assert isinstance(found, JSONSyntaxError)
-    assert "surrogate pair stands alone" in found.reason
+    assert "surrogate pair is incomplete" in found.reason
     assert found.column == column
 
 

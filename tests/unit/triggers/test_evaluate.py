@@ -224,9 +224,9 @@ def test_a_dry_run_shows_the_reading_that_fires() -> None:
     [
         ({"t": 1}, {}, "the reading has no such field"),
         ({"t": 1}, {"t": None}, "the field is null"),
-        ({"t": 1}, {"t": "1"}, "'1' is a string, 1 is a number: they are not compared"),
-        ({"t": 1}, {"t": True}, "true is a boolean, 1 is a number: they are not compared"),
-        ({"t": 1}, {"t": math.nan}, "nan is no finite number"),
+        ({"t": 1}, {"t": "1"}, "'1' is a string, 1 is a number: values of different types are not compared"),
+        ({"t": 1}, {"t": True}, "true is a boolean, 1 is a number: values of different types are not compared"),
+        ({"t": 1}, {"t": math.nan}, "nan is not a finite number"),
         ({"t": 1}, {"t": 0}, "0 is not greater than 1"),
         (1, {"t": 1}, "the reading is an object, not a single value"),
         ({"password": "a"}, {"password": "b"}, "*** is greater than ***"),
@@ -243,13 +243,13 @@ def test_words(value: Any, reading: Any, words: str) -> None:
         (
             conditional(HOT),
             upload({"t": 1}, component_name="u"),
-            "data came from sensor:u:Readings; the trigger listens",
+            "data was received from sensor:u:Readings; the trigger listens",
         ),
         (conditional(HOT), upload(), "no readings"),
         (conditional(), upload(), "every upload from this component fires"),
-        (data("binary"), upload(), "data of type tabular came; the trigger waits for binary"),
+        (data("binary"), upload(), "data of type tabular was received; the trigger waits for binary"),
         ({"type": "part_online"}, Presence(False), "the part went offline; the trigger waits for part_online"),
-        ({"type": "part_online"}, upload(), "data came; the trigger waits for part_online"),
+        ({"type": "part_online"}, upload(), "data was received; the trigger waits for part_online"),
         ({"type": "conditional_logs_ingested", "log_levels": ["error"]}, Logged({"info": ()}), "logged: 0 info"),
     ],
 )
@@ -263,4 +263,4 @@ def test_a_search_that_takes_too_long_is_given_up_and_said_so() -> None:
     wanted = case("regex", {"s": "(a|aa|aaa|.)*" * 20 + "z"})
     found = findings((wanted,), {"s": "a" * 8000})[0]
     assert not found.holds
-    assert "given up" in found.reason
+    assert "was stopped" in found.reason

@@ -32,11 +32,11 @@ WRONG = [
     ('{"a": -Infinity}', "a: -inf"),
     (r'{"a": "\ud800"}', "a: "),
     (r'{"a": {"\udfff": 1}}', "a: "),
-    (json.dumps(nested(MAX_DEPTH + 1)), "inside each other"),
-    (json.dumps(nested(MAX_DEPTH + 1, lists=True)), "inside each other"),
+    (json.dumps(nested(MAX_DEPTH + 1)), "levels of objects and lists"),
+    (json.dumps(nested(MAX_DEPTH + 1, lists=True)), "levels of objects and lists"),
     ("[" * 100_000, "JSON"),
     ('{"a":' * 5_000, "JSON"),
-    ("[" * 100_000, "more than 32 objects and lists are inside each other"),
+    ("[" * 100_000, "more than 32 levels of objects and lists"),
 ]
 
 

@@ -67,7 +67,7 @@ def resource(*, modules: Any = (), **more: Any) -> str:
         (resource(model="gpio", api="rdk:component:motor"), 3, "'board' is missing in its attributes"),
         (resource(model="gpio", api="rdk:component:motor", attributes={}), 7, "'board' is missing"),
         (resource(depends_on=["heet"]), 8, "no resource 'heet' is configured"),
-        (resource(attributes={"nix": 1}), 8, "nothing reads this key"),
+        (resource(attributes={"nix": 1}), 8, "unknown key"),
         ('{\n"components": {}\n}', 2, "a list"),
         ("[]", 1, "object"),
         ("", 1, "empty"),

@@ -151,7 +151,7 @@ async def test_metadata_of_a_package_are_read_again(cloud: MemoryCloud) -> None:
         deep = {"a": deep}
     given = {"organization_id": cloud.first.organization, "name": "p", "version": "1", "type": "ARCHIVE"}
     service = "viam.app.packages.v1.PackageService"
-    for metadata, words in ((deep, "inside each other"), ({"a": float("nan")}, "not a JSON number")):
+    for metadata, words in ((deep, "levels of objects and lists"), ({"a": float("nan")}, "not a JSON number")):
         async with aclosing(pieces()) as sent:
             call = cloud.client().call(service, "", "create_package", **given, metadata=metadata, pieces=sent)
             assert words in await invalid(call)

@@ -111,7 +111,7 @@ async def test_a_test_is_sent_its_failure_shown_and_it_is_replayed(cloud: Memory
     (one,) = await log(cloud, part)
     detail = f"{path}/deliveries/{one.id}"
     text = shown((await made.get(detail, HTML)).text)
-    assert "answered 404, nothing is at that URL" in text
+    assert "answered 404, the URL does not exist" in text
     assert '"celsius": 1' in text
     assert "Trigger-Name: hot" in text
     assert one.id in text

@@ -109,7 +109,7 @@ def test_what_is_offered_is_described_by_the_first_line_of_its_class() -> None:
     ("config", "words"),
     [
         ({"name": "a", "api": "rdk:component:sensor"}, "model"),
-        ({"name": "a b", "api": "rdk:component:sensor", "model": "fake"}, "'a b' is not a name"),
+        ({"name": "a b", "api": "rdk:component:sensor", "model": "fake"}, "'a b' is not a valid name"),
         ({"name": "a", "api": "sensor", "model": "fake"}, "api"),
         ({"name": "a", "model": "fake"}, "api"),
         ({}, "is missing"),

@@ -191,7 +191,7 @@ async def test_a_conversion_that_never_ends(autojump_clock: MockClock) -> None:
         ({"full_scale_v": 5}, "a full scale of 5 V is not valid: expected one of 6.144, 4.096"),
         ({"samples_per_sec": 100}, "100 samples/s is not a rate of the ADS1115: expected one of 8, 16"),
         ({"chip": "ads1015", "samples_per_sec": 860}, "is not a rate of the ADS1015"),
-        ({"channels": [{"name": "x", "input": "4"}]}, "input '4' of 'x' is none of"),
+        ({"channels": [{"name": "x", "input": "4"}]}, "input '4' of 'x' is not one of"),
         ({"channels": [{"name": "x", "input": "1"}, {"name": "x", "input": "2"}]}, "two channels are called 'x'"),
     ],
 )
@@ -333,7 +333,7 @@ async def test_one_chip_select_has_one_user(autojump_clock: MockClock) -> None:
 
 
 def test_wrong_attributes_of_an_mcp() -> None:
-    with pytest.raises(ConfigError, match="input '6' of 'x' is none of 0, 1, 2, 3, 0-1, 1-0, 2-3, 3-2"):
+    with pytest.raises(ConfigError, match="input '6' of 'x' is not one of 0, 1, 2, 3, 0-1, 1-0, 2-3, 3-2"):
         decode(Mcp3008Config, {"chip": "mcp3004", "channels": [{"name": "x", "input": "6"}]}, path="attributes")
 
 

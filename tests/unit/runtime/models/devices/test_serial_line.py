@@ -133,8 +133,8 @@ async def test_on_a_pty_of_the_kernel(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("attributes", "words"),
     [
-        ({}, "by path"),
-        ({"path": "/dev/ttyS0", "vendor_id": "0403"}, "by path"),
+        ({}, "either path"),
+        ({"path": "/dev/ttyS0", "vendor_id": "0403"}, "either path"),
         ({"vendor_id": "xyz"}, "four hexadecimal digits such as 0403"),
         ({"product_id": "12345"}, "four hexadecimal digits"),
         ({"path": "/dev/ttyS0", "interface": 1}, "interface"),

@@ -134,5 +134,5 @@ async def test_levels_by_name(bench: Bench, autojump_clock: MockClock) -> None:
     bench.world.faults.inject("pi", FaultPlan(Fault.GONE))
     with pytest.raises(HalError):
         await sensor.get_readings()
-    with pytest.raises(ConfigError, match="invert names 'x', which is none of a"):
+    with pytest.raises(ConfigError, match="invert contains 'x', which is not one of a"):
         decode(GpioInputConfig, {"board": "pi", "pins": {"a": "1"}, "invert": ["x"]}, path="attributes")

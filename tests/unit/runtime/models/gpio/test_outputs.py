@@ -211,7 +211,7 @@ async def test_a_switch_that_fails_or_is_interrupted_goes_to_its_safe_position(
     [
         ({"pins": []}, "pins"),
         ({"pins": ["1", "1"]}, "named twice"),
-        ({"pins": ["1", "2"], "position_count": 3}, "3 positions on 2 pins: one_hot can tell at most 2"),
+        ({"pins": ["1", "2"], "position_count": 3}, "3 positions on 2 pins: one_hot can encode at most 2"),
         ({"pins": ["1", "2"], "labels": ["a"]}, "1 labels for 2 positions"),
         ({"pins": ["1", "2"], "safe_position": 2}, "safe_position 2 is not below 2"),
     ],

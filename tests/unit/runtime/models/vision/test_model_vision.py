@@ -221,7 +221,7 @@ async def test_a_model_that_breaks_its_word(bench: Bench) -> None:
         ({"xmin_ymin_xmax_ymax_order": [0, 1, 2]}, "0, 1, 2 and 3 in some order"),
         ({"xmin_ymin_xmax_ymax_order": [0, 1, 2, 2]}, "in some order"),
         ({"input_image_mean_value": [1]}, "give 3"),
-        ({"input_image_std_dev": [1, 0, 1]}, "has a zero"),
+        ({"input_image_std_dev": [1, 0, 1]}, "contains 0"),
         ({"input_size_px": [0, 1]}, "width and a height"),
         ({"input_size_px": [10]}, "width and a height"),
         ({"default_minimum_confidence": 1.5}, "default_minimum_confidence"),

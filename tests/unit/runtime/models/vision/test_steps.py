@@ -124,7 +124,7 @@ def test_a_lens_whose_size_is_not_known_cannot_be_moved() -> None:
 
 
 def test_a_crop_without_anything_in_it() -> None:
-    with pytest.raises(ValueError, match="120 x 80 pixels is within the crop"):
+    with pytest.raises(ValueError, match="no pixel of a picture of 120 x 80 pixels"):
         Crop(150, 0, 200, 50).moved(SIZE)
     assert Crop(100, 0, 900, 50).moved(SIZE).size == (20, 50)
 
@@ -132,7 +132,7 @@ def test_a_crop_without_anything_in_it() -> None:
 @pytest.mark.parametrize(
     ("kind", "attributes", "words"),
     [
-        ("undistort", {}, "no step 'undistort'; use identity, resize"),
+        ("undistort", {}, "'undistort' is not a step; use one of identity, resize"),
         ("resize", {"width_px": 10}, "resize: .*height_px"),
         ("resize", {"width_px": 10, "height_px": 0}, "height_px"),
         ("resize", {"width_px": 10, "height_px": 10, "depth": 1}, "depth"),

@@ -221,7 +221,7 @@ def test_what_it_needs() -> None:
 
 def test_a_wrong_entry_is_named() -> None:
     pipeline = [entry("identity"), entry("overlay")]
-    with pytest.raises(ConfigError, match=r"pipeline.1: there is no step 'overlay'"):
+    with pytest.raises(ConfigError, match=r"pipeline.1: 'overlay' is not a step"):
         decode(TransformConfig, {"source": "cam", "pipeline": pipeline}, path="attributes")
 
 

@@ -217,7 +217,7 @@ def test_an_export_of_damaged_files_has_what_is_whole(folder: Path, tmp_path: Pa
     done = run("export", folder, "--resource", "thermometer", "-o", out)
     assert done.exit_code == 0
     assert len(out.read_text().splitlines()) == 1 + 9
-    assert f"{whole}: 4 complete readings are exported" in done.stderr
+    assert f"{whole}: 4 complete readings were exported" in done.stderr
 
 
 def test_standard_output_is_the_export_and_nothing_else(folder: Path) -> None:

@@ -244,4 +244,4 @@ def test_a_package_that_is_not_there_yet_is_told_apart_from_one_that_is_not_want
 
 def test_a_digest_that_is_none_is_a_mistake() -> None:
     found = decode(b'{"packages": [{"name": "n", "package": "p", "source": {"sha256": "../../x"}}]}')
-    assert "is no SHA-256" in str(found.problems[0])
+    assert "is not a SHA-256" in str(found.problems[0])
