@@ -66,16 +66,16 @@ def unknown(api: API, model: Model, pairs: Collection[tuple[str, str]]) -> Unkno
             f"not built: {missing} (model {model.name} of {api})", remedy=f"{_ADD}, or use {_either(available)}"
         )
     if not available:
-        near = difflib.get_close_matches(str(api), sorted({name for name, _ in pairs}), 3, 0.6)
-        hint = f"; did you mean {_either(near)}?" if near else ""
+        similar = difflib.get_close_matches(str(api), sorted({name for name, _ in pairs}), 3, 0.6)
+        hint = f"; did you mean {_either(similar)}?" if similar else ""
         if api.namespace != BUILT_IN:  # an API of a module, which declares its models only when it runs
             hint = "; a module can provide it when it runs"
         return UnknownModel(f"no model of {api} is known", remedy=f"nothing provides that API{hint}")
     words = [name.removeprefix(BUILTIN) for name in available]  # the shared prefix would make every model look similar
-    near = difflib.get_close_matches(str(model).removeprefix(BUILTIN), words, 3, 0.7) or [
+    similar = difflib.get_close_matches(str(model).removeprefix(BUILTIN), words, 3, 0.7) or [
         word for word in words if word == model.name or word.endswith(f":{model.name}")
     ]
-    hint = f"did you mean {_either(map(repr, near))}?" if near else f"known models: {', '.join(words)}"
+    hint = f"did you mean {_either(map(repr, similar))}?" if similar else f"known models: {', '.join(words)}"
     return UnknownModel(f"no model {model} of {api} is known", remedy=hint)
 
 

@@ -45,21 +45,21 @@ class Faults:
         self._kind = kind
         self._power_loss = power_loss
 
-    def _require_bench(self, what: str) -> Bench:
+    def _require_bench(self, fault: str) -> Bench:
         if self._bench is None:
-            self._skip(what)
+            self._skip(fault)
         return self._bench
 
-    def _skip(self, what: str) -> NoReturn:
-        pytest.skip(f"the rig {self._kind!r} cannot cause {what}")
+    def _skip(self, fault: str) -> NoReturn:
+        pytest.skip(f"the rig {self._kind!r} cannot cause {fault}")
 
     def inject(self, name: str, plan: FaultPlan) -> Context:
         """Apply a plan to a device: `i2c-1 address 0x48`, `i2c-1`, `spidev0.0`, or the path of a serial port."""
         return self._injected(name, plan, "a fault")
 
     @asynccontextmanager
-    async def _injected(self, name: str, plan: FaultPlan, what: str) -> AsyncIterator[None]:
-        bench = self._require_bench(what)
+    async def _injected(self, name: str, plan: FaultPlan, fault: str) -> AsyncIterator[None]:
+        bench = self._require_bench(fault)
         await bench.inject(name, plan)
         try:
             yield

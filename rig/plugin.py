@@ -103,13 +103,13 @@ def _make_state(item: pytest.Item) -> TestState:
     if clock == "virtual" and kind != "sim":
         raise pytest.UsageError(f"--rig {kind} has no virtual clock: leave out --rig-clock virtual")
     limit = marker_arguments.get("timeout")
-    here = config.invocation_params.dir
-    folder = here / config.getoption("rig_artefacts")
+    working_directory = config.invocation_params.dir
+    folder = working_directory / config.getoption("rig_artefacts")
     if (journal := config.stash.get(_JOURNAL, None)) is None:
         (folder / JOURNAL).unlink(missing_ok=True)
         journal = config.stash[_JOURNAL] = Journal(folder / JOURNAL)
     own = folder / file_name(item.nodeid)
-    shown = own.relative_to(here) if own.is_relative_to(here) else own
+    shown = own.relative_to(working_directory) if own.is_relative_to(working_directory) else own
     # Not record_property: it warns about the format xunit2, whose schema has no properties of tests.
     item.user_properties += [
         ("rig", kind),

@@ -47,8 +47,8 @@ class Rig:
         return make_handle(base, name, lambda: self._backend.client, self._note)
 
     def _note(self, resource: str, method: str, result: Any) -> None:
-        what = "" if method == "get_readings" else f" {method.removeprefix('get_')}"
-        self.recorder.add_all(f"{resource}{what}", result)
+        suffix = "" if method == "get_readings" else f" {method.removeprefix('get_')}"
+        self.recorder.add_all(f"{resource}{suffix}", result)
 
     @property
     def client(self) -> ApiClient:

@@ -89,8 +89,8 @@ def difference(old: MachineDocument, new: MachineDocument, *, reveal: bool = Fal
         removed += [f"{section}.{name}" for name in old_names]
         added += [f"{section}.{name}" for name in new_names]
         renamed += _renames(section, {n: before[n] for n in old_names}, {n: after[n] for n in new_names})
-        kept = [name for name in before if name in after]
-        changed += [_change((section, name), before[name], after[name], reveal) for name in kept]
+        common = [name for name in before if name in after]
+        changed += [_change((section, name), before[name], after[name], reveal) for name in common]
     _keyed("triggers", "name", old.triggers, new.triggers, (added, removed, changed), reveal)
     changed += [_change((key,), _plain(getattr(old, key)), _plain(getattr(new, key)), reveal) for key in _OTHERS]
     revision = None if old.revision == new.revision else (old.revision, new.revision)

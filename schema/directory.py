@@ -25,11 +25,11 @@ class Directory:
         self._absent = absent
         self._aliases = aliases_of(self._full.values())
         self._short: dict[str, list[str]] = {}
-        self._far: dict[str, list[str]] = {}  # full names of remote resources by last part
+        self._remote: dict[str, list[str]] = {}  # full names of remote resources by last part
         for full, name in self._full.items():
             self._short.setdefault(name.short, []).append(full)
             if name.remotes:
-                self._far.setdefault(name.name, []).append(full)
+                self._remote.setdefault(name.name, []).append(full)
 
     def resolve(self, text: str, path: str) -> str:
         """Return the full name for a short or full name; ConfigError at `path` if it is unknown or ambiguous."""
@@ -37,7 +37,7 @@ class Directory:
             full = str(ResourceName.parse(text, path=path))
             candidates = [full] if full in self._full else [*self._aliases.get(full, ())]
         else:
-            candidates = self._short.get(text) or self._far.get(text, [])
+            candidates = self._short.get(text) or self._remote.get(text, [])
         if not candidates:
             raise NotConfigured(path, f"no resource {text!r} is configured", value=text, remedy=self._near(text))
         if len(candidates) > 1:

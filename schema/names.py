@@ -22,12 +22,12 @@ _PART = re.compile(r"[\w-]+\Z", re.ASCII)
 _NAME = re.compile(r"[a-zA-Z0-9][-\w]*\Z", re.ASCII)
 
 
-def _triple(text: str, path: str, what: str) -> tuple[str, str, str]:
+def _triple(text: str, path: str, kind: str) -> tuple[str, str, str]:
     parts = text.split(":")
     if len(parts) != 3 or not all(_PART.match(part) for part in parts):
         raise ConfigError(
             path,
-            f"{text!r} is not {what}",
+            f"{text!r} is not {kind}",
             value=text,
             remedy="write three words of letters, digits, '_' or '-' joined by ':', such as rdk:component:motor",
         )

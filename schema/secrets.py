@@ -208,8 +208,8 @@ def masks_in(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
         for key, item in value.items():
             if type(item) in PLAIN or (isinstance(item, str) and MASK not in item):
                 continue
-            inside = masks_in(item, (*path, "secret" if pair and key == "value" else str(key)))
-            yield from ((*path, str(key), *masked_path[len(path) + 1 :]) for masked_path in inside)
+            inner_masks = masks_in(item, (*path, "secret" if pair and key == "value" else str(key)))
+            yield from ((*path, str(key), *masked_path[len(path) + 1 :]) for masked_path in inner_masks)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             if type(item) not in PLAIN and not (isinstance(item, str) and MASK not in item):

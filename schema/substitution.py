@@ -74,8 +74,8 @@ class _Expansion:
         pattern = _IN_KEY if _COLON.match(self._text, match.end()) else _IN_STRING
         return pattern.sub(lambda inner: self._value(inner, match.start() + inner.start(), quoted=True), string)
 
-    def _value(self, match: re.Match[str], at: int, *, quoted: bool) -> str:
-        """Return the expansion of a reference at position `at` of the text."""
+    def _value(self, match: re.Match[str], position: int, *, quoted: bool) -> str:
+        """Return the expansion of a reference at position `position` of the text."""
         fields = match.groupdict()
         if match[0] == "$$":
             return "$"
@@ -87,31 +87,35 @@ class _Expansion:
             use_text = bool(operator) and (not value if operator.startswith(":") else value is None)
         if use_text:
             inner = _IN_STRING if quoted else _OUTSIDE
-            return inner.sub(lambda inner_match: self._nested(inner_match, at, quoted=quoted), fields["text"] or "")
+            return inner.sub(
+                lambda inner_match: self._nested(inner_match, position, quoted=quoted), fields["text"] or ""
+            )
         if value is None:
             if not operator:
-                self._warn(name, at, bare=fields["name"] is None)
+                self._warn(name, position, bare=fields["name"] is None)
             return ""
         return json.dumps(value, ensure_ascii=False)[1:-1] if quoted else value
 
-    def _nested(self, match: re.Match[str], at: int, *, quoted: bool) -> str:
+    def _nested(self, match: re.Match[str], position: int, *, quoted: bool) -> str:
         """Return the expansion of a reference or string inside another reference."""
         string = match.groupdict().get("string")
         if string is None:
-            return self._value(match, at, quoted=quoted)
-        return _IN_STRING.sub(lambda inner: self._value(inner, at, quoted=True), string)
+            return self._value(match, position, quoted=quoted)
+        return _IN_STRING.sub(lambda inner: self._value(inner, position, quoted=True), string)
 
-    def _warn(self, name: str, at: int, *, bare: bool) -> None:
+    def _warn(self, name: str, position: int, *, bare: bool) -> None:
         if name in self._unset:
             return
-        line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
+        line, column = self._text.count("\n", 0, position) + 1, position - self._text.rfind("\n", 0, position)
         if bare:
             reason = f"line {line}, column {column}: the variable after this dollar sign is not set"
             remedy = "set it in the environment, or write $$ for a dollar sign"
         else:
             reason = f"line {line}: the environment has no {name}"
-            near = did_you_mean(name, self._environment)
-            remedy = near if near.startswith("did you mean") else f"set it, or give a default: ${{{name}:-...}}"
+            suggestion = did_you_mean(name, self._environment)
+            remedy = (
+                suggestion if suggestion.startswith("did you mean") else f"set it, or give a default: ${{{name}:-...}}"
+            )
         self._unset[name] = ConfigError("", reason, remedy=remedy)
 
 

@@ -36,10 +36,10 @@ def breaches(root: Path, path: Path) -> Iterator[str]:
         if id(node) not in prose and STATEMENT.search(_text(node)):
             yield f"{where}: SQL outside cloud/domain and cloud/store; make it a function of the aggregate"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            of, call = node.func.value, node.func.attr
-            if isinstance(of, ast.Name) and of.id == "sql" and call in HANDLE:
+            receiver, call = node.func.value, node.func.attr
+            if isinstance(receiver, ast.Name) and receiver.id == "sql" and call in HANDLE:
                 yield f"{where}: sql.{call}() outside cloud/domain and cloud/store; call a function of the aggregate"
-            elif name.startswith("cloud/web/") and call in TRANSACTIONS and _name(of) == "store":
+            elif name.startswith("cloud/web/") and call in TRANSACTIONS and _name(receiver) == "store":
                 yield f"{where}: the web begins a transaction; call a method of a service"
 
 

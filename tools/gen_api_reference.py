@@ -105,18 +105,18 @@ def _type(hint: Any) -> str:
 
 def _classes(base: type, methods: list[str]) -> Iterator[type]:
     """Return the dataclasses and enums in the signatures of these methods, each once, in order of appearance."""
-    seen: dict[type, None] = {}
+    found_classes: dict[type, None] = {}
 
     def visit(hint: Any) -> None:
         for argument in typing.get_args(hint):
             visit(argument)
         if (
             not isinstance(hint, type)
-            or hint in seen
+            or hint in found_classes
             or not hint.__module__.startswith(("runtime.", "schema.geometry"))
         ):
             return
-        seen[hint] = None
+        found_classes[hint] = None
         if dataclasses.is_dataclass(hint):
             for inner in typing.get_type_hints(hint).values():
                 visit(inner)
@@ -124,7 +124,7 @@ def _classes(base: type, methods: list[str]) -> Iterator[type]:
     for name in methods:
         for hint in typing.get_type_hints(getattr(base, name)).values():
             visit(hint)
-    return iter(seen)
+    return iter(found_classes)
 
 
 def _fields(cls: type) -> str:

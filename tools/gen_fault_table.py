@@ -66,8 +66,8 @@ def page(rows: dict[str, dict[str, object]] | None = None) -> str:
     """Return the text of the page with these rows; by default, with its present rows."""
     rows = rows_of_page() if rows is None else rows
     lines = [
-        f"| {cell(what)} | {cell(str(row['seen']))} | {float(str(row['seconds'])):.1f} s | `{row['test']}` |"
-        for what, row in sorted(rows.items(), key=lambda item: item[0].lower())
+        f"| {cell(fault)} | {cell(str(row['seen']))} | {float(str(row['seconds'])):.1f} s | `{row['test']}` |"
+        for fault, row in sorted(rows.items(), key=lambda item: item[0].lower())
         if exists(str(row["test"]))
     ]
     return HEAD + "\n".join(lines) + "\n"
@@ -77,7 +77,7 @@ def main() -> None:
     """Write the page with the latest measured figures."""
     rows = rows_of_page()
     if MEASURED.exists():
-        rows |= {cell(what): row for what, row in json.loads(MEASURED.read_text()).items()}
+        rows |= {cell(fault): row for fault, row in json.loads(MEASURED.read_text()).items()}
     PAGE.write_text(page(rows))
     print(f"{PAGE.relative_to(ROOT)}: {len(rows)} rows")
 

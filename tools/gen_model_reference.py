@@ -38,8 +38,8 @@ def page() -> str:
 
 
 def _model(model: str, cls: Any) -> str:
-    about = inspect.getdoc(inspect.getmodule(cls)) or ""
-    lines = [f"\n### `{model.rpartition(':')[2]}`\n", about.partition("\n\n")[0].replace("\n", " ")]
+    module_doc = inspect.getdoc(inspect.getmodule(cls)) or ""
+    lines = [f"\n### `{model.rpartition(':')[2]}`\n", module_doc.partition("\n\n")[0].replace("\n", " ")]
     lines.append((inspect.getdoc(cls) or "").replace("\n", " "))
     rows = _rows(cls.Config, "")
     if rows:

@@ -48,21 +48,21 @@ def _table(title: str, rules: Mapping[str, Rule]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for name, rule in rules.items():
         marks = " | ".join(_mark(rule, caller) for caller in CALLERS)
-        about = f"of the {rule.of.value}" if rule.of is not None else ""
-        text = "; ".join(filter(None, ("without a key" if rule.public else "", about, rule.note)))
+        scope = f"of the {rule.of.value}" if rule.of is not None else ""
+        text = "; ".join(filter(None, ("without a key" if rule.public else "", scope, rule.note)))
         yield f"| `{name}` | {marks} | {text} |"
 
 
 def _mark(rule: Rule, caller: str) -> str:
     from cloud.domain.permissions.access import SHARED, Of, Role
 
-    of = Of.PART if rule.role is Role.MACHINE else rule.of
-    if of is None:
+    level = Of.PART if rule.role is Role.MACHINE else rule.of
+    if level is None:
         return "\\*"
     if caller == "machine":
-        return "itself" if rule.role is Role.MACHINE and of is Of.PART else ""
+        return "itself" if rule.role is Role.MACHINE and level is Of.PART else ""
     guest = caller.startswith("guest")
-    if guest and (of not in SHARED or rule.home or rule.role is Role.MACHINE):
+    if guest and (level not in SHARED or rule.home or rule.role is Role.MACHINE):
         return ""
     role = Role.OWNER if caller.endswith("owner") else Role.OPERATOR
     return "yes" if role is Role.OWNER or rule.role is Role.OPERATOR else ""

@@ -71,11 +71,11 @@ class Pattern:
         self._flags = re.IGNORECASE if text.startswith("(?i)") else 0
         self._text = text[4:] if self._flags else text
         self._states: list[_State] = []
-        self._at = 0
+        self._position = 0
         self._work = 0
         end = self._add(_State())
         self._start = self._alternatives(end, 0)
-        if self._at < len(self._text):
+        if self._position < len(self._text):
             raise self._error("unbalanced parenthesis")
         self._end = end
 
@@ -134,28 +134,28 @@ class Pattern:
         return len(self._states) - 1
 
     def _error(self, reason: str) -> PatternError:
-        return PatternError(f"{self._text!r}: {reason} at position {self._at}")
+        return PatternError(f"{self._text!r}: {reason} at position {self._position}")
 
     def _alternatives(self, following: int, depth: int) -> int:
         if depth > 50:
             raise self._error("groups are nested too deeply")
         branches = [self._sequence(following, depth)]
-        while self._text.startswith("|", self._at):
-            self._at += 1
+        while self._text.startswith("|", self._position):
+            self._position += 1
             branches.append(self._sequence(following, depth))
         return branches[0] if len(branches) == 1 else self._add(_State(next=branches))
 
     def _sequence(self, following: int, depth: int) -> int:
         spans = []
-        while self._at < len(self._text) and self._text[self._at] not in "|)":
-            begin = self._at
+        while self._position < len(self._text) and self._text[self._position] not in "|)":
+            begin = self._position
             self._skip_item()
             quantifier = self._quantifier()
             spans.append((begin, quantifier))
-        resume = self._at
+        resume = self._position
         for begin, (low, high) in reversed(spans):
             following = self._repeat(begin, low, high, following, depth)
-        self._at = resume
+        self._position = resume
         return following
 
     def _repeat(self, begin: int, low: int, high: int | None, following: int, depth: int) -> int:
@@ -175,60 +175,60 @@ class Pattern:
         self._work += 1
         if self._work > MAX_WORK:
             raise PatternError(f"{self._text!r} is too large after expanding its repetitions")
-        self._at = begin
+        self._position = begin
         text = self._text
         if text[begin] == "(":
             match = _GROUP.match(text, begin)
             assert match is not None
-            self._at = match.end()
+            self._position = match.end()
             start = self._alternatives(following, depth + 1)
-            if not text.startswith(")", self._at):
+            if not text.startswith(")", self._position):
                 raise self._error("a group is not closed")
-            self._at += 1
+            self._position += 1
             return start
         self._skip_item()
-        token = text[begin : self._at]
+        token = text[begin : self._position]
         if token in _ASSERTIONS:
             return self._add(_State(assertion=_ASSERTIONS[token], next=[following]))
         return self._add(_State(accepts=re.compile(token, self._flags), next=[following]))
 
     def _skip_item(self) -> None:
-        text, at = self._text, self._at
-        if text[at] == "(":
-            match = _GROUP.match(text, at)
+        text, start = self._text, self._position
+        if text[start] == "(":
+            match = _GROUP.match(text, start)
             assert match is not None
             if text.startswith("?", match.end()):
                 raise self._error(
-                    f"{text[at : at + 4]!r} is not supported: no look-around, no references, no flags inside"
+                    f"{text[start : start + 4]!r} is not supported: no look-around, no references, no flags inside"
                 )
-            self._at = match.end()
-            while self._at < len(text) and text[self._at] != ")":
-                if text[self._at] == "|":
-                    self._at += 1
+            self._position = match.end()
+            while self._position < len(text) and text[self._position] != ")":
+                if text[self._position] == "|":
+                    self._position += 1
                     continue
                 self._skip_item()
                 self._quantifier()
-            self._at += 1
+            self._position += 1
             return
-        if text[at] == "[":
-            match = _CLASS.match(text, at)
-        elif text[at : at + 2] in _ASSERTIONS:
-            self._at += 2
+        if text[start] == "[":
+            match = _CLASS.match(text, start)
+        elif text[start : start + 2] in _ASSERTIONS:
+            self._position += 2
             return
-        elif text[at] == "\\":
-            match = _ESCAPE.match(text, at)
+        elif text[start] == "\\":
+            match = _ESCAPE.match(text, start)
         else:
-            self._at += 1
+            self._position += 1
             return
         if match is None:
-            raise self._error(f"{text[at : at + 2]!r} is not supported")
-        self._at = match.end()
+            raise self._error(f"{text[start : start + 2]!r} is not supported")
+        self._position = match.end()
 
     def _quantifier(self) -> tuple[int, int | None]:
-        match = _QUANTIFIER.match(self._text, self._at)
+        match = _QUANTIFIER.match(self._text, self._position)
         if match is None or (match[0].startswith("{") and not match["low"] and not match["high"]):
             return 1, 1
-        self._at = match.end()
+        self._position = match.end()
         if match["mode"] == "+":
             raise self._error("possessive quantifiers are not supported")
         if match[0][0] in _SIMPLE:

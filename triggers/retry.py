@@ -31,13 +31,13 @@ class Outcome:
         return not self.error
 
 
-def of_status(status: int, retry_after: float | None = None, said: str = "") -> Outcome:
-    """Return the outcome for an HTTP status; `said` is an excerpt of the response. Redirects are failures."""
+def of_status(status: int, retry_after: float | None = None, excerpt: str = "") -> Outcome:
+    """Return the outcome for an HTTP status; `excerpt` is an excerpt of the response. Redirects are failures."""
     if 200 <= status < 300:
         return Outcome(status)
     retried = status in _RETRIED or status >= 500
     reason = _WORDS.get(status) or ("redirects are not followed" if 300 <= status < 400 else "")
-    text = f"answered {status}" + (f", {reason}" if reason else "") + (f": {said}" if said else "")
+    text = f"answered {status}" + (f", {reason}" if reason else "") + (f": {excerpt}" if excerpt else "")
     return Outcome(status, text, retry_after if retried else None, final=not retried, disable=status == 410)
 
 

@@ -114,6 +114,6 @@ def _connection(settings: Settings, context: ssl.SSLContext) -> smtplib.SMTP:
     return smtplib.SMTP(host, port, timeout=_SOCKET_LIMIT)
 
 
-def _refused(code: int, text: bytes | str, what: str = "the server refused the message", *, final: bool) -> Outcome:
+def _refused(code: int, text: bytes | str, problem: str = "the server refused the message", *, final: bool) -> Outcome:
     reply = text.decode(errors="replace") if isinstance(text, bytes) else text
-    return Outcome(code, f"{what}: {code} {' '.join(reply.split())}"[:500], final=final)
+    return Outcome(code, f"{problem}: {code} {' '.join(reply.split())}"[:500], final=final)

@@ -10,7 +10,7 @@ from hal.ports.serial import Parity, SerialIdentity, SerialSettings
 from schema.attributes import Attributes
 
 
-def usb_number(text: str, what: str) -> int | None:
+def usb_number(text: str, key: str) -> int | None:
     """Parse a USB vendor or product number: hexadecimal, with or without 0x. None if empty; ValueError if invalid."""
     if not text:
         return None
@@ -19,7 +19,7 @@ def usb_number(text: str, what: str) -> int | None:
     except ValueError:
         number = -1
     if not 0 <= number <= 0xFFFF:
-        raise ValueError(f"{what} {text!r} is not four hexadecimal digits such as 0403, as lsusb prints them")
+        raise ValueError(f"{key} {text!r} is not four hexadecimal digits such as 0403, as lsusb prints them")
     return number
 
 

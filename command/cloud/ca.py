@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from command.cloud.group import ask
+from command.cloud.group import run_with_client
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -39,4 +39,4 @@ def ca(output: Path | None) -> None:
         part.replace(output)
         click.echo(f"{output}: {text.count('BEGIN CERTIFICATE')} certificates")
 
-    ask(work)
+    run_with_client(work)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, ask, find
+from command.cloud.group import APP, find, run_with_client
 from command.groups import Commands
 from command.recordings.data import MOMENT
 from schema.errors import ErrorKind, MachineError
@@ -80,7 +80,7 @@ def list_command(machine: str, count: int, as_json: bool, quiet: bool, **chosen:
         if not (as_json or quiet):
             click.echo("\n".join(table(["TIME (UTC)", "MACHINE", "RESOURCE", "FILE", "BYTES", "TAGS", "ID"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @data.command(
@@ -139,7 +139,7 @@ def export(
                 count = await _lines(client, request, file)
         click.echo(f"{count} readings written to {out}")
 
-    ask(work)
+    run_with_client(work)
 
 
 @data.command()
@@ -177,7 +177,7 @@ def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
             )
         click.echo(f"{count} readings deleted")
 
-    ask(work)
+    run_with_client(work)
 
 
 @data.command()
@@ -197,7 +197,7 @@ def upload(
             subject = await _upload(client, part.id, path, tags, datasets)
             click.echo(subject if quiet else f"{path}  {subject}")
 
-    ask(work)
+    run_with_client(work)
 
 
 # ---- shared by several commands

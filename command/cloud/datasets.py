@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from command.cloud.data import DATA
-from command.cloud.group import APP, ask
+from command.cloud.group import APP, run_with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def list_command(as_json: bool, quiet: bool) -> None:
             rows = [[dataset["name"], f"{dataset['time_created']:%Y-%m-%d %H:%M}", dataset["id"]] for dataset in listed]
             click.echo("\n".join(table(["NAME", "CREATED (UTC)", "ID"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @datasets.command()
@@ -65,7 +65,7 @@ def create(name: str, organization: str) -> None:
                 raise click.UsageError("the key has access to several organizations: give --organization")
         click.echo(await client.call(DATASETS, "", "create_dataset", name=name, organization_id=organization_id))
 
-    ask(work)
+    run_with_client(work)
 
 
 @datasets.command()
@@ -78,7 +78,7 @@ def rename(dataset: str, name: str) -> None:
         await client.call(DATASETS, "", "rename_dataset", id=dataset, name=name)
         click.echo("renamed")
 
-    ask(work)
+    run_with_client(work)
 
 
 @datasets.command()
@@ -93,7 +93,7 @@ def delete(dataset: str, yes: bool) -> None:
         await client.call(DATASETS, "", "delete_dataset", id=dataset)
         click.echo("deleted")
 
-    ask(work)
+    run_with_client(work)
 
 
 @datasets.command()
@@ -117,4 +117,4 @@ def _change(method: str, dataset: str, ids: tuple[str, ...], word: str) -> None:
         await client.call(DATA, "", method, dataset_id=dataset, binary_data_ids=list(ids))
         click.echo(word)
 
-    ask(work)
+    run_with_client(work)

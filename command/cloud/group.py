@@ -36,7 +36,9 @@ def cloud() -> None:
     """
 
 
-def ask(work: Callable[[ApiClient], Awaitable[None]], login: Login | None = None, *, as_json: bool = False) -> None:
+def run_with_client(
+    work: Callable[[ApiClient], Awaitable[None]], login: Login | None = None, *, as_json: bool = False
+) -> None:
     """Run `work` with a client of the cloud that the user has signed in to, or of `login`."""
     used_login = login or cloud_login.load(os.environ)
     run(used_login.connection(json=as_json), work)
@@ -91,7 +93,7 @@ def login(address: str, key_id: str, key: str, ca: Path | None) -> None:
             f"signed in to {', '.join(names) or 'a cloud in which the key has no organization'}; saved in {path}"
         )
 
-    ask(work, new_login)
+    run_with_client(work, new_login)
 
 
 @cloud.command()
@@ -124,7 +126,7 @@ def machines(as_json: bool) -> None:
             colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
             click.echo("\n".join(fleet(parts, datetime.now(UTC), colour=colour)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @cloud.command()
@@ -165,7 +167,7 @@ def new(name: str, location: str, output: Path | None) -> None:
             raise click.UsageError(f"{path} exists: give a new file")
         if path is not None and not path.parent.is_dir():
             raise click.UsageError(f"the folder {path.parent} does not exist: create it, or give another file")
-    ask(work)
+    run_with_client(work)
 
 
 async def _location(client: ApiClient, name_or_id: str) -> str:
@@ -196,7 +198,7 @@ def restart(machine: str) -> None:
         await client.call(APP, "", "mark_part_for_restart", part_id=part.id)
         click.echo(f"{part.machine} was asked to restart")
 
-    ask(work)
+    run_with_client(work)
 
 
 @cloud.command()
@@ -220,7 +222,7 @@ def logs(machine: str, count: int, follow: bool, errors: bool, text: str, as_jso
                 for entry in batch:
                     click.echo(format_entry(entry))
 
-    ask(work)
+    run_with_client(work)
 
 
 async def _newest(client: ApiClient, query: Mapping[str, Any], count: int) -> list[Mapping[str, Any]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from command.cloud.group import APP, ask
+from command.cloud.group import APP, run_with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def list_command() -> None:
         ]
         click.echo("\n".join(table(["NAME", "ROLES", "ID"], rows)))
 
-    ask(work)
+    run_with_client(work)
 
 
 @keys.command()
@@ -70,7 +70,7 @@ def create(name: str, role: str, kind: str, subject: str) -> None:
         }
         _print(await client.call(APP, "", "create_key", authorizations=[grant], name=name))
 
-    ask(work)
+    run_with_client(work)
 
 
 @keys.command()
@@ -81,7 +81,7 @@ def rotate(key_id: str) -> None:
     async def work(client: ApiClient) -> None:
         _print(await client.call(APP, "", "rotate_key", id=key_id))
 
-    ask(work)
+    run_with_client(work)
 
 
 @keys.command()
@@ -93,7 +93,7 @@ def delete(key_id: str) -> None:
         await client.call(APP, "", "delete_key", id=key_id)
         click.echo("deleted")
 
-    ask(work)
+    run_with_client(work)
 
 
 def _print(key: dict[str, str]) -> None:

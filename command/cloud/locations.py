@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, ask
+from command.cloud.group import APP, run_with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def list_command(as_json: bool, quiet: bool) -> None:
         ]
         click.echo("\n".join(table(["NAME", "MACHINES", "OWNER", "SHARED WITH", "ID"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @locations.command()
@@ -62,7 +62,7 @@ def share(location: str, organization: str) -> None:
         await client.call(APP, "", "share_location", location_id=place["id"], organization_id=organization)
         click.echo(f"{place['name']} is shared with {organization}")
 
-    ask(work)
+    run_with_client(work)
 
 
 @locations.command()
@@ -76,7 +76,7 @@ def unshare(location: str, organization: str) -> None:
         await client.call(APP, "", "unshare_location", location_id=place["id"], organization_id=organization)
         click.echo(f"{place['name']} is no longer shared with {organization}")
 
-    ask(work)
+    run_with_client(work)
 
 
 @locations.group()
@@ -102,7 +102,7 @@ def list_secrets(location: str, as_json: bool, quiet: bool) -> None:
         rows = [[f"{secret['created_on']:%Y-%m-%d %H:%M:%S}", secret["id"]] for secret in listed]
         click.echo("\n".join(table(["CREATED (UTC)", "ID"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @secrets.command("create")
@@ -114,7 +114,7 @@ def create_secret(location: str) -> None:
         place = await _find(client, location)
         click.echo((await client.call(APP, "", "create_location_secret", location_id=place["id"]))["secret"])
 
-    ask(work)
+    run_with_client(work)
 
 
 @secrets.command("delete")
@@ -128,7 +128,7 @@ def delete_secret(location: str, secret_id: str) -> None:
         await client.call(APP, "", "delete_location_secret", location_id=place["id"], secret_id=secret_id)
         click.echo("deleted")
 
-    ask(work)
+    run_with_client(work)
 
 
 async def _all(client: ApiClient) -> list[Mapping[str, Any]]:

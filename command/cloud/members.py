@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, ask
+from command.cloud.group import APP, run_with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def members() -> None:
 
 async def only_organization(client: ApiClient, organization: str) -> str:
     """Return `organization`, an id, or the id of the key's only organization. Raises click.UsageError."""
-    organizations = [each["id"] for each in await client.call(APP, "", "list_organizations")]
+    organizations = [
+        organization_entry["id"] for organization_entry in await client.call(APP, "", "list_organizations")
+    ]
     if organization or len(organizations) == 1:
         return organization or str(organizations[0])
     raise click.UsageError(
@@ -68,7 +70,7 @@ def list_command(organization: str, as_json: bool, quiet: bool) -> None:
         else:
             click.echo("\n".join(table(["ADDRESS", "STATE", "SINCE (UTC)", "INVITED AS", "ID"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @members.command()
@@ -80,17 +82,17 @@ def list_command(organization: str, as_json: bool, quiet: bool) -> None:
 @_AT
 @_JSON
 @click.option("-q", "--quiet", is_flag=True, help="Print only the link, if it is not mailed.")
-def invite(email: str, organization: str, as_json: bool, quiet: bool, **given: Any) -> None:
+def invite(email: str, organization: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Invite EMAIL. The cloud mails the link; if it has no mail server, the link is printed, only once."""
 
     async def work(client: ApiClient) -> None:
         owner = await only_organization(client, organization)
-        kind, subject = given["kind"], given["subject"]
+        kind, subject = options["kind"], options["subject"]
         if not subject and kind != "organization":
             raise click.UsageError(f"give the id of the {kind} with --at")
         grant = {
             "authorization_type": "role",
-            "authorization_id": f"{kind}_{given['role']}",
+            "authorization_id": f"{kind}_{options['role']}",
             "resource_type": kind,
             "resource_id": subject or owner,
         }
@@ -101,11 +103,11 @@ def invite(email: str, organization: str, as_json: bool, quiet: bool, **given: A
             organization_id=owner,
             email=email,
             authorizations=[grant],
-            send_email_invite=not given["no_mail"],
+            send_email_invite=not options["no_mail"],
         )
-        await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not given["no_mail"])
+        await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not options["no_mail"])
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @members.command()
@@ -123,7 +125,7 @@ def resend(email: str, organization: str, no_mail: bool, as_json: bool, quiet: b
         await client.call(APP, "", "resend_organization_invite", **request)
         await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @members.command()
@@ -137,7 +139,7 @@ def withdraw(email: str, organization: str) -> None:
         await client.call(APP, "", "delete_organization_invite", organization_id=owner, email=email)
         click.echo("withdrawn")
 
-    ask(work)
+    run_with_client(work)
 
 
 @members.command()
@@ -151,7 +153,7 @@ def remove(member: str, organization: str) -> None:
         await client.call(APP, "", "delete_organization_member", organization_id=owner, user_id=member)
         click.echo("removed")
 
-    ask(work)
+    run_with_client(work)
 
 
 async def _deliver_link(owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:

@@ -68,8 +68,8 @@ def chosen(parts: Sequence[Part], name_or_id: str) -> Part:
     if matches:
         candidates = ", ".join(f"{part.location}/{part.machine} ({part.id})" for part in matches)
         raise ValueError(f"{name_or_id!r} is ambiguous: it may be {candidates}: give the id")
-    near = did_you_mean(name_or_id, [part.machine for part in parts])
-    raise ValueError(f"there is no machine {name_or_id!r}" + (f": {near}" if near else ""))
+    suggestion = did_you_mean(name_or_id, [part.machine for part in parts])
+    raise ValueError(f"there is no machine {name_or_id!r}" + (f": {suggestion}" if suggestion else ""))
 
 
 def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list[str]:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from command.cloud.group import ask, find
+from command.cloud.group import find, run_with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def triggers() -> None:
     """
 
 
-async def _ask(client: ApiClient, machine: str, method: str, *names: str, body: Any = None, **query: Any) -> Any:
+async def _request(client: ApiClient, machine: str, method: str, *names: str, body: Any = None, **query: Any) -> Any:
     from command.cloud.http import request_json
 
     part = await find(client, machine)
@@ -53,7 +53,7 @@ def list_command(machine: str, as_json: bool, quiet: bool) -> None:
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line, table
 
-        reply = await _ask(client, machine, "GET", "triggers")
+        reply = await _request(client, machine, "GET", "triggers")
         if as_json:
             click.echo(one_line(reply))
             return
@@ -77,7 +77,7 @@ def list_command(machine: str, as_json: bool, quiet: bool) -> None:
             for line in reply[kind]:
                 click.echo(f"{kind[:-1]}: {line}", err=True)
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @triggers.command()
@@ -96,7 +96,7 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import clean, one_line, table
 
-        reply = await _ask(client, machine, "POST", "triggers", name, "explain", body=body)
+        reply = await _request(client, machine, "POST", "triggers", name, "explain", body=body)
         explanation = reply["explanation"]
         if as_json:
             click.echo(one_line(reply))
@@ -111,7 +111,7 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
                 click.echo("\n".join(table(["", "FIELD", "WHY"], rows)))
         verdict.append(explanation["fires"])
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
     sys.exit(0 if all(verdict) else 1)
 
 
@@ -132,14 +132,14 @@ def test(machine: str, name: str, value: str, reading: str, as_json: bool, quiet
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import one_line
 
-        reply = await _ask(client, machine, "POST", "triggers", name, "test", body=body)
+        reply = await _request(client, machine, "POST", "triggers", name, "test", body=body)
         if as_json:
             click.echo(one_line(reply))
             return
         for delivery in reply["deliveries"]:
             click.echo(delivery if quiet else f"delivery {delivery} was queued")
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @triggers.command()
@@ -149,10 +149,10 @@ def start(machine: str, name: str) -> None:
     """Resume sending to targets of the trigger NAME of MACHINE that were stopped because they answered 410 (Gone)."""
 
     async def work(client: ApiClient) -> None:
-        await _ask(client, machine, "POST", "triggers", name, "start", body={})
+        await _request(client, machine, "POST", "triggers", name, "start", body={})
         click.echo(f"{name} sends to all its targets again")
 
-    ask(work)
+    run_with_client(work)
 
 
 @triggers.command()
@@ -172,11 +172,11 @@ def deliveries(
         from runtime.engine.views.tables import one_line, table
 
         if delivery:
-            record = await _ask(client, machine, "GET", "deliveries", delivery)
+            record = await _request(client, machine, "GET", "deliveries", delivery)
             click.echo(one_line(record) if as_json else "\n".join(_delivery(record)))
             return
         query = {"trigger": trigger, "state": state, "limit": count}
-        records = (await _ask(client, machine, "GET", "deliveries", **query))["deliveries"]
+        records = (await _request(client, machine, "GET", "deliveries", **query))["deliveries"]
         if as_json:
             click.echo(one_line(records))
             return
@@ -196,7 +196,7 @@ def deliveries(
         ]
         click.echo("\n".join(table(["CREATED", "TRIGGER", "STATE", "ATTEMPTS", "TARGET", "ID"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @triggers.command()
@@ -206,10 +206,10 @@ def replay(machine: str, delivery: str) -> None:
     """Send DELIVERY of MACHINE again, with the same body and id."""
 
     async def work(client: ApiClient) -> None:
-        await _ask(client, machine, "POST", "deliveries", delivery, "replay", body={})
+        await _request(client, machine, "POST", "deliveries", delivery, "replay", body={})
         click.echo(f"delivery {delivery} was queued")
 
-    ask(work)
+    run_with_client(work)
 
 
 # ---- parsing and formatting

@@ -127,12 +127,12 @@ def _member(user: str, group: str) -> bool:
         return False
 
 
-def _print_step(dry_run: bool, what: str) -> None:
-    click.echo(f"would {what}" if dry_run else what)
+def _print_step(dry_run: bool, step: str) -> None:
+    click.echo(f"would {step}" if dry_run else step)
 
 
-def _run(dry_run: bool, what: str, command: Sequence[str]) -> None:
-    _print_step(dry_run, f"{what}: {' '.join(command)}")
+def _run(dry_run: bool, step: str, command: Sequence[str]) -> None:
+    _print_step(dry_run, f"{step}: {' '.join(command)}")
     if dry_run:
         return
     try:

@@ -38,12 +38,12 @@ Examples:
         The machine must have a shell service. Options come before COMMAND. Processes of the shell end with it.
         """
 
-        async def do(client: ApiClient) -> None:
+        async def work(client: ApiClient) -> None:
             from command.machine.shell import shell as run_shell
 
             await run_shell(client, service, " ".join(command), directory)
 
-        run(connection, do)
+        run(connection, work)
 
     @main.command(
         epilog="""\b
@@ -71,24 +71,24 @@ Examples:
         Paths on the machine begin with a colon. Relative ones are below the directory of its shell service.
         """
 
-        async def do(client: ApiClient) -> None:
+        async def work(client: ApiClient) -> None:
             from command.machine.copy import copy
 
             await copy(client, service, sources, destination, recursive=recursive, preserve=preserve)
 
-        run(connection, do)
+        run(connection, work)
 
     @main.command(epilog="\b\nExample:\n  machine operations --json")
     @connected
     def operations(connection: Connection) -> None:
         """List the calls that are in progress."""
 
-        async def do(client: ApiClient) -> None:
+        async def work(client: ApiClient) -> None:
             from command.machine.calls import operations as show
 
             await show(client, connection)
 
-        run(connection, do)
+        run(connection, work)
 
     @main.command(epilog="\b\nExample:\n  machine cancel 5f0c")
     @connected
@@ -96,9 +96,9 @@ Examples:
     def cancel(connection: Connection, ids: tuple[str, ...]) -> None:
         """Cancel calls that are in progress, by their ids or prefixes of them."""
 
-        async def do(client: ApiClient) -> None:
+        async def work(client: ApiClient) -> None:
             from command.machine.calls import cancel as do_cancel
 
             await do_cancel(client, ids)
 
-        run(connection, do)
+        run(connection, work)

@@ -104,8 +104,8 @@ def unknown_method(resource: facts.Resource, method: str, methods: dict[str, Met
     """Return the message for an unknown method."""
     from schema.decoding.report import nearest
 
-    near = nearest(method, methods)
-    hint = f" (did you mean {near}?)" if near else ""
+    suggestion = nearest(method, methods)
+    hint = f" (did you mean {suggestion}?)" if suggestion else ""
     lines = "\n".join(f"  {name} {' '.join(usage(info))}".rstrip() for name, info in methods.items())
     return f"{resource.full} has no method {method!r}{hint}\n\nmethods:\n{lines}"
 

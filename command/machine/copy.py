@@ -32,10 +32,15 @@ async def copy(
     name = await service_of(client, service)
     if all(on_machine):
         paths = [source[1:] or "." for source in sources]
-        await download(client, name, paths, _here(destination), recursive=recursive, preserve=preserve)
+        await download(client, name, paths, _local_path(destination), recursive=recursive, preserve=preserve)
     else:
         await upload(
-            client, name, list(map(_here, sources)), destination[1:] or ".", recursive=recursive, preserve=preserve
+            client,
+            name,
+            list(map(_local_path, sources)),
+            destination[1:] or ".",
+            recursive=recursive,
+            preserve=preserve,
         )
 
 
@@ -85,7 +90,7 @@ async def download(
                 await acknowledge.send(True)
 
 
-def _here(path: str) -> Path:
+def _local_path(path: str) -> Path:
     return Path(path).absolute()
 
 

@@ -41,7 +41,7 @@ RECORDS: Final = 10_000  # maximum number of records kept per interface
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMachine:
     """A machine that answered, under one of its names."""
 
     name: str
@@ -63,16 +63,16 @@ async def discover(wait: float, as_json: bool) -> None:
         async with trio.open_nursery() as nursery:
             for interface in local_interfaces:
                 if interface.multicast or interface.loopback:
-                    nursery.start_soon(_ask, interface, records_by_interface.setdefault(interface.name, []), wait)
+                    nursery.start_soon(_query, interface, records_by_interface.setdefault(interface.name, []), wait)
             await trio.sleep_forever()
     machines = [machine for name, records in records_by_interface.items() for machine in machines_of(records, name)]
     show(machines, as_json)
 
 
-def machines_of(records: Iterable[Record], interface: str) -> list[Found]:
+def machines_of(records: Iterable[Record], interface: str) -> list[FoundMachine]:
     """Return the machines in `records`. A machine with several names is listed once, under its longest name."""
     records = list(records)
-    machines: dict[tuple[Name, int], Found] = {}
+    machines: dict[tuple[Name, int], FoundMachine] = {}
     for record in records:
         if record.type != SRV or not isinstance(record.data, Service) or key(record.name[1:]) != key(SERVICE):
             continue
@@ -86,7 +86,7 @@ def machines_of(records: Iterable[Record], interface: str) -> list[Found]:
             key=lambda address: (isinstance(address, IPv6Address), str(address)),
         )
         texts = next((other.data for other in records if key(other.name) == key(record.name) and other.type == 16), ())
-        machine = Found(
+        machine = FoundMachine(
             record.name[0],
             ".".join(host),
             port,
@@ -104,7 +104,7 @@ def machines_of(records: Iterable[Record], interface: str) -> list[Found]:
     return sorted(machines.values(), key=lambda machine: machine.name)
 
 
-def show(machines: list[Found], as_json: bool) -> None:
+def show(machines: list[FoundMachine], as_json: bool) -> None:
     """Print machines as a table or as JSON."""
     if as_json:
         click.echo(
@@ -129,7 +129,7 @@ def show(machines: list[Found], as_json: bool) -> None:
         click.echo("no machine answered: is it on this network, and was it started without -disable-mdns?")
 
 
-def address_of(machine: Found) -> str:
+def address_of(machine: FoundMachine) -> str:
     """Return the address of a machine for --address."""
     if not machine.addresses:
         return f"{machine.host}:{machine.port}"
@@ -137,7 +137,7 @@ def address_of(machine: Found) -> str:
     return f"[{first}]:{machine.port}" if ":" in first else f"{first}:{machine.port}"
 
 
-async def _ask(interface: Interface, records: list[Record], wait: float) -> None:
+async def _query(interface: Interface, records: list[Record], wait: float) -> None:
     families = {type(address) for address in interface.addresses}
     async with trio.open_nursery() as nursery:
         for family, open_socket in ((IPv4Address, _socket_v4), (IPv6Address, _socket_v6)):

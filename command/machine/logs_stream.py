@@ -37,7 +37,7 @@ class LogReader:
     def __init__(self, connection: Connection, query: Mapping[str, str]) -> None:
         self._connection = connection
         self._query = dict(query)
-        self._seen = 0
+        self._last_sequence = 0
         self._stream: Stream | None = None
         try:
             self._target = Target.parse(connection.address)
@@ -79,17 +79,17 @@ class LogReader:
             if "machine" in message:
                 instance = message["machine"]["instance"]
                 self.restarted = bool(self.instance) and instance != self.instance
-                self._seen = 0 if instance != self.instance else self._seen
+                self._last_sequence = 0 if instance != self.instance else self._last_sequence
                 self.instance = instance
             if entries := message.get("entries"):
-                self._seen = entries[-1]["seq"]
+                self._last_sequence = entries[-1]["seq"]
             handle_message(message)
 
     async def _open(self, nursery: trio.Nursery) -> WebSocketConnection:
         query = dict(self._query)
         if self.instance:  # `newest` and `after` apply only to the first connection
             query = {key: value for key, value in query.items() if key not in ("newest", "after")}
-            query |= {"instance": self.instance, "since": str(self._seen)}
+            query |= {"instance": self.instance, "since": str(self._last_sequence)}
         target, reason = self._target, "no answer"
         with trio.move_on_after(ANSWER_LIMIT):
             try:

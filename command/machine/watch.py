@@ -74,7 +74,7 @@ async def read(client: ApiClient, machine: facts.Machine) -> dict[str, Any]:
     """Read all ready sensors concurrently, and return readings or errors by full name."""
     readings: dict[str, Any] = {}
 
-    async def one(resource: facts.Resource) -> None:
+    async def read_sensor(resource: facts.Resource) -> None:
         try:
             readings[resource.full] = await client.call(resource.api, resource.name, "get_readings")
         except MachineError as error:
@@ -83,7 +83,7 @@ async def read(client: ApiClient, machine: facts.Machine) -> dict[str, Any]:
     async with trio.open_nursery() as nursery:
         for resource in machine.resources:
             if resource.subtype in READABLE and resource.state == "ready":
-                nursery.start_soon(one, resource)
+                nursery.start_soon(read_sensor, resource)
     return dict(sorted(readings.items()))
 
 

@@ -72,16 +72,16 @@ class Server:
         self.group = group
         self.address = ""
         self._ready = ready
-        self._said = ""
+        self._output = ""
 
     async def wait(self, word: str) -> bool:
         """Return True when the server has written `word` to the pipe, or False if it ended first."""
-        while word not in self._said:
+        while word not in self._output:
             data = await self._ready.receive_some()
             if not data:
                 return False
-            self._said += data.decode()
-        self.address = self._said.split()[0]
+            self._output += data.decode()
+        self.address = self._output.split()[0]
         return True
 
 

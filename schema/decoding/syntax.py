@@ -56,19 +56,21 @@ def parse_json(data: bytes) -> Any:
     except msgspec.DecodeError as error:
         message = str(error)
     except UnicodeDecodeError as error:
-        raise _at(data, error.start, "a byte is not UTF-8", "save the file as UTF-8") from None
+        raise _syntax_error(data, error.start, "a byte is not UTF-8", "save the file as UTF-8") from None
     except RecursionError:
         raise nested_too_deeply() from None
     match = _BYTE.search(message)
     lone = _lone_surrogate(data)
     if lone is not None and (match is None or "surrogate" in message):
         reason = "a surrogate pair is incomplete"
-        raise _at(data, lone, reason, "write both parts, or the character itself")
+        raise _syntax_error(data, lone, reason, "write both parts, or the character itself")
     if match is None:
-        raise _at(data, len(data.rstrip()), "the document ends too early", "close every { [ and quotation mark")
+        raise _syntax_error(
+            data, len(data.rstrip()), "the document ends too early", "close every { [ and quotation mark"
+        )
     position = min(int(match[1]), len(data))
     reason = message[: match.start()].removeprefix("JSON is malformed: ")
-    raise _at(data, position, reason, _guess(data, position, reason))
+    raise _syntax_error(data, position, reason, _guess(data, position, reason))
 
 
 def repeated_keys(data: bytes) -> tuple[str, ...]:
@@ -135,7 +137,7 @@ def _guess(data: bytes, position: int, reason: str) -> str:
     return ""
 
 
-def _at(data: bytes, position: int, reason: str, remedy: str) -> JSONSyntaxError:
+def _syntax_error(data: bytes, position: int, reason: str, remedy: str) -> JSONSyntaxError:
     before = data[:position]
     start = before.rfind(b"\n") + 1
     end = data.find(b"\n", position)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, ask, current, find
+from command.cloud.group import APP, current, find, run_with_client
 from command.groups import Commands
 from schema.decoding.depth import check_depth, nested_too_deeply
 from schema.errors import ConfigError
@@ -36,7 +36,7 @@ def get(machine: str) -> None:
 
         click.echo(document_text((await current(client, await find(client, machine)))["config_json"]))
 
-    ask(work)
+    run_with_client(work)
 
 
 @config.command("set")
@@ -51,7 +51,7 @@ def set_command(machine: str, file: Any, yes: bool) -> None:
         part = await find(client, machine)
         await _save(client, part, await current(client, part), data.decode(errors="replace"), ask_first=not yes)
 
-    ask(work)
+    run_with_client(work)
 
 
 @config.command()
@@ -76,7 +76,7 @@ def edit(machine: str) -> None:
             text = edited
         await _save(client, part, before, edited, ask_first=True)
 
-    ask(work)
+    run_with_client(work)
 
 
 @config.command()
@@ -106,7 +106,7 @@ def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
         after = given_document if given_document is not None else await _document_of(part, new)
         click.echo("\n".join(changes(before, after)) or "no difference")
 
-    ask(work)
+    run_with_client(work)
 
 
 @config.command()
@@ -126,7 +126,7 @@ def history(machine: str, count: int, as_json: bool) -> None:
         saved_revisions = saves(await revisions("parts", part.id, count + 1))[:count]
         click.echo(one_line(saved_revisions) if as_json else "\n".join(lines(saved_revisions)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @config.command()
@@ -149,7 +149,7 @@ def revert(machine: str, revision: int | None, yes: bool) -> None:
         text = json.dumps(await _document_of(part, target))
         await _save(client, part, before, text, ask_first=not yes)
 
-    ask(work)
+    run_with_client(work)
 
 
 async def _document_of(part: Part, number: int | None) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from command.cloud.group import APP, ask
+from command.cloud.group import APP, run_with_client
 from command.groups import Commands
 from schema.decoding.depth import check_depth, nested_too_deeply
 from schema.errors import ConfigError
@@ -51,7 +51,7 @@ def list_command(public: bool, as_json: bool) -> None:
         ]
         click.echo("\n".join(table(["NAME", "REVISION", "VISIBILITY", "PARTS", "ID"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @fragments.command()
@@ -67,7 +67,7 @@ def get(fragment: str, version: str) -> None:
         reply = await client.call(APP, "", "get_fragment", id=subject, version=version or None)
         click.echo(document_text(reply["fragment"]["fragment_config_json"]))
 
-    ask(work)
+    run_with_client(work)
 
 
 @fragments.command()
@@ -87,7 +87,7 @@ def create(name: str, file: Any, organization: str) -> None:
         created = await client.call(APP, "", "create_fragment", name=name, config=document, organization_id=owner)
         click.echo(created["id"])
 
-    ask(work)
+    run_with_client(work)
 
 
 @fragments.command("set")
@@ -112,7 +112,7 @@ def set_command(fragment: str, file: Any) -> None:
         )
         click.echo(f"revision {saved['revision']}, used by {saved['robot_part_count']} machine parts")
 
-    ask(work)
+    run_with_client(work)
 
 
 @fragments.command()
@@ -138,7 +138,7 @@ def history(fragment: str, count: int) -> None:
         ]
         click.echo("\n".join(table(["REVISION", "SAVED", "BY", "TAGS"], rows)))
 
-    ask(work)
+    run_with_client(work)
 
 
 @fragments.command()
@@ -152,7 +152,7 @@ def tag(fragment: str, tag: str, revision: str) -> None:
         subject = (await _find(client, fragment))["id"]
         await client.call(APP, "", "set_fragment_tag", fragment_id=subject, tag=tag, revision=revision)
 
-    ask(work)
+    run_with_client(work)
 
 
 @fragments.command()
@@ -165,7 +165,7 @@ def untag(fragment: str, tag: str) -> None:
         subject = (await _find(client, fragment))["id"]
         await client.call(APP, "", "delete_fragment_tag", fragment_id=subject, tag=tag)
 
-    ask(work)
+    run_with_client(work)
 
 
 @fragments.command()
@@ -176,7 +176,7 @@ def delete(fragment: str) -> None:
     async def work(client: ApiClient) -> None:
         await client.call(APP, "", "delete_fragment", id=(await _find(client, fragment))["id"])
 
-    ask(work)
+    run_with_client(work)
 
 
 async def _all(client: ApiClient, *, public: bool = False) -> list[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, ask
+from command.cloud.group import APP, run_with_client
 from command.cloud.registry.organization import ORGANIZATION, PACKAGES, organization_of
 from command.groups import Commands
 
@@ -65,7 +65,7 @@ def list_command(as_json: bool) -> None:
         ]
         click.echo("\n".join(table(["MODULE", "NEWEST", "VISIBILITY", "DESCRIPTION"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @modules.command()
@@ -96,7 +96,7 @@ def versions(module: str, as_json: bool) -> None:
         ]
         click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED", "ADVICE"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 def _advice(item: Mapping[str, Any]) -> str:
@@ -116,7 +116,7 @@ def namespace(namespace: str, organization: str) -> None:
         await client.call(APP, "", "update_organization", organization_id=owner["id"], public_namespace=namespace)
         click.echo(f"the ids of the modules of {owner['name']} begin with {namespace}:")
 
-    ask(work)
+    run_with_client(work)
 
 
 @modules.command()
@@ -130,7 +130,7 @@ def create(name: str, organization: str) -> None:
         created = await client.call(APP, "", "create_module", organization_id=owner["id"], name=name)
         click.echo(created["module_id"])
 
-    ask(work)
+    run_with_client(work)
 
 
 @modules.command()
@@ -145,7 +145,7 @@ def update(source: Path) -> None:
             await _update_metadata(client, meta)
             click.echo(f"{meta.module_id} was updated")
 
-        ask(work)
+        run_with_client(work)
 
 
 @modules.command(
@@ -190,7 +190,7 @@ def upload(source: Path, version: str, platform: str, tags: tuple[str, ...], qui
                 if not quiet:
                     click.echo(f"{meta.module_id} {version} for {arch} was uploaded ({size / 1024:.1f} KiB)")
 
-        ask(work)
+        run_with_client(work)
 
 
 def _platforms(meta: Meta, archive: Path) -> list[str]:
@@ -242,11 +242,13 @@ def deprecate(module: str, version: str, message: str, quiet: bool) -> None:
     """
 
     async def work(client: ApiClient) -> None:
-        await client.call(APP, "", f"deprecate_{_which(version)}", item_id=module, **_of(version), message=message)
+        await client.call(
+            APP, "", f"deprecate_{_kind_of(version)}", item_id=module, **_version_argument(version), message=message
+        )
         if not quiet:
             click.echo(f"{module} {version}".rstrip() + " is deprecated")
 
-    ask(work)
+    run_with_client(work)
 
 
 @modules.command()
@@ -257,18 +259,18 @@ def undeprecate(module: str, version: str, quiet: bool) -> None:
     """Undo `deprecate` for MODULE, or for one version of it."""
 
     async def work(client: ApiClient) -> None:
-        await client.call(APP, "", f"undeprecate_{_which(version)}", item_id=module, **_of(version))
+        await client.call(APP, "", f"undeprecate_{_kind_of(version)}", item_id=module, **_version_argument(version))
         if not quiet:
             click.echo(f"{module} {version}".rstrip() + " is not deprecated")
 
-    ask(work)
+    run_with_client(work)
 
 
-def _which(version: str) -> str:
+def _kind_of(version: str) -> str:
     return "registry_item_version" if version else "registry_item"
 
 
-def _of(version: str) -> dict[str, str]:
+def _version_argument(version: str) -> dict[str, str]:
     return {"version": version} if version else {}
 
 
@@ -278,15 +280,15 @@ def _of(version: str) -> dict[str, str]:
 @_YES
 def delete(module: str, version: str, yes: bool) -> None:
     """Delete MODULE or one version of it. Machines keep an installed version until they need another one."""
-    what = f"{module} {version}".strip()
+    target = f"{module} {version}".strip()
     if not yes:
-        click.confirm(f"delete {what}?", abort=True)
+        click.confirm(f"delete {target}?", abort=True)
 
     async def work(client: ApiClient) -> None:
         if version:
             await client.call(PACKAGES, "", "delete_package", id=module, version=version, type="MODULE")
         else:
             await client.call(APP, "", "delete_registry_item", item_id=module)
-        click.echo(f"{what} is deleted")
+        click.echo(f"{target} is deleted")
 
-    ask(work)
+    run_with_client(work)

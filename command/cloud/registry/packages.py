@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from command.cloud.group import ask
+from command.cloud.group import run_with_client
 from command.cloud.registry.organization import ORGANIZATION, PACKAGES, organization_of
 from command.groups import Commands
 
@@ -61,7 +61,7 @@ def list_command(kind: str | None, organization: str, as_json: bool) -> None:
         ]
         click.echo("\n".join(table(["PACKAGE", "VERSION", "TYPE", "PLATFORM", "UPLOADED"], rows)))
 
-    ask(work, as_json=as_json)
+    run_with_client(work, as_json=as_json)
 
 
 @packages.command()
@@ -89,7 +89,7 @@ def upload(name: str, file: Path, version: str, kind: str, platform: str, organi
         if not quiet:
             click.echo(f"{created['id']} {created['version']} was uploaded")
 
-    ask(work)
+    run_with_client(work)
 
 
 @packages.command()
@@ -104,7 +104,7 @@ def link(package: str, version: str, platform: str) -> None:
         reply = await client.call(PACKAGES, "", "get_package", **request)
         click.echo(f"{reply['url']}\nsha256 {reply['checksum']}")
 
-    ask(work)
+    run_with_client(work)
 
 
 @packages.command()
@@ -120,4 +120,4 @@ def delete(package: str, version: str, yes: bool) -> None:
         await client.call(PACKAGES, "", "delete_package", id=package, version=version)
         click.echo(f"{package} {version} is deleted")
 
-    ask(work)
+    run_with_client(work)

@@ -20,7 +20,7 @@ FINAL = (300, 301, 302, 307, 308, 400, 401, 403, 404, 405, 410, 413, 418, 422, 4
 
 @pytest.mark.parametrize("status", RETRIED)
 def test_answers_that_are_tried_again(status: int) -> None:
-    outcome = of_status(status, said="busy")
+    outcome = of_status(status, excerpt="busy")
     assert not outcome.delivered
     assert str(status) in outcome.error
     assert outcome.error.endswith(": busy")
@@ -37,7 +37,7 @@ def test_answers_that_are_final(status: int) -> None:
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_answers_that_mean_it_arrived(status: int) -> None:
-    outcome = of_status(status, said="thanks")
+    outcome = of_status(status, excerpt="thanks")
     assert outcome.delivered
     assert next_try(outcome, 1, "a") is None
 

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
-from command.machine.discover import Found, address_of, machines_of
+from command.machine.discover import FoundMachine, address_of, machines_of
 from rpc.network.interfaces import Interface, read_interfaces
 from rpc.network.mdns import AAAA, SRV, TXT, A, Record, Service
 from runtime.parts.mdns.places import ADDRESSES, places
@@ -104,9 +104,9 @@ def test_machines_that_answered() -> None:
         Record(("arm", *SERVICE), SRV, Service(80, ("arm", "local")), 10),
     ]
     arm, rover = machines_of(records, "eth0")
-    assert arm == Found("arm", "arm.local", 80, (), "eth0", {})
+    assert arm == FoundMachine("arm", "arm.local", 80, (), "eth0", {})
     assert rover.name == "rover.example"
     assert rover.addresses == ("10.0.0.1", "fe80::1")
     assert address_of(rover) == "10.0.0.1:8080"
     assert address_of(arm) == "arm.local:80"
-    assert address_of(Found("a", "a.local", 1, ("fe80::1",), "x", {})) == "[fe80::1]:1"
+    assert address_of(FoundMachine("a", "a.local", 1, ("fe80::1",), "x", {})) == "[fe80::1]:1"
