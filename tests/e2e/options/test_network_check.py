@@ -120,7 +120,7 @@ def test_a_network_that_is_fit(stand_ins: dict[str, Any], tmp_path: Path) -> Non
     done = check(tmp_path, stand_ins)
     assert done.returncode == EXIT_OK, done.stdout + done.stderr
     assert "The network works." in done.stdout
-    assert "one.one.one.one is 192.0.2.53" in done.stdout
+    assert "one.one.one.one: 192.0.2.53" in done.stdout
     assert done.stdout.count("seen as 127.0.0.1:") == 3
     assert "0 of 3 lost" in done.stdout or "is not allowed to send ICMP" in done.stdout
 

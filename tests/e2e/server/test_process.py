@@ -152,8 +152,8 @@ async def test_a_new_address_moves_the_port_and_nothing_else(tmp_path: Path) -> 
     ("number", "levels"),
     [
         # The kernel closes the connection, as when a client ends, or resets it if an answer was not read yet.
-        (signal.SIGKILL, {"client closed its connection": "INFO", "client vanished": "WARN"}),
-        (signal.SIGSTOP, {"client vanished": "WARN"}),  # the connection stays open without traffic
+        (signal.SIGKILL, {"a client closed its connection": "INFO", "a client vanished": "WARN"}),
+        (signal.SIGSTOP, {"a client vanished": "WARN"}),  # the connection stays open without traffic
     ],
     ids=["killed", "stopped"],
 )
