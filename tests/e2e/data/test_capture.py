@@ -189,7 +189,7 @@ async def test_a_folder_that_cannot_be_written_to_is_told_and_waited_for(tmp_pat
 
 
 async def sync(running: Server, client: ApiClient) -> str:
-    with pytest.raises(Exception, match="nothing is lost") as caught:
+    with pytest.raises(Exception, match="is in closed files") as caught:
         await client.call(MANAGER, "data", "sync")
     return str(caught.value)
 
