@@ -60,7 +60,7 @@ class Times:
     @property
     def seconds(self) -> list[float]:
         """The durations of all turns."""
-        return [one for some in self.by_turn.values() for one in some]
+        return [duration for durations in self.by_turn.values() for duration in durations]
 
     def p(self, percent: int, turn: str = "") -> float:
         """Return a percentile of all durations, or of one turn, in milliseconds."""
@@ -75,7 +75,7 @@ class Times:
         return f"{begin}; p99 of{each}; own delay {late:.0f}"
 
 
-class Neighbour:
+class Neighbor:
     """The other tenant, which makes small calls and opens pages in turn at a constant rate."""
 
     def __init__(self, client: ApiClient, address: str, token: str, part: str) -> None:
@@ -130,16 +130,16 @@ async def page(host: str, port: int, path: str, token: str, method: str = "GET",
             answer = answer or piece[:64]
     status = int(answer.split(b" ", 2)[1]) if answer else 0
     if method == "GET" and status >= 500:
-        raise RuntimeError(f"{path} was answered with {status}")
+        raise RuntimeError(f"{path}: HTTP status {status}")
     return status
 
 
-async def memory(process: psutil.Process, most: list[int]) -> None:
+async def memory(process: psutil.Process, largest: list[int]) -> None:
     """Record the largest resident sizes of the cloud, and of its SQL query processes together."""
     while True:
         try:
-            most[0] = max(most[0], process.memory_info().rss)
-            most[1] = max(most[1], sum(one.memory_info().rss for one in process.children()))
+            largest[0] = max(largest[0], process.memory_info().rss)
+            largest[1] = max(largest[1], sum(child.memory_info().rss for child in process.children()))
         except psutil.Error:
             pass
         await trio.sleep(0.1)
@@ -153,13 +153,13 @@ def used(process: psutil.Process, *, children: bool = False) -> float:
 
 @asynccontextmanager
 async def attacking(
-    running: Running, given: argparse.Namespace, costs: dict[str, float]
+    running: Running, options: argparse.Namespace, costs: dict[str, float]
 ) -> AsyncIterator[dict[str, int]]:
     """Run the attacker while the context is open. Afterwards the yielded dictionary has the counts of its answers, and
     `costs` the processor time in seconds.
     """
     facts = [running.facts[name] for name in ("organization", "location", "key id", "key")]
-    words = [running.address, *facts, str(given.attackers), str(given.seed), *given.ways]
+    words = [running.address, *facts, str(options.attackers), str(options.seed), *options.ways]
     child = await trio.lowlevel.open_process(
         ["nice", "-n", "19", sys.executable, "-m", "bench.tenants_attack", *words],
         stdin=subprocess.PIPE,
@@ -171,19 +171,19 @@ async def attacking(
     try:
         yield report
         costs["cloud"] = used(running.process) - before[0]
-        costs["its questions in SQL"] = used(running.process, children=True) - before[1]
+        costs["its SQL queries"] = used(running.process, children=True) - before[1]
         costs["attacker"] = used(attacker)
-        costs["neighbour"] = used(here) - before[2]
+        costs["neighbor"] = used(here) - before[2]
         costs["other programs"] = max(0.0, sum(psutil.cpu_times()[:3]) - before[3] - sum(costs.values()))
         costs["idle"] = max(0.0, (time.perf_counter() - begin) * (psutil.cpu_count() or 1) - sum(costs.values()))
         assert child.stdin is not None
         assert child.stdout is not None
         await child.stdin.aclose()
-        said = b""
+        output = b""
         with trio.move_on_after(30):
             while piece := await child.stdout.receive_some():
-                said += piece
-        report.update(json.loads(said or b"{}"))
+                output += piece
+        report.update(json.loads(output or b"{}"))
     finally:
         child.kill()
         with trio.CancelScope(shield=True):
@@ -195,7 +195,7 @@ def written_by(folder: Path) -> str:
     return "".join(path.read_text(errors="replace") for path in folder.glob("*.log"))
 
 
-async def measure(given: argparse.Namespace) -> int:
+async def measure(options: argparse.Namespace) -> int:
     """Run the benchmark; return 0 if all results are within bounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -207,26 +207,28 @@ async def measure(given: argparse.Namespace) -> int:
                 "--data",
                 str(folder / "data"),
                 "organization",
-                "Neighbour",
+                "Neighbor",
             ]
-            made = (await trio.run_process(words, capture_stdout=True)).stdout.decode()
+            output = (await trio.run_process(words, capture_stdout=True)).stdout.decode()
             facts = {
                 key.strip(): value
-                for key, value in (line.strip().rsplit("  ", 1) for line in made.splitlines() if line.startswith("  "))
+                for key, value in (
+                    line.strip().rsplit("  ", 1) for line in output.splitlines() if line.startswith("  ")
+                )
             }
-            quiet, loud, most, costs = Times(), Times(), [0, 0], dict[str, float]()
+            quiet, loud, largest, costs = Times(), Times(), [0, 0], dict[str, float]()
             credentials = ApiKey(facts["key id"].strip(), facts["key"].strip())
             async with Channel(running.address, credentials=credentials) as channel, trio.open_nursery() as nursery:
                 client = ApiClient(channel)
                 part = await new_part(client, facts["location"].strip(), "rover")
                 ((_, bearer),) = await credentials.headers(channel)
-                neighbour = Neighbour(client, running.address, bearer.removeprefix("Bearer "), part["id"])
-                nursery.start_soon(memory, running.process, most)
-                with trio.move_on_after(given.quiet):
-                    await neighbour.live(quiet)
-                async with attacking(running, given, costs) as report:
-                    with trio.move_on_after(given.minutes * 60):
-                        await neighbour.live(loud)
+                neighbor = Neighbor(client, running.address, bearer.removeprefix("Bearer "), part["id"])
+                nursery.start_soon(memory, running.process, largest)
+                with trio.move_on_after(options.quiet):
+                    await neighbor.live(quiet)
+                async with attacking(running, options, costs) as report:
+                    with trio.move_on_after(options.minutes * 60):
+                        await neighbor.live(loud)
                 alive = running.process.is_running() and running.process.status() != psutil.STATUS_ZOMBIE
                 nursery.cancel_scope.cancel()
             begin = time.perf_counter()
@@ -234,20 +236,26 @@ async def measure(given: argparse.Namespace) -> int:
         logs = written_by(folder)
     failures = [line for line in logs.splitlines() if any(word in line for word in FAILURES)]
     ratio = loud.p(99) / quiet.p(99)
-    print(quiet.line("neighbour quiet       "))
-    print(loud.line("neighbour under attack"))
-    minutes = (statistics.quantiles(some, n=100)[98] for _, some in sorted(loud.by_minute.items()) if len(some) > 1)
+    print(quiet.line("neighbor alone       "))
+    print(loud.line("neighbor under attack"))
+    minutes = (
+        statistics.quantiles(durations, n=100)[98]
+        for _, durations in sorted(loud.by_minute.items())
+        if len(durations) > 1
+    )
     print("p99 of each minute, ms:", " ".join(f"{p99 * 1000:.0f}" for p99 in minutes))
     seconds = sum(costs.values())
-    print("processors under attack:", ", ".join(f"{name} {one / seconds:.0%}" for name, one in costs.items()))
+    print("processors under attack:", ", ".join(f"{name} {share / seconds:.0%}" for name, share in costs.items()))
     print(f"ratio of p99 {ratio:.1f} (budget {BUDGET:g}); longest {max(loud.seconds) * 1000:.0f} ms")
-    print(f"errors of the neighbour {len(quiet.errors) + len(loud.errors)} {(quiet.errors + loud.errors)[:3]}")
-    print(f"memory at most {most[0] / MIB:.0f} MiB (bound {given.rss}), of questions in SQL {most[1] / MIB:.0f} MiB")
-    print(f"the cloud {'lived' if alive else 'DIED'}, stopped in {stopped:.1f} s; failures in its log {len(failures)}")
+    print(f"errors of the neighbor {len(quiet.errors) + len(loud.errors)} {(quiet.errors + loud.errors)[:3]}")
+    print(f"memory at most {largest[0] / MIB:.0f} MiB (bound {options.rss}), of SQL queries {largest[1] / MIB:.0f} MiB")
+    print(
+        f"the cloud {'survived' if alive else 'DIED'}, stopped in {stopped:.1f} s; failures in its log {len(failures)}"
+    )
     for line in failures[:5]:
         print(f"  {line[:200]}")
-    print("the attacker was answered:", json.dumps(report, sort_keys=True))
-    bad = ratio > BUDGET or most[0] > given.rss * MIB or not alive or failures or quiet.errors or loud.errors
+    print("answers to the attacker:", json.dumps(report, sort_keys=True))
+    bad = ratio > BUDGET or largest[0] > options.rss * MIB or not alive or failures or quiet.errors or loud.errors
     return int(bool(bad))
 
 
@@ -257,11 +265,11 @@ def main(argv: list[str]) -> int:
         prog="python -m bench.tenants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=3.0)
-    parser.add_argument("--quiet", type=float, default=20.0, help="seconds")
-    parser.add_argument("--attackers", type=int, default=8, help="tasks that attack at once")
+    parser.add_argument("--quiet", type=float, default=20.0, help="seconds without attack")
+    parser.add_argument("--attackers", type=int, default=8, help="concurrent tasks of the attacker")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--ways", type=lambda text: text.split(","), default=[], help="of attack, all of them without")
-    parser.add_argument("--rss", type=int, default=1024, help="MiB")
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=[], help="kinds of attack; default: all")
+    parser.add_argument("--rss", type=int, default=1024, help="memory bound of the cloud in MiB")
     return trio.run(measure, parser.parse_args(argv))
 
 

@@ -17,6 +17,7 @@ WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
 ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
 
 FINISHED = (
+    "bench/", "catalogue/", "command/", "examples/", "rig/", "schema/", "tools/", "triggers/",
     "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/engine/", "runtime/models/", "runtime/parts/",
     "runtime/programs/", "runtime/sdk/", "runtime/server/", "support/", "telemetry/", "uplink/",
 )  # fmt: skip
@@ -62,10 +63,10 @@ def main() -> int:
             if EVERYWHERE.search(line):
                 finds.append(f"{name}:{number}: names a package registry's host")
             if path.suffix in {".py", ".sh", ".js", ".toml"} and MARKS.search(line):
-                finds.append(f"{name}:{number}: a mark without an owner; file an issue or mend it")
+                finds.append(f"{name}:{number}: a mark without an owner; file an issue or fix it")
             if name.startswith("tests/unit") and "time.sleep(" in line and not ALLOWED_WAIT.search(line):
                 finds.append(f"{name}:{number}: real sleep in a unit test")
-            if path.suffix in READ_BY_PEOPLE and name.startswith(FINISHED):
+            if path.suffix in READ_BY_PEOPLE and name != "tools/check_words.py" and name.startswith(FINISHED):
                 text = COLUMN.sub("", line)
                 finds += [
                     f"{name}:{number}: dialect: {cure}" for pattern, cure in DIALECT.items() if pattern.search(text)
