@@ -39,7 +39,7 @@ def registry() -> Registry:
 def noted_threads(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
     """Record which functions read values or process JSON, and in which threads."""
     seen: set[tuple[str, str]] = set()
-    for module, name in ((values, "read_fields"), (gateway, "_request"), (gateway, "_written")):
+    for module, name in ((values, "read_fields"), (gateway, "_request"), (gateway, "_reply_json")):
         original = getattr(module, name)
 
         def noted(*given: Any, name: str = name, original: Any = original) -> Any:
@@ -84,5 +84,5 @@ async def test_long_json_is_read_and_written_in_a_thread(
     assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {"result": {"count": count}}
     where = "large messages" if aside else threading.current_thread().name
     assert {("_request", where), ("read_fields", where)} <= seen
-    assert ("_written", threading.current_thread().name) in seen  # the reply is small
+    assert ("_reply_json", threading.current_thread().name) in seen  # the reply is small
     assert "large messages" not in {one.name for one in threading.enumerate()}
