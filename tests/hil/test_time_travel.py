@@ -31,7 +31,7 @@ HOURLY = {
     "log_configuration": {"level": "debug"},
 }
 DOCUMENT = {"components": [{"name": "air", "api": "rdk:component:sensor", "model": "fake"}], "jobs": [HOURLY]}
-RAN = re.compile(r"^(\S+)\tDEBUG\trdk\.job_manager\.hourly\t\S+\tran\t", re.MULTILINE)
+RAN = re.compile(r"^(\S+)\tDEBUG\trdk\.job_manager\.hourly\t\S+\ta run succeeded\t", re.MULTILINE)
 STAMP = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
