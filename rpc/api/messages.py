@@ -2,7 +2,8 @@
 
 Importing `viam` itself replaces `sys.excepthook`, patches a message class and loads asyncio, which is half of the time
 to load a first message. The generated messages need only a parent package. This module therefore registers a stand-in
-for `viam`, which runs the code of the real package when one of its attributes is accessed.
+for `viam`, which runs the code of the real package when one of its attributes is accessed, or when a module of it is
+imported that is not generated.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Sequence
 from functools import cache
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 _PACKAGE: Final = "viam"
+_GENERATED: Final = "gen"
 
 
 class _StandIn(ModuleType):
@@ -30,14 +34,52 @@ class _StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if self.__class__ is not _StandIn or (name.startswith("__") and name != "__version__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        self.run()
+        return getattr(self, name)
+
+    def run(self) -> None:
+        """Run the code of the package, once."""
+        if self.__class__ is not _StandIn:
+            return
         self.__class__ = ModuleType  # type: ignore[assignment]  # first: its code imports from the package
+        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
         hook = sys.excepthook
         try:
             assert self.__spec__.loader is not None
             self.__spec__.loader.exec_module(self)
         finally:
             sys.excepthook = hook
-        return getattr(self, name)
+
+
+class _Finder(MetaPathFinder):
+    """Runs the package's code before one of its modules is imported that may rely on it; finds no modules itself."""
+
+    def __init__(self, stand_in: _StandIn) -> None:
+        self._stand_in = stand_in
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, rest = fullname.partition(".")
+        if package != _PACKAGE or rest.partition(".")[0] in ("", _GENERATED):
+            return None
+        _StandIn.run(self._stand_in)
+        module = sys.modules.get(fullname)  # the package's code may have imported it
+        return ModuleSpec(fullname, _Imported(module)) if module is not None else None
+
+
+class _Imported(Loader):
+    """Loader of a module that has been imported while it was searched for, so that it is not run a second time."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
 
 
 def _stand_in() -> None:
@@ -53,6 +95,7 @@ def _stand_in() -> None:
     module.__package__ = _PACKAGE
     module.__path__ = list(spec.submodule_search_locations or ())
     sys.modules[_PACKAGE] = module
+    sys.meta_path.insert(0, _Finder(module))
 
 
 @cache

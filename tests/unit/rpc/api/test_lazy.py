@@ -65,6 +65,40 @@ print(json.dumps([bool(version), RobotClient.__name__, common_pb2 is messages.co
     assert facts == [True, "RobotClient", True, True]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from viam.components.arm import Arm",
+        "import viam.proto.common",
+        "import viam.logging",
+        "from viam.proto import common",
+        "from viam import logging",
+        "from viam.media.video import ViamImage",
+        "from viam.robot.client import RobotClient",
+    ],
+)
+def test_the_package_is_whole_whatever_is_imported_first(statement):
+    """The package makes resource names hashable, and its client relies on that."""
+    facts = run(f"""
+import json, sys
+from rpc.api import messages
+messages.common()
+finders = len(sys.meta_path)
+{statement}
+import viam.proto.common
+from viam.robot.client import RobotClient
+name = messages.common().ResourceName(name="a")
+same = all(
+    sys.modules[name].__spec__.name == name and getattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2])
+    is sys.modules[name]
+    for name in sys.modules if name.startswith("viam.") and sys.modules[name] is not None
+)
+print(json.dumps([hash(name) == hash(str(name)), same, viam.proto.common.ResourceName is type(name),
+                  finders - len(sys.meta_path)]))
+""")
+    assert facts == [True, True, True, 1]
+
+
 def test_the_package_may_be_there_already():
     facts = run("""
 import json
