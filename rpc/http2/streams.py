@@ -21,11 +21,11 @@ from rpc.errors import (
 from rpc.http2.codec import frames
 from rpc.http2.codec.hpack import Decoder
 from rpc.http2.flow import Stream
-from rpc.http2.rate import Bucket
 from rpc.http2.writer import Writer
 from rpc.inbox import Budget
 from rpc.limits import Limits
 from rpc.statistics import Statistics
+from support.rate import Bucket
 
 
 class Streams:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rpc import metadata, status
 from rpc.client.channel import Target
 from rpc.http.grpc_web import TextDecoder, to_text, trailers_frame
-from rpc.http2.rate import Bucket
 from rpc.server.reflection import reflection
 from schema.errors import ErrorKind
+from support.rate import Bucket
 from tests.unit.rpc.echo import rig
 
 
