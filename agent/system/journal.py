@@ -1,0 +1,138 @@
+"""Entries of the system journal, and the filter that selects which are forwarded to the cloud. Pure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from schema.errors import ConfigError
+
+SETTING: Final = "agent.system_configuration.forward_system_logs"
+ALL: Final = "all"
+TOO_LARGE: Final = "(message larger than 4096 bytes: see journalctl on the machine)"
+
+_END_OF_TIME: Final = 253_402_300_800  # seconds from 1970 to the year 10000
+_LEVELS: Final = {
+    **dict.fromkeys("0123", logging.ERROR),
+    "4": logging.WARNING,
+    **dict.fromkeys("56", logging.INFO),
+    "7": logging.DEBUG,
+}
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """An entry of the journal."""
+
+    time: float  # seconds since 1970
+    level: int  # of the module logging
+    identifier: str  # sshd
+    name: str  # sshd[812]
+    message: str
+    cursor: str  # where to continue after this entry; empty if the journal gave none
+
+
+def parse_entry(line: bytes, received: float) -> JournalEntry | None:
+    """Parse a line of `journalctl -o json`; None if it is not a JSON object.
+
+    `received`, in seconds since 1970, is the time of an entry without a valid one.
+    """
+    try:
+        fields = msgspec.json.decode(line, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    identifier = field_text(fields.get("SYSLOG_IDENTIFIER")) or field_text(fields.get("_COMM")) or "journal"
+    pid = field_text(fields.get("_PID"))
+    return JournalEntry(
+        time=_seconds(field_text(fields.get("__REALTIME_TIMESTAMP")), received),
+        level=_LEVELS.get(field_text(fields.get("PRIORITY")), logging.INFO),
+        identifier=identifier,
+        name=f"{identifier}[{pid}]" if pid else identifier,
+        message=TOO_LARGE if fields.get("MESSAGE", "") is None else field_text(fields.get("MESSAGE")),
+        cursor=field_text(fields.get("__CURSOR")),
+    )
+
+
+def field_text(value: object) -> str:
+    """Return the text of a field: a text, an array of bytes, null, or an array of these (one per line)."""
+    if isinstance(value, list) and not _is_bytes(value):
+        return "\n".join(map(_single_text, value))
+    return _single_text(value)
+
+
+def _single_text(value: object) -> str:
+    if isinstance(value, list):
+        return bytes(value).decode(errors="replace") if _is_bytes(value) else ""
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _is_bytes(value: list[Any]) -> bool:
+    return all(type(item) is int and 0 <= item <= 255 for item in value)
+
+
+def _seconds(microseconds: str, received: float) -> float:
+    if microseconds.isascii() and microseconds.isdecimal() and len(microseconds) <= 18:
+        seconds = int(microseconds) / 1e6
+        if seconds < _END_OF_TIME:
+            return seconds
+    return received
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Selection of journal entries by their syslog identifier."""
+
+    everything: bool = False
+    included: Set[str] = frozenset()
+    excluded: Set[str] = frozenset()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any entry can be forwarded."""
+        return self.everything or bool(self.included)
+
+    def accepts(self, identifier: str) -> bool:
+        """Return whether entries of `identifier` are forwarded. An exact identifier overrides `all`."""
+        return identifier not in self.excluded and (self.everything or identifier in self.included)
+
+
+def parse_filter(text: str, own_identifier: str) -> tuple[Filter, list[ConfigError]]:
+    """Parse `forward_system_logs`: identifiers to include or, after `-`, to exclude; `all` means every identifier.
+
+    Also returns the problems; the other entries apply. `own_identifier` is always excluded: its log reaches the cloud
+    directly.
+    """
+    if not text.strip():
+        return Filter(), []
+    included: set[str] = set()
+    excluded: set[str] = set()
+    problems: list[ConfigError] = []
+
+    def problem(reason: str, remedy: str) -> None:
+        problems.append(ConfigError(SETTING, reason, value=text, remedy=remedy))
+
+    for entry in map(str.strip, text.split(",")):
+        name = entry.removeprefix("-").strip()
+        if not name:
+            problem(f"an entry is {entry!r}: expected the identifier of a program", "remove the extra comma or '-'")
+        else:
+            (excluded if entry.startswith("-") else included).add(name)
+    for name in sorted(included & excluded):
+        problem(f"{name!r} is both included and excluded: it is not forwarded", f"remove '{name}' or '-{name}'")
+    if own_identifier in included:
+        problem(
+            f"{own_identifier!r} is never forwarded: its log reaches the cloud directly", f"remove '{own_identifier}'"
+        )
+    included -= excluded | {own_identifier}
+    if not included and not problems:
+        problem("nothing is included: nothing is forwarded", "add 'all' or the identifiers to forward")
+    selected = Filter(
+        everything=ALL in included,
+        included=frozenset(included - {ALL}),
+        excluded=frozenset(excluded - {ALL} | {own_identifier}),
+    )
+    return selected, problems
