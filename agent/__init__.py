@@ -1,4 +1,4 @@
 """machine-agent: installs, updates and watches machine-server.
 
-Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
+Only `agent.update` is built, and no program uses it yet: the update of a program as a table (docs/design/agent.md).
 """

@@ -17,7 +17,7 @@ WAITS = re.compile(r"\b(trio|time)\.sleep\((?!\))")
 ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behavior under test
 
 FINISHED = (
-    "bench/", "catalogue/", "command/", "examples/", "rig/", "schema/", "tools/", "triggers/",
+    "agent/", "bench/", "catalogue/", "command/", "examples/", "rig/", "schema/", "tools/", "triggers/",
     "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/engine/", "runtime/models/", "runtime/parts/",
     "runtime/programs/", "runtime/sdk/", "runtime/server/", "support/", "telemetry/", "uplink/",
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The update of a program as one table: its record and its steps."""

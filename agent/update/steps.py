@@ -1,0 +1,308 @@
+"""The function that advances a record through the steps of an update. Pure.
+
+The caller delivers events, one at a time. For each it stores the record of the decision first, and carries out the
+action then, after it has ended the previous one. So after a power loss the record may be ahead of the disk by one
+action, never behind; each action can be repeated. `release_to_start` says at any moment which release is to run.
+
+`now` is seconds since 1970 and must not be set back or forward while the caller runs: read the clock once, and add the
+seconds of a monotonic clock. To add jitter, deliver `DeadlinePassed` a little late.
+
+This module does not order versions: whether an older one may be offered is decided where the offer is authenticated.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from agent.update.events import (
+    DeadlinePassed,
+    Event,
+    Failed,
+    Held,
+    Observed,
+    Offered,
+    Resumed,
+    RollBackRequested,
+    Started,
+    Succeeded,
+    WindowOpened,
+)
+from agent.update.record import (
+    HISTORY,
+    Offer,
+    Outcome,
+    Progress,
+    Quarantined,
+    Record,
+    Release,
+    Result,
+    Slots,
+    Step,
+)
+from agent.update.table import MINUTE, PREPARING, TABLE
+
+FIRST_PAUSE: Final = 10.0  # seconds after the first failure; doubled after each further one
+LONGEST_PAUSE: Final = 3600.0
+MAX_TRIES: Final = 3  # starts of a release in TRIAL and RECOVER; attempts of SWITCH
+STAY_UP: Final = 600.0  # seconds that a release must run without a break before it is confirmed
+
+
+class Action(Enum):
+    """What the caller does when no step begins."""
+
+    NOTHING = "continue what is being done"
+    PAUSE = "do nothing until the deadline"
+    CLEAN = "end what is being done; delete all files that are not in a slot"
+
+
+class Decision(NamedTuple):
+    """A record to store, and then an action: that of a step, or another."""
+
+    record: Record
+    action: Step | Action
+
+
+def release_to_start(record: Record) -> Release:
+    """Return the release that is to run: the target during its trial, otherwise `current`."""
+    progress = record.progress
+    return progress.target if progress is not None and progress.step is Step.TRIAL else record.slots.current
+
+
+def subject(record: Record) -> Release:
+    """Return the release that the action of the step is about; events about another one are outdated."""
+    progress = record.progress
+    if progress is None or progress.step in (Step.ROLL_BACK, Step.RECOVER):
+        return record.slots.current
+    return progress.target
+
+
+def pause(attempts: int) -> float:
+    """Return the seconds to wait after so many failed attempts."""
+    return min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 20), LONGEST_PAUSE)
+
+
+def advance(record: Record, event: Event, now: float) -> Decision:
+    """Return what an event leads to. An event that does not fit the step changes nothing."""
+    progress = record.progress
+    match event:
+        case Offered(offer):
+            return _offered(record, offer, now)
+        case Held(until):
+            if not math.isfinite(until):
+                raise ValueError(f"a hold must end at a finite time, not {until}")
+            return Decision(replace(record, hold_until=until), Action.NOTHING)
+        case RollBackRequested():
+            return _roll_back_requested(record, now)
+        case Resumed():
+            return _resumed(record, now)
+    if progress is None:
+        return Decision(record, Action.NOTHING)
+    match event:
+        case DeadlinePassed():
+            return _late(record, progress, now) if now >= progress.deadline else Decision(record, Action.NOTHING)
+        case WindowOpened(offline) if progress.step is Step.WAIT and (progress.explicit or now >= record.hold_until):
+            return _enter(record, replace(progress, offline_before=offline), Step.SWITCH, now)
+        case Succeeded(step, sha256) if _fits(record, progress, step, sha256) and not progress.pausing:
+            following = TABLE[step].then
+            return _enter(record, progress, following, now) if following else Decision(record, Action.NOTHING)
+        case Failed(step, sha256, reason, permanent) if _fits(record, progress, step, sha256) and not progress.pausing:
+            return _failed(record, progress, reason, permanent, now)
+        case Started(sha256) if progress.step in (Step.TRIAL, Step.RECOVER) and sha256 == subject(record).sha256:
+            if progress.attempts >= MAX_TRIES:
+                return _failed(record, progress, f"it was started {MAX_TRIES} times and not confirmed", True, now)
+            return Decision(replace(record, progress=replace(progress, attempts=progress.attempts + 1)), Action.NOTHING)
+        case Observed() if event.sha256 == subject(record).sha256:
+            return _observed(record, progress, event, now)
+    return Decision(record, Action.NOTHING)
+
+
+def _fits(record: Record, progress: Progress, step: Step, sha256: str) -> bool:
+    return step is progress.step and sha256 == subject(record).sha256
+
+
+def _enter(record: Record, progress: Progress, step: Step, now: float) -> Decision:
+    """Begin a step. Failed attempts count until WAIT, so that a bad file is not downloaded again without a pause."""
+    entered = Progress(
+        step,
+        progress.target,
+        began=progress.began,
+        since=now,
+        deadline=now + TABLE[step].limit,
+        attempts=progress.attempts if step in PREPARING else 0,
+        explicit=progress.explicit,
+        error="" if step is Step.TRIAL else progress.error,
+        offline_before=progress.offline_before,
+        following=progress.following,
+    )
+    return Decision(replace(record, progress=entered), step)
+
+
+def _offered(record: Record, offer: Offer | None, now: float) -> Decision:
+    progress = record.progress
+    if progress is None:
+        return _begin(record, offer, now)
+    if progress.step in (Step.ROLL_BACK, Step.RECOVER):
+        return Decision(_follow(record, progress, offer, now), Action.NOTHING)
+    if offer is not None and offer.release.sha256 == progress.target.sha256:
+        explicit = progress.explicit or offer.explicit
+        return Decision(replace(record, progress=replace(progress, explicit=explicit)), Action.NOTHING)
+    reason = f"replaced by version {offer.release.version}" if offer else "no longer offered"
+    record = _end(record, progress.target, Result.SUPERSEDED, reason, progress.began, now)
+    if progress.step in (Step.SWITCH, Step.TRIAL):
+        return _enter(record, replace(progress, following=offer, error=reason), Step.ROLL_BACK, now)
+    return _begin(replace(record, progress=None), offer, now, otherwise=Action.CLEAN)
+
+
+def _follow(record: Record, progress: Progress, offer: Offer | None, now: float) -> Record:
+    """Replace what is installed after the roll-back."""
+    former = progress.following
+    if former is not None and (offer is None or offer.release.sha256 != former.release.sha256):
+        record = _end(record, former.release, Result.SUPERSEDED, "replaced before it began", now, now)
+    elif former is not None and offer is not None:
+        offer = Offer(offer.release, offer.explicit or former.explicit)
+    return replace(record, progress=replace(progress, following=offer))
+
+
+def _begin(record: Record, offer: Offer | None, now: float, otherwise: Action = Action.NOTHING) -> Decision:
+    """Begin an update while none is in progress, unless the offer is current or in quarantine."""
+    if offer is None or offer.release.sha256 == record.slots.current.sha256:
+        return Decision(record, otherwise)
+    if record.is_quarantined(offer.release) and not offer.explicit:
+        return Decision(record, otherwise)
+    progress = Progress(Step.RESOLVE, offer.release, now, now, now, explicit=offer.explicit)
+    return _enter(record, progress, Step.RESOLVE, now)
+
+
+def _finish(record: Record, progress: Progress, now: float) -> Decision:
+    return _begin(replace(record, progress=None), progress.following, now, otherwise=Action.CLEAN)
+
+
+def _resumed(record: Record, now: float) -> Decision:
+    progress = record.progress
+    if progress is None:
+        return Decision(record, Action.CLEAN)
+    if progress.pausing:  # in full, so that a caller that crashes in a loop does not shorten it
+        paused = replace(progress, deadline=now + pause(progress.attempts))
+        return Decision(replace(record, progress=paused), Action.PAUSE)
+    step = TABLE[progress.step].again
+    again = replace(progress, step=step, deadline=now + TABLE[step].limit)
+    return Decision(replace(record, progress=again), step)
+
+
+def _late(record: Record, progress: Progress, now: float) -> Decision:
+    step, row = progress.step, TABLE[progress.step]
+    if progress.pausing:
+        again = replace(progress, since=now, deadline=now + row.limit, pausing=False)
+        return Decision(replace(record, progress=again), step)
+    if step is Step.WAIT:
+        return _enter(record, progress, Step.RESOLVE, now)
+    if step is Step.RECOVER:  # it did not crash, and no other release is better
+        return _finish(record, progress, now)
+    reason = f"{step.value} took longer than {row.limit / MINUTE:g} minutes"
+    if step is Step.TRIAL and progress.error:
+        reason = f"{reason}: {progress.error}"
+    return _failed(record, progress, reason, step is Step.TRIAL, now)
+
+
+def _failed(record: Record, progress: Progress, reason: str, permanent: bool, now: float) -> Decision:
+    step = progress.step
+    attempts = progress.attempts + 1
+    if step in (Step.ROLL_BACK, Step.RECOVER):
+        release = _fallback(record)
+        if permanent and release is not None:
+            return _fall_back(record, progress, release, reason, now)
+        if step is Step.RECOVER:
+            if permanent:  # nothing is left to go back to
+                return _finish(record, progress, now)
+            return Decision(replace(record, progress=replace(progress, error=reason)), Action.NOTHING)
+    elif step is Step.TRIAL and not permanent:  # the launcher counts the starts
+        return Decision(replace(record, progress=replace(progress, error=reason)), Action.NOTHING)
+    elif step in (Step.SWITCH, Step.TRIAL) and (permanent or attempts >= MAX_TRIES):
+        record = _end(record, progress.target, Result.ROLLED_BACK, reason, progress.began, now)
+        return _enter(_quarantine(record, progress.target, reason, now), replace(progress, error=reason),
+                      Step.ROLL_BACK, now)  # fmt: skip
+    elif permanent:
+        record = _end(record, progress.target, Result.REJECTED, reason, progress.began, now)
+        return _finish(_quarantine(record, progress.target, reason, now), progress, now)
+    paused = replace(progress, step=TABLE[step].again, since=now, deadline=now + pause(attempts), attempts=attempts,
+                     pausing=True, error=reason)  # fmt: skip
+    return Decision(replace(record, progress=paused), Action.PAUSE)
+
+
+def _observed(record: Record, progress: Progress, facts: Observed, now: float) -> Decision:
+    """Confirm the release if all conditions are met; otherwise note the first that is not."""
+    if progress.step not in (Step.TRIAL, Step.RECOVER):
+        return Decision(record, Action.NOTHING)
+    missing = ""
+    if not facts.served:
+        missing = "it does not answer requests"
+    elif facts.up < STAY_UP:
+        missing = f"it has not run for {STAY_UP / MINUTE:g} minutes without a break"
+    elif progress.step is Step.TRIAL and not (
+        facts.configured or (facts.offline and facts.offline == progress.offline_before)
+    ):
+        missing = "it has not fetched its configuration, and the machine was not offline for this reason before"
+    if missing:
+        return Decision(replace(record, progress=replace(progress, error=missing)), Action.NOTHING)
+    if progress.step is Step.RECOVER:
+        return _finish(record, progress, now)
+    old, target = record.slots.current, progress.target
+    record = _end(record, target, Result.UPDATED, "", progress.began, now)
+    previous = None if record.is_quarantined(old) else old
+    quarantine = tuple(entry for entry in record.quarantine if entry.sha256 != target.sha256)
+    slots = Slots(target, previous, record.slots.factory)
+    return _finish(replace(record, slots=slots, quarantine=quarantine), progress, now)
+
+
+def _roll_back_requested(record: Record, now: float) -> Decision:
+    progress, reason = record.progress, "a person asked for the roll-back"
+    if progress is not None and progress.step in (Step.ROLL_BACK, Step.RECOVER):
+        return Decision(record, Action.NOTHING)
+    if progress is not None and progress.step in (Step.SWITCH, Step.TRIAL):
+        return _failed(record, progress, reason, True, now)
+    release = _fallback(record)
+    if release is None:
+        return Decision(record, Action.NOTHING)
+    if progress is not None:
+        record = _end(record, progress.target, Result.SUPERSEDED, reason, progress.began, now)
+    leaving = Progress(Step.ROLL_BACK, record.slots.current, now, now, now)
+    return _fall_back(_quarantine(record, leaving.target, reason, now), leaving, release, reason, now)
+
+
+def _fallback(record: Record) -> Release | None:
+    """Return the release below `current`: previous unless in quarantine, then factory in any case; None if neither."""
+    slots = record.slots
+    if slots.previous is not None and not record.is_quarantined(slots.previous):
+        return slots.previous
+    return slots.factory if slots.factory is not None and slots.factory.sha256 != slots.current.sha256 else None
+
+
+def _fall_back(record: Record, progress: Progress, release: Release, reason: str, now: float) -> Decision:
+    """Leave `current` for an older release. It is not quarantined: it was confirmed once."""
+    left = record.slots.current
+    record = _end(record, left, Result.ROLLED_BACK, reason, progress.began, now, to=release)
+    record = replace(record, slots=Slots(release, None, record.slots.factory))
+    return _enter(record, replace(progress, target=left, error=reason), Step.ROLL_BACK, now)
+
+
+def _quarantine(record: Record, release: Release, reason: str, now: float) -> Record:
+    """Add a release to the quarantine, and remove it from the slot `previous`."""
+    kept = tuple(entry for entry in record.quarantine if entry.sha256 != release.sha256)
+    entry = Quarantined(release.sha256, release.version, reason, now)
+    slots = record.slots
+    if slots.previous is not None and slots.previous.sha256 == release.sha256:
+        slots = replace(slots, previous=None)
+    return replace(record, slots=slots, quarantine=(*kept, entry))
+
+
+def _end(
+    record: Record, target: Release, result: Result, reason: str, began: float, now: float, to: Release | None = None
+) -> Record:
+    """Append an outcome: an update to `target`, or, with `to`, the way back from `target`."""
+    source, aim = (record.slots.current, target) if to is None else (target, to)
+    outcome = Outcome(source.version, aim.version, aim.sha256, result, reason, began, now)
+    return replace(record, history=(*record.history, outcome)[-HISTORY:])

@@ -1,0 +1,75 @@
+"""The table of the steps of an update: what each does, its time limit, and where it leads. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from agent.update.record import Step
+
+PREPARING: Final = frozenset({Step.RESOLVE, Step.DOWNLOAD, Step.VERIFY, Step.STAGE})
+
+MINUTE: Final = 60.0
+HOUR: Final = 60 * MINUTE
+
+
+class Row(NamedTuple):
+    """A step: what is done, and where it leads."""
+
+    does: str
+    limit: float  # seconds of one attempt
+    then: Step | None  # the step after a success; None: only the events in `leaves` end it
+    again: Step  # the step that continues after a failure or a power loss
+    leaves: str  # the other ways out, for people
+
+
+TABLE: Final[dict[Step, Row]] = {
+    Step.RESOLVE: Row(
+        "delete what other updates left; look up the release in the signed metadata; check platform and free space",
+        5 * MINUTE, Step.DOWNLOAD, Step.RESOLVE, "permanent failure: reject",
+    ),
+    Step.DOWNLOAD: Row(
+        "download the file, resuming what is there; nothing if a file with this hash is on the disk",
+        6 * HOUR, Step.VERIFY, Step.DOWNLOAD, "permanent failure: reject",
+    ),
+    Step.VERIFY: Row(
+        "check signature, size, hash, platform and identity; delete the download if one of them is wrong",
+        10 * MINUTE, Step.STAGE, Step.DOWNLOAD, "permanent failure: reject",
+    ),
+    Step.STAGE: Row(
+        "move the file to its slot and sync it", 10 * MINUTE, Step.WAIT, Step.DOWNLOAD, "permanent failure: reject",
+    ),
+    Step.WAIT: Row(
+        "wait for the maintenance window", 7 * 24 * HOUR, None, Step.DOWNLOAD,
+        "window opened: switch; deadline: resolve, because the metadata may have expired",
+    ),
+    Step.SWITCH: Row(
+        "stop the program; link it to the release with an atomic rename", 10 * MINUTE, Step.TRIAL, Step.SWITCH,
+        "permanent failure or the third failure: roll_back",
+    ),
+    Step.TRIAL: Row(
+        "run the release and watch it", 30 * MINUTE, None, Step.TRIAL,
+        "stayed up, served, and fetched its configuration or offline as before the switch: confirm; "
+        "fourth start, deadline or permanent failure: roll_back",
+    ),
+    Step.ROLL_BACK: Row(
+        "stop the program; link it to `current` with an atomic rename; needs no network",
+        10 * MINUTE, Step.RECOVER, Step.ROLL_BACK, "permanent failure: roll_back to previous, then to factory",
+    ),
+    Step.RECOVER: Row(
+        "run `current` and watch it", 30 * MINUTE, None, Step.RECOVER,
+        "stayed up and served, or deadline: end; "
+        "fourth start or permanent failure: roll_back to previous, then to factory",
+    ),
+}  # fmt: skip
+"""Each step. In all of them, a different offer replaces the update: before SWITCH at once, later after a roll-back."""
+
+
+def markdown() -> str:
+    """Return the table for the documentation."""
+    lines = ["| step | what is done | limit | after success | after a failure or power loss | other ways out |"]
+    lines.append("|---|---|---|---|---|---|")
+    for step, row in TABLE.items():
+        after = row.then.value if row.then else ""
+        limit = f"{row.limit / MINUTE:g} min" if row.limit < HOUR else f"{row.limit / HOUR:g} h"
+        lines.append(f"| {step.value} | {row.does} | {limit} | {after} | {row.again.value} | {row.leaves} |")
+    return "\n".join(lines) + "\n"
