@@ -37,7 +37,7 @@ _HARMLESS_KEYS: Final = frozenset(
     {"maintenance_allowed_key", "public_key", "public_keys", "tls_key_file", "key_file", "id", "type"}
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_ENVIRONMENT: Final = "env"  # all values in it may be secret, whatever their names
+_ENVIRONMENTS: Final = ("env", "viam_server_env")  # all values in them may be secret, whatever their names
 
 # A password may contain an unescaped slash; digits before a slash are a port.
 _URL_PASSWORD = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@\"']*:)(?!\d+(?:[/\s]|$))[^\s\"']+(?=@)")
@@ -94,7 +94,7 @@ def is_private_path(path: Sequence[str]) -> bool:
     This includes secrets, environment variables, and the variables of fragments, which may be secret.
     """
     fragment_variable = path[0] == "fragments" and "variables" in path[1:-1] if path else False
-    return fragment_variable or _ENVIRONMENT in path[:-1] or is_secret_path(path)
+    return fragment_variable or any(name in path[:-1] for name in _ENVIRONMENTS) or is_secret_path(path)
 
 
 def is_secret_pair(value: Mapping[Any, Any]) -> bool:

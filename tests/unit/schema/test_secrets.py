@@ -113,6 +113,9 @@ def test_environments_are_masked_whole() -> None:
         "modules": [{"name": "m", "env": {"LOG": MASK, "N": MASK, "EMPTY": ""}}],
         "env": "prod",
     }
+    assert masked({"agent": {"advanced_settings": {"viam_server_env": {"LOG": "x"}, "debug": True}}}) == {
+        "agent": {"advanced_settings": {"viam_server_env": {"LOG": MASK}, "debug": True}}
+    }
 
 
 def test_the_secrets_of_a_document() -> None:
