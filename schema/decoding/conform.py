@@ -204,7 +204,8 @@ _BOUNDS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
 
 
 def _bounds_text(info: Any) -> str:
-    return " ".join(f"{word} {getattr(info, name):g}" for name, word, _ in _BOUNDS if getattr(info, name) is not None)
+    bounds = [(word, getattr(info, name)) for name, word, _ in _BOUNDS if getattr(info, name) is not None]
+    return " ".join(f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}" for word, bound in bounds)
 
 
 def _string(info: Any, value: Any, path: str, report: Report) -> Any:

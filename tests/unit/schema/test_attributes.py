@@ -21,6 +21,10 @@ class Pins(msgspec.Struct, kw_only=True, frozen=True):
     b: str | None = None
 
 
+class Large(msgspec.Struct, kw_only=True, frozen=True):
+    size: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] = 0
+
+
 class Mode(enum.Enum):
     FAST = "fast"
     SLOW = "slow"
@@ -178,3 +182,9 @@ def test_whatever_is_accepted_msgspec_accepts_too_and_nothing_else_happens(raw: 
         return
     assert refused.path.startswith("at")
     assert refused.reason
+
+
+def test_large_bounds_are_shown_in_full() -> None:
+    with pytest.raises(ConfigError) as caught:
+        decode(Large, {"size": -1}, path="at")
+    assert str(caught.value) == "at.size: -1 is out of range: write a whole number from 0 to 4294967295"
