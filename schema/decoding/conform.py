@@ -166,7 +166,7 @@ def _number(info: Any, value: Any, path: str, report: Report) -> Any:
             remedy = f"write {shown(value, path).strip(chr(39))} without quotes"
         wrong_type(value, expected, path, report, remedy)
         return None
-    if not math.isfinite(value):
+    if not _is_finite(value):
         wrong_type(value, "a finite number", path, report)
         return None
     if whole and isinstance(value, float):
@@ -185,6 +185,13 @@ def _number(info: Any, value: Any, path: str, report: Report) -> Any:
             )
             break
     return value
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int beyond the range of floats
+        return False
 
 
 def _is_number(text: str, *, whole: bool) -> bool:

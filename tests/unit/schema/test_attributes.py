@@ -188,3 +188,10 @@ def test_large_bounds_are_shown_in_full() -> None:
     with pytest.raises(ConfigError) as caught:
         decode(Large, {"size": -1}, path="at")
     assert str(caught.value) == "at.size: -1 is out of range: write a whole number from 0 to 4294967295"
+
+
+@pytest.mark.parametrize("key", ["ticks", "max_rpm"])
+def test_a_number_beyond_floats_is_an_error(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        decode(Config, {"board": "b", "pins": {"a": "1"}, key: 10**400}, path="at")
+    assert (caught.value.path, caught.value.remedy) == (f"at.{key}", "write a finite number")
