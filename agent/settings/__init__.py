@@ -1,0 +1,1 @@
+"""Settings of machine-agent: their records, and how documents are read to them. Pure."""
