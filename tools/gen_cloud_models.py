@@ -82,7 +82,7 @@ def document() -> dict[str, Any]:
 
 def _meanings() -> Any:
     """Return the reader of field docstrings, shared with the configuration reference page."""
-    return gen_config_reference._meanings
+    return gen_config_reference.meanings_of
 
 
 def _durations(value: Any) -> Any:

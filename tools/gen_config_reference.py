@@ -56,7 +56,7 @@ def page() -> str:
 
 def table(cls: type[Any], *, named: bool) -> str:
     """Return a Markdown table with key, type, default and meaning of each field of `cls`."""
-    meanings, hints = _meanings(cls), get_type_hints(cls, include_extras=True)
+    meanings, hints = meanings_of(cls), get_type_hints(cls, include_extras=True)
     head = [f"**{cls.__name__}**: {inspect.getdoc(cls)}\n"] if named else []
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for name, key, default in _fields(cls):
@@ -74,7 +74,7 @@ def _fields(cls: type[Any]) -> list[tuple[str, str, Any]]:
     return [(name, name, getattr(defaults, name)) for name in inspect.signature(cls).parameters]
 
 
-def _meanings(cls: type[Any]) -> dict[str, str]:
+def meanings_of(cls: type[Any]) -> dict[str, str]:
     """Return the docstring after each field."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(body, ast.ClassDef)
