@@ -1,4 +1,5 @@
 """machine-agent: installs, updates and watches machine-server.
 
-Only `agent.update` is built, and no program uses it yet: the update of a program as a table (docs/design/agent.md).
+There is no program yet, only its first parts: settings, the update as a table of steps, and files of the operating
+system (docs/design/agent.md).
 """
