@@ -18,8 +18,7 @@ ALLOWED_WAIT = re.compile(r"#\s*wait:")  # marks a wait that is itself the behav
 
 FINISHED = (
     "agent/", "bench/", "catalogue/", "command/", "examples/", "rig/", "schema/", "tools/", "triggers/",
-    "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/engine/", "runtime/models/", "runtime/parts/",
-    "runtime/programs/", "runtime/sdk/", "runtime/server/", "support/", "telemetry/", "uplink/",
+    "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/", "support/", "telemetry/", "uplink/",
 )  # fmt: skip
 """Folders without dialect."""
 
