@@ -152,7 +152,7 @@ def fields_of(cls: type[msgspec.Struct]) -> Mapping[str, inspect.Field]:
 
 
 def extra_of(field: inspect.Field) -> Mapping[str, Any]:
-    """Return what the type of a field says besides its Python type: `rule`, `time` or `unit`."""
+    """Return what the type of a field says in addition to its Python type: `rule`, `time` or `unit`."""
     return (field.type.extra or {}) if isinstance(field.type, inspect.Metadata) else {}
 
 
