@@ -12,7 +12,7 @@ from typing import Any, Final
 from catalogue.models import Models
 from nursery_graph.plan import cyclic_groups
 from schema.attributes import decode as decode_attributes
-from schema.decoding.report import Report, did_you_mean, join
+from schema.decoding.report import Report, detached, did_you_mean, join
 from schema.directory import Directory
 from schema.document.machine import Decoded, MachineDocument, ResourceEntry
 from schema.errors import ConfigError, ConfigErrors, MachineError
@@ -129,7 +129,7 @@ class _Check:
         except ConfigErrors as errors:
             self.report.problems += self._relevant_errors(errors.problems, entry, path)
         except ConfigError as error:
-            self.report.problems += self._relevant_errors([error], entry, path)
+            self.report.problems += self._relevant_errors([detached(error)], entry, path)
         else:
             self.report.warnings += warnings
             return tuple(attributes.requires())
@@ -175,7 +175,7 @@ class _Check:
                 if self._remotes:
                     self.report.warn(path, f"{error.reason}, so a remote must provide it", remedy=error.remedy)
                 else:
-                    self.report.problems.append(error)
+                    self.report.problems.append(detached(error))
 
     def _is_elsewhere(self, name: str) -> bool:
         """Whether fragments or a configured remote may provide a resource of that name."""
@@ -211,7 +211,7 @@ class _Check:
                 self._directory.resolve(name, path)
             except ConfigError as error:
                 if not self._remotes and not self._is_elsewhere(name):
-                    self.report.warnings.append(error)
+                    self.report.warnings.append(detached(error))
         frames = {(entry.frame.id if entry.frame else "") or entry.name.name for entry in document.components}
         frames |= {WORLD} | {f"{name}_origin" for name in (*frames, *self._elsewhere.resources)}
         for entry in document.components:

@@ -38,8 +38,11 @@ class _Job:
         return trio.lowlevel.Abort.SUCCEEDED
 
     def deliver(self) -> None:
+        # The frames of the caller hold this job. If it still held an exception, whose traceback refers to these frames,
+        # the arguments of every failed call would exist until the next garbage collection.
+        result, self.result = self.result, outcome.Value(None)
         if self.task is not None and not self.dropped:
-            trio.lowlevel.reschedule(self.task, self.result)
+            trio.lowlevel.reschedule(self.task, result)
 
 
 class _Thread:

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 import uuid
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -119,18 +119,24 @@ def _struct(info: Any, value: Any, path: str, report: Report) -> Any:
 
 
 def _build(cls: Any, arguments: dict[str, Any], path: str, report: Report) -> Any:
+    # No local variable may hold an error: its traceback refers to this frame, and such a cycle would keep the whole
+    # document until the next garbage collection.
     try:
         return cls(**arguments)
     except ConfigErrors as errors:
-        problems = list(errors.problems)
+        _report_all(errors.problems, path, report)
     except ConfigError as error:
-        problems = [error]
+        _report_all((error,), path, report)
     except (ValueError, TypeError) as error:
-        problems = [ConfigError("", str(error))]
+        report.problem(path, str(error))
+    return None
+
+
+def _report_all(problems: Iterable[ConfigError], path: str, report: Report) -> None:
+    """Report the problems of a record below its path."""
     for problem in problems:
         where = join(path, problem.path) if problem.path else path
         report.problem(where, problem.reason, value=problem.value, remedy=problem.remedy)
-    return None
 
 
 def _dict(info: Any, value: Any, path: str, report: Report) -> Any:

@@ -43,6 +43,16 @@ def shown(value: object, path: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def detached(error: ConfigError) -> ConfigError:
+    """Return an error that was raised, without its traceback, so that it can be stored.
+
+    The traceback refers to the frames of its callers. These hold the document, and often the place where the error is
+    stored: such a cycle is freed only by garbage collection.
+    """
+    error.__context__ = None
+    return error.with_traceback(None)
+
+
 class Report:
     """Collector of problems and warnings found while decoding a document. Secret values are never stored."""
 

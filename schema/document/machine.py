@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
 from schema.decoding.conform import conform, wrong_type
-from schema.decoding.report import Report, join
+from schema.decoding.report import Report, detached, join
 from schema.decoding.syntax import parse_json, repeated_keys
 from schema.document.auth import Auth
 from schema.document.cloud import Cloud
@@ -170,7 +170,7 @@ def decode(data: bytes) -> Decoded:
     try:
         raw = parse_json(data)
     except ConfigError as error:
-        return Decoded(None, (error,))
+        return Decoded(None, (detached(error),))
     decoded = decode_value(raw)
     remedy = "remove all but one: only the last is used"
     repeated = [ConfigError(path, "this key occurs more than once", remedy=remedy) for path in repeated_keys(data)]

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from schema.decoding.conform import conform, wrong_type
-from schema.decoding.report import Report, join, shown
+from schema.decoding.report import Report, detached, join, shown
 from schema.document.log import LogConfiguration
 from schema.document.section import Section
 from schema.errors import ConfigError
@@ -150,7 +150,7 @@ def _collect(read: Callable[[], T], report: Report) -> T | None:
     try:
         return read()
     except ConfigError as error:
-        report.problems.append(error)
+        report.problems.append(detached(error))
         return None
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import trio
@@ -51,6 +54,28 @@ async def test_what_it_raises_is_raised_to_the_caller_and_the_thread_goes_on() -
         with pytest.raises(OSError, match="garbled"):
             await bus.run(fail)
         assert await bus.run(lambda: 1) == 1
+
+
+async def test_the_arguments_of_a_failed_call_are_freed_without_garbage_collection() -> None:
+    class Argument:
+        pass
+
+    def fail(argument: Argument) -> None:
+        raise ValueError("refused")
+
+    worker = Worker("files")
+    argument = Argument()
+    alive = weakref.ref(argument)
+    gc.disable()
+    try:
+        async with worker.opened():
+            with pytest.raises(ValueError, match="refused"):
+                await worker.run(partial(fail, argument))
+            del argument
+            await worker.run(lambda: None)  # the thread has dropped the earlier call
+            assert alive() is None
+    finally:
+        gc.enable()
 
 
 async def test_even_an_exit_is_the_callers() -> None:
