@@ -1,0 +1,1 @@
+"""Calls of the agent to its cloud: settings and versions, and reports."""

@@ -1,0 +1,162 @@
+"""Settings and versions from the cloud: the published call DeviceAgentConfig, at the interval of its answers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+import structlog
+import trio
+
+from rpc.api.client import ApiClient
+from schema.errors import ErrorKind, MachineError
+from uplink.dial import CloudAddress
+
+SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
+CALL_LIMIT: Final = 15.0  # seconds
+SHORTEST: Final = 5.0  # seconds between two calls, whatever the cloud asks for
+LONGEST: Final = 3600.0
+DEFAULT: Final = 10.0  # if the cloud names no interval
+JITTER: Final = 0.05  # of the interval, in both directions, so that a fleet does not call at the same moment
+FIRST_DELAY: Final = 1.0  # after a failed call, doubled after each further one up to the interval
+SECTIONS: Final = ("advanced_settings", "network_configuration", "additional_networks", "system_configuration")
+
+UNREACHABLE: Final = "unreachable"
+REJECTED: Final = "rejected"
+_OUTAGES: Final[Mapping[str, str]] = {
+    UNREACHABLE: "the cloud cannot be reached; the last settings stay in force",
+    REJECTED: "the cloud rejects this machine; the last settings stay in force",
+}
+_REJECTING: Final = frozenset({ErrorKind.UNAUTHENTICATED, ErrorKind.PERMISSION, ErrorKind.NOT_FOUND})
+
+_log = structlog.get_logger("agent.cloud")
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Versions of the programs, as reported to the cloud; empty if a program is not installed or does not run."""
+
+    agent_running: str = ""
+    agent_installed: str = ""
+    server_running: str = ""
+    server_installed: str = ""
+    agent_uptime: float = 0.0  # seconds
+    server_uptime: float | None = None  # seconds; None if it does not run
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A version that the cloud wants this part to run."""
+
+    version: str  # `customURL` (a constant of the protocol) if the configuration names a URL
+    url: str = field(repr=False)  # may contain a signature
+    sha256: str = ""  # 64 hexadecimal digits, or empty if the cloud does not know it
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer of the cloud."""
+
+    interval: float  # seconds until the next call
+    settings: Mapping[str, Any]  # sections of the key `agent`, without `version_control`
+    agent: Update | None = None
+    server: Update | None = None
+
+
+class Fetcher:
+    """Calls the cloud. `offline` is "" after a successful call, otherwise UNREACHABLE or REJECTED.
+
+    `facts` is called before each call. `deliver` receives each answer; it must not take long.
+    """
+
+    def __init__(
+        self,
+        address: CloudAddress,
+        host: Mapping[str, Any],
+        facts: Callable[[], Versions],
+        deliver: Callable[[Fetched], Awaitable[None]],
+    ) -> None:
+        self.offline = UNREACHABLE
+        self.reached = trio.Event()  # set by the first answer
+        self._address, self._host, self._facts, self._deliver = address, host, facts, deliver
+        self._now = trio.Event()
+        self._logged = ""  # the outage that is logged
+
+    def hurry(self) -> None:
+        """Make the next call now."""
+        self._now.set()
+
+    async def run(self) -> None:
+        """Call, deliver and wait, until cancelled. Each outage is logged once."""
+        interval, delay = DEFAULT, FIRST_DELAY
+        async with self._address.channel() as channel:
+            client = ApiClient(channel)
+            while True:
+                self._now = trio.Event()
+                try:
+                    with trio.fail_after(CALL_LIMIT):
+                        fetched = await fetch(client, self._address.part, self._host, self._facts())
+                except (MachineError, OSError, trio.TooSlowError) as error:
+                    self._note_failure(error)
+                    wait, delay = min(delay, interval), min(2 * delay, LONGEST)
+                else:
+                    self._note_success()
+                    interval = wait = fetched.interval
+                    delay = FIRST_DELAY
+                    await self._deliver(fetched)
+                with trio.move_on_after(wait * random.uniform(1 - JITTER, 1 + JITTER)):
+                    await self._now.wait()
+
+    def _note_failure(self, error: Exception) -> None:
+        kind = getattr(error, "kind", ErrorKind.UNAVAILABLE)
+        self.offline = REJECTED if kind in _REJECTING else UNREACHABLE
+        if self.offline != self._logged:
+            self._logged = self.offline
+            reason = str(error) or f"no answer within {CALL_LIMIT:g} s"
+            _log.warning(_OUTAGES[self.offline], reason=reason)
+
+    def _note_success(self) -> None:
+        if self.offline:
+            _log.info("connected to the cloud", address=self._address.url)
+        self.offline = self._logged = ""
+        self.reached.set()
+        self._address.contact.mark_reached()
+
+
+async def fetch(client: ApiClient, part: str, host: Mapping[str, Any], versions: Versions) -> Fetched:
+    """Report versions to the cloud, and return its settings. Raises MachineError."""
+    reply = await client.call(
+        SERVICE,
+        "",
+        "device_agent_config",
+        id=part,
+        host_info=host,
+        version_info={
+            "agent_running": versions.agent_running,
+            "agent_installed": versions.agent_installed,
+            "viam_server_running": versions.server_running,
+            "viam_server_installed": versions.server_installed,
+        },
+        agent_uptime=timedelta(seconds=versions.agent_uptime),
+        viam_server_uptime=None if versions.server_uptime is None else timedelta(seconds=versions.server_uptime),
+    )
+    return Fetched(
+        _interval(reply.get("check_interval")),
+        {name: reply.get(name) or {} for name in SECTIONS},
+        _update(reply.get("agent_update_info")),
+        _update(reply.get("viam_server_update_info")),
+    )
+
+
+def _interval(value: object) -> float:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else 0.0
+    return min(max(seconds, SHORTEST), LONGEST) if seconds > 0 else DEFAULT
+
+
+def _update(info: Mapping[str, Any] | None) -> Update | None:
+    if not info or not info.get("url"):
+        return None
+    return Update(str(info.get("version", "")), str(info["url"]), bytes(info.get("sha256") or b"").hex())
