@@ -21,7 +21,6 @@ from runtime.engine.options import EXIT_FAILED, EXIT_OK, EXIT_STUCK, Options
 from runtime.engine.planning.node_names import RPC
 from runtime.engine.planning.reasons import reason_of
 from runtime.engine.registry import Registry
-from runtime.engine.version import version
 from runtime.models import BUILTIN
 from runtime.server.activity import Activity, TransitionLog
 from runtime.server.configuration import Configuration, Source
@@ -29,6 +28,7 @@ from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema.errors import MachineError
 from support.early_stop import held
+from support.version import version
 from telemetry.logs.activity import tell
 from telemetry.logs.loggers import Logs, configure
 from telemetry.logs.sinks import ConsoleSink, FileSink, Sink

@@ -73,7 +73,7 @@ def command(**options: Any) -> None:
     if options["version"] or options["dump_resources"] is not None or options["network_check"]:
         release()
     if options["version"]:
-        from runtime.engine.version import version
+        from support.version import version
 
         click.echo(f"machine-server {version()}")
         return

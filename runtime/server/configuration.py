@@ -22,7 +22,6 @@ from runtime.engine.nodes import resource_nodes
 from runtime.engine.planning.maintenance import RETRY_INTERVAL, Decision
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.reconfigure import plan
-from runtime.engine.version import version
 from runtime.engine.views.status import ConfigProblem, MachineState
 from runtime.server.hotplug import NODE as HOTPLUG
 from runtime.server.hotplug import Hotplug
@@ -33,6 +32,7 @@ from schema.document.machine import Decoded, MachineDocument, decode
 from schema.errors import ConfigError, MachineError
 from schema.secrets import masked
 from schema.substitution import fill
+from support.version import version
 from telemetry.logs.activity import tell
 from telemetry.logs.loggers import REVEALED, Logs
 from uplink.files import Reading, decode_text

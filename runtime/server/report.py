@@ -16,11 +16,11 @@ from runtime.engine.lifecycle import Lifecycle
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.roster import Explain, Roster
-from runtime.engine.version import version
 from runtime.engine.views.status import JobStatus, MachineStatus, ModuleStatus, NodeView, ResourceStatus
 from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts
+from support.version import version
 
 _MODULE_STATES: Final = {
     State.UNCONFIGURED: "pending",

@@ -14,13 +14,13 @@ from nursery_graph import Node
 from runtime.engine.home import home
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
-from runtime.engine.version import version
 from runtime.parts.metrics.exporters import Collector, Printer, SpanFile
 from runtime.parts.metrics.post import Endpoint
 from schema.document.machine import MachineDocument
 from schema.document.tracing import Tracing
 from schema.errors import ConfigError
 from support.file_ring import FileRing
+from support.version import version
 from support.worker import Worker
 from telemetry.metrics.spans import Span
 

@@ -19,7 +19,7 @@ from runtime.engine.calls.stop import stop_all
 from runtime.engine.planning.maintenance import FACTS_KEY, facts_of
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.remote_names import MACHINES_KEY
-from runtime.engine.version import API_VERSION, PLATFORM, version
+from runtime.engine.version import API_VERSION, PLATFORM
 from runtime.engine.views import messages as m
 from runtime.engine.views.status import MachineState
 from runtime.parts.metrics.received import MOST_SPANS, spans_of
@@ -29,6 +29,7 @@ from runtime.server.robot.frames import FrameRpcs
 from runtime.server.robot.logs import forward
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, INTERNAL_NAMESPACE
+from support.version import version
 from telemetry.logs.names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"
