@@ -15,7 +15,7 @@ import pytest
 
 from tests.hil.image.places import IMAGE, built_from
 from tests.hil.rig.qemu_machine import QemuMachine
-from tests.hil.rig.uml_machine import UmlMachine
+from tests.hil.rig.uml_machine import UmlMachine, failed_trial
 from tests.hil.rig.vm import VirtualMachine
 from tests.hil.uml.kernel import KERNEL, why_not_startable
 
@@ -29,7 +29,7 @@ def why_not_uml() -> str:
         return f"{CHOICE} is {os.environ[CHOICE]!r}"
     if not (IMAGE / KERNEL).exists():
         return built_from().get("uml_error") or "the image has no kernel of User-Mode Linux: run `make hil`"
-    return why_not_startable()
+    return why_not_startable() or failed_trial()
 
 
 def new_machine(share: Path, node: pytest.Collector | None = None) -> VirtualMachine:

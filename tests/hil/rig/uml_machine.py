@@ -7,15 +7,19 @@ are in a process namespace of their own: when the first of them is killed, nothi
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from tests.hil.image.contents import DRIVERS, INIT, SOURCE
-from tests.hil.image.places import IMAGE
+from tests.hil.image.places import BUILD, IMAGE
 from tests.hil.rig.lines import Gone
 from tests.hil.rig.qemu import GUEST_ADDRESS, MEMORY_MIB
 from tests.hil.rig.tap import DEVICE, Tap
@@ -36,6 +40,9 @@ KERNEL_LINE: Final = (
     "systemd.show_status=0 log_buf_len=1M rig.port=/dev/ttyS0"
 )
 READY: Final = "/run/rig-ready"
+TRIAL_LIMIT: Final = 60.0  # seconds; a trial takes one
+PANIC: Final = "Kernel panic"
+ENDED_WELL: Final = "Attempted to kill init! exitcode=0x00000000"  # kernel/exit.c
 
 
 class UmlMachine(VirtualMachine):
@@ -112,8 +119,8 @@ class UmlMachine(VirtualMachine):
         """Return the kernel's process ID, the first of its namespace; 0 before it begins and after it ends."""
         if self.process is None or self.process.poll() is not None:
             return 0
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return int(children[0]) if children else 0
+        children = _children(self.process.pid)
+        return children[0] if children else 0
 
 
 def processor() -> int:
@@ -131,6 +138,55 @@ def memory_folder(otherwise: Path) -> Path:
         return otherwise
     enough = room.f_bavail * room.f_frsize >= 2 * MEMORY_MIB << 20
     return MEMORY if enough and not room.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK) else otherwise
+
+
+def failed_trial() -> str:
+    """Start the kernel with a first process that ends at once; return why that failed, or nothing.
+
+    The kernel depends on the processor: without the patch for extended state, none of its processes runs on a computer
+    with AMX.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="trial-", dir=BUILD))
+    command = [
+        *(str(IMAGE / KERNEL), "mem=64M", f"uml_dir={folder}/", "umid=trial", f"ubd0r={IMAGE / 'root.ext4'}"),
+        *("root=/dev/ubda", "ro", "con=null", "con0=null,fd:1", "ssl=null", "quiet", "loglevel=4", "init=/bin/true"),
+    ]
+    # A process namespace, because a kernel that panics does not end.
+    process = subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child=KILL", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env={**os.environ, "TMPDIR": str(memory_folder(folder))},
+    )
+    limit = threading.Timer(TRIAL_LIMIT, process.kill)
+    limit.start()
+    console: list[str] = []
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if ENDED_WELL in line:
+                return ""
+            console.append(line.strip())
+            if PANIC in line:
+                break
+    finally:
+        limit.cancel()
+        for child in _children(process.pid):
+            os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+    return f"the kernel of User-Mode Linux does not run programs on this computer: {' / '.join(console[-3:])}"
+
+
+def _children(process: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
 
 
 class UmlHost:
