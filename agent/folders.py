@@ -20,7 +20,7 @@ PRIVATE: Final = 0o700
 def prepare(layout: Layout) -> tuple[str, ...]:
     """Create the folders that are missing and repair owner and permissions; return what cannot be repaired.
 
-    A wrong owner or mode never keeps the agent from starting, because then nobody could repair the device remotely.
+    A wrong owner or mode never keeps the agent from starting, because the device could then not be repaired remotely.
     Raises MachineError if a folder cannot be created, or something else has its name.
     """
     problems: list[str] = []

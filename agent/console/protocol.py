@@ -39,7 +39,7 @@ def encode(message: Request | Reply) -> bytes:
 
 
 def decode_request(line: bytes) -> Request:
-    """Return the request in a line; INVALID if it is none."""
+    """Return the request in a line; INVALID if it has none."""
     try:
         return msgspec.json.decode(line, type=Request)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -51,7 +51,7 @@ def decode_request(line: bytes) -> Request:
 
 
 def decode_reply(line: bytes) -> Reply:
-    """Return the reply in a line; INTERNAL if it is none."""
+    """Return the reply in a line; INTERNAL if it has none."""
     try:
         return msgspec.json.decode(line, type=Reply)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -166,12 +166,13 @@ def failed_trial() -> str:
     console: list[str] = []
     try:
         assert process.stdout is not None
-        for line in process.stdout:
-            if ENDED_WELL in line:
-                return ""
-            console.append(line.strip())
-            if PANIC in line:
-                break
+        with process.stdout as output:
+            for line in output:
+                if ENDED_WELL in line:
+                    return ""
+                console.append(line.strip())
+                if PANIC in line:
+                    break
     finally:
         limit.cancel()
         for child in _children(process.pid):
