@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from command.agent.group import agent
 from command.cloud.ca import ca as cloud_ca
 from command.cloud.configurations.config import config
 from command.cloud.configurations.fragments import fragments
@@ -333,6 +334,7 @@ def discover(wait: float, as_json: bool) -> None:
 
 add_commands(main, connected)
 main.add_command(hal)
+main.add_command(agent)
 main.add_command(ftdc)
 main.add_command(data)
 main.add_command(module)

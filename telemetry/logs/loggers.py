@@ -97,6 +97,10 @@ class Logs(logging.Handler):
             self._deduplicator = Deduplicator()
         return warnings
 
+    def add(self, sink: Sink) -> None:
+        """Send messages also to `sink` from now on; `close` closes it."""
+        self._sinks = (*self._sinks, sink)
+
     def set_rules(self, rules: Rules) -> None:
         """Use these levels from now on."""
         self.rules = rules

@@ -1,0 +1,231 @@
+"""Composition of machine-agent: start-up, the tasks of its parts, shutdown and exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+import trio
+
+from agent.console.server import serve
+from agent.control.fetch import Fetched, Fetcher, Versions
+from agent.control.report import ProgramReport, Report, problems_of
+from agent.control.settings import SettingsState
+from agent.folders import locked, prepare
+from agent.layout import Layout
+from agent.system.os_release import parse_os_release
+from schema.document.cloud import Cloud
+from schema.document.machine import decode
+from schema.errors import MachineError
+from support.early_stop import held
+from support.systemd import ServiceManager
+from support.version import version
+from support.worker import Worker
+from telemetry.logs.loggers import Logs, configure
+from telemetry.logs.outbox_sink import OutboxSink
+from telemetry.logs.rules import Rules
+from telemetry.logs.sinks import ConsoleSink
+from telemetry.outbox.queue import Outbox
+from uplink.dial import CloudAddress, address_of
+from uplink.files import FileSource, Reading
+from uplink.platform import platform, tags
+from uplink.upload import upload
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+STOP_LIMIT: Final = 60.0  # seconds for an orderly end
+OS_RELEASE: Final = Path("/etc/os-release")
+
+_log = structlog.get_logger("agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of the command line."""
+
+    config: Path
+    defaults: Path
+    debug: bool = False
+    wait: bool = False
+    dev_mode: bool = False
+    fast_start: bool = False
+    root: Path | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The files and folders. Without root rights both are below the user's own folders."""
+        if not self.dev_mode:
+            return Layout(self.root) if self.root is not None else Layout()
+        data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+        root = self.root if self.root is not None else data / "machine"
+        return Layout(root, root / "run")
+
+
+def main(options: Options) -> int:
+    """Run the agent until it is stopped; return the exit code."""
+    logs = configure([ConsoleSink()])
+    logs.set_rules(Rules(debug=options.debug))
+    layout = options.layout
+    try:
+        problems = prepare(layout)
+        with locked(layout.lock):
+            for problem in problems:
+                _log.warning("the permissions of a folder cannot be repaired", problem=problem)
+            return trio.run(_run, options, layout, logs)
+    except MachineError as error:
+        sys.stderr.write(f"machine-agent: {error}\n")
+        return EXIT_FAILED
+    finally:
+        logs.close()
+
+
+async def _run(options: Options, layout: Layout, logs: Logs) -> int:
+    worker = Worker("files of the agent")
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(worker.opened())
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        await nursery.start(_stop_on_signal, nursery.cancel_scope)
+        _log.info("starting", version=version(), pid=os.getpid(), root=str(layout.root))
+        reading, cloud = await _credentials(options.config)
+        agent = Agent(options, layout, logs, worker, address_of(cloud, options.config.parent))
+        nursery.start_soon(_end_with_new_credentials, options.config, reading, nursery.cancel_scope)
+        await agent.run()
+    _log.info("stopped")
+    return EXIT_OK
+
+
+class Agent:
+    """The parts of the agent, connected with each other."""
+
+    def __init__(self, options: Options, layout: Layout, logs: Logs, worker: Worker, address: CloudAddress) -> None:
+        self._options, self._layout, self._logs, self._worker, self._address = options, layout, logs, worker, address
+        self._started = time.time()
+        self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
+        self.fetcher = Fetcher(address, _host(), self._versions, self._deliver)
+
+    async def run(self) -> None:
+        """Run all parts until cancelled. No part waits for another one that talks to the network."""
+        await self.settings.load()
+        manager = ServiceManager.from_environment()
+        sink = OutboxSink(Outbox(self._layout.queue / "agent", self._worker.run))
+        self._logs.add(sink)
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._logs.run)
+                await nursery.start(sink.run)
+                await nursery.start(serve, self._layout.console, {"status": self._status, "check": self._check_now})
+                nursery.start_soon(upload, sink, self._address)
+                nursery.start_soon(self._follow_settings)
+                nursery.start_soon(self.fetcher.run)
+                nursery.start_soon(manager.keep_alive)
+                await manager.send(READY="1", STATUS=f"machine-agent {version()}")
+        finally:
+            with trio.move_on_after(1, shield=True):
+                await manager.send(STOPPING="1")
+
+    def report(self) -> Report:
+        """Return the state of everything, for the cloud and for people."""
+        own = ProgramReport(version=version(), running=True, since=self._started, serving=True)
+        return Report(
+            time=time.time(),
+            agent=own,
+            server=ProgramReport(),
+            offline=self.fetcher.offline,
+            disabled=self.settings.current.advanced_settings.disable_machine_server,
+            problems=problems_of(self.settings.problems),
+        )
+
+    def _versions(self) -> Versions:
+        return Versions(agent_running=version(), agent_installed=version(), agent_uptime=time.time() - self._started)
+
+    async def _deliver(self, fetched: Fetched) -> None:
+        try:
+            changed = await self.settings.apply(fetched.settings)
+        except OSError as error:
+            _log.error("the settings cannot be stored for the next start", error=error.strerror)
+            return
+        if changed:
+            _log.info("the settings have changed", problems=len(self.settings.problems))
+
+    async def _follow_settings(self) -> None:
+        reported: tuple[Any, ...] = ()
+        async for settings in self.settings.changes():
+            self._logs.set_rules(Rules(debug=self._options.debug or settings.advanced_settings.debug))
+            for problem in self.settings.problems:
+                if problem not in reported:
+                    _log.warning(
+                        "a setting is not valid; its default applies", problem=problem.message, remedy=problem.remedy
+                    )
+            reported = self.settings.problems
+
+    async def _status(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        yield msgspec.to_builtins(self.report())
+
+    async def _check_now(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        self.fetcher.hurry()
+        yield {"requested": True}
+
+
+async def _credentials(path: Path) -> tuple[Reading, Cloud]:
+    """Wait until the credentials file can be used. Each problem is logged once."""
+    async with FileSource(path).readings() as readings:
+        async for reading in readings:
+            cloud, problem = _cloud_of(reading)
+            if cloud is not None:
+                return reading, cloud
+            _log.warning(
+                "the agent waits for credentials", file=str(path), problem=problem,
+                remedy="copy them from the machine's page in the cloud",
+            )  # fmt: skip
+    raise MachineError(f"changes of {path} cannot be watched", remedy="write the credentials and start the agent again")
+
+
+def _cloud_of(reading: Reading) -> tuple[Cloud | None, str]:
+    if reading.data is None:
+        return None, str(reading.problem)
+    decoded = decode(reading.data)
+    if decoded.document is None:
+        return None, str(decoded.problems[0])
+    cloud = decoded.document.cloud
+    if cloud is None or not cloud.app_address:
+        return None, "it has no `cloud.app_address`"
+    return cloud, ""
+
+
+async def _end_with_new_credentials(path: Path, used: Reading, scope: trio.CancelScope) -> None:
+    """End the agent when its credentials change, so that it starts again with the new ones."""
+    async with FileSource(path).readings() as readings:
+        async for reading in readings:
+            cloud, problem = _cloud_of(reading)
+            if cloud is None:
+                _log.warning("the credentials cannot be used; the former ones stay in use", problem=problem)
+            elif reading.data != used.data:
+                _log.info("the credentials have changed: the agent starts again")
+                scope.cancel()
+
+
+async def _stop_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        early = held()
+        number = early if early is not None else await anext(signals)
+        _log.info("stopping", reason=f"received {signal.Signals(number).name}")
+        scope.cancel()
+
+
+def _host() -> Mapping[str, Any]:
+    """Return what the cloud learns about this computer."""
+    try:
+        release = parse_os_release(OS_RELEASE.read_text(errors="replace"))
+    except OSError:
+        release = parse_os_release("")
+    return {"platform": platform(), "distro": release.platform, "tags": [tag for tag in tags() if tag.startswith("pi")]}

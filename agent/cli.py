@@ -1,0 +1,111 @@
+"""The command line of machine-agent.
+
+Only modules that are needed to parse options are imported here, so that `--version` and usage errors are fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+import click
+
+from support.early_stop import hold, release
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_STUCK: Final = 3
+
+_PATH: Final = click.Path(path_type=Path)
+
+
+@click.command(
+    "machine-agent",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 118, "terminal_width": 118},
+    epilog=(
+        "Exit codes: 0 stopped on request; 1 failed, or did not start; 2 invalid command line; 3 did not stop in time. "
+        "MACHINE_AGENT_FAST_START=1 starts machine-server at once, even if a setting or --wait says otherwise."
+    ),
+)
+@click.option(
+    "-c", "--config", type=_PATH, default=Path("/etc/machine.json"), show_default=True, metavar="FILE",
+    help="Credentials of the machine.",
+)  # fmt: skip
+@click.option(
+    "--defaults", type=_PATH, default=Path("/etc/machine-defaults.json"), show_default=True, metavar="FILE",
+    help="Settings of the manufacturer, which those of the cloud replace.",
+)  # fmt: skip
+@click.option("-d", "--debug", is_flag=True, envvar="MACHINE_AGENT_DEBUG", help="Log at debug level.")
+@click.option(
+    "-w", "--wait", is_flag=True, envvar="MACHINE_AGENT_WAIT_FOR_UPDATE",
+    help="Wait for the network and an update check before starting machine-server.",
+)  # fmt: skip
+@click.option("--install", is_flag=True, help="Install machine-agent as a system service, and exit.")
+@click.option("--uninstall", is_flag=True, help="Remove machine-agent, machine-server and all their files, and exit.")
+@click.option(
+    "--dev-mode", is_flag=True, envvar="MACHINE_AGENT_DEVMODE",
+    help="Run without root and without systemd; neither install updates of the agent nor configure the system.",
+)  # fmt: skip
+@click.option(
+    "--root", type=_PATH, default=None, envvar="MACHINE_ROOT", metavar="DIRECTORY",
+    help="Folder of all programs and their state. [default: /opt/machine; in --dev-mode ~/.local/share/machine]",
+)  # fmt: skip
+@click.option("-v", "--version", is_flag=True, help="Print the version and exit.")
+def command(
+    config: Path,
+    defaults: Path,
+    debug: bool,
+    wait: bool,
+    install: bool,
+    uninstall: bool,
+    dev_mode: bool,
+    root: Path | None,
+    version: bool,
+) -> None:
+    """Install, update and supervise machine-server, and keep this device as its cloud configures it."""
+    if version:
+        release()
+        from support.version import version as program_version
+
+        click.echo(f"machine-agent {program_version()}")
+        return
+    if install and uninstall:
+        _fail("--install and --uninstall exclude each other", EXIT_USAGE)
+    if os.geteuid() != 0 and not dev_mode:
+        _fail("root is required: use sudo, or --dev-mode for a trial without installation", EXIT_FAILED)
+    if install or uninstall:
+        _fail("installation is not built yet: see docs/design/agent.md", EXIT_FAILED)
+    from agent.app import Options, main
+
+    sys.exit(
+        main(
+            Options(
+                config=config,
+                defaults=defaults,
+                debug=debug,
+                wait=wait,
+                dev_mode=dev_mode,
+                root=root,
+                fast_start=os.environ.get("MACHINE_AGENT_FAST_START", "") not in ("", "0", "false"),
+            )
+        )
+    )
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"machine-agent: {message}", err=True)
+    sys.exit(code)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run machine-agent with `arguments` (default: those of the process), and exit with its exit code."""
+    hold()
+    command.main(args=list(arguments) if arguments is not None else None, prog_name="machine-agent")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`machine agent`: machine-agent on this computer."""

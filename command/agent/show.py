@@ -1,0 +1,72 @@
+"""The status of machine-agent as lines of text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rpc.pages.words import span
+from runtime.engine.views.tables import clean
+
+STEPS: Mapping[str, str] = {
+    "resolve": "looking up the release",
+    "download": "downloading",
+    "verify": "checking the download",
+    "stage": "unpacking",
+    "wait": "ready, waiting for maintenance",
+    "switch": "switching",
+    "trial": "on trial",
+    "roll_back": "rolling back",
+    "recover": "rolled back, waiting for the former version to serve",
+}
+
+
+def status_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines for a report of agent.control.report."""
+    now = report["time"]
+    for name, program in (("machine-agent", report.get("agent", {})), ("machine-server", report.get("server", {}))):
+        yield from _program_lines(name, program, now)
+    if report.get("disabled"):
+        yield "machine-server is switched off by the setting disable_viam_server"
+    if report.get("offline"):
+        yield f"the cloud is {report['offline']}: the last settings stay in force"
+    for problem in report.get("problems", ()):
+        place = f"{problem['path']}: " if problem.get("path") else ""
+        yield f"problem: {clean(place + problem['message'])}"
+        if problem.get("remedy"):
+            yield f"  -> {clean(problem['remedy'])}"
+
+
+def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterator[str]:
+    version = clean(program.get("version", "")) or "is not installed"
+    if not program.get("running"):
+        state = "does not run" if program.get("version") else ""
+    else:
+        serving = "serves" if program.get("serving") else "runs, but does not answer requests"
+        state = f"{serving}, started {span(now - program.get('since', now))} ago"
+    yield f"{name} {version}{': ' + state if state else ''}"
+    if program.get("step"):
+        step = STEPS.get(program["step"], program["step"])
+        yield f"  update to {clean(program['target'])}: {step}, since {span(now - program.get('step_since', now))}"
+        for waiting in program.get("waiting_for", ()):
+            yield f"    waits for: {clean(waiting['reason'])}, since {span(now - waiting['since'])}"
+        if program.get("error"):
+            yield f"    last error: {clean(program['error'])}"
+        if program.get("pausing"):
+            yield f"    next attempt in {span(max(0.0, program['deadline'] - now))}"
+    if program.get("hold_until", 0) > now:
+        yield f"  updates are held until {datetime.fromtimestamp(program['hold_until'], UTC):%Y-%m-%d %H:%M} UTC"
+    if program.get("history"):
+        last = program["history"][-1]
+        reason = f": {clean(last['reason'])}" if last.get("reason") else ""
+        moment = f"{datetime.fromtimestamp(last['ended'], UTC):%Y-%m-%d %H:%M} UTC"
+        result = last["result"].replace("_", " ")
+        versions = f"{clean(last['version_from'])} to {clean(last['version_to'])}"
+        yield f"  last outcome: {versions} {result} at {moment}{reason}"
+    if program.get("quarantine"):
+        versions = ", ".join(f"{clean(entry['version'])} ({clean(entry['reason'])})" for entry in program["quarantine"])
+        yield f"  in quarantine: {versions}"
+    if program.get("exits"):
+        last = program["exits"][-1]
+        yield f"  last crash: {clean(last['reason'])}, {span(now - last['time'])} ago, after {span(last['ran'])}"

@@ -1,0 +1,85 @@
+"""`machine agent status`: the lines for each state of the programs."""
+
+import msgspec
+import pytest
+
+from agent.control.report import Exit, Problem, ProgramReport, Report, Waiting
+from agent.update.record import Outcome, Quarantined, Result
+from command.agent.show import status_lines
+
+NOW = 1_800_000_000.0
+AGENT = ProgramReport(version="1.0.0", running=True, since=NOW - 60, serving=True)
+
+
+def lines(server: ProgramReport, **fields: object) -> list[str]:
+    report = Report(time=NOW, agent=AGENT, server=server, **fields)  # type: ignore[arg-type]
+    head, *rest = status_lines(msgspec.to_builtins(report))
+    assert head.startswith("machine-agent 1.0.0: serves, started ")
+    return rest
+
+
+@pytest.mark.parametrize(
+    ("server", "line"),
+    [
+        (ProgramReport(), "machine-server is not installed"),
+        (ProgramReport(version="1.0.0"), "machine-server 1.0.0: does not run"),
+        (
+            ProgramReport(version="1.0.0", running=True, since=NOW - 60),
+            "machine-server 1.0.0: runs, but does not answer requests, started 1m ago",
+        ),
+    ],
+)
+def test_a_program(server: ProgramReport, line: str) -> None:
+    assert [text.replace("1m0s", "1m").replace("1 min", "1m") for text in lines(server)] == [line]
+
+
+def test_an_update_that_waits() -> None:
+    server = ProgramReport(
+        version="1.0.0",
+        running=True,
+        since=NOW,
+        serving=True,
+        target="1.1.0",
+        step="wait",
+        step_since=NOW - 3600,
+        deadline=NOW + 3600,
+        waiting_for=(Waiting("the maintenance sensor denies it", NOW - 60),),
+    )
+    text = "\n".join(lines(server))
+    assert "update to 1.1.0: ready, waiting for maintenance" in text
+    assert "waits for: the maintenance sensor denies it" in text
+
+
+def test_an_update_that_failed_and_pauses() -> None:
+    server = ProgramReport(
+        version="1.0.0", target="1.1.0", step="download", pausing=True, deadline=NOW + 20, error="no space"
+    )
+    text = "\n".join(lines(server))
+    assert "last error: no space" in text
+    assert "next attempt in 20" in text
+
+
+def test_the_last_outcome_the_quarantine_and_the_last_crash() -> None:
+    server = ProgramReport(
+        version="1.0.0",
+        history=(Outcome("1.0.0", "1.1.0", "1" * 64, Result.ROLLED_BACK, "it was started 3 times", NOW - 9, NOW),),
+        quarantine=(Quarantined("1" * 64, "1.1.0", "it was started 3 times", NOW),),
+        exits=(Exit(NOW - 60, "killed by signal 9", 5.0),),
+        hold_until=NOW + 60,
+    )
+    text = "\n".join(lines(server))
+    assert "last outcome: 1.0.0 to 1.1.0 rolled back at 2027-01-15 08:00 UTC: it was started 3 times" in text
+    assert "in quarantine: 1.1.0 (it was started 3 times)" in text
+    assert "last crash: killed by signal 9" in text
+    assert "updates are held until 2027-01-15 08:01 UTC" in text
+
+
+def test_problems_have_their_remedies_and_control_characters_are_removed() -> None:
+    problem = Problem("agent.debug", "is \x1b[31mwrong", "write true or false")
+    rest = lines(ProgramReport(), problems=(problem,), offline="unreachable", disabled=True)
+    assert rest[1:3] == [
+        "machine-server is switched off by the setting disable_viam_server",
+        "the cloud is unreachable: the last settings stay in force",
+    ]
+    assert "\x1b" not in rest[3]
+    assert rest[4] == "  -> write true or false"
