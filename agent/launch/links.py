@@ -1,0 +1,158 @@
+"""The links that tell the launcher what to start, and the launcher itself. All functions block: call them in a worker.
+
+The record of a program decides which release is to run; the links follow it, so that the launcher does what was decided
+even if the agent does not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agent.layout import Layout
+from schema.errors import ErrorKind, MachineError
+
+MAX_STARTS: Final = 3
+"""Starts of a release on trial; the launcher starts `back` instead of a further one."""
+
+SCRIPT: Final = Path(__file__).with_name("machine-launch")
+"""The launcher, as packaged with the agent."""
+
+_PART: Final = ".part"
+_SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class Launch(NamedTuple):
+    """What the launcher starts."""
+
+    run: str | None
+    """SHA-256 of the release that it starts; None if the link leads to no executable release."""
+    back: str | None
+    """SHA-256 of the release that it starts instead of a failed one; None if there is none."""
+    on_trial: bool
+    """Whether it counts the starts of `run`."""
+    starts: int
+    """How often it has started `run`, or has been asked to; more than MAX_STARTS means that `back` was started."""
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether the launcher has started `back` because `run` failed its trial."""
+        return self.starts > MAX_STARTS
+
+
+def read(layout: Layout, program: str) -> Launch:
+    """Return what the launcher starts. A count of starts that cannot be read counts as MAX_STARTS, as for the launcher.
+
+    Raises OSError if the folder cannot be read.
+    """
+    folder = layout.launch(program)
+    try:
+        text = (folder / "trial").read_text("ascii", "replace").strip()
+    except FileNotFoundError:
+        on_trial, starts = False, 0
+    else:
+        on_trial, starts = True, int(text) if re.fullmatch("[0-9]", text) else MAX_STARTS
+    return Launch(_target(layout, program, "run"), _target(layout, program, "back"), on_trial, starts)
+
+
+def point(layout: Layout, program: str, *, run: str, back: str | None, trial: bool) -> None:
+    """Let the launcher start release `run`, and `back` if `run` fails; with `trial`, count the starts of `run`.
+
+    May be repeated: the starts of a trial that has already begun continue to count. After a power cut at any moment,
+    the launcher starts a release that was linked before or is linked now, and a release on trial only with a count.
+    A `back` that cannot be executed is left out.
+
+    Raises MachineError, and changes nothing, if `run` cannot be executed; OSError if the disk refuses.
+    """
+    if not _usable(layout, program, run):
+        raise MachineError(
+            f"{layout.release(program, run) / 'run'} is not an executable file",
+            kind=ErrorKind.PRECONDITION,
+            remedy="stage the release again",
+        )
+    folder = layout.launch(program)
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if back is not None and not _usable(layout, program, back):
+        back = None
+    if trial:
+        # `run` changes last: until then the former release is started, counted in the worst case.
+        _link(layout, program, "back", back)
+        if not (_target(layout, program, "run") == run and (folder / "trial").exists()):
+            _write(folder / "trial", b"0\n", 0o644)
+        _link(layout, program, "run", run)
+    else:
+        # `back` changes last: until then a count that has ended leads to the release that was good before.
+        _link(layout, program, "run", run)
+        (folder / "trial").unlink(missing_ok=True)
+        _sync(folder)
+        _link(layout, program, "back", back)
+
+
+def install_launcher(layout: Layout) -> bool:
+    """Write the launcher to its place if it differs; return whether it was written.
+
+    Call it at installation and after an agent was confirmed, never in one on trial: nothing could undo it.
+    """
+    content = SCRIPT.read_bytes()
+    try:
+        if layout.launcher.read_bytes() == content and os.access(layout.launcher, os.X_OK):
+            return False
+    except FileNotFoundError:
+        layout.launcher.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    _write(layout.launcher, content, 0o755)
+    return True
+
+
+def _usable(layout: Layout, program: str, sha256: str) -> bool:
+    """Return whether the launcher would start this release."""
+    if not _SHA256.match(sha256):
+        raise ValueError(f"{sha256!r} is not a SHA-256")
+    path = layout.release(program, sha256) / "run"
+    try:
+        return path.is_file() and path.stat().st_size > 0 and os.access(path, os.X_OK)
+    except OSError:
+        return False
+
+
+def _target(layout: Layout, program: str, name: str) -> str | None:
+    try:
+        sha256 = Path(os.readlink(layout.launch(program) / name)).name
+    except FileNotFoundError:
+        return None
+    return sha256 if _SHA256.match(sha256) and _usable(layout, program, sha256) else None
+
+
+def _link(layout: Layout, program: str, name: str, sha256: str | None) -> None:
+    """Replace a link atomically and durably; None removes it."""
+    link = layout.launch(program) / name
+    if sha256 is None:
+        link.unlink(missing_ok=True)
+    else:
+        part = link.with_name(name + _PART)
+        part.unlink(missing_ok=True)
+        part.symlink_to(os.path.relpath(layout.release(program, sha256), link.parent))
+        part.replace(link)
+    _sync(link.parent)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Replace a file atomically and durably."""
+    part = path.with_name(path.name + _PART)
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
+    part.replace(path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

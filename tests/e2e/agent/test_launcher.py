@@ -1,0 +1,231 @@
+"""The real launcher with the shells that devices have: what it starts, and that it never loops."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent.launch.links import install_launcher, point, read
+from agent.layout import AGENT, SERVER, Layout
+
+A, B, C = "a" * 64, "b" * 64, "c" * 64
+SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"]}
+SAY = '#!/bin/sh\necho "${MACHINE_RELEASE%%${MACHINE_RELEASE#?}} ${MACHINE_LAUNCH_FELL_BACK-} $*"\n'
+LIMIT = 20.0
+
+
+@pytest.fixture(params=[name for name, command in SHELLS.items() if shutil.which(command[0])])
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """Return the command of the shell, whose tools are those of busybox with busybox."""
+    command = SHELLS[request.param]
+    if command[0] == "busybox":
+        (tmp_path / "bin").mkdir()
+        for tool in ("sync", "mv", "sh"):
+            (tmp_path / "bin" / tool).symlink_to(str(shutil.which("busybox")))
+    return command
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout(tmp_path / "opt with space", tmp_path / "run")
+    for sha256 in (A, B, C):
+        stage(layout, sha256)
+    install_launcher(layout)
+    return layout
+
+
+def stage(layout: Layout, sha256: str, program: bytes | str = SAY) -> None:
+    folder = layout.release(SERVER, sha256)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run").unlink(missing_ok=True)
+    (folder / "run").write_bytes(program if isinstance(program, bytes) else program.encode())
+    (folder / "run").chmod(0o755)
+
+
+def launch(shell: list[str], layout: Layout, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    tools = layout.root.parent / "bin"
+    return subprocess.run(
+        [*shell, str(layout.launcher), *arguments],
+        env={"PATH": f"{tools}:{os.environ['PATH']}" if tools.exists() else os.environ["PATH"],
+             "MACHINE_ROOT": str(layout.root), **environment},
+        capture_output=True, text=True, timeout=LIMIT, check=False,
+    )  # fmt: skip
+
+
+def started(shell: list[str], layout: Layout) -> str:
+    """Start machine-server once; return the first letter of the release, and `1` if the launcher fell back."""
+    return launch(shell, layout, SERVER).stdout.strip()
+
+
+def test_it_becomes_the_program_with_all_arguments(shell: list[str], layout: Layout) -> None:
+    stage(layout, A, '#!/bin/sh\nprintf "%s|" "$$" "$MACHINE_RELEASE" "$0" "$@"\n')
+    point(layout, SERVER, run=A, back=None, trial=False)
+    command = [*shell, str(layout.launcher), SERVER, "-config", "/a b", "*", ""]
+    environment = {**os.environ, "MACHINE_ROOT": str(layout.root)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        output = process.communicate(timeout=LIMIT)[0]
+    # The path is that of the release, not of the link: the program keeps its files when the link changes.
+    path = layout.release(SERVER, A).resolve() / "run"
+    assert output == f"{process.pid}|{A}|{path}|-config|/a b|*||"
+
+
+def test_three_starts_of_a_trial_and_then_back(shell: list[str], layout: Layout) -> None:
+    point(layout, SERVER, run=B, back=A, trial=True)
+    assert [started(shell, layout) for _ in range(5)] == ["b", "b", "b", "a 1", "a 1"]
+    assert read(layout, SERVER).starts == 4
+    assert read(layout, SERVER).fell_back
+
+
+def test_the_count_is_stored_before_the_program_runs(shell: list[str], layout: Layout) -> None:
+    stage(layout, B, '#!/bin/sh\nread starts <"${0%/releases/*}/launch/machine-server/trial"; echo "$starts"\n')
+    point(layout, SERVER, run=B, back=A, trial=True)
+    assert [started(shell, layout) for _ in range(3)] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("text", ["", "x", "10", "-1", "08", " 1", "3", "4"])
+def test_a_count_that_is_not_below_three_leads_back(shell: list[str], layout: Layout, text: str) -> None:
+    point(layout, SERVER, run=B, back=A, trial=True)
+    (layout.launch(SERVER) / "trial").write_text(text)
+    assert started(shell, layout) == "a 1"
+
+
+def test_a_start_that_cannot_be_counted_leads_back(shell: list[str], layout: Layout) -> None:
+    point(layout, SERVER, run=B, back=A, trial=True)
+    (layout.launch(SERVER) / "trial.part").mkdir()
+    assert started(shell, layout) == "a 1"
+
+
+BREAK: dict[str, Callable[[Layout], object]] = {
+    "no link": lambda layout: (layout.launch(SERVER) / "run").unlink(),
+    "dangling link": lambda layout: shutil.rmtree(layout.release(SERVER, B)),
+    "no program": lambda layout: (layout.release(SERVER, B) / "run").unlink(),
+    "a folder as program": lambda layout: (
+        (layout.release(SERVER, B) / "run").unlink(), (layout.release(SERVER, B) / "run").mkdir()),
+    "not executable": lambda layout: (layout.release(SERVER, B) / "run").chmod(0o644),
+    "empty": lambda layout: stage(layout, B, b""),
+    "interpreter is missing": lambda layout: stage(layout, B, "#!/nonexistent/python\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", BREAK)
+@pytest.mark.parametrize("trial", [False, True])
+def test_a_release_that_cannot_be_executed_leads_back(
+    shell: list[str], layout: Layout, damage: str, trial: bool
+) -> None:
+    point(layout, SERVER, run=B, back=A, trial=trial)
+    BREAK[damage](layout)
+    done = launch(shell, layout, SERVER, "x", "y z")
+    assert done.stdout.strip() == "a 1 x y z", done.stderr
+    assert str(layout.launch(SERVER) / "back") in done.stderr
+    assert read(layout, SERVER).fell_back is trial
+
+
+def test_a_program_of_another_processor_leads_back(layout: Layout) -> None:
+    """busybox takes such a file for a shell script; releases are checked for their platform before they are linked."""
+    stage(layout, B, b"\x7fELF\2\1\1\0" + bytes(100))
+    point(layout, SERVER, run=B, back=A, trial=True)
+    assert started(["dash"], layout) == "a 1"
+
+
+def test_factory_is_the_last_resort_and_then_it_gives_up(shell: list[str], layout: Layout) -> None:
+    (layout.releases(SERVER) / "factory").symlink_to(C)
+    for sha256 in (A, B):
+        stage(layout, sha256, "#!/nonexistent\n")
+    point(layout, SERVER, run=B, back=A, trial=False)
+    assert started(shell, layout) == "c 1"
+    stage(layout, C, "#!/nonexistent\n")
+    done = launch(shell, layout, SERVER)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "nothing to start: install machine-server again" in done.stderr
+
+
+def test_what_its_parent_was_started_with_is_not_passed_on(shell: list[str], layout: Layout) -> None:
+    point(layout, SERVER, run=A, back=None, trial=False)
+    done = launch(shell, layout, SERVER, MACHINE_LAUNCH_FELL_BACK="1", MACHINE_RELEASE=B)
+    assert done.stdout.split() == ["a"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("",), ("../x",), ("-v",), (".",)])
+def test_wrong_usage(shell: list[str], layout: Layout, arguments: tuple[str, ...]) -> None:
+    done = launch(shell, layout, *arguments)
+    assert done.returncode == 64
+    assert "usage: machine-launch PROGRAM" in done.stderr
+
+
+def test_programs_do_not_share_their_trials(shell: list[str], layout: Layout) -> None:
+    point(layout, SERVER, run=B, back=A, trial=True)
+    assert launch(shell, layout, AGENT).returncode == 78
+    assert read(layout, SERVER).starts == 0
+
+
+class PowerCut(BaseException):
+    """The power fails."""
+
+
+CHANGES = {
+    "switch": ((A, C, "none"), (B, A, True)),
+    "switch repeated": ((B, A, "1"), (B, A, True)),
+    "confirm": ((B, A, "1"), (B, A, False)),
+    "roll back": ((B, A, "2"), (A, C, False)),
+    "roll back after the launcher did": ((B, A, "4"), (A, None, False)),
+    "roll back to an older release": ((B, A, "4"), (C, None, False)),
+    "replace": ((A, C, "none"), (C, None, False)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_power_cut_between_any_two_operations(layout: Layout, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = CHANGES[change]
+    operations = 0
+    while True:  # stop before the first operation, then before the second one, and so on
+        run, back, trial = before
+        shutil.rmtree(layout.launch(SERVER), ignore_errors=True)
+        point(layout, SERVER, run=run, back=back, trial=trial != "none")
+        if trial != "none":
+            (layout.launch(SERVER) / "trial").write_text(trial)
+        finished = interrupted(layout, after, operations, monkeypatch)
+        state = read(layout, SERVER)
+        first = started(["dash"], layout).partition(" ")[0] * 64
+        # A release of the state before or after is started, and a release on trial never without a count.
+        assert first in {run, back, after[0], after[1]} - {None}, (operations, state)
+        if first == B and "confirm" not in change:
+            assert read(layout, SERVER).starts == state.starts + 1, (operations, state)
+        point(layout, SERVER, run=after[0], back=after[1], trial=after[2])
+        assert read(layout, SERVER)[:3] == after, operations
+        if finished:
+            break
+        operations += 1
+    assert operations >= 3
+
+
+def interrupted(
+    layout: Layout, after: tuple[str, str | None, bool], operations: int, monkeypatch: pytest.MonkeyPatch
+) -> bool:
+    """Change the links until the power fails after so many system calls; return whether the change was complete."""
+    left = operations
+    with monkeypatch.context() as patch:
+
+        def counted(name: str) -> None:
+            real = getattr(os, name)
+
+            def call(*arguments: object, **options: object) -> object:
+                nonlocal left
+                if left == 0:
+                    raise PowerCut
+                left -= 1
+                return real(*arguments, **options)
+
+            patch.setattr(os, name, call)
+
+        for name in ("symlink", "replace", "unlink", "open", "fsync", "fchmod"):
+            counted(name)
+        try:
+            point(layout, SERVER, run=after[0], back=after[1], trial=after[2])
+        except PowerCut:
+            return False
+        return True
