@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 import click
 
 from support.early_stop import hold, release
+from support.imports import lean_imports
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -79,7 +80,8 @@ def command(
         _fail("root is required: use sudo, or --dev-mode for a trial without installation", EXIT_FAILED)
     if install or uninstall:
         _fail("installation is not built yet: see docs/design/agent.md", EXIT_FAILED)
-    from agent.app import Options, main
+    with lean_imports():
+        from agent.app import Options, main
 
     sys.exit(
         main(

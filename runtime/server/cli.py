@@ -5,7 +5,6 @@ Only modules that are needed to parse options are imported here, so that `-versi
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ import click
 from runtime.engine.options import EXIT_FAILED, EXIT_USAGE, Options
 from support.command_line import LongOptions, switch, value
 from support.early_stop import hold, release
+from support.imports import lean_imports
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file
 
@@ -132,19 +132,9 @@ def _serve(options: dict[str, Any]) -> int:
 
 
 def _main() -> Callable[[Options], int]:
-    """Import the composition root, without rich and pygments, which structlog would load if they are installed."""
-    modules: dict[str, Any] = sys.modules  # None as a value is the documented way to make an import fail
-    hidden = "rich" not in modules
-    if hidden:
-        modules["rich"] = None
-    gc.disable()  # imported objects stay: scanning them takes a tenth of the start-up, and time in each collection
-    try:
+    """Import the composition root."""
+    with lean_imports():
         from runtime.server.app import main
-    finally:
-        gc.freeze()
-        gc.enable()
-        if hidden:
-            del modules["rich"]
     return main
 
 
