@@ -1,0 +1,83 @@
+"""The releases that an installation puts on the disk. The functions block."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from agent.layout import AGENT, SERVER, Layout
+from agent.update.record import Release
+from support.version import version
+from uplink.platform import platform
+
+ENTRIES: Final[Mapping[str, str]] = {AGENT: "agent.start", SERVER: "runtime.server.start"}
+"""The module of each program."""
+
+
+class Staged(NamedTuple):
+    """A release whose files are on the disk."""
+
+    program: str
+    release: Release
+
+
+def stage_package(layout: Layout, interpreter: Path | None = None) -> list[Staged]:
+    """Stage both programs as they are installed in this Python environment; return the releases.
+
+    The releases contain only a script that starts them: they change with the environment, and need it to stay. This is
+    for developers, and for systems whose administrator installs the programs as Python packages.
+    """
+    python = interpreter or Path(sys.executable)
+    return [_stage_script(layout, program, python, module) for program, module in ENTRIES.items()]
+
+
+def _stage_script(layout: Layout, program: str, python: Path, module: str) -> Staged:
+    script = f'#!/bin/sh\nexec {shlex.quote(str(python))} -m {module} "$@"\n'.encode()
+    content = script + version().encode()
+    sha256 = hashlib.sha256(content).hexdigest()
+    release = Release(version(), sha256, len(script), f"file://{python}", platform())
+    folder = layout.release(program, sha256)
+    if not (folder / "run").exists():
+        part = folder.with_name(f"{sha256}.tmp")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        write(part / "run", script, 0o755)
+        write(part / "release.json", msgspec.json.encode(release), 0o644)
+        part.replace(folder)
+        _sync(folder.parent)
+    return Staged(program, release)
+
+
+def point_factory(layout: Layout, staged: Staged) -> None:
+    """Let the launcher start this release if neither link leads to one."""
+    link = layout.releases(staged.program) / "factory"
+    part = link.with_name("factory.part")
+    part.unlink(missing_ok=True)
+    part.symlink_to(staged.release.sha256)
+    part.replace(link)
+    _sync(link.parent)
+
+
+def write(path: Path, content: bytes, mode: int) -> None:
+    """Create a file durably; FileExistsError if it exists."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,75 @@
+"""The system on which the agent is installed: the running one, or the tree of an image. The functions block."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent.layout import Layout
+from schema.errors import ErrorKind, MachineError
+
+COMMAND_LIMIT: Final = 120.0  # seconds; stopping machine-server takes at most 60
+LOCAL_UNITS: Final = "usr/local/lib/systemd/system"
+ETC_UNITS: Final = "etc/systemd/system"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A system: `root` is / or the root folder of an image; `live` if its systemd runs."""
+
+    root: Path = Path("/")
+    live: bool = True
+
+    @property
+    def layout(self) -> Layout:
+        """The files of the agent there."""
+        usual = Layout()
+        return Layout(self.inside(usual.root), self.inside(usual.run))
+
+    def inside(self, path: Path | str) -> Path:
+        """Return where an absolute path of the system is seen from here."""
+        return self.root / str(path).lstrip("/")
+
+    def has_systemd(self) -> bool:
+        """Return whether systemd is the init process there, or will be."""
+        if self.live:
+            return self.inside("run/systemd/system").is_dir() and shutil.which("systemctl") is not None
+        return any(self.inside(name).exists() for name in ("usr/lib/systemd/systemd", "lib/systemd/systemd"))
+
+    def units(self) -> str:
+        """Return the folder for units of the administrator, relative to the root.
+
+        It is /usr/local/lib/systemd/system where systemd reads that, so that /etc keeps only what people write there.
+        """
+        if not self.live:
+            return ETC_UNITS
+        said = self.run(["systemd-path", "systemd-search-system-unit"], check=False)
+        return LOCAL_UNITS if f"/{LOCAL_UNITS}" in said.strip().split(":") else ETC_UNITS
+
+    def run(self, command: Sequence[str], *, check: bool = True) -> str:
+        """Run a command of the running system and return its output; nothing is run for an image.
+
+        Raises MachineError with the command's message if it fails, unless `check` is false.
+        """
+        if not self.live:
+            return ""
+        try:
+            done = subprocess.run(
+                list(command), capture_output=True, text=True, errors="replace", timeout=COMMAND_LIMIT, check=False
+            )
+        except FileNotFoundError:
+            if not check:
+                return ""
+            raise MachineError(f"{command[0]} is not installed", kind=ErrorKind.PRECONDITION) from None
+        except subprocess.TimeoutExpired:
+            raise MachineError(
+                f"`{' '.join(command)}` did not end within {COMMAND_LIMIT:g} s", kind=ErrorKind.TIMEOUT
+            ) from None
+        if check and done.returncode != 0:
+            message = done.stderr.strip() or f"exit code {done.returncode}"
+            raise MachineError(f"`{' '.join(command)}` failed: {message}", kind=ErrorKind.PRECONDITION)
+        return done.stdout

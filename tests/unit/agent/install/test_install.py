@@ -1,0 +1,235 @@
+"""Installation into the tree of an image, repeated and interrupted, and the removal."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.install import install as module
+from agent.install.install import install, uninstall
+from agent.install.source import stage_package
+from agent.install.target import Target
+from agent.layout import AGENT, PROGRAMS, SERVER
+from agent.update import store
+from agent.update.record import Outcome, Record, Release, Result, Slots
+from schema.errors import MachineError
+
+UNITS = {program: f"# Written by machine-agent.\n[Service]\nExecStart={program}\n" for program in PROGRAMS}
+CONFIG, DEFAULTS = Path("/etc/machine.json"), Path("/etc/machine-defaults.json")
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Target:
+    """The tree of an image with systemd, and with files of its own."""
+    (tmp_path / "usr/lib/systemd").mkdir(parents=True)
+    (tmp_path / "usr/lib/systemd/systemd").write_text("")
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    (tmp_path / "etc/systemd/system/other.service").write_text("[Service]\n")
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "run").mkdir()
+    return Target(tmp_path, live=False)
+
+
+def put(target: Target, units: dict[str, str] | None = None) -> list[str]:
+    """Install, and return what was said."""
+    said: list[str] = []
+    install(target, stage_package, units or UNITS, said.append)
+    return said
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Return all entries below a folder, with the content of files and the targets of links."""
+    entries = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        entries[name] = os.readlink(path) if path.is_symlink() else "" if path.is_dir() else path.read_text()
+    return entries
+
+
+def test_everything_is_in_its_place(target: Target) -> None:
+    said = put(target)
+    layout = target.layout
+    for program in PROGRAMS:
+        assert (target.root / f"etc/systemd/system/{program}.service").read_text() == UNITS[program]
+        record = store.load(layout.record(program)).record
+        assert record is not None
+        assert record.slots.factory == record.slots.current
+        assert (layout.launch(program) / "run" / "run").is_file()
+        assert (layout.releases(program) / "factory" / "run").is_file()
+    wants = target.root / "etc/systemd/system/multi-user.target.wants"
+    assert [path.name for path in wants.iterdir()] == ["machine-agent.service"]
+    assert os.readlink(wants / "machine-agent.service") == "/etc/systemd/system/machine-agent.service"
+    assert stat.S_IMODE(layout.launcher.stat().st_mode) == 0o755
+    assert any("machine-agent waits for it" in line for line in said)
+
+
+def test_the_links_are_valid_in_the_running_system_too(target: Target) -> None:
+    put(target)
+    for path in target.root.rglob("*"):
+        if path.is_symlink() and "wants" not in str(path):
+            assert not os.readlink(path).startswith("/"), path
+
+
+def test_the_launcher_starts_the_installed_release(target: Target) -> None:
+    put(target)
+    done = subprocess.run(
+        [str(target.layout.launcher), AGENT, "--version"],
+        env={**os.environ, "MACHINE_ROOT": str(target.layout.root)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("machine-agent ")
+
+
+def test_nothing_is_left_after_the_removal(target: Target) -> None:
+    before = tree(target.root)
+    put(target)
+    target.inside(CONFIG).write_text("{}")
+    target.inside(DEFAULTS).write_text("{}")
+    uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
+    after = tree(target.root)
+    after.pop("etc/systemd/system/multi-user.target.wants")  # an empty folder of systemd
+    assert after == before
+
+
+def test_credentials_can_be_kept(target: Target) -> None:
+    put(target)
+    target.inside(CONFIG).write_text("{}")
+    uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS, keep_credentials=True)
+    assert target.inside(CONFIG).exists()
+
+
+def test_a_file_that_a_person_has_changed_is_left_and_named(target: Target) -> None:
+    put(target)
+    unit = target.root / "etc/systemd/system/machine-server.service"
+    unit.write_text(unit.read_text() + "MemoryMax=1G\n")
+    with pytest.raises(MachineError, match=r"are left: /etc/systemd/system/machine-server\.service"):
+        uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
+    assert unit.exists()
+    assert not target.layout.root.exists()
+
+
+def test_a_unit_of_somebody_else_is_not_overwritten(target: Target) -> None:
+    unit = target.root / "etc/systemd/system/machine-agent.service"
+    unit.write_text("[Service]\nExecStart=/usr/bin/other\n")
+    with pytest.raises(MachineError, match="it was not overwritten"):
+        put(target)
+    assert unit.read_text() == "[Service]\nExecStart=/usr/bin/other\n"
+
+
+def test_a_repeated_installation_replaces_the_units_and_changes_nothing_else(target: Target) -> None:
+    put(target)
+    before = tree(target.root)
+    put(target)
+    assert tree(target.root) == before
+    put(target, {program: f"{text}Nice=1\n" for program, text in UNITS.items()})
+    changed = {name for name, content in tree(target.root).items() if before.get(name) != content}
+    assert {Path(name).name for name in changed} == {
+        "machine-agent.service",
+        "machine-server.service",
+        module.INSTALLED,
+    }
+
+
+def test_installing_over_another_release_keeps_it_as_the_previous_one(target: Target) -> None:
+    put(target)
+    layout = target.layout
+    loaded = store.load(layout.record(SERVER)).record
+    assert loaded is not None
+    old = Release("0.9.0", "9" * 64, 1, "file:///old", "linux/x86_64")
+    folder = layout.release(SERVER, old.sha256)
+    folder.mkdir()
+    (folder / "run").write_text("#!/bin/sh\n")
+    (folder / "run").chmod(0o755)
+    history = (Outcome("0.8.0", "0.9.0", old.sha256, Result.UPDATED, "", 1.0, 2.0),)
+    store.save(layout.record(SERVER), Record(SERVER, Slots(old), history=history))
+    put(target)
+    record = store.load(layout.record(SERVER)).record
+    assert record is not None
+    assert (record.slots.current, record.slots.previous) == (loaded.slots.current, old)
+    assert record.history == history
+    assert os.readlink(layout.launch(SERVER) / "back").endswith(old.sha256)
+
+
+def test_a_damaged_record_is_replaced(target: Target) -> None:
+    put(target)
+    for path in target.layout.state.glob("machine-server.json*"):
+        path.write_bytes(b"x")
+    put(target)
+    assert store.load(target.layout.record(SERVER)).record is not None
+
+
+def test_credentials_are_closed_to_other_users(target: Target) -> None:
+    config = target.inside(CONFIG)
+    config.write_text(json.dumps({"cloud": {}}))
+    config.chmod(0o644)
+    assert "/etc/machine.json: other users can no longer read it" in put(target)
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+
+
+class PowerCut(Exception):
+    """The power fails."""
+
+
+@contextmanager
+def power_for(allowed: int) -> Iterator[None]:
+    """Let this many operations on the disk happen, then cut the power."""
+    count = [0]
+
+    def limited(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if count[0] >= allowed:
+                raise PowerCut
+            count[0] += 1
+            return function(*arguments, **options)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch, suppress(PowerCut):
+        for name in ("mkdir", "open", "replace", "rename", "symlink", "unlink"):
+            patch.setattr(os, name, limited(getattr(os, name)))
+        yield
+
+
+def test_an_interrupted_installation_is_completed_by_the_next_one(tmp_path: Path) -> None:
+    """Every prefix of the operations leaves a state from which the installation and the removal succeed."""
+    complete: dict[str, str] | None = None
+    interrupted = 0
+    for allowed in (*range(0, 60, 3), *range(60, 400, 20)):
+        root = tmp_path / str(allowed)
+        (root / "usr/lib/systemd").mkdir(parents=True)
+        (root / "usr/lib/systemd/systemd").write_text("")
+        target = Target(root, live=False)
+        finished = False
+        with power_for(allowed):
+            put(target)
+            finished = True
+        interrupted += not finished
+        put(target)
+        entries = tree(root)
+        complete = complete or entries
+        assert entries.keys() == complete.keys(), allowed
+    assert interrupted > 15
+
+
+def test_a_system_without_systemd_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="systemd is not the init process") as raised:
+        put(Target(tmp_path, live=False))
+    assert "--dev-mode" in raised.value.remedy
+
+
+def test_a_folder_that_is_not_an_installation_is_never_removed(target: Target) -> None:
+    target.layout.root.mkdir()
+    (target.layout.root / "data").write_text("precious")
+    with pytest.raises(MachineError, match="is not the folder of an installed machine-agent"):
+        uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
+    assert (target.layout.root / "data").exists()
