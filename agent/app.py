@@ -26,7 +26,7 @@ from agent.system.os_release import parse_os_release
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
 from schema.errors import MachineError
-from support.early_stop import held
+from support.start import held
 from support.systemd import ServiceManager
 from support.version import version
 from support.worker import Worker

@@ -13,8 +13,7 @@ from typing import Final, NoReturn
 
 import click
 
-from support.early_stop import hold, release
-from support.imports import lean_imports
+from support.start import hold, lean_imports, release
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1

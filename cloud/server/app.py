@@ -50,7 +50,7 @@ from rpc.server.port import serve
 from rpc.server.standard import http_and_json
 from schema.errors import ErrorKind, MachineError
 from support import private
-from support.early_stop import held
+from support.start import held
 
 if TYPE_CHECKING:
     from cloud.domain.certificates.port import PortTls

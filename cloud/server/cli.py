@@ -19,7 +19,7 @@ from cloud.commands.organization_command import organization_command
 from cloud.domain.triggering.ways import ways
 from rpc.access.forwarded import Proxies, network
 from schema.errors import MachineError
-from support.early_stop import hold, release
+from support.start import hold, release
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)

@@ -27,7 +27,7 @@ from runtime.server.configuration import Configuration, Source
 from runtime.server.machine import Machine
 from runtime.server.port.serving import Serving
 from schema.errors import MachineError
-from support.early_stop import held
+from support.start import held
 from support.version import version
 from telemetry.logs.activity import tell
 from telemetry.logs.loggers import Logs, configure

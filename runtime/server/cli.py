@@ -15,8 +15,7 @@ import click
 
 from runtime.engine.options import EXIT_FAILED, EXIT_USAGE, Options
 from support.command_line import LongOptions, switch, value
-from support.early_stop import hold, release
-from support.imports import lean_imports
+from support.start import hold, lean_imports, release
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file
 

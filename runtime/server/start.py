@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.early_stop import hold
+from support.start import hold
 
 
 def main() -> None:
