@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 import msgspec
+
+from cloud.values.records import fields_of
 
 SMALL: Final = 32 * 1024  # bytes to parse in one step: less than a millisecond
 LARGE: Final = SMALL + 1  # represents an unknown size that may be large
@@ -92,8 +93,8 @@ def heavy(size_or_result: Any) -> bool:
             remaining += value.values()
         elif isinstance(value, list | tuple):
             remaining += value
-        elif is_dataclass(value):
-            remaining += [getattr(value, field.name) for field in fields(value)]
+        elif (record := fields_of(value)) is not None:
+            remaining += record.values()
         if count + len(remaining) > MAX_EXAMINED:
             return True
     return False

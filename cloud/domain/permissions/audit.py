@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final
@@ -20,6 +20,7 @@ from cloud.domain.organizations.tenants import location, organization
 from cloud.domain.permissions.access import Of
 from cloud.store.sql import Sql, inserted
 from cloud.values.author import Author
+from cloud.values.records import fields_of
 from cloud.values.times import moment_of, stored
 from schema.errors import MachineError
 from schema.secrets import MASK, is_secret, mask_text
@@ -215,10 +216,9 @@ def _shown(name: str, value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, str):
         return _text(name, value)
-    if is_dataclass(value) and not isinstance(value, type):
+    if (record := fields_of(value)) is not None:
         # Values of settings may be secret whatever their names are; the path is enough.
-        pairs = {field.name: getattr(value, field.name) for field in fields(value) if field.name != "value"}
-        return loggable(pairs)
+        return loggable({field: item for field, item in record.items() if field != "value"})
     if isinstance(value, Mapping):
         return LEFT_OUT if value else None
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):

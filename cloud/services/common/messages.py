@@ -1,18 +1,18 @@
-"""Response messages of the services: one dataclass per published message, with its field names."""
+"""Messages of the services: one class for each published message, with its field names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
+from msgspec import Struct
+
 from cloud.domain.permissions.shown import Shown, ShownText, nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Organization:
+class Organization(Struct, frozen=True):
     """An organization, which owns locations, keys and fragments."""
 
     id: str
@@ -22,30 +22,27 @@ class Organization:
     default_region: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationIdentity:
+class OrganizationIdentity(Struct, frozen=True):
     """The id and name of an organization."""
 
     id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class LocationOrganization:
+class LocationOrganization(Struct, frozen=True):
     """An organization with access to a location."""
 
     organization_id: str
     primary: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A location with the number of its machines."""
 
     id: str
     name: str
     parent_location_id: str = ""
-    organizations: list[LocationOrganization] = field(default_factory=list)
+    organizations: list[LocationOrganization] = []
     created_on: datetime | None = None
     robot_count: int = 0
     primary_org_identity: OrganizationIdentity | None = None
@@ -60,8 +57,7 @@ class OnlineState(IntEnum):
     AWAITING_SETUP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Robot:
+class Robot(Struct, frozen=True):
     """A machine."""
 
     id: str
@@ -73,8 +69,7 @@ class Robot:
     seconds_since_online: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSecret:
+class SharedSecret(Struct, frozen=True):
     """A secret of a part or a location."""
 
     id: str
@@ -83,8 +78,7 @@ class SharedSecret:
     state: int = 1  # STATE_ENABLED
 
 
-@dataclass(frozen=True, slots=True)
-class RobotPart:
+class RobotPart(Struct, frozen=True):
     """A part; its configuration is present if it was requested."""
 
     id: str
@@ -93,22 +87,21 @@ class RobotPart:
     secret: str = ""
     robot: str = ""
     location_id: str = ""
-    robot_config: Shown = field(default_factory=nothing)
+    robot_config: Shown = nothing()
     last_access: datetime | None = None
-    user_supplied_info: Mapping[str, Any] = field(default_factory=dict)
+    user_supplied_info: Mapping[str, Any] = {}
     main_part: bool = False
     fqdn: str = ""
     local_fqdn: str = ""
     created_on: datetime | None = None
-    secrets: list[SharedSecret] = field(default_factory=list)
+    secrets: list[SharedSecret] = []
     last_updated: datetime | None = None
     online_state: OnlineState = OnlineState.UNSPECIFIED
     seconds_since_online: int = 0
     robot_config_json: ShownText | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GetRobotPartResponse:
+class GetRobotPartResponse(Struct, frozen=True):
     """A part, with its configuration as text."""
 
     part: RobotPart
@@ -125,8 +118,7 @@ class AuthenticationType(IntEnum):
     LOCATION_SECRET = 4
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticatorInfo:
+class AuthenticatorInfo(Struct, frozen=True):
     """The author of a change."""
 
     type: AuthenticationType
@@ -134,8 +126,7 @@ class AuthenticatorInfo:
     is_deactivated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RobotPartHistoryEntry:
+class RobotPartHistoryEntry(Struct, frozen=True):
     """A save; `old` has the configuration that it replaced."""
 
     part: str
@@ -145,24 +136,21 @@ class RobotPartHistoryEntry:
     edited_by: AuthenticatorInfo
 
 
-@dataclass(frozen=True, slots=True)
-class GetRobotPartHistoryResponse:
+class GetRobotPartHistoryResponse(Struct, frozen=True):
     """A page of history, newest first."""
 
     history: list[RobotPartHistoryEntry]
     next_page_token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigPropertyChange:
+class ConfigPropertyChange(Struct, frozen=True):
     """A new value at a path of a configuration; None removes the present value."""
 
     path: str = ""
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigPropertyChangeResult:
+class ConfigPropertyChangeResult(Struct, frozen=True):
     """The result of one property change."""
 
     path: str
@@ -179,8 +167,7 @@ class LogOrder(IntEnum):
     DESCENDING = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(Struct, frozen=True):
     """A log entry of a machine."""
 
     host: str = ""
@@ -190,19 +177,17 @@ class LogEntry:
     message: str = ""
     caller: Mapping[str, Any] | None = None
     stack: str = ""
-    fields: list[Mapping[str, Any]] = field(default_factory=list)
+    fields: list[Mapping[str, Any]] = []
 
 
-@dataclass(frozen=True, slots=True)
-class GetRobotPartLogsResponse:
+class GetRobotPartLogsResponse(Struct, frozen=True):
     """A page of log entries."""
 
     logs: list[LogEntry]
     next_page_token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Authorization:
+class Authorization(Struct, frozen=True):
     """A role of an identity at a resource, as in requests."""
 
     authorization_type: str = ""
@@ -214,8 +199,7 @@ class Authorization:
     identity_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizationDetails:
+class AuthorizationDetails(Struct, frozen=True):
     """A role of a key."""
 
     authorization_type: str
@@ -225,8 +209,7 @@ class AuthorizationDetails:
     org_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class APIKey:
+class APIKey(Struct, frozen=True):
     """A key without its secret: `key` is empty."""
 
     id: str
@@ -235,41 +218,36 @@ class APIKey:
     created_on: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class APIKeyWithAuthorizations:
+class APIKeyWithAuthorizations(Struct, frozen=True):
     """A key with its roles."""
 
     api_key: APIKey
     authorizations: list[AuthorizationDetails]
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
+class NewKey(Struct, frozen=True):
     """A new key with its secret, which is returned only once."""
 
     id: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class RenamedKey:
+class RenamedKey(Struct, frozen=True):
     """A key with its new name."""
 
     id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizedPermissions:
+class AuthorizedPermissions(Struct, frozen=True):
     """Permissions of the caller at a resource."""
 
     resource_type: str = ""
     resource_id: str = ""
-    permissions: list[str] = field(default_factory=list)
+    permissions: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationMember:
+class OrganizationMember(Struct, frozen=True):
     """A person with a key of the organization."""
 
     user_id: str
@@ -277,8 +255,7 @@ class OrganizationMember:
     date_added: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationInvite:
+class OrganizationInvite(Struct, frozen=True):
     """An open invitation."""
 
     organization_id: str
@@ -287,8 +264,7 @@ class OrganizationInvite:
     authorizations: list[Authorization]
 
 
-@dataclass(frozen=True, slots=True)
-class OrganizationMembers:
+class OrganizationMembers(Struct, frozen=True):
     """The members of an organization and its open invitations."""
 
     organization_id: str
@@ -296,8 +272,7 @@ class OrganizationMembers:
     invites: list[OrganizationInvite]
 
 
-@dataclass(frozen=True, slots=True)
-class OrgDetails:
+class OrgDetails(Struct, frozen=True):
     """An organization in search results."""
 
     org_id: str
@@ -305,8 +280,7 @@ class OrgDetails:
     public_namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LocationAuth:
+class LocationAuth(Struct, frozen=True):
     """The secrets of a location, newest first."""
 
     secret: str
@@ -314,23 +288,20 @@ class LocationAuth:
     secrets: list[SharedSecret]
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """The version of a program on a machine. Of the alternatives `major` and `minor`, only the more precise is used."""
 
     minor: str
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentSummary:
+class FragmentSummary(Struct, frozen=True):
     """A fragment that a part's configuration refers to."""
 
     id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PartSummary:
+class PartSummary(Struct, frozen=True):
     """A part in the fleet summary."""
 
     part_id: str
@@ -346,11 +317,10 @@ class PartSummary:
     platform: str | None = None
     public_ip_address: str | None = None
     dns_name: str | None = None
-    fragments: list[FragmentSummary] = field(default_factory=list)
+    fragments: list[FragmentSummary] = []
 
 
-@dataclass(frozen=True, slots=True)
-class MachineSummary:
+class MachineSummary(Struct, frozen=True):
     """A machine in the fleet summary."""
 
     machine_id: str
@@ -358,8 +328,7 @@ class MachineSummary:
     part_summaries: list[PartSummary]
 
 
-@dataclass(frozen=True, slots=True)
-class LocationSummary:
+class LocationSummary(Struct, frozen=True):
     """A location in the fleet summary."""
 
     location_id: str

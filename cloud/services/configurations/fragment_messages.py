@@ -1,10 +1,11 @@
-"""Response messages about fragments: one dataclass per published message, with its field names."""
+"""Response messages about fragments: one class for each published message, with its field names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+
+from msgspec import Struct
 
 from cloud.domain.permissions.shown import Shown, ShownText
 from cloud.services.common.messages import AuthenticatorInfo
@@ -19,8 +20,7 @@ class Visibility(IntEnum):
     PUBLIC_UNLISTED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(Struct, frozen=True):
     """A fragment in one revision."""
 
     id: str
@@ -39,8 +39,7 @@ class Fragment:
     fragment_config_json: ShownText | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentUsage:
+class FragmentUsage(Struct, frozen=True):
     """Numbers of users of a fragment. Machines of other organizations are counted, never named."""
 
     fragment_id: str
@@ -50,32 +49,28 @@ class FragmentUsage:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentRevision:
+class FragmentRevision(Struct, frozen=True):
     """A revision and its creation time."""
 
     revision: str
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentTag:
+class FragmentTag(Struct, frozen=True):
     """A tag and the revision that it refers to."""
 
     tag: str
     revision: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListFragmentsResponse:
+class ListFragmentsResponse(Struct, frozen=True):
     """Fragments and their usage."""
 
     fragments: list[Fragment]
     fragment_usages: list[FragmentUsage]
 
 
-@dataclass(frozen=True, slots=True)
-class GetFragmentResponse:
+class GetFragmentResponse(Struct, frozen=True):
     """A fragment with its revisions, newest first, and its tags."""
 
     fragment: Fragment
@@ -84,8 +79,7 @@ class GetFragmentResponse:
     tags: list[FragmentTag]
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentHistoryEntry:
+class FragmentHistoryEntry(Struct, frozen=True):
     """A save of a fragment."""
 
     fragment: str
@@ -96,16 +90,14 @@ class FragmentHistoryEntry:
     config: Shown
 
 
-@dataclass(frozen=True, slots=True)
-class GetFragmentHistoryResponse:
+class GetFragmentHistoryResponse(Struct, frozen=True):
     """A page of saves, newest first."""
 
     history: list[FragmentHistoryEntry]
     next_page_token: str
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentError:
+class FragmentError(Struct, frozen=True):
     """The reason why a fragment could not be merged."""
 
     error_type: int
@@ -113,8 +105,7 @@ class FragmentError:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedFragment:
+class ResolvedFragment(Struct, frozen=True):
     """The configuration that a fragment adds."""
 
     fragment_id: str
@@ -123,16 +114,14 @@ class ResolvedFragment:
     revision: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """All fragments of a machine or a fragment, each with the configuration that it adds."""
 
     fragments: list[Fragment]
     resolved_fragments: list[ResolvedFragment]
 
 
-@dataclass(frozen=True, slots=True)
-class AdditionalFragment:
+class AdditionalFragment(Struct, frozen=True):
     """A fragment that the saved configuration does not use yet."""
 
     fragment_id: str

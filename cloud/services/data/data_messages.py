@@ -1,12 +1,13 @@
-"""Request and response messages of the data services: one dataclass per published message, with its field names."""
+"""Request and response messages of the data services: one class for each published message, with its field names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct
 
 # ---- uploads
 
@@ -30,8 +31,7 @@ class MimeType(IntEnum):
     VIDEO_MP4 = 4
 
 
-@dataclass(frozen=True, slots=True)
-class BoundingBox:
+class BoundingBox(Struct, frozen=True):
     """A box in a picture, with edges as fractions of its width and height."""
 
     id: str = ""
@@ -43,8 +43,7 @@ class BoundingBox:
     confidence: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Classification:
+class Classification(Struct, frozen=True):
     """A label of a whole picture."""
 
     id: str = ""
@@ -52,16 +51,14 @@ class Classification:
     confidence: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Annotations:
+class Annotations(Struct, frozen=True):
     """Labels of a picture."""
 
-    bboxes: list[BoundingBox] = field(default_factory=list)
-    classifications: list[Classification] = field(default_factory=list)
+    bboxes: list[BoundingBox] = []
+    classifications: list[Classification] = []
 
 
-@dataclass(frozen=True, slots=True)
-class UploadMetadata:
+class UploadMetadata(Struct, frozen=True):
     """Origin and properties of an upload."""
 
     part_id: str = ""
@@ -69,18 +66,17 @@ class UploadMetadata:
     component_name: str = ""
     method_name: str = ""
     type: DataType = DataType.UNSPECIFIED
-    method_parameters: Mapping[str, Any] = field(default_factory=dict)
+    method_parameters: Mapping[str, Any] = {}
     file_name: str = ""
     file_extension: str = ""
     file_create_time: datetime | None = None
     file_modify_time: datetime | None = None
-    tags: list[str] = field(default_factory=list)
-    dataset_ids: list[str] = field(default_factory=list)
+    tags: list[str] = []
+    dataset_ids: list[str] = []
     mime_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SensorMetadata:
+class SensorMetadata(Struct, frozen=True):
     """Times, type and labels of a captured item."""
 
     time_requested: datetime | None = None
@@ -89,8 +85,7 @@ class SensorMetadata:
     annotations: Annotations | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SensorData:
+class SensorData(Struct, frozen=True):
     """A captured item: a reading or the content of a file."""
 
     metadata: SensorMetadata | None = None
@@ -98,8 +93,7 @@ class SensorData:
     binary: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Uploaded:
+class Uploaded(Struct, frozen=True):
     """The ids of an upload."""
 
     file_id: str
@@ -126,24 +120,21 @@ class TagsFilterType(IntEnum):
     UNTAGGED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TagsFilter:
+class TagsFilter(Struct, frozen=True):
     """A condition on tags."""
 
     type: TagsFilterType = TagsFilterType.UNSPECIFIED
-    tags: list[str] = field(default_factory=list)
+    tags: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureInterval:
+class CaptureInterval(Struct, frozen=True):
     """A range of capture times: `start` is included, `end` is not."""
 
     start: datetime | None = None
     end: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """A filter of data: all conditions must hold; in a list, any value may match."""
 
     component_name: str = ""
@@ -153,20 +144,19 @@ class Filter:
     robot_id: str = ""
     part_name: str = ""
     part_id: str = ""
-    location_ids: list[str] = field(default_factory=list)
-    organization_ids: list[str] = field(default_factory=list)
-    mime_type: list[str] = field(default_factory=list)
+    location_ids: list[str] = []
+    organization_ids: list[str] = []
+    mime_type: list[str] = []
     interval: CaptureInterval | None = None
     tags_filter: TagsFilter | None = None
-    bbox_labels: list[str] = field(default_factory=list)
+    bbox_labels: list[str] = []
     dataset_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTabularFilter:
+class DeleteTabularFilter(Struct, frozen=True):
     """A filter of readings to delete."""
 
-    location_ids: list[str] = field(default_factory=list)
+    location_ids: list[str] = []
     robot_id: str = ""
     part_id: str = ""
     component_type: str = ""
@@ -175,18 +165,16 @@ class DeleteTabularFilter:
     tags_filter: TagsFilter | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DataRequest:
+class DataRequest(Struct, frozen=True):
     """A request for a page of data: `last` is the cursor that the previous page returned."""
 
-    filter: Filter = field(default_factory=Filter)
+    filter: Filter = Filter()
     limit: int = 0
     last: str = ""
     sort_order: Order = Order.UNSPECIFIED
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryID:
+class BinaryID(Struct, frozen=True):
     """A file id, in the older form; only `file_id` is used."""
 
     file_id: str = ""
@@ -197,8 +185,7 @@ class BinaryID:
 # ---- answers
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureMetadata:
+class CaptureMetadata(Struct, frozen=True):
     """Origin of data, with the names at the time of capture."""
 
     organization_id: str = ""
@@ -210,12 +197,11 @@ class CaptureMetadata:
     component_type: str = ""
     component_name: str = ""
     method_name: str = ""
-    tags: list[str] = field(default_factory=list)
+    tags: list[str] = []
     mime_type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TabularData:
+class TabularData(Struct, frozen=True):
     """A reading; `metadata_index` is the position of its metadata in the answer."""
 
     data: Mapping[str, Any]
@@ -224,8 +210,7 @@ class TabularData:
     time_received: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class TabularPage:
+class TabularPage(Struct, frozen=True):
     """A page of readings; an empty page follows the last one."""
 
     metadata: list[CaptureMetadata]
@@ -235,8 +220,7 @@ class TabularPage:
     total_size_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LatestTabularData:
+class LatestTabularData(Struct, frozen=True):
     """The newest reading of a method; empty if there is none."""
 
     time_captured: datetime | None = None
@@ -244,8 +228,7 @@ class LatestTabularData:
     payload: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TabularDataPoint:
+class TabularDataPoint(Struct, frozen=True):
     """A reading with its origin."""
 
     part_id: str
@@ -263,8 +246,7 @@ class TabularDataPoint:
     payload: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryMetadata:
+class BinaryMetadata(Struct, frozen=True):
     """Metadata of a file."""
 
     id: str
@@ -280,16 +262,14 @@ class BinaryMetadata:
     file_size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryData:
+class BinaryData(Struct, frozen=True):
     """A file; its content is present if it was requested."""
 
     binary: bytes
     metadata: BinaryMetadata
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryPage:
+class BinaryPage(Struct, frozen=True):
     """A page of files; an empty page follows the last one."""
 
     data: list[BinaryData]
@@ -298,16 +278,14 @@ class BinaryPage:
     total_size_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryByIDs:
+class BinaryByIDs(Struct, frozen=True):
     """The requested files."""
 
     data: list[BinaryData]
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SignedURL:
+class SignedURL(Struct, frozen=True):
     """A link that opens one file without a key."""
 
     signed_url: str
@@ -321,8 +299,7 @@ class DatasetType(IntEnum):
     SEQUENCE_DATA = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """A named collection of files."""
 
     id: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
@@ -35,17 +37,15 @@ class Format(IntEnum):
     XZ_EXECUTABLE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class HostInfo:
+class HostInfo(Struct, frozen=True):
     """Computer of an agent, as it reports it."""
 
     platform: str = ""
     distro: str = ""
-    tags: list[str] = field(default_factory=list)
+    tags: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class VersionInfo:
+class VersionInfo(Struct, frozen=True):
     """Installed and running versions."""
 
     agent_running: str = ""
@@ -54,8 +54,7 @@ class VersionInfo:
     viam_server_installed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateInfo:
+class UpdateInfo(Struct, frozen=True):
     """A program to install."""
 
     filename: str
@@ -65,8 +64,7 @@ class UpdateInfo:
     format: Format = Format.EXECUTABLE
 
 
-@dataclass(frozen=True, slots=True)
-class AgentConfig:
+class AgentConfig(Struct, frozen=True):
     """The `agent` section of a configuration, as a published message. Without update info, nothing is updated."""
 
     check_interval: timedelta

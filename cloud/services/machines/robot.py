@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import logs, machines
@@ -26,21 +29,19 @@ from schema.numbers import whole_numbers
 RESTART_INTERVAL: Final = timedelta(seconds=5)  # the published default
 
 
-@dataclass(frozen=True, slots=True)
-class AgentInfo:
+class AgentInfo(Struct, frozen=True):
     """Data that a machine reports about itself."""
 
     host: str = ""
     os: str = ""
-    ips: list[str] = field(default_factory=list)
+    ips: list[str] = []
     version: str = ""
     git_revision: str = ""
     platform: str | None = None
-    platform_tags: list[str] = field(default_factory=list)
+    platform_tags: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class RestartCheck:
+class RestartCheck(Struct, frozen=True):
     """Response of NeedsRestart."""
 
     id: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from cloud.documents.readable import check_readable
 from cloud.domain.machines import machines

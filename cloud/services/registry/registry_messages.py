@@ -1,12 +1,13 @@
-"""Response messages of the registry: one dataclass per published message, with its field names."""
+"""Response messages of the registry: one class for each published message, with its field names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct
 
 
 class PackageType(IntEnum):
@@ -37,48 +38,43 @@ class RegistryItemStatus(IntEnum):
     IN_DEVELOPMENT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A model that a module provides."""
 
     api: str = ""
     model: str = ""
     markdown_documentation: str | None = None
     description: str | None = None
-    supported_hardware: list[str] = field(default_factory=list)
+    supported_hardware: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Uploads:
+class Uploads(Struct, frozen=True):
     """A file of a version."""
 
     platform: str
     uploaded_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeprecatedStatus:
+class DeprecatedStatus(Struct, frozen=True):
     """Time and reason of a deprecation."""
 
     deprecated_at: datetime
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A version of a module: ModuleVersion, VersionHistory."""
 
     version: str
     files: list[Uploads]
-    models: list[Model] = field(default_factory=list)
+    models: list[Model] = []
     entrypoint: str = ""
     first_run: str | None = None
     markdown_description: str | None = None
     deprecated_status: DeprecatedStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """A module with its versions."""
 
     module_id: str
@@ -96,8 +92,7 @@ class Module:
     deprecated_status: DeprecatedStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleMetadata:
+class ModuleMetadata(Struct, frozen=True):
     """Additional fields of an item that is a module."""
 
     models: list[Model]
@@ -107,38 +102,34 @@ class ModuleMetadata:
     markdown_description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VersionOf:
+class VersionOf(Struct, frozen=True):
     """A version of a model or a training script."""
 
     version: str
     created_on: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MLModelMetadata:
+class MLModelMetadata(Struct, frozen=True):
     """Additional fields of an item that is a model. `model_type` and `model_framework` are protocol constants."""
 
     versions: list[str]
     model_type: int = 0
     model_framework: int = 0
-    detailed_versions: list[VersionOf] = field(default_factory=list)
-    deployment_modular_resources: list[str] = field(default_factory=list)
+    detailed_versions: list[VersionOf] = []
+    deployment_modular_resources: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class MLTrainingMetadata:
+class MLTrainingMetadata(Struct, frozen=True):
     """Additional fields of an item that is a training script."""
 
     versions: list[VersionOf]
     model_type: int = 0
     model_framework: int = 0
     draft: bool = False
-    deployment_modular_resources: list[str] = field(default_factory=list)
+    deployment_modular_resources: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryItem:
+class RegistryItem(Struct, frozen=True):
     """An item with its versions."""
 
     item_id: str
@@ -157,43 +148,38 @@ class RegistryItem:
     deprecated_status: DeprecatedStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateModuleMetadata:
+class UpdateModuleMetadata(Struct, frozen=True):
     """Changes of a module's metadata."""
 
-    models: list[Model] = field(default_factory=list)
+    models: list[Model] = []
     entrypoint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateMLModelMetadata:
+class UpdateMLModelMetadata(Struct, frozen=True):
     """Changes of a model's metadata."""
 
     model_type: int = 0
     model_framework: int = 0
-    deployment_modular_resources: list[str] = field(default_factory=list)
+    deployment_modular_resources: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateMLTrainingMetadata:
+class UpdateMLTrainingMetadata(Struct, frozen=True):
     """Changes of a training script's metadata."""
 
     model_type: int = 0
     model_framework: int = 0
     draft: bool = False
-    deployment_modular_resources: list[str] = field(default_factory=list)
+    deployment_modular_resources: list[str] = []
 
 
-@dataclass(frozen=True, slots=True)
-class NewModule:
+class NewModule(Struct, frozen=True):
     """A new module and the URL of its page."""
 
     module_id: str
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
+class FileInfo(Struct, frozen=True):
     """A file in a package, as its uploader listed it."""
 
     name: str = ""
@@ -201,8 +187,7 @@ class FileInfo:
     is_directory: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PackageInfo:
+class PackageInfo(Struct, frozen=True):
     """Properties of an uploaded package."""
 
     organization_id: str
@@ -210,12 +195,11 @@ class PackageInfo:
     version: str
     type: PackageType
     platform: str | None = None
-    files: list[FileInfo] = field(default_factory=list)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    files: list[FileInfo] = []
+    metadata: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Struct, frozen=True):
     """A package. `checksum` is its SHA-256 in hexadecimal; `url` is valid for one hour."""
 
     info: PackageInfo
@@ -225,8 +209,7 @@ class Package:
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewPackage:
+class NewPackage(Struct, frozen=True):
     """A newly uploaded package."""
 
     id: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from cloud.domain.registry import deprecation, versions
 from cloud.domain.registry.deprecation import Deprecation
