@@ -6,18 +6,9 @@ import difflib
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from rpc.api.table import APIS
 from schema.errors import ErrorKind, MachineError
 from schema.names import API, Model
-
-NOT_BUILT_APIS: Final = {
-    "rdk:service:base_remote_control": "driving a base with an input controller",
-    "rdk:service:motion": "motion planning",
-    "rdk:service:navigation": "navigation",
-    "rdk:service:slam": "SLAM",
-    "rdk:service:video": "video clips",
-    "rdk:service:world_state_store": "the world state store",
-}
-"""APIs of the reference that have no model available, each with its purpose."""
 
 NOT_BUILT: Final = {
     ("rdk:component:arm", "simulated"): "an arm whose joints take time to move",
@@ -30,11 +21,11 @@ NOT_BUILT: Final = {
     ("rdk:component:input_controller", "webgamepad"): "a gamepad in the browser",
     ("rdk:component:movement_sensor", "merged"): "merging movement sensors",
     ("rdk:component:movement_sensor", "replay"): "replaying movement data from the cloud",
+    ("rdk:service:base_remote_control", "builtin"): "driving a base with an input controller",
     ("rdk:service:mlmodel", "fake"): "a model without a file",
     ("rdk:service:vision", "fake"): "a vision service without cameras",
 }
-"""Models of the reference that are missing available, each with its purpose."""
-
+"""Models of the reference that are not available, each with its purpose; published APIs without models need none."""
 
 BUILT_IN: Final = "rdk"
 """Namespace of the published APIs."""
@@ -51,20 +42,16 @@ class UnknownModel(MachineError):
 def unknown(api: API, model: Model, pairs: Collection[tuple[str, str]]) -> UnknownModel:
     """Create the error for an API and model that are not in `pairs`.
 
-    A model of the reference that is not implemented is reported as such. Otherwise the error suggests models of that
-    API with similar names, or with the same last word.
+    A model of the reference that is not implemented is reported as such, and so is every published API that has no
+    model. Otherwise the error suggests models of that API with similar names, or with the same last word.
     """
     available = sorted(other for name, other in pairs if name == str(api))
-    builtin = str(model).startswith(BUILTIN)
-    if str(api) in NOT_BUILT_APIS and builtin:
-        return UnknownModel(
-            f"not built: {NOT_BUILT_APIS[str(api)]} ({api})",
-            remedy=f"use one of {', '.join(available)}, or add a module that offers one" if available else _ADD,
-        )
-    if (missing := NOT_BUILT.get((str(api), model.name))) is not None and builtin:
-        return UnknownModel(
-            f"not built: {missing} (model {model.name} of {api})", remedy=f"{_ADD}, or use {_either(available)}"
-        )
+    if str(model).startswith(BUILTIN):
+        if (missing := NOT_BUILT.get((str(api), model.name))) is not None:
+            remedy = f"{_ADD}, or use {_either(available)}" if available else _ADD
+            return UnknownModel(f"not built: {missing} (model {model.name} of {api})", remedy=remedy)
+        if api in APIS and not available:
+            return UnknownModel(f"not built: models of {api}", remedy=_ADD)
     if not available:
         similar = difflib.get_close_matches(str(api), sorted({name for name, _ in pairs}), 3, 0.6)
         hint = f"; did you mean {_either(similar)}?" if similar else ""

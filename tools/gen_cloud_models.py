@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from runtime.engine.registry import Registry
 from runtime.models import BUILTIN
 from runtime.server.dump import resources
 from schema.attributes import json_schema
-from schema.document.auth import Auth, AuthHandler, ExternalAuth
-from schema.document.jobs import Job
-from schema.document.log import LogConfiguration, LogRule
+from schema.document.log import LogConfiguration
 from schema.document.machine import MachineDocument
-from schema.document.maintenance import Maintenance
-from schema.document.modules import Module, ModuleLimits
-from schema.document.network import Network, Sessions, TunnelEndpoint
-from schema.document.packages import Package
-from schema.document.remotes import Remote, RemoteAuth, RemoteCredentials
 from schema.document.resources import ServiceConfig
-from schema.document.tracing import Tracing
+from schema.document.section import Section
 from schema.names import API, Model
 from tools import gen_config_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "catalogue" / "models.json"
-OBJECTS = {"network": Network, "auth": Auth, "maintenance": Maintenance, "tracing": Tracing}
-LISTS = {"modules": Module, "remotes": Remote, "packages": Package, "jobs": Job, "log": LogRule}
-INNER = (
-    AuthHandler, ExternalAuth, LogConfiguration, ModuleLimits, Sessions, TunnelEndpoint, RemoteAuth, RemoteCredentials,
-    ServiceConfig,
-)  # fmt: skip
+LEFT_OUT = "cloud"  # the key of the machine's identity, which the cloud does not store
+INNER = (ServiceConfig, LogConfiguration)  # in entries of components and services
 DURATION = 'such as "10s" or "1h30m"'
 
 
@@ -54,22 +43,24 @@ def _class_of(entry: dict[str, Any]) -> str:
 
 def document() -> dict[str, Any]:
     """Return the JSON Schema of the document; the editor itself handles `components` and `services`."""
-    meanings = _meanings()
+    objects, lists = sections()
     definitions: dict[str, Any] = {}
-    for kind in (*OBJECTS.values(), *LISTS.values(), *INNER):
+    for kind in (*objects.values(), *lists.values(), *INNER):
         schema = json_schema(kind)
         assert schema is not None, kind
         definitions.update(_durations(schema)["$defs"])
-        for key, meaning in meanings(kind).items():
-            if key in definitions[kind.__name__]["properties"]:
-                definitions[kind.__name__]["properties"][key]["description"] = meaning
-    tops = meanings(MachineDocument)
+    for kind in gen_config_reference.sections():
+        described = definitions.get(kind.__name__, {"properties": {}})["properties"]
+        for key, meaning in gen_config_reference.meanings_of(kind).items():
+            if key in described:
+                described[key]["description"] = meaning
+    tops = gen_config_reference.meanings_of(MachineDocument)
     properties: dict[str, Any] = {}
     for key in tops:
-        if key in OBJECTS:
-            properties[key] = {"$ref": f"#/$defs/{OBJECTS[key].__name__}"}
-        elif key in LISTS:
-            properties[key] = {"type": "array", "items": {"$ref": f"#/$defs/{LISTS[key].__name__}"}}
+        if key in objects:
+            properties[key] = {"$ref": f"#/$defs/{objects[key].__name__}"}
+        elif key in lists:
+            properties[key] = {"type": "array", "items": {"$ref": f"#/$defs/{lists[key].__name__}"}}
         elif isinstance(getattr(MachineDocument(), key), bool):
             properties[key] = {"type": "boolean", "default": False}
         elif key in ("agent", "triggers"):
@@ -80,9 +71,14 @@ def document() -> dict[str, Any]:
     return {"type": "object", "properties": properties, "$defs": definitions}
 
 
-def _meanings() -> Any:
-    """Return the reader of field docstrings, shared with the configuration reference page."""
-    return gen_config_reference.meanings_of
+def sections() -> tuple[dict[str, type[Section]], dict[str, type[Section]]]:
+    """Return the keys of the document whose value is an object, and those of lists of objects, with their classes."""
+    objects, lists = {}, {}
+    for key, hint in get_type_hints(MachineDocument).items():
+        for kind in (hint, *get_args(hint)):
+            if isinstance(kind, type) and issubclass(kind, Section) and key != LEFT_OUT:
+                (lists if get_origin(hint) is tuple else objects)[key] = kind
+    return objects, lists
 
 
 def _durations(value: Any) -> Any:

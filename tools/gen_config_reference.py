@@ -4,54 +4,39 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 
-from schema.document.auth import Auth, AuthHandler, ExternalAuth
-from schema.document.cloud import ApiKey, Cloud, LocationSecret
-from schema.document.jobs import Job
-from schema.document.log import LogConfiguration, LogRule
 from schema.document.machine import MachineDocument
-from schema.document.maintenance import Maintenance
-from schema.document.modules import Module
-from schema.document.network import Network, Sessions, TunnelEndpoint
-from schema.document.packages import Package
-from schema.document.remotes import Remote, RemoteAuth, RemoteCredentials
-from schema.document.resources import ServiceConfig
-from schema.document.tracing import Tracing
+from schema.document.section import Section
 from schema.durations import format_duration
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
 TEXT = Path(__file__).with_name("config_reference.md")
-TABLES: dict[str, tuple[type[Any], ...]] = {
-    "document": (MachineDocument,),
-    "resources": (ServiceConfig, LogConfiguration),
-    "modules": (Module,),
-    "remotes": (Remote, RemoteAuth, RemoteCredentials),
-    "network": (Network, Sessions, TunnelEndpoint),
-    "auth": (Auth, AuthHandler, ExternalAuth),
-    "log": (LogRule,),
-    "maintenance": (Maintenance,),
-    "jobs": (Job,),
-    "packages": (Package,),
-    "tracing": (Tracing,),
-    "cloud": (Cloud, ApiKey, LocationSecret),
-}
+MARKER = re.compile(r"<!-- table: (.+) -->")
 SKIPPED = {"broken"}  # fields of the decoded form, not of the document
 
 
 def page() -> str:
-    """Return the page: TEXT with each `<!-- table: word -->` replaced."""
-    text = TEXT.read_text()
-    for word, classes in TABLES.items():
-        marker = f"<!-- table: {word} -->"
-        assert marker in text, marker
-        text = text.replace(marker, "\n\n".join(table(cls, named=number > 0) for number, cls in enumerate(classes)))
-    return text
+    """Return the page: TEXT with each `<!-- table: Class, ... -->` replaced by the tables of these classes."""
+    classes: dict[str, type[Any]] = {cls.__name__: cls for cls in (MachineDocument, *sections())}
+
+    def tables(marker: re.Match[str]) -> str:
+        names = marker[1].split(", ")
+        return "\n\n".join(table(classes[name], named=number > 0) for number, name in enumerate(names))
+
+    return MARKER.sub(tables, TEXT.read_text())
+
+
+def sections() -> list[type[Section]]:
+    """Return the classes of which the document consists, except MachineDocument and ResourceEntry."""
+    package = MachineDocument.__module__.rpartition(".")[0]  # other packages have Sections of their own
+    return [cls for cls in Section.__subclasses__() if cls.__module__.startswith(f"{package}.")]
 
 
 def table(cls: type[Any], *, named: bool) -> str:

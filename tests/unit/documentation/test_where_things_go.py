@@ -1,7 +1,8 @@
-"""docs/design/where-things-go.md: every file, folder and table that the page names exists."""
+"""docs/design/where-things-go.md: everything that the page names exists, and no task needs many packages."""
 
 from __future__ import annotations
 
+import configparser
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ PAGE = ROOT / "docs" / "design" / "where-things-go.md"
 CODE = re.compile(r"`([^`]+)`")
 PATH = re.compile(r"[\w.-]+(/[\w.-]+)*(/|\.(?:py|md|json|toml))")
 NAME = re.compile(r"[A-Z]\w+(\.\w+)*|_\w+")
+REASON = "Three packages: "
 
 
 def steps() -> Iterator[str]:
@@ -49,3 +51,31 @@ def test_the_names_are_in_one_of_the_files(step: str) -> None:
 
 def test_the_page_has_steps() -> None:
     assert len(STEPS) > 60
+
+
+def tasks() -> Iterator[tuple[str, str]]:
+    """Return each task with the cell of its files."""
+    for line in PAGE.read_text().partition("## Generated files")[0].splitlines():
+        if line.startswith("| "):
+            task, files = line.removeprefix("| ").split(" | ")[:2]
+            yield task, files
+
+
+def packages(files: str) -> set[str]:
+    """Return the packages to which the files belong."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / ".importlinter")
+    return {path.partition("/")[0] for path in paths(files)} & {*config["importlinter"]["root_packages"].split()}
+
+
+@pytest.mark.parametrize(("task", "files"), list(tasks()))
+def test_a_task_needs_at_most_two_packages_or_gives_the_reason(task: str, files: str) -> None:
+    assert (len(packages(files)) > 2) == (REASON in files), sorted(packages(files))
+
+
+def test_packages_are_recognized() -> None:
+    assert packages("1. `hal/chips/`<br>2. `runtime/`: `X`<br>3. `tests/hil/`, `tools/check.py`") == {
+        "hal",
+        "runtime",
+    }
+    assert len({package for _, files in tasks() for package in packages(files)}) > 7

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from catalogue.check import check
-from catalogue.models import builtin
-from catalogue.unknown import NOT_BUILT, NOT_BUILT_APIS
+from catalogue.models import builtin, described
+from catalogue.unknown import NOT_BUILT, unknown
+from rpc.api.table import APIS
 from schema.attributes import decode
 from schema.document.machine import decode as decode_document
 from schema.errors import ConfigError, MachineError
@@ -116,9 +117,13 @@ def test_documents_of_the_reference_are_accepted(document: dict[str, Any]) -> No
     assert (checked.problems, checked.warnings) == ((), ())
 
 
+WITHOUT_MODELS = sorted(
+    {str(api) for api in APIS if api.namespace == "rdk"} - {entry["api"] for entry in described()["models"]}
+)
+
+
 @pytest.mark.parametrize(
-    ("api", "model"),
-    [*NOT_BUILT, *((api, "builtin") for api in NOT_BUILT_APIS), *((api, "fake") for api in NOT_BUILT_APIS)],
+    ("api", "model"), [*NOT_BUILT, *((api, model) for api in WITHOUT_MODELS for model in ("builtin", "fake"))]
 )
 def test_models_that_are_not_built_are_called_so(api: str, model: str) -> None:
     section = "services" if ":service:" in api else "components"
@@ -127,6 +132,14 @@ def test_models_that_are_not_built_are_called_so(api: str, model: str) -> None:
     assert problem.reason.startswith("not built: ")
     assert problem.path == f"{section}.0.model"
     assert "did you mean" not in problem.remedy
+    assert "add a module that offers it" in problem.remedy
+
+
+def test_an_api_without_models_is_not_built_until_it_has_a_model() -> None:
+    api, model = API.parse("rdk:service:slam"), Model.parse("rdk:builtin:cartographer")
+    assert unknown(api, model, []).message == "not built: models of rdk:service:slam"
+    assert "did you mean" in unknown(api, model, [(str(api), "rdk:builtin:cartographer2")]).remedy
+    assert "nothing provides that API" in unknown(api, Model.parse("acme:x:y"), []).remedy
 
 
 async def test_an_image_file_without_a_file_says_what_is_missing(bench: Bench) -> None:
