@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from command.cloud.group import run_with_client
+from command.cloud.group import with_client
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -17,26 +17,23 @@ if TYPE_CHECKING:
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the certificates to this file atomically."
 )
-def ca(output: Path | None) -> None:
+@with_client
+async def ca(client: ApiClient, output: Path | None) -> None:
     """Print the certificates (PEM) of the authorities of the cloud and of your organizations' machines.
 
     Use them for SSL_CERT_FILE of SDKs, `--ca` of these commands, and browsers. If you do not trust the cloud yet, run
     `machine-cloud ca` on its computer instead.
     """
+    from command.cloud.http import request
 
-    async def work(client: ApiClient) -> None:
-        from command.cloud.http import request
-
-        status, content = await request("GET", "/ca.pem")
-        text = content.decode(errors="replace")
-        if status != 200:
-            raise click.ClickException(text.strip()[:200] or f"the cloud answered with HTTP status {status}")
-        if output is None:
-            click.echo(text, nl=False)
-            return
-        part = output.with_name(output.name + ".part")
-        part.write_text(text)
-        part.replace(output)
-        click.echo(f"{output}: {text.count('BEGIN CERTIFICATE')} certificates")
-
-    run_with_client(work)
+    status, content = await request("GET", "/ca.pem")
+    text = content.decode(errors="replace")
+    if status != 200:
+        raise click.ClickException(text.strip()[:200] or f"the cloud answered with HTTP status {status}")
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    part = output.with_name(output.name + ".part")
+    part.write_text(text)
+    part.replace(output)
+    click.echo(f"{output}: {text.count('BEGIN CERTIFICATE')} certificates")

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, find, run_with_client
+from command.cloud.group import APP, find, run_with_client, with_client
 from command.groups import Commands
 from command.recordings.data import MOMENT
 from schema.errors import ErrorKind, MachineError
@@ -50,37 +50,36 @@ def data() -> None:
 )
 @_JSON
 @_QUIET
-def list_command(machine: str, count: int, as_json: bool, quiet: bool, **chosen: Any) -> None:
+@with_client
+async def list_command(
+    client: ApiClient, /, machine: str, count: int, as_json: bool, quiet: bool, **chosen: Any
+) -> None:
     """List pictures and files of MACHINE or of all machines. For readings, use `machine cloud data export`."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        selection = await _filter(client, machine, **chosen)
-        rows = []
-        async for file in _files(client, selection, count):
-            metadata = file["metadata"]
-            if as_json:
-                click.echo(one_line(metadata))
-            elif quiet:
-                click.echo(metadata["binary_data_id"])
-            else:
-                capture = metadata["capture_metadata"]
-                rows.append(
-                    [
-                        f"{metadata['time_received']:%Y-%m-%d %H:%M:%S}",
-                        capture["robot_name"],
-                        capture["component_name"],
-                        metadata["file_name"],
-                        str(metadata["file_size_bytes"]),
-                        ", ".join(capture["tags"]),
-                        metadata["binary_data_id"],
-                    ]
-                )
-        if not (as_json or quiet):
-            click.echo("\n".join(table(["TIME (UTC)", "MACHINE", "RESOURCE", "FILE", "BYTES", "TAGS", "ID"], rows)))
-
-    run_with_client(work, as_json=as_json)
+    selection = await _filter(client, machine, **chosen)
+    rows = []
+    async for file in _files(client, selection, count):
+        metadata = file["metadata"]
+        if as_json:
+            click.echo(one_line(metadata))
+        elif quiet:
+            click.echo(metadata["binary_data_id"])
+        else:
+            capture = metadata["capture_metadata"]
+            rows.append(
+                [
+                    f"{metadata['time_received']:%Y-%m-%d %H:%M:%S}",
+                    capture["robot_name"],
+                    capture["component_name"],
+                    metadata["file_name"],
+                    str(metadata["file_size_bytes"]),
+                    ", ".join(capture["tags"]),
+                    metadata["binary_data_id"],
+                ]
+            )
+    if not (as_json or quiet):
+        click.echo("\n".join(table(["TIME (UTC)", "MACHINE", "RESOURCE", "FILE", "BYTES", "TAGS", "ID"], rows)))
 
 
 @data.command(
@@ -152,32 +151,29 @@ def export(
     help="Delete readings of all machines that are older.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
+@with_client
+async def delete(client: ApiClient, ids: tuple[str, ...], days: int | None, yes: bool) -> None:
     """Delete pictures and files by IDS, or old readings. This cannot be undone, and only owners can do it."""
     if bool(ids) == bool(days):
         raise click.UsageError("give either ids of files or --readings-older-than")
     if not yes:
         click.confirm(f"Delete {_counted(len(set(ids))) if ids else f'readings older than {days} days'}?", abort=True)
-
-    async def work(client: ApiClient) -> None:
-        if ids:
-            count = await client.call(DATA, "", "delete_binary_data_by_ids", binary_data_ids=list(ids))
-            click.echo(_counted(count) + " deleted")
-            if missing := len(set(ids)) - count:
-                raise MachineError(
-                    f"{missing} of {len(set(ids))} ids not found",
-                    kind=ErrorKind.NOT_FOUND,
-                    remedy="`machine cloud data ls -q` lists the ids",
-                )
-            return
-        count = 0
-        for organization in await client.call(APP, "", "list_organizations"):
-            count += await client.call(
-                DATA, "", "delete_tabular_data", organization_id=organization["id"], delete_older_than_days=days
+    if ids:
+        count = await client.call(DATA, "", "delete_binary_data_by_ids", binary_data_ids=list(ids))
+        click.echo(_counted(count) + " deleted")
+        if missing := len(set(ids)) - count:
+            raise MachineError(
+                f"{missing} of {len(set(ids))} ids not found",
+                kind=ErrorKind.NOT_FOUND,
+                remedy="`machine cloud data ls -q` lists the ids",
             )
-        click.echo(f"{count} readings deleted")
-
-    run_with_client(work)
+        return
+    count = 0
+    for organization in await client.call(APP, "", "list_organizations"):
+        count += await client.call(
+            DATA, "", "delete_tabular_data", organization_id=organization["id"], delete_older_than_days=days
+        )
+    click.echo(f"{count} readings deleted")
 
 
 @data.command()
@@ -186,18 +182,20 @@ def delete(ids: tuple[str, ...], days: int | None, yes: bool) -> None:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag of the files; can be repeated.")
 @click.option("--dataset", "datasets", multiple=True, metavar="ID", help="Also add the files to this dataset.")
 @_QUIET
-def upload(
-    machine: str, files: tuple[Path, ...], tags: tuple[str, ...], datasets: tuple[str, ...], quiet: bool
+@with_client
+async def upload(
+    client: ApiClient,
+    machine: str,
+    files: tuple[Path, ...],
+    tags: tuple[str, ...],
+    datasets: tuple[str, ...],
+    quiet: bool,
 ) -> None:
     """Upload FILES as files of MACHINE, and print their ids."""
-
-    async def work(client: ApiClient) -> None:
-        part = await find(client, machine)
-        for path in files:
-            subject = await _upload(client, part.id, path, tags, datasets)
-            click.echo(subject if quiet else f"{path}  {subject}")
-
-    run_with_client(work)
+    part = await find(client, machine)
+    for path in files:
+        subject = await _upload(client, part.id, path, tags, datasets)
+        click.echo(subject if quiet else f"{path}  {subject}")
 
 
 # ---- shared by several commands

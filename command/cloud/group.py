@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 import click
 
@@ -20,6 +21,8 @@ from schema.numbers import whole_numbers
 if TYPE_CHECKING:
     from command.cloud.show import Part
     from rpc.api.client import ApiClient
+
+P = ParamSpec("P")
 
 APP: Final = "viam.app.v1.AppService"
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
@@ -42,6 +45,19 @@ def run_with_client(
     """Run `work` with a client of the cloud that the user has signed in to, or of `login`."""
     used_login = login or cloud_login.load(os.environ)
     run(used_login.connection(json=as_json), work)
+
+
+def with_client(work: Callable[Concatenate[ApiClient, P], Awaitable[None]]) -> Callable[P, None]:
+    """Return a function for a command that calls `work` with a client of the cloud that the user has signed in to.
+
+    With the option `as_json`, failures are printed as JSON too.
+    """
+
+    @functools.wraps(work)
+    def command(*args: P.args, **options: P.kwargs) -> None:
+        run_with_client(lambda client: work(client, *args, **options), as_json=bool(options.get("as_json")))
+
+    return command
 
 
 async def find(client: ApiClient, name_or_id: str) -> Part:
@@ -107,26 +123,23 @@ def logout() -> None:
 
 @cloud.command()
 @_JSON
-def machines(as_json: bool) -> None:
+@with_client
+async def machines(client: ApiClient, as_json: bool) -> None:
     """List all machines: state, time of the last contact, address."""
+    from dataclasses import asdict
+    from datetime import UTC, datetime
 
-    async def work(client: ApiClient) -> None:
-        from dataclasses import asdict
-        from datetime import UTC, datetime
+    from command.cloud.show import fleet
+    from runtime.engine.views.tables import one_line
 
-        from command.cloud.show import fleet
-        from runtime.engine.views.tables import one_line
-
-        parts = await fleet_of(client)
-        if as_json:
-            click.echo(one_line([asdict(part) for part in parts]))
-        elif not parts:
-            click.echo("no machines: create one with `machine cloud new NAME`")
-        else:
-            colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-            click.echo("\n".join(fleet(parts, datetime.now(UTC), colour=colour)))
-
-    run_with_client(work, as_json=as_json)
+    parts = await fleet_of(client)
+    if as_json:
+        click.echo(one_line([asdict(part) for part in parts]))
+    elif not parts:
+        click.echo("no machines: create one with `machine cloud new NAME`")
+    else:
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        click.echo("\n".join(fleet(parts, datetime.now(UTC), colour=colour)))
 
 
 @cloud.command()
@@ -190,15 +203,12 @@ def _write_new(path: Path, text: str) -> None:
 
 @cloud.command()
 @click.argument("machine")
-def restart(machine: str) -> None:
+@with_client
+async def restart(client: ApiClient, machine: str) -> None:
     """Stop the machine-server of MACHINE in order, so that its supervisor starts it again."""
-
-    async def work(client: ApiClient) -> None:
-        part = await find(client, machine)
-        await client.call(APP, "", "mark_part_for_restart", part_id=part.id)
-        click.echo(f"{part.machine} was asked to restart")
-
-    run_with_client(work)
+    part = await find(client, machine)
+    await client.call(APP, "", "mark_part_for_restart", part_id=part.id)
+    click.echo(f"{part.machine} was asked to restart")
 
 
 @cloud.command()

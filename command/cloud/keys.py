@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from command.cloud.group import APP, run_with_client
+from command.cloud.group import APP, with_client
+from command.cloud.organization import organization_of
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -22,24 +23,21 @@ def keys(context: click.Context) -> None:
 
 
 @keys.command("ls")
-def list_command() -> None:
+@with_client
+async def list_command(client: ApiClient) -> None:
     """List all keys with their roles."""
+    from runtime.engine.views.tables import table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import table
-
-        rows = [
-            [
-                key["api_key"]["name"],
-                ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in key["authorizations"]),
-                key["api_key"]["id"],
-            ]
-            for organization in await client.call(APP, "", "list_organizations")
-            for key in await client.call(APP, "", "list_keys", org_id=organization["id"])
+    rows = [
+        [
+            key["api_key"]["name"],
+            ", ".join(f"{grant['authorization_id']} {grant['resource_id']}" for grant in key["authorizations"]),
+            key["api_key"]["id"],
         ]
-        click.echo("\n".join(table(["NAME", "ROLES", "ID"], rows)))
-
-    run_with_client(work)
+        for organization in await client.call(APP, "", "list_organizations")
+        for key in await client.call(APP, "", "list_keys", org_id=organization["id"])
+    ]
+    click.echo("\n".join(table(["NAME", "ROLES", "ID"], rows)))
 
 
 @keys.command()
@@ -49,51 +47,36 @@ def list_command() -> None:
     "--kind", type=click.Choice(["organization", "location", "robot"]), default="organization", show_default=True
 )
 @click.option("--at", "subject", default="", help="Id of the organization, location or machine.")
-def create(name: str, role: str, kind: str, subject: str) -> None:
+@with_client
+async def create(client: ApiClient, name: str, role: str, kind: str, subject: str) -> None:
     """Create a key called NAME. It is printed only once."""
-
-    async def work(client: ApiClient) -> None:
-        resource_id = subject
-        if not resource_id and kind == "organization":
-            (resource_id, *others) = [
-                organization["id"] for organization in await client.call(APP, "", "list_organizations")
-            ]
-            if others:
-                raise click.UsageError("the key has access to several organizations: give one with --at")
-        if not resource_id:
-            raise click.UsageError(f"give the id of the {kind} with --at")
-        grant = {
-            "authorization_type": "role",
-            "authorization_id": f"{kind}_{role}",
-            "resource_type": kind,
-            "resource_id": resource_id,
-        }
-        _print(await client.call(APP, "", "create_key", authorizations=[grant], name=name))
-
-    run_with_client(work)
+    if not subject and kind != "organization":
+        raise click.UsageError(f"give the id of the {kind} with --at")
+    resource_id = subject or (await organization_of(client, "", "--at"))["id"]
+    grant = {
+        "authorization_type": "role",
+        "authorization_id": f"{kind}_{role}",
+        "resource_type": kind,
+        "resource_id": resource_id,
+    }
+    _print(await client.call(APP, "", "create_key", authorizations=[grant], name=name))
 
 
 @keys.command()
 @click.argument("key_id")
-def rotate(key_id: str) -> None:
+@with_client
+async def rotate(client: ApiClient, key_id: str) -> None:
     """Replace the key KEY_ID and print the new key, only once. The old key is invalid immediately."""
-
-    async def work(client: ApiClient) -> None:
-        _print(await client.call(APP, "", "rotate_key", id=key_id))
-
-    run_with_client(work)
+    _print(await client.call(APP, "", "rotate_key", id=key_id))
 
 
 @keys.command()
 @click.argument("key_id")
-def delete(key_id: str) -> None:
+@with_client
+async def delete(client: ApiClient, key_id: str) -> None:
     """Revoke the key KEY_ID immediately."""
-
-    async def work(client: ApiClient) -> None:
-        await client.call(APP, "", "delete_key", id=key_id)
-        click.echo("deleted")
-
-    run_with_client(work)
+    await client.call(APP, "", "delete_key", id=key_id)
+    click.echo("deleted")
 
 
 def _print(key: dict[str, str]) -> None:

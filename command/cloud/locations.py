@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, run_with_client
+from command.cloud.group import APP, with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -26,57 +26,48 @@ def locations() -> None:
 @locations.command("ls")
 @_JSON
 @_QUIET
-def list_command(as_json: bool, quiet: bool) -> None:
+@with_client
+async def list_command(client: ApiClient, as_json: bool, quiet: bool) -> None:
     """List locations, including those that others share."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        places = await _all(client)
-        if as_json or quiet:
-            click.echo("".join(f"{one_line(place) if as_json else place['id']}\n" for place in places), nl=False)
-            return
-        rows = [
-            [
-                place["name"],
-                str(place["robot_count"]),
-                place["primary_org_identity"]["name"],
-                ", ".join(sharing["organization_id"] for sharing in place["organizations"] if not sharing["primary"]),
-                place["id"],
-            ]
-            for place in places
+    places = await _all(client)
+    if as_json or quiet:
+        click.echo("".join(f"{one_line(place) if as_json else place['id']}\n" for place in places), nl=False)
+        return
+    rows = [
+        [
+            place["name"],
+            str(place["robot_count"]),
+            place["primary_org_identity"]["name"],
+            ", ".join(sharing["organization_id"] for sharing in place["organizations"] if not sharing["primary"]),
+            place["id"],
         ]
-        click.echo("\n".join(table(["NAME", "MACHINES", "OWNER", "SHARED WITH", "ID"], rows)))
-
-    run_with_client(work, as_json=as_json)
+        for place in places
+    ]
+    click.echo("\n".join(table(["NAME", "MACHINES", "OWNER", "SHARED WITH", "ID"], rows)))
 
 
 @locations.command()
 @click.argument("location")
 @click.argument("organization")
-def share(location: str, organization: str) -> None:
+@with_client
+async def share(client: ApiClient, location: str, organization: str) -> None:
     """Share LOCATION with ORGANIZATION (an id): its keys then have their roles there, too."""
-
-    async def work(client: ApiClient) -> None:
-        place = await _find(client, location)
-        await client.call(APP, "", "share_location", location_id=place["id"], organization_id=organization)
-        click.echo(f"{place['name']} is shared with {organization}")
-
-    run_with_client(work)
+    place = await _find(client, location)
+    await client.call(APP, "", "share_location", location_id=place["id"], organization_id=organization)
+    click.echo(f"{place['name']} is shared with {organization}")
 
 
 @locations.command()
 @click.argument("location")
 @click.argument("organization")
-def unshare(location: str, organization: str) -> None:
+@with_client
+async def unshare(client: ApiClient, location: str, organization: str) -> None:
     """Revoke the access of ORGANIZATION (an id) to LOCATION immediately."""
-
-    async def work(client: ApiClient) -> None:
-        place = await _find(client, location)
-        await client.call(APP, "", "unshare_location", location_id=place["id"], organization_id=organization)
-        click.echo(f"{place['name']} is no longer shared with {organization}")
-
-    run_with_client(work)
+    place = await _find(client, location)
+    await client.call(APP, "", "unshare_location", location_id=place["id"], organization_id=organization)
+    click.echo(f"{place['name']} is no longer shared with {organization}")
 
 
 @locations.group()
@@ -88,47 +79,38 @@ def secrets() -> None:
 @click.argument("location")
 @_JSON
 @_QUIET
-def list_secrets(location: str, as_json: bool, quiet: bool) -> None:
+@with_client
+async def list_secrets(client: ApiClient, location: str, as_json: bool, quiet: bool) -> None:
     """List the secrets of LOCATION, newest first. Only --json shows the secrets themselves."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        place = await _find(client, location)
-        listed = (await client.call(APP, "", "location_auth", location_id=place["id"]))["secrets"]
-        if as_json or quiet:
-            click.echo("".join(f"{one_line(secret) if as_json else secret['id']}\n" for secret in listed), nl=False)
-            return
-        rows = [[f"{secret['created_on']:%Y-%m-%d %H:%M:%S}", secret["id"]] for secret in listed]
-        click.echo("\n".join(table(["CREATED (UTC)", "ID"], rows)))
-
-    run_with_client(work, as_json=as_json)
+    place = await _find(client, location)
+    listed = (await client.call(APP, "", "location_auth", location_id=place["id"]))["secrets"]
+    if as_json or quiet:
+        click.echo("".join(f"{one_line(secret) if as_json else secret['id']}\n" for secret in listed), nl=False)
+        return
+    rows = [[f"{secret['created_on']:%Y-%m-%d %H:%M:%S}", secret["id"]] for secret in listed]
+    click.echo("\n".join(table(["CREATED (UTC)", "ID"], rows)))
 
 
 @secrets.command("create")
 @click.argument("location")
-def create_secret(location: str) -> None:
+@with_client
+async def create_secret(client: ApiClient, location: str) -> None:
     """Create a secret of LOCATION and print it. Older secrets stay valid."""
-
-    async def work(client: ApiClient) -> None:
-        place = await _find(client, location)
-        click.echo((await client.call(APP, "", "create_location_secret", location_id=place["id"]))["secret"])
-
-    run_with_client(work)
+    place = await _find(client, location)
+    click.echo((await client.call(APP, "", "create_location_secret", location_id=place["id"]))["secret"])
 
 
 @secrets.command("delete")
 @click.argument("location")
 @click.argument("secret_id")
-def delete_secret(location: str, secret_id: str) -> None:
+@with_client
+async def delete_secret(client: ApiClient, location: str, secret_id: str) -> None:
     """Revoke SECRET_ID of LOCATION immediately."""
-
-    async def work(client: ApiClient) -> None:
-        place = await _find(client, location)
-        await client.call(APP, "", "delete_location_secret", location_id=place["id"], secret_id=secret_id)
-        click.echo("deleted")
-
-    run_with_client(work)
+    place = await _find(client, location)
+    await client.call(APP, "", "delete_location_secret", location_id=place["id"], secret_id=secret_id)
+    click.echo("deleted")
 
 
 async def _all(client: ApiClient) -> list[Mapping[str, Any]]:

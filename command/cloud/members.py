@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, run_with_client
+from command.cloud.group import APP, with_client
+from command.cloud.organization import ORGANIZATION, organization_of
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
 _QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only addresses, one per line.")
-_AT: Final = click.option("--organization", default="", metavar="ID", help="Needed if the key has access to several.")
 KINDS: Final = ("organization", "location", "robot")
 
 
@@ -25,52 +25,35 @@ def members() -> None:
     """Manage the people of an organization, who hold keys. MEMBER is a mail address or an id."""
 
 
-async def only_organization(client: ApiClient, organization: str) -> str:
-    """Return `organization`, an id, or the id of the key's only organization. Raises click.UsageError."""
-    organizations = [
-        organization_entry["id"] for organization_entry in await client.call(APP, "", "list_organizations")
-    ]
-    if organization or len(organizations) == 1:
-        return organization or str(organizations[0])
-    raise click.UsageError(
-        "the key has access to several organizations: give --organization" if organizations else "the key has no role"
-    )
-
-
 @members.command("ls")
-@_AT
+@ORGANIZATION
 @_JSON
 @_QUIET
-def list_command(organization: str, as_json: bool, quiet: bool) -> None:
+@with_client
+async def list_command(client: ApiClient, organization: str, as_json: bool, quiet: bool) -> None:
     """List members and invitations."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        owner = await only_organization(client, organization)
-        listing = await client.call(APP, "", "list_organization_members", organization_id=owner)
-        if as_json:
-            for state in ("members", "invites"):
-                click.echo(
-                    "".join(f"{one_line({'state': state[:-1], **person})}\n" for person in listing[state]), nl=False
-                )
-            return
-        rows = [
-            *(
-                [member["emails"][0], "member", _day(member["date_added"]), "", member["user_id"]]
-                for member in listing["members"]
-            ),
-            *(
-                [invite["email"], "invited", _day(invite["created_on"]), _roles(invite), ""]
-                for invite in listing["invites"]
-            ),
-        ]
-        if quiet:
-            click.echo("".join(f"{row[0]}\n" for row in rows), nl=False)
-        else:
-            click.echo("\n".join(table(["ADDRESS", "STATE", "SINCE (UTC)", "INVITED AS", "ID"], rows)))
-
-    run_with_client(work, as_json=as_json)
+    owner = (await organization_of(client, organization))["id"]
+    listing = await client.call(APP, "", "list_organization_members", organization_id=owner)
+    if as_json:
+        for state in ("members", "invites"):
+            click.echo("".join(f"{one_line({'state': state[:-1], **person})}\n" for person in listing[state]), nl=False)
+        return
+    rows = [
+        *(
+            [member["emails"][0], "member", _day(member["date_added"]), "", member["user_id"]]
+            for member in listing["members"]
+        ),
+        *(
+            [invite["email"], "invited", _day(invite["created_on"]), _roles(invite), ""]
+            for invite in listing["invites"]
+        ),
+    ]
+    if quiet:
+        click.echo("".join(f"{row[0]}\n" for row in rows), nl=False)
+    else:
+        click.echo("\n".join(table(["ADDRESS", "STATE", "SINCE (UTC)", "INVITED AS", "ID"], rows)))
 
 
 @members.command()
@@ -79,81 +62,71 @@ def list_command(organization: str, as_json: bool, quiet: bool) -> None:
 @click.option("--kind", type=click.Choice(KINDS), default="organization", show_default=True)
 @click.option("--at", "subject", default="", help="Id of the organization, location or machine.")
 @click.option("--no-mail", is_flag=True, help="Print the link instead of mailing it.")
-@_AT
+@ORGANIZATION
 @_JSON
 @click.option("-q", "--quiet", is_flag=True, help="Print only the link, if it is not mailed.")
-def invite(email: str, organization: str, as_json: bool, quiet: bool, **options: Any) -> None:
+@with_client
+async def invite(
+    client: ApiClient, /, email: str, organization: str, as_json: bool, quiet: bool, **options: Any
+) -> None:
     """Invite EMAIL. The cloud mails the link; if it has no mail server, the link is printed, only once."""
-
-    async def work(client: ApiClient) -> None:
-        owner = await only_organization(client, organization)
-        kind, subject = options["kind"], options["subject"]
-        if not subject and kind != "organization":
-            raise click.UsageError(f"give the id of the {kind} with --at")
-        grant = {
-            "authorization_type": "role",
-            "authorization_id": f"{kind}_{options['role']}",
-            "resource_type": kind,
-            "resource_id": subject or owner,
-        }
-        await client.call(
-            APP,
-            "",
-            "create_organization_invite",
-            organization_id=owner,
-            email=email,
-            authorizations=[grant],
-            send_email_invite=not options["no_mail"],
-        )
-        await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not options["no_mail"])
-
-    run_with_client(work, as_json=as_json)
+    owner = (await organization_of(client, organization))["id"]
+    kind, subject = options["kind"], options["subject"]
+    if not subject and kind != "organization":
+        raise click.UsageError(f"give the id of the {kind} with --at")
+    grant = {
+        "authorization_type": "role",
+        "authorization_id": f"{kind}_{options['role']}",
+        "resource_type": kind,
+        "resource_id": subject or owner,
+    }
+    await client.call(
+        APP,
+        "",
+        "create_organization_invite",
+        organization_id=owner,
+        email=email,
+        authorizations=[grant],
+        send_email_invite=not options["no_mail"],
+    )
+    await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not options["no_mail"])
 
 
 @members.command()
 @click.argument("email")
 @click.option("--no-mail", is_flag=True, help="Print the link instead of mailing it.")
-@_AT
+@ORGANIZATION
 @_JSON
 @click.option("-q", "--quiet", is_flag=True, help="Print only the link, if it is not mailed.")
-def resend(email: str, organization: str, no_mail: bool, as_json: bool, quiet: bool) -> None:
+@with_client
+async def resend(client: ApiClient, email: str, organization: str, no_mail: bool, as_json: bool, quiet: bool) -> None:
     """Invite EMAIL again with a new link, for another week. The old link is invalid then."""
-
-    async def work(client: ApiClient) -> None:
-        owner = await only_organization(client, organization)
-        request = {"organization_id": owner, "email": email, "send_email_invite": not no_mail}
-        await client.call(APP, "", "resend_organization_invite", **request)
-        await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
-
-    run_with_client(work, as_json=as_json)
+    owner = (await organization_of(client, organization))["id"]
+    request = {"organization_id": owner, "email": email, "send_email_invite": not no_mail}
+    await client.call(APP, "", "resend_organization_invite", **request)
+    await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
 
 
 @members.command()
 @click.argument("email")
-@_AT
-def withdraw(email: str, organization: str) -> None:
+@ORGANIZATION
+@with_client
+async def withdraw(client: ApiClient, email: str, organization: str) -> None:
     """Withdraw the invitation of EMAIL. Its link is invalid immediately."""
-
-    async def work(client: ApiClient) -> None:
-        owner = await only_organization(client, organization)
-        await client.call(APP, "", "delete_organization_invite", organization_id=owner, email=email)
-        click.echo("withdrawn")
-
-    run_with_client(work)
+    owner = (await organization_of(client, organization))["id"]
+    await client.call(APP, "", "delete_organization_invite", organization_id=owner, email=email)
+    click.echo("withdrawn")
 
 
 @members.command()
 @click.argument("member")
-@_AT
-def remove(member: str, organization: str) -> None:
+@ORGANIZATION
+@with_client
+async def remove(client: ApiClient, member: str, organization: str) -> None:
     """Delete all keys of MEMBER in the organization. They are invalid immediately."""
-
-    async def work(client: ApiClient) -> None:
-        owner = await only_organization(client, organization)
-        await client.call(APP, "", "delete_organization_member", organization_id=owner, user_id=member)
-        click.echo("removed")
-
-    run_with_client(work)
+    owner = (await organization_of(client, organization))["id"]
+    await client.call(APP, "", "delete_organization_member", organization_id=owner, user_id=member)
+    click.echo("removed")
 
 
 async def _deliver_link(owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:

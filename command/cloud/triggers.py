@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from command.cloud.group import find, run_with_client
+from command.cloud.group import find, run_with_client, with_client
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -47,37 +47,34 @@ async def _request(client: ApiClient, machine: str, method: str, *names: str, bo
 @click.argument("machine")
 @_JSON
 @_QUIET
-def list_command(machine: str, as_json: bool, quiet: bool) -> None:
+@with_client
+async def list_command(client: ApiClient, machine: str, as_json: bool, quiet: bool) -> None:
     """List the active triggers of MACHINE, and the errors of others."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        reply = await _request(client, machine, "GET", "triggers")
-        if as_json:
-            click.echo(one_line(reply))
-            return
-        if quiet:
-            click.echo("".join(f"{trigger['name']}\n" for trigger in reply["triggers"]), nl=False)
-            return
-        rows = [
-            [
-                trigger["name"],
-                trigger["event"],
-                _condition(trigger["condition"]),
-                target["type"],
-                target["value"],
-                _state(target),
-            ]
-            for trigger in reply["triggers"]
-            for target in trigger["targets"]
+    reply = await _request(client, machine, "GET", "triggers")
+    if as_json:
+        click.echo(one_line(reply))
+        return
+    if quiet:
+        click.echo("".join(f"{trigger['name']}\n" for trigger in reply["triggers"]), nl=False)
+        return
+    rows = [
+        [
+            trigger["name"],
+            trigger["event"],
+            _condition(trigger["condition"]),
+            target["type"],
+            target["value"],
+            _state(target),
         ]
-        click.echo("\n".join(table(["NAME", "EVENT", "CONDITION", "TYPE", "TARGET", "STATE"], rows)))
-        for kind in ("problems", "warnings"):
-            for line in reply[kind]:
-                click.echo(f"{kind[:-1]}: {line}", err=True)
-
-    run_with_client(work, as_json=as_json)
+        for trigger in reply["triggers"]
+        for target in trigger["targets"]
+    ]
+    click.echo("\n".join(table(["NAME", "EVENT", "CONDITION", "TYPE", "TARGET", "STATE"], rows)))
+    for kind in ("problems", "warnings"):
+        for line in reply[kind]:
+            click.echo(f"{kind[:-1]}: {line}", err=True)
 
 
 @triggers.command()
@@ -122,37 +119,33 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
 @_READING
 @_JSON
 @_QUIET
-def test(machine: str, name: str, value: str, reading: str, as_json: bool, quiet: bool) -> None:
+@with_client
+async def test(
+    client: ApiClient, machine: str, name: str, value: str, reading: str, as_json: bool, quiet: bool
+) -> None:
     """Send a test message to the targets of the trigger NAME of MACHINE, regardless of its conditions.
 
     It is sent once, without retries. `machine cloud triggers deliveries` lists it like other deliveries.
     """
+    from runtime.engine.views.tables import one_line
+
     body = {**_reading_body(reading), "value": value}
-
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line
-
-        reply = await _request(client, machine, "POST", "triggers", name, "test", body=body)
-        if as_json:
-            click.echo(one_line(reply))
-            return
-        for delivery in reply["deliveries"]:
-            click.echo(delivery if quiet else f"delivery {delivery} was queued")
-
-    run_with_client(work, as_json=as_json)
+    reply = await _request(client, machine, "POST", "triggers", name, "test", body=body)
+    if as_json:
+        click.echo(one_line(reply))
+        return
+    for delivery in reply["deliveries"]:
+        click.echo(delivery if quiet else f"delivery {delivery} was queued")
 
 
 @triggers.command()
 @click.argument("machine")
 @click.argument("name")
-def start(machine: str, name: str) -> None:
+@with_client
+async def start(client: ApiClient, machine: str, name: str) -> None:
     """Resume sending to targets of the trigger NAME of MACHINE that were stopped because they answered 410 (Gone)."""
-
-    async def work(client: ApiClient) -> None:
-        await _request(client, machine, "POST", "triggers", name, "start", body={})
-        click.echo(f"{name} sends to all its targets again")
-
-    run_with_client(work)
+    await _request(client, machine, "POST", "triggers", name, "start", body={})
+    click.echo(f"{name} sends to all its targets again")
 
 
 @triggers.command()
@@ -163,53 +156,54 @@ def start(machine: str, name: str) -> None:
 @click.option("-n", "count", type=click.IntRange(1, 500), default=20, show_default=True, help="Number of deliveries.")
 @_JSON
 @_QUIET
-def deliveries(
-    machine: str, delivery: str | None, trigger: str, state: str | None, count: int, as_json: bool, quiet: bool
+@with_client
+async def deliveries(
+    client: ApiClient,
+    machine: str,
+    delivery: str | None,
+    trigger: str,
+    state: str | None,
+    count: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """List the deliveries for MACHINE in the last 30 days, or all attempts of the one with the id DELIVERY."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        if delivery:
-            record = await _request(client, machine, "GET", "deliveries", delivery)
-            click.echo(one_line(record) if as_json else "\n".join(_delivery(record)))
-            return
-        query = {"trigger": trigger, "state": state, "limit": count}
-        records = (await _request(client, machine, "GET", "deliveries", **query))["deliveries"]
-        if as_json:
-            click.echo(one_line(records))
-            return
-        if quiet:
-            click.echo("".join(f"{record['id']}\n" for record in records), nl=False)
-            return
-        rows = [
-            [
-                _clock(record["created"]),
-                record["trigger"] + (" (test)" if record["test"] else ""),
-                record["state"],
-                str(record["attempts"]),
-                record["target"],
-                record["id"],
-            ]
-            for record in records
+    if delivery:
+        record = await _request(client, machine, "GET", "deliveries", delivery)
+        click.echo(one_line(record) if as_json else "\n".join(_delivery(record)))
+        return
+    query = {"trigger": trigger, "state": state, "limit": count}
+    records = (await _request(client, machine, "GET", "deliveries", **query))["deliveries"]
+    if as_json:
+        click.echo(one_line(records))
+        return
+    if quiet:
+        click.echo("".join(f"{record['id']}\n" for record in records), nl=False)
+        return
+    rows = [
+        [
+            _clock(record["created"]),
+            record["trigger"] + (" (test)" if record["test"] else ""),
+            record["state"],
+            str(record["attempts"]),
+            record["target"],
+            record["id"],
         ]
-        click.echo("\n".join(table(["CREATED", "TRIGGER", "STATE", "ATTEMPTS", "TARGET", "ID"], rows)))
-
-    run_with_client(work, as_json=as_json)
+        for record in records
+    ]
+    click.echo("\n".join(table(["CREATED", "TRIGGER", "STATE", "ATTEMPTS", "TARGET", "ID"], rows)))
 
 
 @triggers.command()
 @click.argument("machine")
 @click.argument("delivery")
-def replay(machine: str, delivery: str) -> None:
+@with_client
+async def replay(client: ApiClient, machine: str, delivery: str) -> None:
     """Send DELIVERY of MACHINE again, with the same body and id."""
-
-    async def work(client: ApiClient) -> None:
-        await _request(client, machine, "POST", "deliveries", delivery, "replay", body={})
-        click.echo(f"delivery {delivery} was queued")
-
-    run_with_client(work)
+    await _request(client, machine, "POST", "deliveries", delivery, "replay", body={})
+    click.echo(f"delivery {delivery} was queued")
 
 
 # ---- parsing and formatting

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, current, find, run_with_client
+from command.cloud.group import APP, current, find, run_with_client, with_client
 from command.groups import Commands
 from schema.decoding.depth import check_depth, nested_too_deeply
 from schema.errors import ConfigError
@@ -28,55 +28,46 @@ def config() -> None:
 
 @config.command()
 @click.argument("machine")
-def get(machine: str) -> None:
+@with_client
+async def get(client: ApiClient, machine: str) -> None:
     """Print the configuration of MACHINE."""
+    from command.cloud.show import document_text
 
-    async def work(client: ApiClient) -> None:
-        from command.cloud.show import document_text
-
-        click.echo(document_text((await current(client, await find(client, machine)))["config_json"]))
-
-    run_with_client(work)
+    click.echo(document_text((await current(client, await find(client, machine)))["config_json"]))
 
 
 @config.command("set")
 @click.argument("machine")
 @click.argument("file", type=click.File("rb"))
 @click.option("--yes", is_flag=True, help="Save without asking, even if there are mistakes.")
-def set_command(machine: str, file: Any, yes: bool) -> None:
+@with_client
+async def set_command(client: ApiClient, machine: str, file: Any, yes: bool) -> None:
     """Save FILE (- for standard input) as the configuration of MACHINE, after showing the changes."""
     data: bytes = file.read()
-
-    async def work(client: ApiClient) -> None:
-        part = await find(client, machine)
-        await _save(client, part, await current(client, part), data.decode(errors="replace"), ask_first=not yes)
-
-    run_with_client(work)
+    part = await find(client, machine)
+    await _save(client, part, await current(client, part), data.decode(errors="replace"), ask_first=not yes)
 
 
 @config.command()
 @click.argument("machine")
-def edit(machine: str) -> None:
+@with_client
+async def edit(client: ApiClient, machine: str) -> None:
     """Open the configuration of MACHINE in $EDITOR, show the changes, and save it."""
+    from command.cloud.show import document_text
 
-    async def work(client: ApiClient) -> None:
-        from command.cloud.show import document_text
-
-        part = await find(client, machine)
-        before = await current(client, part)
-        text = document_text(before["config_json"])
-        while True:
-            edited = click.edit(text, extension=".json")
-            if edited is None or edited == text:
-                click.echo("nothing changed")
-                return
-            findings = mistakes(edited)
-            if not findings.serious or not click.confirm(f"{findings.text}\nEdit it again?", default=True):
-                break
-            text = edited
-        await _save(client, part, before, edited, ask_first=True)
-
-    run_with_client(work)
+    part = await find(client, machine)
+    before = await current(client, part)
+    text = document_text(before["config_json"])
+    while True:
+        edited = click.edit(text, extension=".json")
+        if edited is None or edited == text:
+            click.echo("nothing changed")
+            return
+        findings = mistakes(edited)
+        if not findings.serious or not click.confirm(f"{findings.text}\nEdit it again?", default=True):
+            break
+        text = edited
+    await _save(client, part, before, edited, ask_first=True)
 
 
 @config.command()
@@ -113,43 +104,37 @@ def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
 @click.argument("machine")
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of revisions.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
-def history(machine: str, count: int, as_json: bool) -> None:
+@with_client
+async def history(client: ApiClient, machine: str, count: int, as_json: bool) -> None:
     """Show who changed what and when, newest first. `revert` and `diff` accept the number of a revision."""
+    from command.cloud.configurations.history import revisions
+    from command.cloud.show import history as lines
+    from command.cloud.show import saves
+    from runtime.engine.views.tables import one_line
 
-    async def work(client: ApiClient) -> None:
-        from command.cloud.configurations.history import revisions
-        from command.cloud.show import history as lines
-        from command.cloud.show import saves
-        from runtime.engine.views.tables import one_line
-
-        part = await find(client, machine)
-        saved_revisions = saves(await revisions("parts", part.id, count + 1))[:count]
-        click.echo(one_line(saved_revisions) if as_json else "\n".join(lines(saved_revisions)))
-
-    run_with_client(work, as_json=as_json)
+    part = await find(client, machine)
+    saved_revisions = saves(await revisions("parts", part.id, count + 1))[:count]
+    click.echo(one_line(saved_revisions) if as_json else "\n".join(lines(saved_revisions)))
 
 
 @config.command()
 @click.argument("machine")
 @click.argument("revision", type=_REVISION, required=False)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def revert(machine: str, revision: int | None, yes: bool) -> None:
+@with_client
+async def revert(client: ApiClient, machine: str, revision: int | None, yes: bool) -> None:
     """Make a REVISION in `history` the configuration of MACHINE again; the default is the previous one."""
+    from command.cloud.configurations.history import revisions
 
-    async def work(client: ApiClient) -> None:
-        from command.cloud.configurations.history import revisions
-
-        part = await find(client, machine)
-        before = await current(client, part)
-        target = revision or (await revisions("parts", part.id, 1))[0]["revision"] - 1
-        if not target:
-            raise click.ClickException(
-                f"there is no previous revision: the configuration of {part.machine} was never changed"
-            )
-        text = json.dumps(await _document_of(part, target))
-        await _save(client, part, before, text, ask_first=not yes)
-
-    run_with_client(work)
+    part = await find(client, machine)
+    before = await current(client, part)
+    target = revision or (await revisions("parts", part.id, 1))[0]["revision"] - 1
+    if not target:
+        raise click.ClickException(
+            f"there is no previous revision: the configuration of {part.machine} was never changed"
+        )
+    text = json.dumps(await _document_of(part, target))
+    await _save(client, part, before, text, ask_first=not yes)
 
 
 async def _document_of(part: Part, number: int | None) -> Any:

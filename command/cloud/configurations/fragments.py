@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from command.cloud.group import APP, run_with_client
+from command.cloud.group import APP, with_client
+from command.cloud.organization import ORGANIZATION, organization_of
 from command.groups import Commands
 from schema.decoding.depth import check_depth, nested_too_deeply
 from schema.errors import ConfigError
@@ -29,154 +30,126 @@ def fragments() -> None:
 @fragments.command("ls")
 @click.option("--public", is_flag=True, help="Also list public fragments of other organizations.")
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each, for programs.")
-def list_command(public: bool, as_json: bool) -> None:
+@with_client
+async def list_command(client: ApiClient, public: bool, as_json: bool) -> None:
     """List fragments, with the number of machines that use them."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        available = await _all(client, public=public)
-        if as_json:
-            click.echo("\n".join(one_line({**fragment, "fragment": None}) for fragment in available))
-            return
-        rows = [
-            [
-                fragment["name"],
-                fragment["revision"],
-                fragment["visibility"].lower(),
-                str(fragment["robot_part_count"]),
-                fragment["id"],
-            ]
-            for fragment in available
+    available = await _all(client, public=public)
+    if as_json:
+        click.echo("\n".join(one_line({**fragment, "fragment": None}) for fragment in available))
+        return
+    rows = [
+        [
+            fragment["name"],
+            fragment["revision"],
+            fragment["visibility"].lower(),
+            str(fragment["robot_part_count"]),
+            fragment["id"],
         ]
-        click.echo("\n".join(table(["NAME", "REVISION", "VISIBILITY", "PARTS", "ID"], rows)))
-
-    run_with_client(work, as_json=as_json)
+        for fragment in available
+    ]
+    click.echo("\n".join(table(["NAME", "REVISION", "VISIBILITY", "PARTS", "ID"], rows)))
 
 
 @fragments.command()
 @click.argument("fragment")
 @click.option("--version", default="", metavar="REVISION|TAG", help="Revision; the newest one by default.")
-def get(fragment: str, version: str) -> None:
+@with_client
+async def get(client: ApiClient, fragment: str, version: str) -> None:
     """Print the configuration in FRAGMENT."""
+    from command.cloud.show import document_text
 
-    async def work(client: ApiClient) -> None:
-        from command.cloud.show import document_text
-
-        subject = (await _find(client, fragment))["id"]
-        reply = await client.call(APP, "", "get_fragment", id=subject, version=version or None)
-        click.echo(document_text(reply["fragment"]["fragment_config_json"]))
-
-    run_with_client(work)
+    subject = (await _find(client, fragment))["id"]
+    reply = await client.call(APP, "", "get_fragment", id=subject, version=version or None)
+    click.echo(document_text(reply["fragment"]["fragment_config_json"]))
 
 
 @fragments.command()
 @click.argument("name")
 @click.argument("file", type=click.File("rb"))
-@click.option("--organization", default="", metavar="ID", help="Needed if the key has access to several.")
-def create(name: str, file: Any, organization: str) -> None:
+@ORGANIZATION
+@with_client
+async def create(client: ApiClient, name: str, file: Any, organization: str) -> None:
     """Create a fragment called NAME from FILE (- for standard input), and print its id."""
     document = _document(file.read())
-
-    async def work(client: ApiClient) -> None:
-        owner = organization
-        if not owner:
-            (owner, *others) = [organization["id"] for organization in await client.call(APP, "", "list_organizations")]
-            if others:
-                raise click.UsageError("the key has access to several organizations: give --organization")
-        created = await client.call(APP, "", "create_fragment", name=name, config=document, organization_id=owner)
-        click.echo(created["id"])
-
-    run_with_client(work)
+    owner = (await organization_of(client, organization))["id"]
+    created = await client.call(APP, "", "create_fragment", name=name, config=document, organization_id=owner)
+    click.echo(created["id"])
 
 
 @fragments.command("set")
 @click.argument("fragment")
 @click.argument("file", type=click.File("rb"))
-def set_command(fragment: str, file: Any) -> None:
+@with_client
+async def set_command(client: ApiClient, fragment: str, file: Any) -> None:
     """Make FILE (- for standard input) the newest revision. Machines without a pinned version use it immediately."""
     document = _document(file.read())
-
-    async def work(client: ApiClient) -> None:
-        current = await _find(client, fragment)
-        text = json.dumps(document, ensure_ascii=False)
-        last_update = current["last_updated"]
-        saved = await client.call(
-            APP,
-            "",
-            "update_fragment",
-            id=current["id"],
-            name="",
-            fragment_config_json=text,
-            last_known_update=last_update,
-        )
-        click.echo(f"revision {saved['revision']}, used by {saved['robot_part_count']} machine parts")
-
-    run_with_client(work)
+    current = await _find(client, fragment)
+    text = json.dumps(document, ensure_ascii=False)
+    last_update = current["last_updated"]
+    saved = await client.call(
+        APP,
+        "",
+        "update_fragment",
+        id=current["id"],
+        name="",
+        fragment_config_json=text,
+        last_known_update=last_update,
+    )
+    click.echo(f"revision {saved['revision']}, used by {saved['robot_part_count']} machine parts")
 
 
 @fragments.command()
 @click.argument("fragment")
 @click.option("-n", "count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of revisions.")
-def history(fragment: str, count: int) -> None:
+@with_client
+async def history(client: ApiClient, fragment: str, count: int) -> None:
     """Show who saved FRAGMENT and when, newest first."""
+    from command.cloud.configurations.history import revisions
+    from runtime.engine.views.tables import table
 
-    async def work(client: ApiClient) -> None:
-        from command.cloud.configurations.history import revisions
-        from runtime.engine.views.tables import table
-
-        subject = (await _find(client, fragment))["id"]
-        tags = (await client.call(APP, "", "get_fragment", id=subject))["tags"]
-        rows = [
-            [
-                str(revision["revision"]),
-                revision["saved"].partition(".")[0].removesuffix("+00:00") + "Z",
-                revision["author"],
-                " ".join(tag["tag"] for tag in tags if tag["revision"] == str(revision["revision"])),
-            ]
-            for revision in await revisions("fragments", subject, count)
+    subject = (await _find(client, fragment))["id"]
+    tags = (await client.call(APP, "", "get_fragment", id=subject))["tags"]
+    rows = [
+        [
+            str(revision["revision"]),
+            revision["saved"].partition(".")[0].removesuffix("+00:00") + "Z",
+            revision["author"],
+            " ".join(tag["tag"] for tag in tags if tag["revision"] == str(revision["revision"])),
         ]
-        click.echo("\n".join(table(["REVISION", "SAVED", "BY", "TAGS"], rows)))
-
-    run_with_client(work)
+        for revision in await revisions("fragments", subject, count)
+    ]
+    click.echo("\n".join(table(["REVISION", "SAVED", "BY", "TAGS"], rows)))
 
 
 @fragments.command()
 @click.argument("fragment")
 @click.argument("tag")
 @click.argument("revision")
-def tag(fragment: str, tag: str, revision: str) -> None:
+@with_client
+async def tag(client: ApiClient, fragment: str, tag: str, revision: str) -> None:
     """Set TAG to REVISION of FRAGMENT. Machines that are pinned to the tag use it immediately."""
-
-    async def work(client: ApiClient) -> None:
-        subject = (await _find(client, fragment))["id"]
-        await client.call(APP, "", "set_fragment_tag", fragment_id=subject, tag=tag, revision=revision)
-
-    run_with_client(work)
+    subject = (await _find(client, fragment))["id"]
+    await client.call(APP, "", "set_fragment_tag", fragment_id=subject, tag=tag, revision=revision)
 
 
 @fragments.command()
 @click.argument("fragment")
 @click.argument("tag")
-def untag(fragment: str, tag: str) -> None:
+@with_client
+async def untag(client: ApiClient, fragment: str, tag: str) -> None:
     """Remove TAG from FRAGMENT."""
-
-    async def work(client: ApiClient) -> None:
-        subject = (await _find(client, fragment))["id"]
-        await client.call(APP, "", "delete_fragment_tag", fragment_id=subject, tag=tag)
-
-    run_with_client(work)
+    subject = (await _find(client, fragment))["id"]
+    await client.call(APP, "", "delete_fragment_tag", fragment_id=subject, tag=tag)
 
 
 @fragments.command()
 @click.argument("fragment")
-def delete(fragment: str) -> None:
+@with_client
+async def delete(client: ApiClient, fragment: str) -> None:
     """Delete FRAGMENT. It must not be in use."""
-
-    async def work(client: ApiClient) -> None:
-        await client.call(APP, "", "delete_fragment", id=(await _find(client, fragment))["id"])
-
-    run_with_client(work)
+    await client.call(APP, "", "delete_fragment", id=(await _find(client, fragment))["id"])
 
 
 async def _all(client: ApiClient, *, public: bool = False) -> list[Mapping[str, Any]]:

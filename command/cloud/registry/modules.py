@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, run_with_client
-from command.cloud.registry.organization import ORGANIZATION, PACKAGES, organization_of
+from command.cloud.group import APP, run_with_client, with_client
+from command.cloud.organization import ORGANIZATION, organization_of
+from command.cloud.registry.packages import PACKAGES
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -44,59 +45,53 @@ def modules() -> None:
 
 @modules.command("ls")
 @_JSON
-def list_command(as_json: bool) -> None:
+@with_client
+async def list_command(client: ApiClient, as_json: bool) -> None:
     """List modules of your organizations, and public modules."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        listed = await client.call(APP, "", "list_modules")
-        if as_json:
-            click.echo(one_line(listed))
-            return
-        rows = [
-            [
-                module["module_id"],
-                module["versions"][0]["version"] if module["versions"] else "none",
-                module["visibility"].lower(),
-                _advice(module) or module["description"],
-            ]
-            for module in listed
+    listed = await client.call(APP, "", "list_modules")
+    if as_json:
+        click.echo(one_line(listed))
+        return
+    rows = [
+        [
+            module["module_id"],
+            module["versions"][0]["version"] if module["versions"] else "none",
+            module["visibility"].lower(),
+            _advice(module) or module["description"],
         ]
-        click.echo("\n".join(table(["MODULE", "NEWEST", "VISIBILITY", "DESCRIPTION"], rows)))
-
-    run_with_client(work, as_json=as_json)
+        for module in listed
+    ]
+    click.echo("\n".join(table(["MODULE", "NEWEST", "VISIBILITY", "DESCRIPTION"], rows)))
 
 
 @modules.command()
 @click.argument("module")
 @_JSON
-def versions(module: str, as_json: bool) -> None:
+@with_client
+async def versions(client: ApiClient, module: str, as_json: bool) -> None:
     """List the versions of MODULE, newest first, with their platforms."""
+    from runtime.engine.views.tables import clean, one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import clean, one_line, table
-
-        module_info = await client.call(APP, "", "get_module", module_id=module)
-        listed = module_info["versions"]
-        if as_json:
-            click.echo(one_line(listed))
-            return
-        if advice := _advice(module_info):
-            click.echo(f"{module} is {clean(advice)}", err=True)
-        rows = [
-            [
-                version["version"],
-                file["platform"],
-                f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}",
-                _advice(version),
-            ]
-            for version in listed
-            for file in version["files"]
+    module_info = await client.call(APP, "", "get_module", module_id=module)
+    listed = module_info["versions"]
+    if as_json:
+        click.echo(one_line(listed))
+        return
+    if advice := _advice(module_info):
+        click.echo(f"{module} is {clean(advice)}", err=True)
+    rows = [
+        [
+            version["version"],
+            file["platform"],
+            f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}",
+            _advice(version),
         ]
-        click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED", "ADVICE"], rows)))
-
-    run_with_client(work, as_json=as_json)
+        for version in listed
+        for file in version["files"]
+    ]
+    click.echo("\n".join(table(["VERSION", "PLATFORM", "UPLOADED", "ADVICE"], rows)))
 
 
 def _advice(item: Mapping[str, Any]) -> str:
@@ -108,29 +103,23 @@ def _advice(item: Mapping[str, Any]) -> str:
 @modules.command()
 @click.argument("namespace")
 @ORGANIZATION
-def namespace(namespace: str, organization: str) -> None:
+@with_client
+async def namespace(client: ApiClient, namespace: str, organization: str) -> None:
     """Set the NAMESPACE of the organization, which is part of its modules' ids. This is possible only once."""
-
-    async def work(client: ApiClient) -> None:
-        owner = await organization_of(client, organization)
-        await client.call(APP, "", "update_organization", organization_id=owner["id"], public_namespace=namespace)
-        click.echo(f"the ids of the modules of {owner['name']} begin with {namespace}:")
-
-    run_with_client(work)
+    owner = await organization_of(client, organization)
+    await client.call(APP, "", "update_organization", organization_id=owner["id"], public_namespace=namespace)
+    click.echo(f"the ids of the modules of {owner['name']} begin with {namespace}:")
 
 
 @modules.command()
 @click.argument("name")
 @ORGANIZATION
-def create(name: str, organization: str) -> None:
+@with_client
+async def create(client: ApiClient, name: str, organization: str) -> None:
     """Create a module called NAME without versions, and print its id."""
-
-    async def work(client: ApiClient) -> None:
-        owner = await organization_of(client, organization)
-        created = await client.call(APP, "", "create_module", organization_id=owner["id"], name=name)
-        click.echo(created["module_id"])
-
-    run_with_client(work)
+    owner = await organization_of(client, organization)
+    created = await client.call(APP, "", "create_module", organization_id=owner["id"], name=name)
+    click.echo(created["module_id"])
 
 
 @modules.command()
@@ -235,35 +224,29 @@ async def _update_metadata(client: ApiClient, meta: Meta) -> None:
 @_VERSION
 @click.option("--message", default="", metavar="TEXT", help="The reason, or what to use instead.")
 @_QUIET
-def deprecate(module: str, version: str, message: str, quiet: bool) -> None:
+@with_client
+async def deprecate(client: ApiClient, module: str, version: str, message: str, quiet: bool) -> None:
     """Deprecate MODULE, or another item of the registry, or one version of it.
 
     Machines that use it keep it. Lists omit it, and the item and the configuration editor show the message.
     """
-
-    async def work(client: ApiClient) -> None:
-        await client.call(
-            APP, "", f"deprecate_{_kind_of(version)}", item_id=module, **_version_argument(version), message=message
-        )
-        if not quiet:
-            click.echo(f"{module} {version}".rstrip() + " is deprecated")
-
-    run_with_client(work)
+    await client.call(
+        APP, "", f"deprecate_{_kind_of(version)}", item_id=module, **_version_argument(version), message=message
+    )
+    if not quiet:
+        click.echo(f"{module} {version}".rstrip() + " is deprecated")
 
 
 @modules.command()
 @_MODULE
 @_VERSION
 @_QUIET
-def undeprecate(module: str, version: str, quiet: bool) -> None:
+@with_client
+async def undeprecate(client: ApiClient, module: str, version: str, quiet: bool) -> None:
     """Undo `deprecate` for MODULE, or for one version of it."""
-
-    async def work(client: ApiClient) -> None:
-        await client.call(APP, "", f"undeprecate_{_kind_of(version)}", item_id=module, **_version_argument(version))
-        if not quiet:
-            click.echo(f"{module} {version}".rstrip() + " is not deprecated")
-
-    run_with_client(work)
+    await client.call(APP, "", f"undeprecate_{_kind_of(version)}", item_id=module, **_version_argument(version))
+    if not quiet:
+        click.echo(f"{module} {version}".rstrip() + " is not deprecated")
 
 
 def _kind_of(version: str) -> str:
@@ -278,17 +261,14 @@ def _version_argument(version: str) -> dict[str, str]:
 @_MODULE
 @_VERSION
 @_YES
-def delete(module: str, version: str, yes: bool) -> None:
+@with_client
+async def delete(client: ApiClient, module: str, version: str, yes: bool) -> None:
     """Delete MODULE or one version of it. Machines keep an installed version until they need another one."""
     target = f"{module} {version}".strip()
     if not yes:
         click.confirm(f"delete {target}?", abort=True)
-
-    async def work(client: ApiClient) -> None:
-        if version:
-            await client.call(PACKAGES, "", "delete_package", id=module, version=version, type="MODULE")
-        else:
-            await client.call(APP, "", "delete_registry_item", item_id=module)
-        click.echo(f"{target} is deleted")
-
-    run_with_client(work)
+    if version:
+        await client.call(PACKAGES, "", "delete_package", id=module, version=version, type="MODULE")
+    else:
+        await client.call(APP, "", "delete_registry_item", item_id=module)
+    click.echo(f"{target} is deleted")

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from command.cloud.group import run_with_client
-from command.cloud.registry.organization import ORGANIZATION, PACKAGES, organization_of
+from command.cloud.group import run_with_client, with_client
+from command.cloud.organization import ORGANIZATION, organization_of
 from command.groups import Commands
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
+PACKAGES: Final = "viam.app.packages.v1.PackageService"
 TYPES: Final = ("archive", "ml_model", "module", "slam_map", "ml_training")
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 
@@ -37,31 +38,28 @@ def packages() -> None:
 @click.option("--type", "kind", type=click.Choice(TYPES), help="Only packages of this type.")
 @ORGANIZATION
 @_JSON
-def list_command(kind: str | None, organization: str, as_json: bool) -> None:
+@with_client
+async def list_command(client: ApiClient, kind: str | None, organization: str, as_json: bool) -> None:
     """List all files of the organization's packages and modules."""
+    from runtime.engine.views.tables import one_line, table
 
-    async def work(client: ApiClient) -> None:
-        from runtime.engine.views.tables import one_line, table
-
-        owner = await organization_of(client, organization)
-        type_filter = {"type": kind.upper()} if kind else {}
-        listed = await client.call(PACKAGES, "", "list_packages", organization_id=owner["id"], **type_filter)
-        if as_json:
-            click.echo(one_line(listed))
-            return
-        rows = [
-            [
-                package["id"],
-                package["info"]["version"],
-                package["info"]["type"].lower(),
-                package["info"]["platform"] or "any",
-                f"{package['created_on'].astimezone():%Y-%m-%d %H:%M:%S}",
-            ]
-            for package in listed
+    owner = await organization_of(client, organization)
+    type_filter = {"type": kind.upper()} if kind else {}
+    listed = await client.call(PACKAGES, "", "list_packages", organization_id=owner["id"], **type_filter)
+    if as_json:
+        click.echo(one_line(listed))
+        return
+    rows = [
+        [
+            package["id"],
+            package["info"]["version"],
+            package["info"]["type"].lower(),
+            package["info"]["platform"] or "any",
+            f"{package['created_on'].astimezone():%Y-%m-%d %H:%M:%S}",
         ]
-        click.echo("\n".join(table(["PACKAGE", "VERSION", "TYPE", "PLATFORM", "UPLOADED"], rows)))
-
-    run_with_client(work, as_json=as_json)
+        for package in listed
+    ]
+    click.echo("\n".join(table(["PACKAGE", "VERSION", "TYPE", "PLATFORM", "UPLOADED"], rows)))
 
 
 @packages.command()
@@ -96,28 +94,22 @@ def upload(name: str, file: Path, version: str, kind: str, platform: str, organi
 @click.argument("package")
 @click.argument("version")
 @click.option("--platform", default="", help="Platform; by default the one that was uploaded first.")
-def link(package: str, version: str, platform: str) -> None:
+@with_client
+async def link(client: ApiClient, package: str, version: str, platform: str) -> None:
     """Print a URL for downloading a version of PACKAGE without a key for an hour, and its SHA-256."""
-
-    async def work(client: ApiClient) -> None:
-        request = {"id": package, "version": version, "include_url": True, "platform": platform or None}
-        reply = await client.call(PACKAGES, "", "get_package", **request)
-        click.echo(f"{reply['url']}\nsha256 {reply['checksum']}")
-
-    run_with_client(work)
+    request = {"id": package, "version": version, "include_url": True, "platform": platform or None}
+    reply = await client.call(PACKAGES, "", "get_package", **request)
+    click.echo(f"{reply['url']}\nsha256 {reply['checksum']}")
 
 
 @packages.command()
 @click.argument("package")
 @click.argument("version")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(package: str, version: str, yes: bool) -> None:
+@with_client
+async def delete(client: ApiClient, package: str, version: str, yes: bool) -> None:
     """Delete a version of PACKAGE. Machines keep an installed version until they need another one."""
     if not yes:
         click.confirm(f"delete {package} {version}?", abort=True)
-
-    async def work(client: ApiClient) -> None:
-        await client.call(PACKAGES, "", "delete_package", id=package, version=version)
-        click.echo(f"{package} {version} is deleted")
-
-    run_with_client(work)
+    await client.call(PACKAGES, "", "delete_package", id=package, version=version)
+    click.echo(f"{package} {version} is deleted")

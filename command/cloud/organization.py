@@ -1,0 +1,26 @@
+"""The organization in which a command acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from command.cloud.group import APP
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+ORGANIZATION: Final = click.option(
+    "--organization", default="", metavar="ID", help="Id or name; needed if the key has access to several."
+)
+
+
+async def organization_of(client: ApiClient, organization: str, option: str = "--organization") -> dict[str, Any]:
+    """Return the organization with this id or name; for "" the only one. click.UsageError names `option` otherwise."""
+    organizations: list[dict[str, Any]] = await client.call(APP, "", "list_organizations")
+    matches = [each for each in organizations if organization in ("", each["id"], each["name"])]
+    if len(matches) != 1:
+        choices = ", ".join(f"{each['name']} ({each['id']})" for each in organizations)
+        raise click.UsageError(f"give an organization with {option}: {choices or 'the key has access to none'}")
+    return matches[0]
