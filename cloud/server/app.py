@@ -28,6 +28,7 @@ from cloud.domain.upkeep.sweep import sweep
 from cloud.server import trigger_nodes as triggering
 from cloud.services.common.base import Cloud, UploadLimits
 from cloud.services.organizations import invitation_mail
+from cloud.services.releases import renewal
 from cloud.services.target import UPLOADS, CloudRouter
 from cloud.store.commands import follow_commands
 from cloud.store.events import Events
@@ -95,6 +96,7 @@ class App:
             Node("cloud", self._cloud, requires={"database", "files", "certificate"}, restart=FOREVER),
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
+            Node("releases", self._releases, requires={"cloud"}, restart=FOREVER),
             *triggering.nodes(self.options.ways, FOREVER),
             *invitation_mail.nodes(self.options.ways, FOREVER),
         ]
@@ -193,6 +195,9 @@ class App:
                 task_status.started(addresses)
         finally:
             self.addresses = ()
+
+    async def _releases(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        await renewal.run(deps["cloud"], task_status=task_status)
 
     async def _housekeeping(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         store: Store = deps["database"]

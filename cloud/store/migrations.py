@@ -5,7 +5,19 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from cloud.store.tables import certificates, core, data, fragments, live, people, registry, sessions, trash, triggers
+from cloud.store.tables import (
+    certificates,
+    core,
+    data,
+    fragments,
+    live,
+    people,
+    registry,
+    releases,
+    sessions,
+    trash,
+    triggers,
+)
 from schema.errors import ErrorKind, MachineError
 
 STEPS: Final = (
@@ -19,6 +31,7 @@ STEPS: Final = (
     people.TABLES,
     sessions.TABLES,
     trash.TABLES,
+    releases.TABLES,
 )
 
 

@@ -161,6 +161,11 @@ UPLOAD_READINGS: Final = Limit(
     "or contents of files in one upload of captured data",
     "send them in several uploads",
 )
+RELEASE_FILES: Final = _count_limit(
+    "release_files", 1000, "files", "of releases in one organization", "withdraw old versions, and wait a day"
+)
+ROLLOUTS: Final = _count_limit("rollouts", 1000, "rollouts", "of one program", "withdraw old versions")
+AGENT_REPORT: Final = Limit("agent_report", 64 * KIB, "bytes", "in one report of an agent", "send less at once")
 LABELS: Final = _count_limit("labels", 1000, "labels", "of one file", "remove labels from the file")
 
 # ---- SQL queries
@@ -200,6 +205,9 @@ LIMITS: Final = (
     REGISTRY_VERSIONS,
     DATASETS,
     LABELS,
+    RELEASE_FILES,
+    ROLLOUTS,
+    AGENT_REPORT,
     SQL_TEXT,
     SQL_QUEUE,
     WORK_QUEUE,
@@ -306,6 +314,14 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         ),
         EnforcedElsewhere("runtime.programs.archive:MAX_MEMBERS", "files", "in a module's archive"),
         EnforcedElsewhere("runtime.programs.archive:MAX_BYTES", "bytes", "in a module's archive once unpacked"),
+    ),
+    "Releases": (
+        EnforcedElsewhere("uplink.releases:MAX_FILE", "bytes", "in one release file"),
+        EnforcedElsewhere("uplink.releases:MAX_TARGETS", "targets", "of one repository"),
+        EnforcedElsewhere("uplink.releases:MAX_METADATA", "bytes", "in one metadata file"),
+        EnforcedElsewhere("uplink.releases:MAX_KEYS", "keys", "of one role, and signatures of one metadata file"),
+        EnforcedElsewhere("cloud.domain.releases.rollouts:MAX_SELECTED", "tags, and locations,", "of one rollout"),
+        EnforcedElsewhere("cloud.domain.releases.reports:OUTCOMES", "outcomes", "kept of one part and program"),
     ),
     "Data": (
         EnforcedElsewhere("cloud.services.common.base:UploadLimits.file", "bytes", "in one uploaded file (default)"),

@@ -48,10 +48,13 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /invites/{secret}": public("the secret in the path is the credential"),
     "POST /invites/{secret}": public("the secret in the path is the credential"),
     "GET /files/{id}": public("with a signed link; otherwise operators of the origin of the file"),
+    "GET /releases/files/{id}": public("with a signed link"),
     "GET /packages/{id}": public("with a signed link; otherwise callers that may read the package"),
     "GET /files/{id}/thumbnail": operator(Of.FILE, "id"),
     # the machine
     "WS /machine/v1/follow": machine("part"),
+    "GET /machine/v1/parts/{part}/releases/metadata/{name}": machine("part"),
+    "GET /machine/v1/parts/{part}/releases/targets/{path:path}": machine("part"),
     "GET /metrics": ROLE_ANYWHERE | "machines that the caller may view; the process: the first organization",
     # lists
     "GET /": ROLE_ANYWHERE,

@@ -260,8 +260,20 @@ def delete_part(sql: Sql, subject: str) -> None:
     _delete_part(sql, subject)
 
 
+_OF_PART: Final = (
+    "part_secrets",
+    "part_certificates",
+    "configurations",
+    "live",
+    "agent_reports",
+    "agent_programs",
+    "agent_outcomes",
+)
+"""Tables whose rows are deleted with their part."""
+
+
 def _delete_part(sql: Sql, subject: str) -> None:
-    for table in ("part_secrets", "part_certificates", "configurations", "live"):
+    for table in _OF_PART:
         sql.run(f"DELETE FROM {table} WHERE part_id = ?", subject)
     sql.run("DELETE FROM fragment_uses WHERE kind = 'part' AND subject = ?", subject)
     sql.run("DELETE FROM parts WHERE id = ?", subject)

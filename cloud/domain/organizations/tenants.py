@@ -101,8 +101,13 @@ _OWNED: Final = (
     ("fragments", "fragments"),
     ("registry_items", "modules or packages"),
     ("datasets", "datasets"),
+    ("release_files", "release files"),
 )
 """Tables whose rows prevent the deletion of their organization, and what they contain."""
+
+
+_RELEASES: Final = ("release_targets", "release_signing", "release_metadata", "release_keys", "rollouts")
+"""Tables of signed releases, deleted with their organization, apart from the files."""
 
 
 def delete_organization(sql: Sql, subject: str) -> None:
@@ -120,6 +125,8 @@ def delete_organization(sql: Sql, subject: str) -> None:
     sql.run("DELETE FROM keys WHERE organization_id = ?", subject)
     sql.run("DELETE FROM data_retention WHERE organization_id = ?", subject)
     sql.run("DELETE FROM authorities WHERE scope = ?", subject)
+    for table in _RELEASES:
+        sql.run(f"DELETE FROM {table} WHERE organization_id = ?", subject)
     sql.run("DELETE FROM organizations WHERE id = ?", subject)
 
 

@@ -300,6 +300,23 @@ INVITATIONS: Final[Mapping[str, Rule]] = {
     "create_invite_link": owner(Of.ORGANIZATION, "organization_id"),
 }
 
+RELEASES: Final[Mapping[str, Rule]] = {
+    "create_release_keys": owner(Of.ORGANIZATION, "organization_id"),
+    "update_release_metadata": owner(Of.ORGANIZATION, "organization_id"),
+    "upload_release_file": owner(Of.ORGANIZATION, "organization_id"),
+    "has_release_file": owner(Of.ORGANIZATION, "organization_id"),
+    "get_release_metadata": operator(Of.ORGANIZATION, "organization_id"),
+    "list_releases": operator(Of.ORGANIZATION, "organization_id"),
+    "start_rollout": owner(Of.ORGANIZATION, "organization_id"),
+    "set_rollout_state": owner(Of.ORGANIZATION, "organization_id"),
+    "get_rollout": operator(Of.ORGANIZATION, "organization_id"),
+}
+
+AGENT_REPORTS: Final[Mapping[str, Rule]] = {
+    "report_agent": machine("id"),
+    "get_agent_state": operator(Of.PART, "part_id"),
+}
+
 AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificates are public")}
 
 CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {

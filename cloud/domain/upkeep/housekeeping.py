@@ -12,6 +12,7 @@ from cloud.domain.fleet import watching
 from cloud.domain.machines import logs
 from cloud.domain.people import invites
 from cloud.domain.permissions import credentials
+from cloud.domain.releases import files as releases
 from cloud.domain.triggering import deliveries, queue
 from cloud.store.sql import Sql
 
@@ -24,6 +25,7 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("records of deleted parts", queue.forget),
     ("invitations", invites.expire),
     ("authorities", authorities.expire),
+    ("unused files of releases", releases.expire),
     ("signed-out sessions", credentials.expire),
 )
 """Kinds of data that expire, each with the transaction that deletes some and returns their number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import IntEnum
 from typing import Any, Final
@@ -12,12 +12,16 @@ from msgspec.structs import asdict
 
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
+from cloud.domain.machines.machines import PartRecord
 from cloud.domain.permissions import call_rules
 from cloud.domain.registry import files, items
 from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE
+from cloud.domain.releases import decision, repository, rollouts
+from cloud.domain.releases.files import ReleaseFile
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import MachineError
+from uplink.releases import STABLE
 
 CHECK_INTERVAL: Final = timedelta(seconds=10)  # keeps within the specified 15 seconds; agents allow 5 and more
 LINK: Final = timedelta(hours=24)  # the link must stay valid for repeated downloads over a slow line
@@ -94,7 +98,8 @@ class AgentDeviceService(Service):
         `subsystem_versions` is the predecessor of `version_info` and is ignored.
 
         A version of the agent or of machine-server is either a package of type ARCHIVE called `machine-agent` or
-        `machine-server` in the machine's organization, or a URL. Without one, nothing is updated.
+        `machine-server` in the machine's organization, or a URL. Without one, nothing is updated. If the organization
+        has a repository of signed releases, versions come from it instead of packages, as its rollouts allow.
         """
         report = _reported(host_info, version_info)
 
@@ -104,9 +109,9 @@ class AgentDeviceService(Service):
             machines.note_seen(sql, id, self.now(), None if reported == before else reported)
             section = _section(configurations.resolved(sql, id), "agent")
             control = _section(section, "version_control")
-            owner = machines.part(sql, id).organization_id
-            platform, tags = str(reported.get("platform", "")), reported.get("platform_tags") or ()
-            agent, server = (self._update(sql, control, names, owner, platform, tags) for names in (AGENT, SERVER))
+            part = machines.part(sql, id)
+            select = self._release if repository.exists(sql, part.organization_id) else self._package
+            agent, server = (self._update(sql, control, names, part, select) for names in (AGENT, SERVER))
             return section, agent, server
 
         section, agent, server = await self.write(work)
@@ -121,29 +126,52 @@ class AgentDeviceService(Service):
         )
 
     def _update(
-        self,
-        sql: Sql,
-        control: Mapping[str, Any],
-        names: tuple[str, ...],
-        owner: str,
-        platform: str,
-        tags: Collection[str],
+        self, sql: Sql, control: Mapping[str, Any], names: tuple[str, ...], part: PartRecord, select: Select
     ) -> UpdateInfo | None:
         version = next((str(control[name]) for name in names if control.get(name)), "")
-        package = "machine-agent" if names is AGENT else "machine-server"
-        if "://" in version:
-            return UpdateInfo(package, version, CUSTOM)
-        for item in items.of_organization(sql, owner):  # no other organization decides what its machines run
-            if item.name == package and item.type == "archive":
+        program = "machine-agent" if names is AGENT else "machine-server"
+        return UpdateInfo(program, version, CUSTOM) if "://" in version else select(sql, program, version, part)
+
+    def _package(self, sql: Sql, program: str, version: str, part: PartRecord) -> UpdateInfo | None:
+        platform, tags = str(part.reported.get("platform", "")), part.reported.get("platform_tags") or ()
+        for item in items.of_organization(sql, part.organization_id):  # no other one decides what its machines run
+            if item.name == program and item.type == "archive":
                 try:
                     item_files = files.files(sql, item.id)
                     file = files.best(item_files, item, CHANNELS.get(version, version), platform, tags)
                 except MachineError:
                     continue  # no file for this computer, or no such version
-                url = self.cloud.links.url(file.path, self.now() + LINK)
-                name = f"{package}-v{file.version}-{platform.rpartition('/')[2] or 'any'}"
-                return UpdateInfo(name, url, file.version, bytes.fromhex(file.digest))
+                return self._info(program, file.version, platform, file.path, file.digest)
         return None
+
+    def _release(self, sql: Sql, program: str, version: str, part: PartRecord) -> UpdateInfo | None:
+        owner = part.organization_id
+        names = _RUNNING[program]
+        running = next((str(part.reported[name]) for name in names if part.reported.get(name)), "")
+        target = decision.choose(
+            version or STABLE,
+            repository.targets(sql, owner, program),
+            rollouts.of_program(sql, owner, program),
+            rollouts.facts(sql, part, running),
+        )
+        if target is None:
+            return None
+        path = ReleaseFile.path_of(target.file)
+        return self._info(program, target.custom.version, target.custom.platform, path, target.digest)
+
+    def _info(self, program: str, version: str, platform: str, path: str, digest: str) -> UpdateInfo:
+        name = f"{program}-v{version}-{platform.rpartition('/')[2] or 'any'}"
+        return UpdateInfo(name, self.cloud.links.url(path, self.now() + LINK), version, bytes.fromhex(digest))
+
+
+Select = Callable[[Sql, str, str, PartRecord], UpdateInfo | None]
+"""Function that returns what a part is to install of a program, by the version that its configuration names."""
+
+_RUNNING: Final = {
+    "machine-agent": ("agent_running", "agent_installed"),
+    "machine-server": ("viam_server_running", "viam_server_installed"),
+}
+"""Fields of the report with the version of a program."""
 
 
 def _reported(host: HostInfo | None, versions: VersionInfo | None) -> dict[str, Any]:

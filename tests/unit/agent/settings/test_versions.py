@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.settings.versions import SemanticVersion, VersionForm, version_form
+from agent.settings.versions import VersionForm, version_form
+from schema.versions import SemanticVersion
 
 parse = SemanticVersion.parse
 

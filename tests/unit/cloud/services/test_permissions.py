@@ -32,10 +32,12 @@ from cloud.server.memory import MemoryCloud
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.data import data_messages as m
+from cloud.services.machines.agent_reports import AgentReportService
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.people import Invitations
 from cloud.services.organizations.roles import RoleService
+from cloud.services.releases.releases import ReleaseService
 from cloud.services.target import SERVICES
 from cloud.services.triggers import TriggerService
 from cloud.store.sql import Sql
@@ -59,6 +61,8 @@ BESIDE: Final = {
     "FleetService": FleetService,
     "RoleService": RoleService,
     "ChangeService": ChangeService,
+    "ReleaseService": ReleaseService,
+    "AgentReportService": AgentReportService,
 }
 TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     **call_rules.CALLS,
@@ -68,6 +72,8 @@ TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     "FleetService": call_rules.FLEET,
     "RoleService": call_rules.ROLES,
     "ChangeService": call_rules.CHANGES,
+    "ReleaseService": call_rules.RELEASES,
+    "AgentReportService": call_rules.AGENT_REPORTS,
 }
 CALLS: Final = [(service, name) for service, rules in TABLES.items() for name in rules]
 OWN: Final = "of the caller's own organization, or its own marks"

@@ -1,0 +1,1 @@
+"""Calls for signed releases, rollouts, and downloads by machines."""

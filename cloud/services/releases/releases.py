@@ -1,0 +1,200 @@
+"""Calls for signed releases and their rollouts. Metadata arrives signed: the cloud verifies it, and cannot make it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from typing import Final
+
+from cloud.blobs import discard
+from cloud.documents.pieces import LARGE
+from cloud.domain.permissions import call_rules
+from cloud.domain.releases import files, metadata, reports, repository, rollouts
+from cloud.domain.releases.decision import State
+from cloud.services.common.base import Service, guarded
+from cloud.services.releases import release_messages as m
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+from uplink.releases import MAX_FILE, OFFLINE, ONLINE
+
+MAX_LISTED: Final = 1000  # machines in the status of a rollout
+
+
+class Releases(Service):
+    """Releases of an organization."""
+
+    async def create_release_keys(self, organization_id: str) -> list[m.ReleaseKey]:
+        """Create keys of the cloud for snapshot and timestamp, which are in use once a root.json lists them."""
+        await self._load()
+        keys = await self.write(lambda sql: repository.create_keys(sql, organization_id, self.now()))
+        return [m.ReleaseKey(role, key.keyid, key.public) for role, key in keys.items()]
+
+    async def update_release_metadata(
+        self, organization_id: str, root_json: bytes = b"", targets_json: bytes = b""
+    ) -> list[m.ReleaseMetadata]:
+        """Publish a new version of root.json, targets.json or both; see cloud.domain.releases.repository.publish."""
+        await self._load()
+
+        def work(sql: Sql) -> list[m.ReleaseMetadata]:
+            new = (root_json or None, targets_json or None)
+            repository.publish(sql, organization_id, self.now(), root=new[0], new_targets=new[1])
+            return _metadata(sql, organization_id)
+
+        return await self.write(work)
+
+    async def upload_release_file(self, organization_id: str, sha256: str, pieces: AsyncIterator[bytes]) -> int:
+        """Store the file with this SHA-256, and return its size in bytes. Nothing is stored if the upload ends early.
+
+        A file that is stored already is not stored again. A file that no targets.json lists within a day is removed.
+        INVALID for other content, EXHAUSTED.
+        """
+        stored = await self.read(lambda sql: files.by_digest(sql, organization_id, sha256))
+        if stored is not None:
+            return stored.size
+        blobs = self.cloud.blobs
+        blob = await blobs.put(_limited(pieces))
+        try:
+            if blob.digest != sha256:
+                raise MachineError(
+                    f"the upload has the SHA-256 {blob.digest}, not {sha256[:64]}",
+                    kind=ErrorKind.INVALID,
+                    remedy="repeat the upload: the file changed, or the connection broke",
+                )
+            return (await self.write(lambda sql: files.add(sql, organization_id, blob, self.now()))).size
+        except MachineError as error:
+            if error.kind is not ErrorKind.UNAVAILABLE:  # otherwise the transaction may have been committed
+                await discard(blobs, [blob.key])
+            if error.kind is ErrorKind.EXISTS:  # another upload of the same file was faster
+                return blob.size
+            raise
+
+    async def has_release_file(self, organization_id: str, sha256: str) -> bool:
+        """Return whether the file with this SHA-256 is stored, so that it need not be sent again."""
+        return await self.read(lambda sql: files.by_digest(sql, organization_id, sha256)) is not None
+
+    async def get_release_metadata(self, organization_id: str, name: str) -> bytes:
+        """Return a metadata file by its name, such as `targets.json` or `2.root.json`; NOT_FOUND."""
+        return (await self.read(lambda sql: repository.document(sql, organization_id, name))).content
+
+    async def list_releases(self, organization_id: str) -> m.ReleaseRepository:
+        """Return metadata, targets and rollouts; all empty without a repository."""
+
+        def work(sql: Sql) -> m.ReleaseRepository:
+            targets = [
+                m.ReleaseTarget(
+                    target.custom.program,
+                    target.custom.version,
+                    target.custom.platform,
+                    list(target.custom.channels),
+                    target.digest,
+                    target.size,
+                )
+                for target in repository.targets(sql, organization_id)
+            ]
+            entries = rollouts.rollouts(sql, organization_id)
+            infos = [_rollout(sql, organization_id, entry) for entry in entries]
+            return m.ReleaseRepository(_metadata(sql, organization_id), targets, infos)
+
+        return await self.read(work)
+
+    async def start_rollout(
+        self,
+        organization_id: str,
+        program: str,
+        version: str,
+        percent: float = 100.0,
+        tags: Sequence[str] = (),
+        location_ids: Sequence[str] = (),
+        stop_after: int | None = None,
+    ) -> m.RolloutInfo:
+        """Start a rollout or widen it; see cloud.domain.releases.rollouts.start."""
+
+        def work(sql: Sql) -> m.RolloutInfo:
+            entry = rollouts.start(
+                sql,
+                organization_id,
+                program,
+                version,
+                self.now(),
+                percent=percent,
+                tags=tags,
+                locations=location_ids,
+                stop_after=stop_after,
+            )
+            return _rollout(sql, organization_id, entry)
+
+        return await self.write(work)
+
+    async def set_rollout_state(self, organization_id: str, program: str, version: str, state: str) -> m.RolloutInfo:
+        """Pause (`paused`), resume (`active`) or finish (`finished`) a rollout."""
+        if state not in _SETTABLE:
+            raise MachineError(
+                f"there is no state {state[:40]!r}", kind=ErrorKind.INVALID, remedy=f"use {', '.join(_SETTABLE)}"
+            )
+
+        def work(sql: Sql) -> m.RolloutInfo:
+            rollouts.set_state(sql, organization_id, program, version, State(state), self.now())
+            return _rollout(sql, organization_id, rollouts.rollout(sql, organization_id, program, version))
+
+        return await self.write(work)
+
+    async def get_rollout(self, organization_id: str, program: str, version: str) -> m.RolloutStatus:
+        """Return a rollout and its machines, at most MAX_LISTED."""
+
+        def work(sql: Sql) -> m.RolloutStatus:
+            entry = rollouts.rollout(sql, organization_id, program, version)
+            machines = [
+                m.RolloutMachine(
+                    item.part, item.name, item.machine, item.location, item.state, item.version, item.reason, item.since
+                )
+                for item in reports.progress(sql, organization_id, program, version, MAX_LISTED)
+            ]
+            return m.RolloutStatus(_rollout(sql, organization_id, entry), machines)
+
+        return await self.read(work)
+
+    async def _load(self) -> None:
+        """Import the library for metadata in a thread, because that takes long."""
+        await self.aside(LARGE, metadata.load)
+
+
+@guarded(call_rules.RELEASES)
+class ReleaseService(Releases):
+    """A call about releases."""
+
+
+_SETTABLE: Final = (State.ACTIVE.value, State.PAUSED.value, State.FINISHED.value)
+
+
+def _metadata(sql: Sql, owner: str) -> list[m.ReleaseMetadata]:
+    documents = [repository.newest(sql, owner, role) for role in (*OFFLINE, *ONLINE)]
+    return [m.ReleaseMetadata(entry.role, entry.version, entry.expires) for entry in documents if entry is not None]
+
+
+def _rollout(sql: Sql, owner: str, entry: rollouts.Stored) -> m.RolloutInfo:
+    rollout = entry.rollout
+    return m.RolloutInfo(
+        rollout.program,
+        rollout.version,
+        rollout.percent,
+        sorted(rollout.tags),
+        sorted(rollout.locations),
+        -1 if rollout.stop_after is None else rollout.stop_after,
+        rollout.state.value,
+        rollout.reason,
+        entry.created,
+        entry.changed,
+        len(rollouts.rolled_back(sql, owner, entry)),
+    )
+
+
+async def _limited(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    size = 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > MAX_FILE:
+            raise MachineError(
+                f"the file is larger than {MAX_FILE // 1024**2} MiB", kind=ErrorKind.EXHAUSTED, remedy="make it smaller"
+            )
+        yield piece
+    if not size:
+        raise MachineError("the file is empty", kind=ErrorKind.INVALID)

@@ -1,0 +1,51 @@
+"""Signed releases for machines: metadata and files, with `Range`.
+
+GET /machine/v1/parts/PART/releases/metadata/NAME    timestamp.json, 3.snapshot.json, 3.targets.json, 2.root.json
+GET /machine/v1/parts/PART/releases/targets/PATH     the file of a target, as the machine or an owner
+GET /releases/files/ID                               the same through a signed link, without a key
+"""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from cloud.domain.releases.files import ReleaseFile
+from cloud.services.common.base import Cloud
+from cloud.services.releases.downloads import linked_file, metadata_for, target_for
+from cloud.web.api.ranges import served
+from uplink.releases import METADATA_PATH, TARGETS_PATH
+
+
+def routes(cloud: Cloud) -> list[Route]:
+    """Return the routes. The guard opens the one of links for requests without a token."""
+
+    async def metadata(request: Request) -> Response:
+        document = await metadata_for(cloud, request.path_params["part"], request.path_params["name"])
+        headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+        return Response(document.content, media_type="application/json", headers=headers)
+
+    async def target(request: Request) -> Response:
+        file = await target_for(cloud, request.path_params["part"], request.path_params["path"])
+        return answer(request, file)
+
+    async def link(request: Request) -> Response:
+        cloud.links.check(request.url.path, request.query_params, cloud.clock())
+        return answer(request, await linked_file(cloud, request.path_params["id"]))
+
+    def answer(request: Request, file: ReleaseFile) -> Response:
+        return served(
+            request,
+            lambda start: cloud.blobs.read(file.blob, start),
+            file.size,
+            file.digest,
+            file.digest,
+            "application/octet-stream",
+        )
+
+    return [
+        Route(METADATA_PATH, metadata),
+        Route(TARGETS_PATH.replace("{path}", "{path:path}"), target),
+        Route("/releases/files/{id}", link),
+    ]
