@@ -32,3 +32,4 @@ class Options:
     hardware: str = "linux"  # family of hardware, see runtime.engine.hardware
     webrtc: bool = False  # explicitly requested; not implemented yet
     ready_fd: int | None = None  # descriptor to notify when the RPC port is open: MACHINE_READY_FD
+    address_file: Path | None = None  # written while the RPC port is open: MACHINE_ADDRESS_FILE

@@ -111,6 +111,7 @@ def _serve(options: dict[str, Any]) -> int:
         hardware=options["hardware"],
         webrtc=options["webrtc"],
         ready_fd=_ready_fd(),
+        address_file=Path(text) if (text := os.environ.pop("MACHINE_ADDRESS_FILE", "")) else None,
     )
     profile = options["cpuprofile"]
     if profile is None:

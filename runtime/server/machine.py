@@ -65,7 +65,7 @@ class Machine:
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger("rdk")
         self.lifecycle = Lifecycle()
         self.configured = Configured(str(options.config))
-        self.endpoint = Endpoint()
+        self.endpoint = Endpoint(options.address_file)
         self.parts = Parts(options)
         self.roster = Roster(graph, self.reason)
         self.traffic = Traffic(Operations(), Sessions(self._client_vanished), Calls(Tracer()), Statistics())

@@ -235,7 +235,7 @@ class Listening:
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(_serve, listeners, core, serving.pages(loopback=loopback), tls)
-                machine.endpoint.addresses, machine.endpoint.tls = addresses, tls
+                self._publish(addresses, tls)
                 exposure = serving.exposure(loopback=loopback)
                 log = machine.log.info if loopback or serving.gate.enabled else machine.log.warning
                 log("listening on", addresses=list(addresses), open=_page(addresses, tls, loopback), **exposure)
@@ -248,7 +248,14 @@ class Listening:
                     assert isinstance(tls, ServerTls)
                     nursery.start_soon(renew, tls, machine.log)
         finally:
-            machine.endpoint.addresses, machine.endpoint.tls = (), None
+            self._publish((), None)
+
+    def _publish(self, addresses: tuple[str, ...], tls: Context | None) -> None:
+        machine = self._serving.machine
+        try:
+            machine.endpoint.publish(addresses, tls)
+        except OSError as error:
+            machine.log.warning("MACHINE_ADDRESS_FILE cannot be written", reason=error.strerror)
 
     async def _follow(self, logged: dict[str, Any], loopback: bool) -> None:
         """Log when a new configuration changes the exposure."""

@@ -1,0 +1,36 @@
+"""Supervisors for a device with systemd and for everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.layout import SERVER, Layout
+from agent.supervise.child import ChildBackend
+from agent.supervise.probe import AddressProbe, writer
+from agent.supervise.supervisor import Supervisor
+from agent.supervise.systemd import SystemdBackend
+from agent.supervise.units import files_of
+from support.worker import Worker
+
+
+def with_systemd(layout: Layout, worker: Worker) -> tuple[Supervisor, SystemdBackend]:
+    """Return the supervisor of the unit of machine-server, and its back end."""
+    backend = SystemdBackend(files_of(layout), worker.run)
+    return _supervisor(layout, worker, backend), backend
+
+
+def with_child(layout: Layout, credentials: Path, worker: Worker) -> Supervisor:
+    """Return the supervisor of a child process. Blocks briefly."""
+    command = (str(layout.launcher), SERVER, "-config", str(credentials))
+    return _supervisor(layout, worker, ChildBackend(command, worker, leftover=writer(files_of(layout).address)))
+
+
+def _supervisor(layout: Layout, worker: Worker, backend: SystemdBackend | ChildBackend) -> Supervisor:
+    address = files_of(layout).address
+    return Supervisor(
+        backend,
+        AddressProbe(address, worker.run),
+        worker.run,
+        exits=layout.state / f"{SERVER}.exits",
+        address=address,
+    )

@@ -1,0 +1,121 @@
+"""Requests to machine-server on this computer, at the address that it has written to a file."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import trio
+
+from agent.supervise.processes import listening
+
+_REQUEST: Final = b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: machine-agent\r\nConnection: close\r\n\r\n"
+_START: Final = b"HTTP/1."
+_MAX_FILE: Final = 4096
+
+
+class Address(NamedTuple):
+    """A local TCP address. `tls` is None if it is not known whether it needs TLS."""
+
+    host: str
+    port: int
+    tls: bool | None = None
+
+
+class _File(msgspec.Struct):
+    pid: int
+    addresses: list[str]
+    tls: bool = False
+
+
+def read_addresses(path: Path, pid: int) -> tuple[Address, ...]:
+    """Return the addresses at which process `pid` serves, loopback first; none while it does not. Blocks briefly.
+
+    They are those in the file. If there is no file of this process, because the program is one that does not write it,
+    they are all addresses at which the process listens.
+    """
+    pairs: list[tuple[str, bool | None]] | None
+    try:
+        with path.open("rb") as file:
+            content = msgspec.json.decode(file.read(_MAX_FILE), type=_File)
+        pairs = [(text, content.tls) for text in content.addresses] if content.pid == pid else None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        pairs = None
+    if pairs is None:
+        pairs = [(text, None) for text in listening(pid)]
+    addresses = {address for text, tls in pairs if (address := _local(text, tls)) is not None}
+    return tuple(sorted(addresses, key=lambda address: (not address.host.startswith("127."), address[:2])))
+
+
+def writer(path: Path) -> int:
+    """Return the id of the process that has written the file, 0 if there is none. Blocks briefly."""
+    try:
+        return msgspec.json.decode(path.read_bytes()[:_MAX_FILE], type=_File).pid
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return 0
+
+
+class AddressProbe:
+    """Asks the process at the address in a file. `run` calls blocking functions in a worker."""
+
+    def __init__(self, path: Path, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        self._path, self._run = path, run
+
+    async def __call__(self, pid: int) -> bool:
+        """Return whether process `pid` answers a request; bound it with a cancel scope."""
+        for address in await self._run(partial(read_addresses, self._path, pid)):
+            if await answers(address):
+                return True
+        return False
+
+
+def _local(text: str, tls: bool | None) -> Address | None:
+    """Return `host:port` as an address of this computer; every address is reached by loopback."""
+    host, _, port = text.rpartition(":")
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+        number = int(port)
+    except ValueError:
+        return None
+    if address.is_unspecified:
+        return Address("127.0.0.1" if address.version == 4 else "::1", number, tls)
+    return Address(str(address), number, tls)
+
+
+async def answers(address: Address) -> bool:
+    """Return whether an HTTP server answers at this address; bound it with a cancel scope.
+
+    The certificate is not checked: it is issued for the machine's public name, and the address is one of this computer.
+    Nothing secret is sent.
+    """
+    for tls in (False, True) if address.tls is None else (address.tls,):
+        if await _answers(address, tls):
+            return True
+    return False
+
+
+async def _answers(address: Address, tls: bool) -> bool:
+    try:
+        tcp = await trio.open_tcp_stream(address.host, address.port)
+        async with tcp:
+            stream: trio.abc.Stream = tcp
+            if tls:
+                context = ssl.create_default_context()
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+                stream = trio.SSLStream(tcp, context, server_hostname="localhost", https_compatible=True)
+            await stream.send_all(_REQUEST)
+            received = b""
+            while len(received) < len(_START):
+                data = await stream.receive_some(len(_START) - len(received))
+                if not data:
+                    return False
+                received += bytes(data)
+            return received == _START
+    except (OSError, trio.BrokenResourceError, ssl.SSLError):
+        return False

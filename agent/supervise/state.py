@@ -1,0 +1,87 @@
+"""What is known about machine-server, and the interface of what runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+import trio
+
+KEPT_EXITS: Final = 10
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """An end of machine-server that was not requested."""
+
+    time: float  # seconds since 1970
+    reason: str  # such as `exit code 1` or `killed by SIGKILL (out of memory)`
+    ran: float  # seconds
+
+
+class Process(NamedTuple):
+    """A running machine-server. `environment` and `release` are empty if they cannot be read."""
+
+    pid: int
+    since: float  # seconds since 1970
+    release: str = ""  # SHA-256 of the release that the launcher has started
+    environment: str = ""  # identifies the environment that it was started with
+
+
+class ServerState(NamedTuple):
+    """State of machine-server at one moment."""
+
+    process: Process | None = None
+    serving_since: float = 0.0  # seconds since 1970; 0 if it has not answered yet
+    answering: bool = False  # it answered the last request
+    disabled: bool = False  # it is kept stopped
+    restart_needed: str = ""  # why it must be restarted before the settings apply to it, or empty
+    exits: tuple[Exit, ...] = ()  # the newest last, at most KEPT_EXITS
+
+
+Started = Callable[[Process], None]
+Ended = Callable[[Exit], None]
+
+
+class Backend(Protocol):
+    """Runs machine-server and restarts it, with increasing delays, whenever it exits without a request."""
+
+    async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
+        """Report starts and ends until cancelled. A process that is running already is reported as started."""
+        ...
+
+    async def start(self) -> None:
+        """Start it unless it runs. Returns before it serves. Raises MachineError."""
+        ...
+
+    async def stop(self) -> None:
+        """End it with SIGTERM, after STOP_TIME with SIGKILL, and keep it stopped until `start`. Raises MachineError."""
+        ...
+
+    async def kill(self) -> None:
+        """Kill it and its children; it is then restarted. Raises MachineError."""
+        ...
+
+    async def configure(self, environment: Mapping[str, str], *, disabled: bool) -> None:
+        """Store the variables of the next start, and whether it may be started at boot without the agent.
+
+        Raises OSError.
+        """
+        ...
+
+
+STOP_TIME: Final = 120.0  # seconds between SIGTERM and SIGKILL; reference value
+KILL_TIME: Final = 10.0  # seconds until a killed process must have ended; reference value
+
+
+def died(status: int, *, out_of_memory: bool = False) -> str:
+    """Return why a process ended, from its exit status, or the negative number of the signal that killed it."""
+    import signal
+
+    if status >= 0:
+        return f"exit code {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"killed by {name} (out of memory)" if out_of_memory else f"killed by {name}"

@@ -1,0 +1,194 @@
+"""Runs machine-server as a unit of systemd, which restarts it and which the agent only controls and observes.
+
+Changes are noticed without polling: the unit writes a file after each start and end (ExecStartPost=, ExecStopPost=),
+which inotify reports. This works with every version of systemd and of control groups, needs no D-Bus library and no
+process that waits, and keeps working while the agent is restarted. The properties are read then with `systemctl show`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import structlog
+import trio
+
+from agent.supervise.processes import IDENTITY, variables
+from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
+from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
+from schema.errors import ErrorKind, MachineError
+from support.watched import follow
+from uplink.cached import replace
+
+COMMAND_LIMIT: Final = 30.0  # seconds for systemctl; a stop may take STOP_TIME and more
+_PROPERTIES: Final = (
+    "ActiveState", "MainPID", "ExecMainPID", "ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic",
+    "ExecMainCode", "ExecMainStatus", "Result",
+)  # fmt: skip
+_RUNNING: Final = ("active", "activating", "reloading", "deactivating")
+_EXITED: Final = "1"  # CLD_EXITED; killed and dumped are 2 and 3
+
+Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
+Systemctl = Callable[..., Awaitable[str]]
+_log = structlog.get_logger("agent.supervise")
+
+
+class Unit(NamedTuple):
+    """The state of the unit; times are seconds of the monotonic clock, 0 if that has not happened."""
+
+    pid: int  # of the main process, 0 if none runs
+    last_pid: int
+    began: float
+    ended: float
+    reason: str  # why the last main process ended
+
+
+def parse(text: str) -> Unit:
+    """Return the state from the output of `systemctl show`. Values that are missing count as 0."""
+    values = dict(line.partition("=")[::2] for line in text.splitlines())
+
+    def number(name: str) -> int:
+        value = values.get(name, "")
+        return int(value) if value.isdecimal() else 0
+
+    status = number("ExecMainStatus")
+    result = values.get("Result", "")
+    reason = died(status if values.get("ExecMainCode") == _EXITED else -status, out_of_memory=result == "oom-kill")
+    if result in ("timeout", "watchdog", "resources", "exec-condition"):
+        reason = f"{reason} ({result})"
+    return Unit(
+        number("MainPID") if values.get("ActiveState") in _RUNNING else 0,
+        number("ExecMainPID"),
+        number("ExecMainStartTimestampMonotonic") / 1e6,
+        number("ExecMainExitTimestampMonotonic") / 1e6,
+        reason,
+    )
+
+
+async def systemctl(*arguments: str, limit: float = COMMAND_LIMIT) -> str:
+    """Run systemctl and return its output. Raises MachineError if it fails or takes longer than `limit` seconds."""
+    try:
+        with trio.fail_after(limit):
+            done = await trio.run_process(
+                ["systemctl", "--no-pager", "--no-ask-password", *arguments],
+                capture_stdout=True, capture_stderr=True, check=False, env={**os.environ, "LC_ALL": "C"},
+            )  # fmt: skip
+    except trio.TooSlowError:
+        raise _failure(arguments, f"has not ended within {limit:g} s") from None
+    except OSError as error:
+        raise _failure(arguments, f"cannot be run: {error.strerror}") from None
+    if done.returncode:
+        raise _failure(arguments, done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}")
+    return done.stdout.decode(errors="replace")
+
+
+def _failure(arguments: tuple[str, ...], reason: str) -> MachineError:
+    return MachineError(
+        f"systemctl {' '.join(arguments[:1])} {SERVER_UNIT}: {reason}",
+        kind=ErrorKind.UNAVAILABLE,
+        remedy=f"look at `systemctl status {SERVER_UNIT}`",
+    )
+
+
+class SystemdBackend:
+    """Controls the unit of machine-server. `run` calls blocking functions in a worker."""
+
+    def __init__(self, files: ServerFiles, run: Runner, control: Systemctl = systemctl) -> None:
+        self._files, self._run, self._control = files, run, control
+        self._changed = trio.Event()
+
+    async def configure(self, environment: Mapping[str, str], *, disabled: bool) -> None:
+        """See Backend.configure."""
+        content = environment_file(environment).encode()
+        await self._run(partial(_store, self._files.environment, content))
+        await self._run(partial(_flag, self._files.disabled, disabled))
+
+    async def wait_at_boot(self, waits: bool) -> None:
+        """Store whether the next boot starts machine-server only after `allow` (setting wait_for_update_check)."""
+        await self._run(partial(_flag, self._files.waits, waits))
+
+    async def allow(self) -> None:
+        """Allow starts until the next boot."""
+        await self._run(partial(_flag, self._files.allowed, True))
+
+    async def start(self) -> None:
+        """See Backend.start."""
+        await self._control("start", "--no-block", SERVER_UNIT)
+
+    async def stop(self) -> None:
+        """See Backend.stop."""
+        await self._control("stop", SERVER_UNIT, limit=STOP_TIME + KILL_TIME + COMMAND_LIMIT)
+        self._notice()
+
+    async def kill(self) -> None:
+        """See Backend.kill."""
+        await self._control("kill", f"--signal={signal.SIGKILL.name}", SERVER_UNIT)
+
+    async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
+        """See Backend.run. While systemctl fails, the state that was seen last remains."""
+        last = Unit(0, 0, 0.0, 0.0, "")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow, [self._files.event], self._notice, _not_watched)
+            ready = False
+            while True:
+                changed = self._changed
+                try:
+                    unit = parse(await self._control("show", SERVER_UNIT, f"--property={','.join(_PROPERTIES)}"))
+                except MachineError as error:
+                    _log.warning("the state of machine-server is not known", error=str(error))
+                else:
+                    await self._report(last, unit, started, ended)
+                    last = unit
+                if not ready:
+                    ready = True
+                    task_status.started()
+                await changed.wait()
+
+    async def _report(self, last: Unit, unit: Unit, started: Started, ended: Ended) -> None:
+        if last.pid and (unit.pid, unit.began) != (last.pid, last.began):
+            observed = unit.last_pid == last.pid and unit.ended >= last.began
+            at = unit.ended if observed else time.monotonic()
+            reason = unit.reason if observed else "it ended while its end could not be observed"
+            ended(Exit(_wall(at), reason, max(0.0, at - last.began)))
+        if unit.pid and (unit.pid, unit.began) != (last.pid, last.began):
+            facts = await self._run(partial(variables, unit.pid))
+            started(Process(unit.pid, _wall(unit.began), facts.get("MACHINE_RELEASE", ""), facts.get(IDENTITY, "")))
+
+    def _notice(self) -> None:
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+
+def _wall(monotonic: float) -> float:
+    return time.time() - (time.monotonic() - monotonic)
+
+
+def _not_watched(path: Path | None, error: OSError) -> None:
+    _log.error("changes of machine-server cannot be noticed", path=str(path or ""), error=error.strerror)
+
+
+def _store(path: Path, content: bytes) -> None:
+    """Replace a file with secrets if it differs."""
+    try:
+        if path.read_bytes() == content:
+            return
+    except FileNotFoundError:
+        pass
+    replace(path, content)
+
+
+def _flag(path: Path, exists: bool) -> None:
+    if not exists:
+        path.unlink(missing_ok=True)
+    elif not path.exists():
+        replace(path, b"")
+
+
+def has_systemd() -> bool:
+    """Return whether systemd is the init process, and this process may control it. Blocks briefly."""
+    return Path("/run/systemd/system").is_dir() and os.geteuid() == 0

@@ -1,0 +1,44 @@
+"""When a server is dead, and how long its restart is delayed."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.supervise.health import Answer, Health, Limits, judge, restart_delay
+
+YES, NO, EXCUSED = Answer.ANSWERED, Answer.SILENT, Answer.EXCUSED
+LIMITS = Limits(start=600.0, failures=3)
+
+
+@pytest.mark.parametrize(
+    ("answers", "killed_after"),
+    [
+        ([YES, NO, NO, NO], 4),
+        ([YES, NO, NO, YES, NO, NO], None),
+        ([YES, NO, EXCUSED, EXCUSED, EXCUSED, NO], None),
+        ([YES, NO, EXCUSED, NO, NO], 5),
+        ([NO, NO, NO, NO, NO], None),  # it is still starting
+    ],
+)
+def test_a_server_is_dead_after_failures_in_a_row(answers: list[Answer], killed_after: int | None) -> None:
+    health, killed = Health(deadline=1000.0), None
+    for count, answer in enumerate(answers, 1):
+        health, reason = judge(health, answer, 10.0, LIMITS)
+        if reason:
+            assert "3 requests in a row" in reason
+            killed = killed or count
+    assert killed == killed_after
+
+
+@pytest.mark.parametrize(
+    ("now", "answer", "killed"),
+    [(599.0, NO, False), (600.0, NO, True), (600.0, EXCUSED, False), (9000.0, EXCUSED, False), (600.0, YES, False)],
+)
+def test_the_start_has_a_limit(now: float, answer: Answer, killed: bool) -> None:
+    _, reason = judge(Health(deadline=600.0), answer, now, LIMITS)
+    assert bool(reason) is killed
+    assert not reason or reason == "it did not serve within 10 minutes"
+
+
+def test_restarts_are_delayed_more_and_more() -> None:
+    assert [restart_delay(crashes) for crashes in (0, 1, 2, 3, 6, 7, 10**6)] == [0, 5, 10, 20, 160, 300, 300]
