@@ -15,6 +15,7 @@ from cloud.domain.releases.files import ReleaseFile
 from cloud.services.common.base import Cloud
 from cloud.services.releases.downloads import linked_file, metadata_for, target_for
 from cloud.web.api.ranges import served
+from schema.errors import ErrorKind, MachineError
 from uplink.releases import METADATA_PATH, TARGETS_PATH
 
 
@@ -31,6 +32,10 @@ def routes(cloud: Cloud) -> list[Route]:
         return answer(request, file)
 
     async def link(request: Request) -> Response:
+        if "signature" not in request.query_params:
+            raise MachineError(
+                "this needs a signed link", kind=ErrorKind.UNAUTHENTICATED, remedy="ask the cloud for a new link"
+            )
         cloud.links.check(request.url.path, request.query_params, cloud.clock())
         return answer(request, await linked_file(cloud, request.path_params["id"]))
 

@@ -40,7 +40,7 @@ OPEN_MACHINE = {
     "/restart_status": "asked by machine-agent, which has no key: whether a restart is allowed now",
     "/login": "the form by which one signs in",
 }
-LINKED = ("/files/", "/packages/")
+LINKED = ("/files/", "/packages/", "/releases/files/")
 """Prefixes of paths that a signed link opens. The page itself verifies the link; an unknown HTTP method gets 405."""
 
 OPEN_CLOUD = {

@@ -110,7 +110,7 @@ async def test_it_serves_and_is_asked_again(autojump_clock: trio.testing.MockClo
         state = await until(supervisor, lambda state: state.serving_since)
         assert state.process is not None
         assert state.answering
-        await trio.sleep(600)
+        await trio.sleep(607)
         assert machine.calls == ["start"]
         assert machine.asked == 41  # every 15 s
 

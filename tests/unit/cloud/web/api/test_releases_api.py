@@ -50,6 +50,6 @@ async def test_a_link_needs_no_key_and_expires(cloud: MemoryCloud, clock: Clock)
     link = f"{path}?{cloud.cloud.links.query(path, clock() + timedelta(hours=1))}"
     answer = await browser.send("GET", link, {"range": "bytes=0-6"}, b"")
     assert (answer.status, answer.body) == (206, CONTENT[:7])
-    assert (await browser.send("GET", path, {}, b"")).status == 403
+    assert (await browser.send("GET", path, {}, b"")).status == 401
     clock.now += timedelta(hours=2)
     assert (await browser.send("GET", link, {}, b"")).status == 403

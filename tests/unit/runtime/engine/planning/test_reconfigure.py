@@ -75,7 +75,7 @@ def test_dependencies_come_from_three_places_and_become_full_names() -> None:
     [
         ({"model": "tset"}, ["components.0", "did you mean 'test'?"]),
         ({"model": "absent"}, ["could not be loaded", "runtime.no_such_module"]),
-        ({"api": "rdk:component:gripper"}, ["no model of rdk:component:gripper"]),
+        ({"api": "rdk:component:gripper"}, ["not built", "models of rdk:component:gripper", "add a module"]),
         ({"depends_on": ["otherr"]}, ["components.0.depends_on.0", "did you mean 'other'"]),
         ({"depends_on": ["m"]}, ["depends on itself"]),
         ({"depends_on": ["twin"]}, [f"{MOTOR}/twin or {SENSOR}/twin", "full name"]),
