@@ -22,6 +22,19 @@ CHANNEL = {"wifi.band": "bg", "wifi.channel": "6"}  # by default it might select
 LIMIT = 120.0
 PAGE = "Which network?"
 
+LINK = """
+import pathlib, socket
+state, last = pathlib.Path("/sys/class/net/wlan0/operstate"), "up"
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as link:
+    link.bind((0, 1))  # RTMGRP_LINK
+    print("watching")
+    while link.recv(65536):
+        if ((now := state.read_text().strip()) == "up") != (last == "up"):
+            last = now
+            print("up again" if now == "up" else "lost")
+"""
+"""Print "lost" and "up again" when the kernel reports it of the radio's link."""
+
 PORTAL = f"""
 import http.server, urllib.parse
 
@@ -58,26 +71,6 @@ async def join(guest: Guest, name: str, *, check: bool = True) -> Completed:
     return await guest.run(["nmcli", "--wait", "90", "connection", "up", name], limit=LIMIT, check=check)
 
 
-async def wait_connected(guest: Guest, connected: bool) -> None:
-    """Return once NetworkManager reports the machine's radio as connected, or as not connected.
-
-    AssertionError with the states seen, and with what the radio and the processes do, if that takes too long.
-    """
-    states: list[str] = []
-    begun = trio.current_time()
-    with trio.move_on_after(LIMIT):
-        while True:
-            state = (await guest.run("nmcli -g GENERAL.STATE device show wlan0")).stdout.strip()
-            if state not in states[-1:]:
-                states += [f"{trio.current_time() - begun:.1f} s:", state]
-            if state.startswith("100 ") is connected:
-                return
-    radio = await guest.run(
-        "cat /proc/uptime; iw dev wlan0 link; ip netns; ps -eo pid,etime,wchan:20,args", check=False
-    )
-    raise AssertionError(f"wlan0 was not {'' if connected else 'dis'}connected: {' '.join(states)}\n{radio.output}")
-
-
 async def online(guest: Guest) -> bool:
     """Return whether a program on the machine reaches the Internet, including name resolution."""
     probe = PROBES["networkmanager"]
@@ -95,17 +88,34 @@ async def test_the_machine_joins_and_is_back_when_the_router_is(guest: Guest, pl
     air = await plant.air(radios=2)
     point = await air.access_point(HOME, PASSPHRASE)
     await air.network_manager()
-    await know(guest, HOME, HOME, PASSPHRASE)
+    await know(guest, HOME, HOME, PASSPHRASE, **{"connection.autoconnect-retries": "0"})  # 0: as often as it takes
     await join(guest, HOME)
     assert len(await point.stations()) == 1
     assert await online(guest)
     assert await connectivity(guest) == "full"
-    await point.down()
-    await wait_connected(guest, False)
+    link = await guest.start(["python3", "-uc", LINK])
+    await link.wait_output("watching")
+    await point.down(says_goodbye=True)
+    with trio.fail_after(LIMIT):
+        await link.wait_output("lost")
     assert not await online(guest)
     await point.up()
-    await wait_connected(guest, True)
+    with trio.fail_after(LIMIT):
+        await link.wait_output("up again")
+    await guest.run("nm-online -q -t 100", limit=LIMIT)
     assert await online(guest)
+
+
+async def test_a_router_without_power_does_not_answer(guest: Guest, plant: Plant) -> None:
+    air = await plant.air(radios=3)
+    point = await air.access_point(HOME, PASSPHRASE)
+    phone = await air.phone()
+    await phone.join(HOME, PASSPHRASE)
+    await phone.get(PROBES["apple"].url)
+    await point.down()
+    with pytest.raises(FetchError):
+        await phone.get(PROBES["apple"].url)
+    assert HOME not in [network["ssid"] for network in await phone.scan()]
 
 
 async def test_a_wrong_passphrase_is_reported(guest: Guest, plant: Plant) -> None:
