@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +17,17 @@ import msgspec
 import structlog
 import trio
 
-from agent.console.server import serve
+from agent.console.server import Command, serve
 from agent.control.fetch import Fetched, Fetcher, Versions
 from agent.control.report import ProgramReport, Report, problems_of
+from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
 from agent.folders import locked, prepare
+from agent.install.install import use_package
 from agent.layout import Layout
+from agent.server import LONGEST_STEP, ManagedServer
+from agent.supervise.systemd import has_systemd
+from agent.supervise.watchdog import Watchdog
 from agent.system.os_release import parse_os_release
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
@@ -78,9 +84,12 @@ def main(options: Options) -> int:
     try:
         problems = prepare(layout)
         with locked(layout.lock):
+            systemd = not options.dev_mode and has_systemd()
+            if not systemd:
+                _use_package(layout)
             for problem in problems:
                 _log.warning("the permissions of a folder cannot be repaired", problem=problem)
-            return trio.run(_run, options, layout, logs)
+            return trio.run(_run, options, layout, logs, systemd)
     except MachineError as error:
         sys.stderr.write(f"machine-agent: {error}\n")
         return EXIT_FAILED
@@ -88,7 +97,17 @@ def main(options: Options) -> int:
         logs.close()
 
 
-async def _run(options: Options, layout: Layout, logs: Logs) -> int:
+def _use_package(layout: Layout) -> None:
+    try:
+        use_package(layout)
+    except OSError as error:
+        raise MachineError(
+            f"machine-server cannot be prepared below {layout.root}: {error}",
+            remedy="check the permissions of the folder and the free space of the disk",
+        ) from None
+
+
+async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> int:
     worker = Worker("files of the agent")
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(worker.opened())
@@ -96,7 +115,13 @@ async def _run(options: Options, layout: Layout, logs: Logs) -> int:
         await nursery.start(_stop_on_signal, nursery.cancel_scope)
         _log.info("starting", version=version(), pid=os.getpid(), root=str(layout.root))
         reading, cloud = await _credentials(options.config)
-        agent = Agent(options, layout, logs, worker, address_of(cloud, options.config.parent))
+        server = await worker.run(
+            partial(
+                ManagedServer, layout, options.config.absolute(), worker,
+                systemd=systemd, wait=options.wait, fast=options.fast_start,
+            )
+        )  # fmt: skip
+        agent = Agent(options, layout, logs, worker, address_of(cloud, options.config.parent), server)
         nursery.start_soon(_end_with_new_credentials, options.config, reading, nursery.cancel_scope)
         await agent.run()
     _log.info("stopped")
@@ -106,8 +131,17 @@ async def _run(options: Options, layout: Layout, logs: Logs) -> int:
 class Agent:
     """The parts of the agent, connected with each other."""
 
-    def __init__(self, options: Options, layout: Layout, logs: Logs, worker: Worker, address: CloudAddress) -> None:
+    def __init__(
+        self,
+        options: Options,
+        layout: Layout,
+        logs: Logs,
+        worker: Worker,
+        address: CloudAddress,
+        server: ManagedServer,
+    ) -> None:
         self._options, self._layout, self._logs, self._worker, self._address = options, layout, logs, worker, address
+        self._server = server
         self._started = time.time()
         self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
         self.fetcher = Fetcher(address, _host(), self._versions, self._deliver)
@@ -116,18 +150,22 @@ class Agent:
         """Run all parts until cancelled. No part waits for another one that talks to the network."""
         await self.settings.load()
         manager = ServiceManager.from_environment()
+        watchdog = Watchdog(manager)
         sink = OutboxSink(Outbox(self._layout.queue / "agent", self._worker.run))
         self._logs.add(sink)
         try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(self._logs.run)
-                await nursery.start(sink.run)
-                await nursery.start(serve, self._layout.console, {"status": self._status, "check": self._check_now})
-                nursery.start_soon(upload, sink, self._address)
-                nursery.start_soon(self._follow_settings)
-                nursery.start_soon(self.fetcher.run)
-                nursery.start_soon(manager.keep_alive)
-                await manager.send(READY="1", STATUS=f"machine-agent {version()}")
+            with watchdog.task("settings of machine-server", LONGEST_STEP) as progress:
+                async with trio.open_nursery() as nursery:
+                    await nursery.start(self._logs.run)
+                    await nursery.start(sink.run)
+                    await nursery.start(serve, self._layout.console, self._commands())
+                    nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress)
+                    nursery.start_soon(follow_restarts, self._address, self._restart_server)
+                    nursery.start_soon(upload, sink, self._address)
+                    nursery.start_soon(self._follow_settings)
+                    nursery.start_soon(self.fetcher.run)
+                    nursery.start_soon(watchdog.run)
+                    await manager.send(READY="1", STATUS=f"machine-agent {version()}")
         finally:
             with trio.move_on_after(1, shield=True):
                 await manager.send(STOPPING="1")
@@ -138,14 +176,22 @@ class Agent:
         return Report(
             time=time.time(),
             agent=own,
-            server=ProgramReport(),
+            server=self._server.report(),
             offline=self.fetcher.offline,
             disabled=self.settings.current.advanced_settings.disable_machine_server,
-            problems=problems_of(self.settings.problems),
+            problems=(*self._server.problems, *problems_of(self.settings.problems)),
         )
 
     def _versions(self) -> Versions:
-        return Versions(agent_running=version(), agent_installed=version(), agent_uptime=time.time() - self._started)
+        server = self._server
+        return Versions(
+            agent_running=version(),
+            agent_installed=version(),
+            server_running=server.installed if server.uptime is not None else "",
+            server_installed=server.installed,
+            agent_uptime=time.time() - self._started,
+            server_uptime=server.uptime,
+        )
 
     async def _deliver(self, fetched: Fetched) -> None:
         try:
@@ -169,6 +215,16 @@ class Agent:
 
     async def _status(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         yield msgspec.to_builtins(self.report())
+
+    async def _restart_server(self) -> None:
+        await self._server.restart(reason=REASON)
+
+    def _commands(self) -> Mapping[str, Command]:
+        return {"status": self._status, "check": self._check_now, "restart": self._restart}
+
+    async def _restart(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        await self._server.restart(reason="a person requested it on this computer")
+        yield {"restarted": True}
 
     async def _check_now(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         self.fetcher.hurry()

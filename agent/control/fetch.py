@@ -80,7 +80,7 @@ class Fetcher:
         deliver: Callable[[Fetched], Awaitable[None]],
     ) -> None:
         self.offline = UNREACHABLE
-        self.reached = trio.Event()  # set by the first answer
+        self.asked = trio.Event()  # set when the first call has ended, with an answer or not
         self._address, self._host, self._facts, self._deliver = address, host, facts, deliver
         self._now = trio.Event()
         self._logged = ""  # the outage that is logged
@@ -107,6 +107,7 @@ class Fetcher:
                     interval = wait = fetched.interval
                     delay = FIRST_DELAY
                     await self._deliver(fetched)
+                self.asked.set()
                 with trio.move_on_after(wait * random.uniform(1 - JITTER, 1 + JITTER)):
                     await self._now.wait()
 
@@ -122,7 +123,6 @@ class Fetcher:
         if self.offline:
             _log.info("connected to the cloud", address=self._address.url)
         self.offline = self._logged = ""
-        self.reached.set()
         self._address.contact.mark_reached()
 
 

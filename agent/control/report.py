@@ -63,6 +63,7 @@ class ProgramReport(msgspec.Struct, frozen=True, omit_defaults=True):
     pausing: bool = False  # after a failure
     error: str = ""  # the last one of this update
     waiting_for: tuple[Waiting, ...] = ()
+    restart: Waiting | None = None  # a restart that waits for maintenance
     hold_until: float = 0.0
     quarantine: tuple[Quarantined, ...] = ()
     history: tuple[Outcome, ...] = ()  # the newest last
@@ -89,10 +90,11 @@ def program_report(
     serving: bool = False,
     waiting_for: Iterable[Waiting] = (),
     exits: Sequence[Exit] = (),
+    restart: Waiting | None = None,
 ) -> ProgramReport:
     """Return the report of a program from its record and the facts about its process. None: it is not installed."""
     if record is None:
-        return ProgramReport(running=running, since=since, serving=serving, exits=tuple(exits))
+        return ProgramReport(running=running, since=since, serving=serving, exits=tuple(exits), restart=restart)
     release, progress = release_to_start(record), record.progress
     report = ProgramReport(
         version=release.version,
@@ -105,6 +107,7 @@ def program_report(
         quarantine=record.quarantine,
         history=record.history,
         exits=tuple(exits),
+        restart=restart,
     )
     if progress is None:
         return report

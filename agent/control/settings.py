@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -54,7 +54,7 @@ class SettingsState:
         await self._run(partial(replace, self._stored, msgspec.json.encode(cloud)))
         return True
 
-    async def changes(self) -> AsyncIterator[Settings]:
+    async def changes(self) -> AsyncGenerator[Settings, None]:
         """Yield the settings now and after each change. A slow reader misses intermediate ones."""
         while True:
             changed = self._changed

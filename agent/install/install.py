@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from agent.folders import prepare
-from agent.install.source import Staged, point_factory
+from agent.install.source import PACKAGE, Staged, point_factory, stage_package
 from agent.install.target import Target
 from agent.launch.links import install_launcher, point
-from agent.layout import AGENT, PROGRAMS, Layout
+from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import FilePlan, WantedFile
 from agent.update import store
@@ -84,6 +84,18 @@ def install(
     elif is_open(credentials) and close(credentials):
         say(f"{config}: other users can no longer read it")
     os.sync()
+
+
+def use_package(layout: Layout) -> None:
+    """Make machine-server of this Python environment the current release, unless a release file is installed.
+
+    For --dev-mode, and for containers. Raises MachineError if the record of the program is damaged, and OSError.
+    """
+    install_launcher(layout)
+    for staged in stage_package(layout):
+        record = store.load(layout.record(staged.program)).record
+        if staged.program == SERVER and (record is None or record.slots.current.origin.startswith(PACKAGE)):
+            _use(layout, staged)
 
 
 def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_credentials: bool = False) -> None:

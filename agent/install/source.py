@@ -20,6 +20,8 @@ from uplink.platform import platform
 
 ENTRIES: Final[Mapping[str, str]] = {AGENT: "agent.start", SERVER: "runtime.server.start"}
 """The module of each program."""
+PACKAGE: Final = "package:"
+"""Beginning of the URL of a release that starts an installed Python package."""
 
 
 class Staged(NamedTuple):
@@ -43,7 +45,7 @@ def _stage_script(layout: Layout, program: str, python: Path, module: str) -> St
     script = f'#!/bin/sh\nexec {shlex.quote(str(python))} -m {module} "$@"\n'.encode()
     content = script + version().encode()
     sha256 = hashlib.sha256(content).hexdigest()
-    release = Release(version(), sha256, len(script), f"file://{python}", platform())
+    release = Release(version(), sha256, len(script), f"{PACKAGE}{python}", platform())
     folder = layout.release(program, sha256)
     if not (folder / "run").exists():
         part = folder.with_name(f"{sha256}.tmp")

@@ -14,9 +14,10 @@ import trio
 
 from agent.supervise.processes import listening
 
-_REQUEST: Final = b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: machine-agent\r\nConnection: close\r\n\r\n"
+_REQUEST: Final = b"GET %b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: machine-agent\r\nConnection: close\r\n\r\n"
 _START: Final = b"HTTP/1."
 _MAX_FILE: Final = 4096
+_MAX_RESPONSE: Final = 64 * 1024
 
 
 class Address(NamedTuple):
@@ -31,6 +32,10 @@ class _File(msgspec.Struct):
     pid: int
     addresses: list[str]
     tls: bool = False
+
+
+class _RestartStatus(msgspec.Struct):
+    restart_allowed: bool
 
 
 def read_addresses(path: Path, pid: int) -> tuple[Address, ...]:
@@ -88,18 +93,45 @@ def _local(text: str, tls: bool | None) -> Address | None:
 
 
 async def answers(address: Address) -> bool:
-    """Return whether an HTTP server answers at this address; bound it with a cancel scope.
+    """Return whether an HTTP server answers at this address; bound it with a cancel scope."""
+    return await _get(address, "/", len(_START)) != b""
+
+
+async def may_restart(path: Path, pid: int, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> bool:
+    """Return whether process `pid`, whose address is in a file, allows a restart; bound it with a cancel scope.
+
+    A program without this page always allows it. One that does not answer has not allowed it.
+    """
+    for address in await run(partial(read_addresses, path, pid)):
+        response = await _get(address, "/restart_status", _MAX_RESPONSE)
+        if response:
+            return _allows(response)
+    return False
+
+
+def _allows(response: bytes) -> bool:
+    head, _, body = response.partition(b"\r\n\r\n")
+    if head.split(b" ", 2)[1:2] != [b"200"]:
+        return True
+    try:
+        return msgspec.json.decode(body, type=_RestartStatus).restart_allowed
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return True
+
+
+async def _get(address: Address, page: str, most: int) -> bytes:
+    """Return the first `most` bytes of the response to a request; empty if no HTTP server answers.
 
     The certificate is not checked: it is issued for the machine's public name, and the address is one of this computer.
     Nothing secret is sent.
     """
     for tls in (False, True) if address.tls is None else (address.tls,):
-        if await _answers(address, tls):
-            return True
-    return False
+        if response := await _response(address, tls, page, most):
+            return response
+    return b""
 
 
-async def _answers(address: Address, tls: bool) -> bool:
+async def _response(address: Address, tls: bool, page: str, most: int) -> bytes:
     try:
         tcp = await trio.open_tcp_stream(address.host, address.port)
         async with tcp:
@@ -109,13 +141,10 @@ async def _answers(address: Address, tls: bool) -> bool:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
                 stream = trio.SSLStream(tcp, context, server_hostname="localhost", https_compatible=True)
-            await stream.send_all(_REQUEST)
+            await stream.send_all(_REQUEST % page.encode())
             received = b""
-            while len(received) < len(_START):
-                data = await stream.receive_some(len(_START) - len(received))
-                if not data:
-                    return False
+            while len(received) < most and (data := await stream.receive_some(most - len(received))):
                 received += bytes(data)
-            return received == _START
+            return received if received.startswith(_START) else b""
     except (OSError, trio.BrokenResourceError, ssl.SSLError):
-        return False
+        return b""

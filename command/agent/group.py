@@ -134,6 +134,14 @@ def update(layout: Layout) -> None:
     click.echo("machine-agent asks the cloud now: `machine agent status` shows the result")
 
 
+@agent.command(epilog="\b\nExample:\n  sudo machine agent restart")
+@click.pass_obj
+def restart(layout: Layout) -> None:
+    """Restart machine-server now, without waiting for maintenance."""
+    _last(layout, "restart")
+    click.echo("machine-server was stopped and is started again: `machine agent status` shows the result")
+
+
 @agent.command(
     epilog="\b\nExamples:\n  sudo machine agent logs -n 200\n  sudo machine agent logs -f --program machine-server"
 )

@@ -55,6 +55,9 @@ def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterato
             yield f"    last error: {clean(program['error'])}"
         if program.get("pausing"):
             yield f"    next attempt in {span(max(0.0, program['deadline'] - now))}"
+    if restart := program.get("restart"):
+        since = span(now - restart["since"])
+        yield f"  restart waits for maintenance since {since}: {clean(restart['reason'])}"
     if program.get("hold_until", 0) > now:
         yield f"  updates are held until {datetime.fromtimestamp(program['hold_until'], UTC):%Y-%m-%d %H:%M} UTC"
     if program.get("history"):

@@ -15,6 +15,7 @@ import trio
 
 from agent.console.client import request
 from agent.layout import Layout
+from agent.supervise.probe import writer
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess
@@ -45,8 +46,8 @@ class Part:
     file: Path
 
     async def save(self, document: Mapping[str, Any]) -> None:
-        """Save the configuration."""
-        text = json.dumps(document)
+        """Save the configuration; machine-server chooses a free port, so that tests can run side by side."""
+        text = json.dumps({"network": {"bind_address": "localhost:0"}, **document})
         await self.client.call(APP, "", "update_robot_part", id=self.id, name="", robot_config_json=text)
 
     async def logs(self) -> list[str]:
@@ -63,7 +64,9 @@ async def new_part(running: CloudProcess, client: ApiClient, folder: Path) -> Pa
     credentials = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{running.address}"}
     file.write_text(json.dumps({"cloud": credentials}))
     file.chmod(0o600)
-    return Part(client, part["id"], part["secret"], file)
+    created = Part(client, part["id"], part["secret"], file)
+    await created.save({})
+    return created
 
 
 class Agent:
@@ -90,6 +93,19 @@ class Agent:
                     return status
                 await trio.sleep(0.1)
         raise AssertionError(f"the status stays {status}; the agent's log:\n{self.log.read_text()}")
+
+    async def serving(self, *, after: int = 0) -> int:
+        """Return the process id of machine-server once it answers requests; with `after`, of another process."""
+        file = self.layout.run / "machine-server.address"
+        serving = 0
+
+        def condition(status: Mapping[str, Any]) -> bool:
+            nonlocal serving
+            serving = writer(file) if status.get("server", {}).get("serving") else 0
+            return serving not in (0, after)
+
+        await self.status_until(condition)
+        return serving
 
     async def stop(self) -> int:
         """Stop the agent with SIGTERM; return its exit code."""

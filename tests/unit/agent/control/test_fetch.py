@@ -81,7 +81,7 @@ async def test_outages_are_logged_once_and_tried_again_sooner(
         "the cloud cannot be reached; the last settings stay in force",
         "connected to the cloud",
     ]
-    assert (len(answers), fetcher.offline, fetcher.reached.is_set()) == (1, "", True)
+    assert (len(answers), fetcher.offline, fetcher.asked.is_set()) == (1, "", True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,216 @@
+"""machine-server as the agent runs it: with the settings applied, restarted when that is allowed, and reported."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+import trio
+
+from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_report
+from agent.control.settings import SettingsState
+from agent.layout import SERVER, Layout
+from agent.settings.records import AdvancedSettings
+from agent.supervise.assembly import with_child, with_systemd
+from agent.supervise.probe import may_restart
+from agent.supervise.state import ServerState
+from agent.supervise.supervisor import Supervisor
+from agent.supervise.systemd import SystemdBackend
+from agent.supervise.units import files_of, server_environment
+from agent.supervise.watchdog import Progress
+from agent.update import store
+from agent.update.record import Record
+from agent.update.steps import release_to_start
+from schema.errors import MachineError
+from support.worker import Worker
+
+RETRY: Final = 30.0  # seconds after which settings, or a start, that have failed are tried again
+ASK_AGAIN: Final = 60.0  # seconds between two requests whether a restart is allowed; the sensor window is as coarse
+ASK_LIMIT: Final = 10.0  # seconds for an answer
+LONGEST_STEP: Final = 600.0  # seconds for applying settings; stopping machine-server takes at most 150
+
+_log = structlog.get_logger("agent.server")
+
+
+class ManagedServer:
+    """machine-server, started by systemd or as a child. Create it in a worker: it reads a file.
+
+    `wait` delays the first start until the cloud was asked, as the setting wait_for_update_check does; `fast` starts
+    at once even so.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        credentials: Path,
+        worker: Worker,
+        *,
+        systemd: bool,
+        wait: bool = False,
+        fast: bool = False,
+    ) -> None:
+        self._layout, self._worker = layout, worker
+        self._wait, self._fast = wait, fast
+        self._unit: SystemdBackend | None = None
+        self.supervisor: Supervisor
+        if systemd:
+            self.supervisor, self._unit = with_systemd(layout, worker)
+        else:
+            self.supervisor = with_child(layout, credentials, worker)
+        self._record: Record | None = None
+        self._problems: dict[str, Problem] = {}  # by what has failed
+        self._restart_since = 0.0
+
+    async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress) -> None:
+        """Start machine-server and keep it running with the settings, until cancelled.
+
+        `asked` is set once the cloud has been asked for versions, whether it answered or not. `progress` is made
+        whenever settings were applied.
+        """
+        await self._load()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.supervisor.run)
+            await nursery.start(self._follow, settings, progress)
+            nursery.start_soon(self._restart_when_needed)
+            if self._waits(settings.current.advanced_settings):
+                _log.info("machine-server is started when the cloud was asked for versions")
+                await asked.wait()
+            if self._record is None:
+                self._note(
+                    "start", f"{SERVER} is not installed", "install it, or try it with `machine-agent --dev-mode`"
+                )
+                return
+            while not await self._done("start", self._start):  # noqa: ASYNC110 - a pause between attempts
+                await trio.sleep(RETRY)
+
+    def report(self) -> ProgramReport:
+        """Return what is known about machine-server."""
+        state = self.supervisor.state()
+        return program_report(
+            self._record,
+            running=state.process is not None,
+            since=state.process.since if state.process is not None else 0.0,
+            serving=state.answering,
+            exits=[Exit(end.time, end.reason, end.ran) for end in state.exits],
+            restart=Waiting(state.restart_needed, self._restart_since) if state.restart_needed else None,
+        )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps machine-server from running as it should."""
+        return tuple(self._problems.values())
+
+    @property
+    def installed(self) -> str:
+        """Version that is to run; empty if it is not installed."""
+        return release_to_start(self._record).version if self._record is not None else ""
+
+    @property
+    def uptime(self) -> float | None:
+        """Seconds since its start; None if it does not run."""
+        process = self.supervisor.state().process
+        return max(0.0, time.time() - process.since) if process is not None else None
+
+    async def restart(self, *, reason: str) -> None:
+        """Restart it now, whatever maintenance says: a person asked for it. Raises MachineError."""
+        await self.supervisor.restart(reason=reason)
+
+    # ---- settings
+
+    async def _follow(self, settings: SettingsState, progress: Progress, *, task_status: trio.TaskStatus[None]) -> None:
+        """Apply the settings now and after each change. `started` after the first attempt."""
+        attempted = False
+        async with aclosing(settings.changes()) as changes:
+            while True:
+                with progress.waiting():
+                    await anext(changes)
+                applied = False
+                while not applied:
+                    applied = await self._done("settings", partial(self._apply, settings))
+                    if not attempted:
+                        attempted = True
+                        task_status.started()
+                    if not applied:
+                        with progress.waiting():
+                            await trio.sleep(RETRY)
+
+    async def _apply(self, settings: SettingsState) -> None:
+        advanced = settings.current.advanced_settings
+        if self._unit is not None:
+            await self._unit.wait_at_boot(self._waits(advanced))
+        await self.supervisor.configure(
+            server_environment(self._layout, advanced.viam_server_env),
+            disabled=advanced.disable_machine_server,
+            start_timeout=advanced.machine_server_start_timeout,
+        )
+
+    def _waits(self, advanced: AdvancedSettings) -> bool:
+        return (self._wait or advanced.wait_for_update_check) and not self._fast
+
+    async def _start(self) -> None:
+        if self._unit is not None:
+            await self._unit.allow()
+        await self.supervisor.start()
+
+    async def _done(self, what: str, action: Callable[[], Awaitable[None]]) -> bool:
+        """Carry out an action of the back end; return whether it succeeded. A failure is logged once, and reported."""
+        try:
+            await action()
+        except MachineError as error:
+            self._note(what, error.message, error.remedy)
+            return False
+        except OSError as error:
+            self._note(what, str(error), f"check the disk below {self._layout.root}")
+            return False
+        self._problems.pop(what, None)
+        return True
+
+    def _note(self, what: str, message: str, remedy: str) -> None:
+        problem = Problem(SERVER, message, remedy)
+        if self._problems.get(what) != problem:
+            _log.error("machine-server cannot be controlled", failed=what, problem=message, remedy=remedy)
+        self._problems[what] = problem
+
+    # ---- restarts
+
+    async def _restart_when_needed(self) -> None:
+        """Restart machine-server for settings that apply at its start, when maintenance allows it."""
+        async with aclosing(self.supervisor.changes()) as changes:
+            async for state in changes:
+                if state.restart_needed:
+                    self._restart_since = time.time()
+                    await self._restart_when_allowed()
+
+    async def _restart_when_allowed(self) -> None:
+        while (reason := self.supervisor.state().restart_needed) != "":
+            if await self._allows_restart(self.supervisor.state()):
+                if await self._done("restart", partial(self.supervisor.restart, reason=reason)):
+                    return
+            else:
+                _log.info("machine-server will be restarted when maintenance allows it", reason=reason)
+            await trio.sleep(ASK_AGAIN)
+
+    async def _allows_restart(self, state: ServerState) -> bool:
+        """Return whether machine-server allows a restart. One that has not answered does nothing worth waiting for."""
+        if state.process is None or not state.answering:
+            return True
+        with trio.move_on_after(ASK_LIMIT):
+            return await may_restart(files_of(self._layout).address, state.process.pid, self._worker.run)
+        return False
+
+    # ---- record
+
+    async def _load(self) -> None:
+        try:
+            loaded = await self._worker.run(partial(store.load, self._layout.record(SERVER)))
+        except MachineError as error:
+            self._note("record", error.message, error.remedy)
+            return
+        self._record = loaded.record
+        if loaded.report:
+            _log.warning("the copy of a record is used", problem=loaded.report)

@@ -1,0 +1,161 @@
+"""The managed server with a back end in memory, in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+import agent.server as module
+from agent.control.report import ProgramReport
+from agent.control.settings import SettingsState
+from agent.layout import SERVER, Layout
+from agent.server import ASK_AGAIN, RETRY, ManagedServer
+from agent.supervise.probe import _allows
+from agent.supervise.supervisor import Supervisor
+from agent.supervise.watchdog import Watchdog
+from agent.update import store
+from agent.update.record import Record, Release, Slots
+from support.systemd import ServiceManager
+from support.worker import Worker
+from tests.unit.agent.supervise.test_supervisor import Machine, run_now
+
+RELEASE = Release("1.2.3", "a" * 64, 1, "https://example.com/a", "linux/x86_64")
+ADVANCED = "advanced_settings"
+
+
+class World:
+    """A managed server, the fake process behind it, and its settings."""
+
+    def __init__(self, folder: Path, *, installed: bool = True, **options: Any) -> None:
+        self.layout = Layout(folder / "opt", folder / "run")
+        self.layout.state.mkdir(parents=True)
+        if installed:
+            store.save(self.layout.record(SERVER), Record(SERVER, Slots(RELEASE)))
+        self.process = Machine()
+        self.asked = trio.Event()
+        self.settings = SettingsState(folder / "defaults", folder / "stored", run_now)
+        self.server = ManagedServer(self.layout, folder / "machine.json", Worker("tests"), systemd=False, **options)
+        self.server.supervisor = Supervisor(
+            self.process, self.process, run_now, exits=folder / "exits", address=folder / "address"
+        )
+        self.server._worker = self  # type: ignore[assignment]
+
+    async def run(self, function: Callable[[], Any]) -> Any:
+        return function()
+
+    async def until(self, condition: Callable[[ProgramReport], object]) -> ProgramReport:
+        async with aclosing(self.server.supervisor.changes()) as changes:
+            async for _ in changes:
+                if condition(report := self.server.report()):
+                    return report
+        raise AssertionError
+
+
+@asynccontextmanager
+async def opened(world: World) -> AsyncIterator[World]:
+    await world.settings.load()
+    with Watchdog(ServiceManager()).task("settings", 600) as progress:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.server.run, world.settings, world.asked, progress)
+            await trio.testing.wait_all_tasks_blocked()
+            yield world
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_restart_for_settings_waits_until_maintenance_allows_it(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = False
+
+    async def may_restart(*_: object) -> bool:
+        await trio.lowlevel.checkpoint()
+        return allowed
+
+    monkeypatch.setattr(module, "may_restart", may_restart)
+    async with opened(World(tmp_path)) as world:
+        await world.until(lambda report: report.serving)
+        await world.settings.apply({ADVANCED: {"viam_server_env": {"COLOR": "red"}}})
+        report = await world.until(lambda report: report.restart)
+        assert report.restart is not None
+        assert report.restart.reason == "its environment variables have changed"
+        await trio.sleep(10 * ASK_AGAIN)
+        assert world.process.calls == ["start"]
+        allowed = True
+        report = await world.until(lambda report: report.serving and not report.restart)
+        assert world.process.calls == ["start", "stop", "start"]
+        assert world.process.environment["COLOR"] == "red"
+
+
+async def test_a_server_that_does_not_answer_is_restarted_without_asking(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    world.process.answers = False
+    async with opened(world):
+        await world.settings.apply({ADVANCED: {"viam_server_env": {"COLOR": "red"}}})
+        await trio.testing.wait_all_tasks_blocked()
+        assert world.process.calls == ["start", "stop", "start"]
+
+
+@pytest.mark.parametrize(("option", "setting"), [(True, False), (False, True)], ids=["option", "setting"])
+async def test_the_first_start_waits_until_the_cloud_was_asked(tmp_path: Path, option: bool, setting: bool) -> None:
+    world = World(tmp_path, wait=option)
+    (tmp_path / "stored").write_text(json.dumps({ADVANCED: {"wait_for_update_check": setting}}))
+    async with opened(world):
+        assert world.process.calls == []
+        world.asked.set()
+        await world.until(lambda report: report.running)
+
+
+async def test_a_fast_start_does_not_wait(tmp_path: Path) -> None:
+    async with opened(World(tmp_path, wait=True, fast=True)) as world:
+        assert world.process.calls == ["start"]
+
+
+async def test_a_missing_installation_is_reported(tmp_path: Path) -> None:
+    async with opened(World(tmp_path, installed=False)) as world:
+        (problem,) = world.server.problems
+        assert (problem.path, problem.message) == (SERVER, "machine-server is not installed")
+        assert "--dev-mode" in problem.remedy
+        assert world.process.calls == []
+
+
+async def test_settings_that_cannot_be_applied_are_reported_and_tried_again(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    configure = world.process.configure
+
+    async def full(*_: object, **__: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(world.process, "configure", full)
+    async with opened(world):
+        (problem,) = world.server.problems
+        assert "No space left on device" in problem.message
+        assert world.process.calls == ["start"]
+        monkeypatch.setattr(world.process, "configure", configure)
+        await trio.sleep(RETRY + 1)
+        assert world.server.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("response", "allowed"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b'{"restart_allowed": true}', True),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b'{"restart_allowed": false}', False),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n{}", True),
+        (b"HTTP/1.1 200 OK\r\n\r\n<html>", True),
+    ],
+    ids=["allowed", "refused", "no such page", "another page"],
+)
+def test_the_answer_of_the_server_decides(response: bytes, allowed: bool) -> None:
+    assert _allows(response) is allowed
