@@ -9,15 +9,15 @@ from typing import ClassVar, Final
 import trio
 
 from catalogue.fake.motion.arm import FakeArmConfig
-from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.arm import Arm, ArmProperties, BatchAck, MoveOptions, TrajectoryPoint
 from runtime.engine.components.motion.kinematics import Kinematics, Mesh
 from runtime.engine.geometry.chain import SIX_AXIS, attempts, forward
 from runtime.engine.geometry.spatial import Transform
 from runtime.engine.geometry.sva import Chain, kinematics, load
 from runtime.engine.resource import Attributes, Extra, Started, Unsupported
-from runtime.models.fake.simulated import SimulatedResource, finite_values
-from runtime.models.motion import ExclusiveMotion, check_finite
+from runtime.models.fake.motion.axes import MovingAxes
+from runtime.models.fake.simulated import finite_values
+from runtime.models.motion import check_finite
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.geometry import Geometry, Pose, RectangularPrism, Vector3
 
@@ -25,7 +25,7 @@ SPEED: Final = 90.0  # highest speed of every joint, degrees (or mm) per second
 HOME: Final = (0.0, 30.0, 60.0, 0.0, 60.0, 0.0)  # degrees: a bent pose, from which it can move in every direction
 
 
-class FakeArm(SimulatedResource, Arm):
+class FakeArm(MovingAxes, Arm):
     """All joints arrive at the same time. Poses are solved by iterative inverse kinematics within the joint limits."""
 
     Config: ClassVar[type[Attributes]] = FakeArmConfig
@@ -33,13 +33,9 @@ class FakeArm(SimulatedResource, Arm):
     async def run(self, *, task_status: Started) -> None:
         """Add the arm to the simulated world until cancelled. ConfigError for an unreadable kinematics file."""
         self._chain = self._load()
-        self._motion = ExclusiveMotion()
         count = len(self._chain.joints)
         start = HOME if self._chain is SIX_AXIS else [min(j.high, max(j.low, 0.0)) for j in self._chain.joints]
-        self._axes = SimAxes(self.name.short, "arm", list(start)[:count])
-        with self.world.holding(self._axes):
-            task_status.started()
-            await trio.sleep_forever()
+        await self.simulate("arm", list(start)[:count], task_status)
 
     def _load(self) -> Chain:
         config: FakeArmConfig = self.attributes
@@ -64,28 +60,20 @@ class FakeArm(SimulatedResource, Arm):
             )
         return SIX_AXIS
 
-    async def _halt(self) -> None:
-        self._axes.halt(self.world.now())
-
     def _checked(self, positions: Sequence[float]) -> list[float]:
         values = finite_values("joint positions", positions, len(self._chain.joints))
         for value, joint in zip(values, self._chain.joints, strict=True):
-            if not joint.low <= value <= joint.high:
-                raise MachineError(
-                    f"{self.name}: joint {joint.id} cannot go to {value:g}",
-                    kind=ErrorKind.INVALID,
-                    remedy=f"use {joint.low:g} to {joint.high:g}",
-                )
+            self.check_range(f"joint {joint.id} cannot go to {value:g}", value, joint.low, joint.high)
         return values
 
     async def get_end_position(self, *, extra: Extra = None) -> Pose:
         """Compute the end position by forward kinematics."""
-        return forward(self._chain, self._axes.values(await self.access())).pose()
+        return forward(self._chain, await self.positions()).pose()
 
     async def move_to_position(self, to: Pose, *, extra: Extra = None) -> None:
         """Move to a pose. INVALID if no joint positions within the limits reach it."""
         check_finite("the pose", to.x, to.y, to.z, to.o_x, to.o_y, to.o_z, to.theta)
-        start = self._axes.values(await self.access())
+        start = await self.positions()
         goal = Transform.of(to)
         for joint_positions in attempts(self._chain, goal, start):
             if joint_positions is not None:
@@ -100,17 +88,12 @@ class FakeArm(SimulatedResource, Arm):
 
     async def get_joint_positions(self, *, extra: Extra = None) -> Sequence[float]:
         """Return the joint positions in degrees or mm, base first."""
-        return self._axes.values(await self.access())
+        return await self.positions()
 
     async def move_to_joint_positions(self, positions: Sequence[float], *, extra: Extra = None) -> None:
         """Move the joints, which arrive at the same time. INVALID for positions outside the limits."""
         values = self._checked(positions)
-        await self.access()
-        async with self._motion.begin(self._halt):
-            await self._move_joints(values, [SPEED] * len(values))
-
-    async def _move_joints(self, values: Sequence[float], speeds: Sequence[float]) -> None:
-        await self.world.sleep_until(self._axes.send_together(values, speeds, self.world.now()))
+        await self.move_axes(values, [SPEED] * len(values), together=True)
 
     async def move_through_joint_positions(
         self, positions: Sequence[Sequence[float]], options: MoveOptions | None = None, *, extra: Extra = None
@@ -128,9 +111,10 @@ class FakeArm(SimulatedResource, Arm):
         if min(speeds) <= 0:
             raise MachineError(f"{self.name}: a joint speed of {min(speeds):g} is not above 0", kind=ErrorKind.INVALID)
         await self.access()
-        async with self._motion.begin(self._halt):
+        async with self.motion.begin(self.halt):
             for waypoint in waypoints:
-                await self._move_joints(waypoint, [min(SPEED, speed) for speed in speeds])
+                limits = [min(SPEED, speed) for speed in speeds]
+                await self.world.sleep_until(self.axes.send_together(waypoint, limits, self.world.now()))
 
     async def move_through_joint_positions_streamed(
         self, batches: AsyncIterator[Sequence[TrajectoryPoint]], *, extra: Extra = None
@@ -139,7 +123,7 @@ class FakeArm(SimulatedResource, Arm):
         await self.access()
         start = self.world.now()
         async for batch in batches:
-            async with self._motion.begin(self._halt):
+            async with self.motion.begin(self.halt):
                 for point in batch:
                     await self._reach(self._checked(point.positions), start + point.time.total_seconds())
             yield BatchAck()
@@ -147,12 +131,12 @@ class FakeArm(SimulatedResource, Arm):
     async def _reach(self, values: Sequence[float], when: float) -> None:
         now = self.world.now()
         remaining = when - now
-        distances = [abs(value - current) for value, current in zip(values, self._axes.values(now), strict=True)]
+        distances = [abs(value - current) for value, current in zip(values, self.axes.values(now), strict=True)]
         if remaining <= 0:
             if max(distances, default=0.0) < 1e-6:  # the first point, at time zero, is the current position
                 return
             raise MachineError(f"{self.name}: a trajectory point arrived after its time", kind=ErrorKind.PRECONDITION)
-        self._axes.send(values, [max(distance / remaining, 1e-9) for distance in distances], now)
+        self.axes.send(values, [max(distance / remaining, 1e-9) for distance in distances], now)
         await self.world.sleep_until(when)
 
     async def get_kinematics(
@@ -185,13 +169,3 @@ class FakeArm(SimulatedResource, Arm):
         """Return a box around the flange."""
         end = await self.get_end_position()
         return [Geometry(end, box=RectangularPrism(Vector3(60.0, 60.0, 60.0)), label=self.name.short)]
-
-    async def stop(self, *, extra: Extra = None) -> None:
-        """Stop every joint at its current position."""
-        await self.access()
-        await self._motion.supersede()
-        await self._halt()
-
-    async def is_moving(self) -> bool:
-        """Return whether a joint is moving."""
-        return self._axes.moving(await self.access())

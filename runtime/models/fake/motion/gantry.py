@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-import trio
-
 from catalogue.fake.motion.gantry import FakeGantryConfig
-from hal.sim.bench.axes import SimAxes
 from runtime.engine.components.motion.gantry import Gantry
 from runtime.engine.components.motion.kinematics import Kinematics
 from runtime.engine.geometry.sva import sliding
 from runtime.engine.resource import Attributes, Extra, Started
-from runtime.models.fake.simulated import SimulatedResource, finite_values
-from runtime.models.motion import ExclusiveMotion
+from runtime.models.fake.motion.axes import MovingAxes
+from runtime.models.fake.simulated import finite_values
 from schema.errors import ErrorKind, MachineError
 
 SPEED: Final = 100.0  # mm per second, unless the call specifies speeds
 
 
-class FakeGantry(SimulatedResource, Gantry):
+class FakeGantry(MovingAxes, Gantry):
     """Each axis moves independently from 0 to its length."""
 
     Config: ClassVar[type[Attributes]] = FakeGantryConfig
@@ -28,18 +25,11 @@ class FakeGantry(SimulatedResource, Gantry):
     async def run(self, *, task_status: Started) -> None:
         """Add the gantry to the simulated world until cancelled."""
         self._lengths: list[float] = self.attributes.lengths
-        self._motion = ExclusiveMotion()
-        self._axes = SimAxes(self.name.short, "gantry", [0.0] * len(self._lengths))
-        with self.world.holding(self._axes):
-            task_status.started()
-            await trio.sleep_forever()
-
-    async def _halt(self) -> None:
-        self._axes.halt(self.world.now())
+        await self.simulate("gantry", [0.0] * len(self._lengths), task_status)
 
     async def get_position(self, *, extra: Extra = None) -> Sequence[float]:
         """Return the position of each axis in mm."""
-        return self._axes.values(await self.access())
+        return await self.positions()
 
     async def move_to_position(
         self, positions_mm: Sequence[float], speeds_mm_per_sec: Sequence[float] = (), *, extra: Extra = None
@@ -49,21 +39,14 @@ class FakeGantry(SimulatedResource, Gantry):
         positions = finite_values("positions", positions_mm, count)
         speeds = finite_values("speeds", speeds_mm_per_sec, count) if speeds_mm_per_sec else [SPEED] * count
         for position, length in zip(positions, self._lengths, strict=True):
-            if not 0 <= position <= length:
-                raise MachineError(
-                    f"{self.name}: {position:g} mm is out of reach",
-                    kind=ErrorKind.INVALID,
-                    remedy=f"use 0 to {length:g}",
-                )
+            self.check_range(f"{position:g} mm is out of reach", position, 0.0, length)
         if min(speeds) <= 0:
             raise MachineError(
                 f"{self.name}: {min(speeds):g} mm/s is not a valid speed",
                 kind=ErrorKind.INVALID,
                 remedy="use more than 0",
             )
-        await self.access()
-        async with self._motion.begin(self._halt):
-            await self.world.sleep_until(self._axes.send(positions, speeds, self.world.now()))
+        await self.move_axes(positions, speeds)
 
     async def home(self, *, extra: Extra = None) -> bool:
         """Move every axis to 0."""
@@ -81,13 +64,3 @@ class FakeGantry(SimulatedResource, Gantry):
         """Return a chain with a sliding joint for each axis: x, y, z."""
         await self.access()
         return sliding("gantry", ("x", "y", "z")[: len(self._lengths)], self._lengths)
-
-    async def stop(self, *, extra: Extra = None) -> None:
-        """Stop every axis."""
-        await self.access()
-        await self._motion.supersede()
-        await self._halt()
-
-    async def is_moving(self) -> bool:
-        """Return whether an axis is moving."""
-        return self._axes.moving(await self.access())
