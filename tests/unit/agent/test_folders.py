@@ -40,7 +40,7 @@ def test_permissions_are_repaired_and_files_are_kept(layout: Layout) -> None:
     assert (layout.state / "file").read_text() == "kept"
 
 
-def test_what_cannot_be_repaired_is_reported_and_does_not_stop_the_agent(
+def test_a_mode_that_cannot_be_changed_is_reported_without_an_error(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(layout)

@@ -41,14 +41,14 @@ def test_each_save_has_its_number_its_author_and_what_it_changed() -> None:
     assert saves(masked)[0]["changes"] == ["(in secrets, which this key must not read)"]
 
 
-def test_what_is_compared_is_one_thing_with_one_other() -> None:
+def test_diff_refuses_wrong_combinations_of_arguments() -> None:
     for words, said in ((["-", "--to", "2"], "not with both"), ([], "give FILE"), (["--to", "0"], "range")):
         done = CliRunner().invoke(config, ["diff", "rover", *words], input="{}")
         assert done.exit_code == 2
         assert said in done.output
 
 
-def test_the_fleet_has_versions() -> None:
+def test_the_fleet_table_shows_the_version_of_each_part() -> None:
     part = {"part_name": "rover-main", "part_id": "p", "is_main_part": True, "online_state": "ONLINE"}
     told = {**part, "part_id": "q", "viam_server_version": {"minor": "0.9.1"}}
     machines = [{"machine_name": name, "part_summaries": [one]} for name, one in (("a", part), ("b", told))]

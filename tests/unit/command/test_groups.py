@@ -19,7 +19,7 @@ def groups(group: click.Group) -> list[click.Group]:
     return [group, *(found for one in inner for found in groups(one))]
 
 
-def test_every_group_tells_whole_sentences() -> None:
+def test_no_group_truncates_the_summaries_of_its_commands() -> None:
     found = groups(main)
     assert len(found) > 12
     for one in found:
@@ -28,7 +28,7 @@ def test_every_group_tells_whole_sentences() -> None:
         assert "..." not in text.partition("Commands:")[2], text
 
 
-def test_a_long_sentence_goes_over_several_lines() -> None:
+def test_a_long_summary_is_wrapped() -> None:
     @click.group(cls=Commands)
     def group() -> None:
         """A group."""
@@ -42,7 +42,7 @@ def test_a_long_sentence_goes_over_several_lines() -> None:
 
 @pytest.mark.parametrize("word", ["ls", "list"])
 @pytest.mark.parametrize("noun", ["keys", "members", "locations", "fragments", "data", "modules"])
-def test_ls_and_list_are_one(noun: str, word: str) -> None:
+def test_ls_and_list_are_the_same_command(noun: str, word: str) -> None:
     done = CliRunner().invoke(main, ["cloud", noun, word, "--help"])
     assert done.exit_code == 0, done.output
     assert CliRunner().invoke(main, ["cloud", noun, "lst"]).exit_code == 2
@@ -57,7 +57,7 @@ def test_ls_and_list_are_one(noun: str, word: str) -> None:
         ("all attempts to connect failed", "is machine-cloud running there?"),
     ],
 )
-def test_a_cloud_that_does_not_answer(reason: str, said: str) -> None:
+def test_an_unreachable_cloud_is_explained_with_the_login_command(reason: str, said: str) -> None:
     text = unreachable(Connection("https://c:1", cloud=True), reason)
     assert said in text
     assert "`machine cloud login ADDRESS --key-id ID" in text
@@ -65,7 +65,7 @@ def test_a_cloud_that_does_not_answer(reason: str, said: str) -> None:
         assert foreign not in text
 
 
-def test_a_machine_in_the_place_of_a_cloud() -> None:
+def test_a_machine_at_the_address_of_the_cloud_is_reported() -> None:
     error = MachineError("no method /viam.app.v1.AppService/ListOrganizations", kind=ErrorKind.UNSUPPORTED)
     assert (
         "http://m:1 is not a machine-cloud" in failure(error, Connection("http://m:1", api_key="k", cloud=True)).message

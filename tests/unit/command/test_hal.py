@@ -89,7 +89,7 @@ def test_the_report_names_everything_in_tables() -> None:
     assert "gpiochip0:17  GPIO17  out        machine-server" in "\n".join(report(FOUND, lines=True))
 
 
-def test_an_empty_computer_is_said_to_be_empty() -> None:
+def test_a_computer_without_hardware_is_reported_as_such() -> None:
     assert list(report(Inventory(Board("generic", "PC")))) == [
         "PC (generic)",
         "no chip, bus, port or device was found",
@@ -100,7 +100,7 @@ def at(computer: Computer, *arguments: str) -> tuple[int, str, str]:
     return run(*arguments, "--no-scan", "--root", str(computer.root))
 
 
-def test_hal_alone_is_the_list_and_points_to_the_check(computer: Computer) -> None:
+def test_hal_without_a_command_lists_hardware_and_names_the_check(computer: Computer) -> None:
     code, out, _ = at(computer)
     assert code == 0
     assert out == at(computer, "list")[1]
@@ -117,7 +117,7 @@ def test_json_has_findings_and_problems(computer: Computer) -> None:
     assert hints["SPI0 (pins 19, 21, 23, 24 and 26)"] is True
 
 
-def test_config_is_a_document_and_alternatives_are_said_beside_it(computer: Computer) -> None:
+def test_config_prints_a_document_and_writes_alternatives_to_stderr(computer: Computer) -> None:
     code, out, err = at(computer, "--config")
     assert code == 0
     components = json.loads(out)["components"]
@@ -132,7 +132,7 @@ def test_config_and_json_together_are_refused(computer: Computer) -> None:
     assert "leave out --json" in err
 
 
-def test_check_explains_and_fails_until_all_is_well(computer: Computer) -> None:
+def test_check_exits_with_1_while_a_problem_remains(computer: Computer) -> None:
     code, out, _ = at(computer, "check")
     assert code == 1
     assert "problem: udev rules 70-machine.rules: they are not installed" in out
@@ -157,7 +157,7 @@ def test_problems_come_before_hints_and_hints_do_not_count() -> None:
     assert list(explained(())) == ["no problems"]
 
 
-def test_this_computer_can_be_looked_at() -> None:
+def test_the_inventory_of_the_running_computer_is_printed() -> None:
     data = json.loads(run("--json", "--no-scan")[1])
     assert set(data) >= {"board", "gpio", "i2c", "serial", "usb", "problems"}
 
@@ -170,7 +170,7 @@ def test_boards_are_listed_with_this_one_marked() -> None:
     assert json.loads(run("boards", "--json")[1])["boards"][0]["name"] == boards()[0].name
 
 
-def test_a_pin_out_lies_as_the_header_does() -> None:
+def test_a_pinout_has_the_layout_of_the_header() -> None:
     lines = list(pinout(named("raspberry-pi-4")))
     assert "1    2" in lines[3]
     assert lines[3].split()[:2] == ["3.3", "V"]
@@ -180,7 +180,7 @@ def test_a_pin_out_lies_as_the_header_does() -> None:
 
 
 @pytest.mark.parametrize("board", boards(), ids=lambda board: board.name)
-def test_each_pin_out_names_each_pin_once_and_what_is_uncertain(board: object) -> None:
+def test_each_pinout_has_every_pin_and_every_unverified_fact(board: object) -> None:
     text = "\n".join(pinout(board))  # type: ignore[arg-type]
     for pin in board.pins:  # type: ignore[attr-defined]
         assert f" {pin.names[-1]} " in f" {text} ".replace("\n", " ")
@@ -188,14 +188,14 @@ def test_each_pin_out_names_each_pin_once_and_what_is_uncertain(board: object) -
         assert f"unverified: {note}" in text
 
 
-def test_a_wrong_board_is_answered_with_near_ones() -> None:
+def test_an_unknown_board_is_refused_with_similar_names() -> None:
     code, _, err = run("boards", "raspbery-pi-4")
     assert code == 1
     assert "did you mean raspberry-pi-4" in err
     assert json.loads(run("boards", "jetson-nano", "--json")[1])["name"] == "jetson-nano"
 
 
-def test_rules_are_installed_kept_and_removed(tmp_path: Path) -> None:
+def test_rules_are_installed_updated_and_removed(tmp_path: Path) -> None:
     target = tmp_path / INSTALLED / "70-machine.rules"
     root = ("--root", str(tmp_path))
     assert run("install-rules", "--dry-run", *root)[1] == f"would write {target}\n"
@@ -215,7 +215,7 @@ def test_rules_are_installed_kept_and_removed(tmp_path: Path) -> None:
     assert run("install-rules", "--uninstall", *root)[1] == f"{target} does not exist\n"
 
 
-def test_without_root_nothing_is_done_and_the_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installing_rules_without_root_is_refused_with_the_sudo_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     code, _, err = run("install-rules")
     assert code == 1
@@ -225,7 +225,7 @@ def test_without_root_nothing_is_done_and_the_way_is_named(monkeypatch: pytest.M
     assert f"would write /{INSTALLED}/70-machine.rules" in out or "is up to date" in out
 
 
-def test_a_user_who_is_not_there_is_refused_before_anything_is_done() -> None:
+def test_an_unknown_user_is_refused_before_rules_are_written() -> None:
     code, out, err = run("install-rules", "--dry-run", "--user", "nobody-like-this")
     assert code == 1
     assert out == ""

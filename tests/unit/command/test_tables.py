@@ -12,7 +12,7 @@ cells = st.text(max_size=12)
 
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=6))
-def test_columns_begin_at_the_same_place_and_nothing_steers_the_terminal(rows: list[tuple[str, str, str]]) -> None:
+def test_columns_are_aligned_and_control_characters_are_removed(rows: list[tuple[str, str, str]]) -> None:
     lines = tables.table(("A", "B", "END"), [(*row[:2], "|" + row[2]) for row in rows])
     assert len(lines) == len(rows) + 1
     starts = {tables.width(line[: line.rindex("|") if line.count("|") == 1 else 0]) for line in lines[1:]}
@@ -20,7 +20,7 @@ def test_columns_begin_at_the_same_place_and_nothing_steers_the_terminal(rows: l
     assert all(ord(char) >= 32 and not 127 <= ord(char) < 160 for line in lines for char in line)
 
 
-def test_only_states_are_coloured_and_only_on_demand() -> None:
+def test_only_the_state_column_is_colored_and_only_on_request() -> None:
     rows = [("left", "unhealthy", "it is ready")]
     assert "\x1b" not in "".join(tables.table(("NAME", "STATE", "REASON"), rows))
     head, line = tables.table(("NAME", "STATE", "REASON"), rows, colour=True)
@@ -40,7 +40,7 @@ def machine(*resources: facts.Resource) -> facts.Machine:
     return facts.Machine("running", "", None, resources)
 
 
-def test_changes_are_what_is_new_differs_or_is_gone() -> None:
+def test_changes_are_new_changed_and_removed_resources() -> None:
     before = machine(resource("a"), resource("b"), resource("c"))
     after = machine(resource("a"), resource("b", "unhealthy", "x"), resource("d"))
     got = {one.name: one.state for one in facts.changes(before, after)}
@@ -49,7 +49,7 @@ def test_changes_are_what_is_new_differs_or_is_gone() -> None:
     assert facts.changes(before, before) == []
 
 
-def test_the_reply_of_the_wire_is_read_in_numbers_and_in_words() -> None:
+def test_states_are_read_from_numbers_and_from_names() -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
     name = {"namespace": "rdk", "type": "component", "subtype": "motor", "name": "left", "remote_path": ["arm"]}
     for state, running in ((5, 2), ("UNHEALTHY", "RUNNING")):

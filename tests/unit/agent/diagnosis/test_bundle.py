@@ -71,7 +71,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_a_long_text_the_end_is_kept(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_shortened_to_its_end(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "MAX_TEXT", 100)
     texts = dict(contents(device, "x" * 1000 + "end", None))
     assert texts["checks.txt"] == b"x" * 97 + b"end"

@@ -118,7 +118,7 @@ def test_a_file_that_a_person_has_changed_is_left_and_named(target: Target) -> N
     assert not target.layout.root.exists()
 
 
-def test_a_unit_of_somebody_else_is_not_overwritten(target: Target) -> None:
+def test_a_unit_file_from_another_source_is_not_overwritten(target: Target) -> None:
     unit = target.root / "etc/systemd/system/machine-agent.service"
     unit.write_text("[Service]\nExecStart=/usr/bin/other\n")
     with pytest.raises(MachineError, match="it was not overwritten"):

@@ -129,7 +129,7 @@ def test_an_invalid_value_leaves_that_of_the_earlier_layer(key: Key) -> None:
         ),
     ],
 )
-def test_what_is_unknown_or_no_object_is_a_problem(document: Any, path: str, text: str) -> None:
+def test_an_unknown_key_or_a_value_of_the_wrong_type_is_a_problem(document: Any, path: str, text: str) -> None:
     settings, problems = read(None, document)
     assert settings == DEFAULTS
     (problem,) = problems

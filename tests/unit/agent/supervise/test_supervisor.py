@@ -103,7 +103,9 @@ async def until(supervisor: Supervisor, condition: Callable[[ServerState], objec
     raise AssertionError
 
 
-async def test_it_serves_and_is_asked_again(autojump_clock: trio.testing.MockClock, tmp_path: Path) -> None:
+async def test_a_serving_server_is_probed_every_15_seconds(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
     machine = Machine()
     async with supervised(machine, tmp_path) as supervisor:
         await supervisor.start()
@@ -151,7 +153,7 @@ async def test_a_server_that_hangs_is_killed_but_not_one_that_is_slow_for_a_minu
         assert state.exits[-1].reason == "killed by SIGKILL: it did not answer 6 requests in a row"
 
 
-async def test_a_computer_that_slept_does_not_cost_the_server_its_life(
+async def test_time_during_which_the_computer_slept_is_not_a_failure_of_the_server(
     mock_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     machine = Machine()
@@ -169,9 +171,7 @@ async def test_a_computer_that_slept_does_not_cost_the_server_its_life(
         assert "kill" in machine.calls
 
 
-async def test_a_server_that_cannot_be_killed_is_tried_again(
-    autojump_clock: trio.testing.MockClock, tmp_path: Path
-) -> None:
+async def test_killing_a_server_is_retried(autojump_clock: trio.testing.MockClock, tmp_path: Path) -> None:
     machine = Machine()
     machine.answers, machine.broken = False, True
     async with supervised(machine, tmp_path) as supervisor:

@@ -84,7 +84,7 @@ def test_dependencies_come_from_three_places_and_become_full_names() -> None:
         ({"attributes": {"explode": True}}, ["cannot read its configuration", "a bug"]),
     ],
 )
-def test_what_is_wrong_with_an_entry_is_its_own_fault(entry: dict[str, Any], words: list[str]) -> None:
+def test_a_faulty_entry_affects_no_other_resource(entry: dict[str, Any], words: list[str]) -> None:
     result = planned({"name": "m", **entry}, {"name": "other"}, {"name": "twin"}, {"name": "twin", "api": SENSOR})
     (faulty,) = [one for one in result.resources.values() if one.fault is not None]
     assert faulty.name.name == "m"
@@ -195,7 +195,7 @@ def test_offered_drivers_are_imported_when_a_model_is_not_built_in() -> None:
         ("runtime.engine.components.sensing.sensor:Sensor", "has no model"),
     ],
 )
-def test_a_broken_offer_is_told_to_whoever_misses_a_model_and_stops_no_other(offer: str, words: str) -> None:
+def test_a_broken_entry_point_is_named_when_a_model_is_missing_and_affects_no_other(offer: str, words: str) -> None:
     found = Registry({}, offers=lambda: [offer, THERMOMETER])
     assert found.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
     with pytest.raises(UnknownModel, match=words):
