@@ -30,7 +30,8 @@ from schema.errors import MachineError
 from support.worker import Worker
 
 RETRY: Final = 30.0  # seconds after which settings, or a start, that have failed are tried again
-ASK_AGAIN: Final = 60.0  # seconds between two requests whether a restart is allowed; the sensor window is as coarse
+ASK_SOON: Final = 1.0  # seconds until the second request whether a restart is allowed, doubled up to ASK_AGAIN
+ASK_AGAIN: Final = 60.0  # the sensor window is as coarse
 ASK_LIMIT: Final = 10.0  # seconds for an answer
 LONGEST_STEP: Final = 600.0  # seconds for applying settings; stopping machine-server takes at most 150
 
@@ -187,13 +188,15 @@ class ManagedServer:
                     await self._restart_when_allowed()
 
     async def _restart_when_allowed(self) -> None:
+        pause = ASK_SOON  # usually the server only has to complete the change of its configuration
         while (reason := self.supervisor.state().restart_needed) != "":
             if await self._allows_restart(self.supervisor.state()):
                 if await self._done("restart", partial(self.supervisor.restart, reason=reason)):
                     return
-            else:
+            elif pause == ASK_SOON:
                 _log.info("machine-server will be restarted when maintenance allows it", reason=reason)
-            await trio.sleep(ASK_AGAIN)
+            await trio.sleep(pause)
+            pause = min(2 * pause, ASK_AGAIN)
 
     async def _allows_restart(self, state: ServerState) -> bool:
         """Return whether machine-server allows a restart. One that has not answered does nothing worth waiting for."""
