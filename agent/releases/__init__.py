@@ -1,0 +1,1 @@
+"""Releases of the programs: which of them to trust, and which one to install."""
