@@ -52,7 +52,7 @@ class Untrusted(MachineError):
     kind = ErrorKind.PERMISSION
 
 
-class _Wanted(NamedTuple):
+class _File(NamedTuple):
     name: str
     limit: int  # bytes
 
@@ -80,7 +80,7 @@ class Trust:
             run = self._worker.run
             chain = await run(lambda: _Chain(self._folder, now))
             await self._follow_roots(chain, fetch)
-            timestamp = _Wanted(f"{TIMESTAMP}.json", MAX_METADATA)
+            timestamp = _File(f"{TIMESTAMP}.json", MAX_METADATA)
             await run(chain.load_timestamp)
             await run(functools.partial(chain.add_timestamp, await _required(fetch, timestamp)))
             if (snapshot := await run(chain.load_snapshot)) is not None:
@@ -92,7 +92,7 @@ class Trust:
     async def _follow_roots(self, chain: _Chain, fetch: Fetch) -> None:
         for _ in range(MAX_ROOTS):
             name = f"{chain.root_version + 1}.{ROOT}.json"
-            content = await _bounded(fetch, _Wanted(name, MAX_METADATA))
+            content = await _bounded(fetch, _File(name, MAX_METADATA))
             if content is None:
                 return
             await self._worker.run(functools.partial(chain.add_root, name, content))
@@ -149,25 +149,25 @@ class _Chain:
         if self._set.timestamp.is_expired(self._set.reference_time):
             raise _expired(f"{TIMESTAMP}.json")
 
-    def load_snapshot(self) -> _Wanted | None:
+    def load_snapshot(self) -> _File | None:
         """Load the stored snapshot, and return which one to fetch; None if it is the current one."""
         if self._load(SNAPSHOT, functools.partial(self._set.update_snapshot, trusted=True)):
             return None
-        return _wanted(SNAPSHOT, self._set.timestamp.snapshot_meta)
+        return _named(SNAPSHOT, self._set.timestamp.snapshot_meta)
 
     def add_snapshot(self, name: str, content: bytes) -> None:
         with _explained(name):
             self._set.update_snapshot(content)
         replace(_file(self._folder, SNAPSHOT), content)
 
-    def load_targets(self) -> _Wanted | None:
+    def load_targets(self) -> _File | None:
         """Load the stored targets, and return which one to fetch; None if it is the current one."""
         if self._load(TARGETS, self._set.update_targets):
             return None
         meta = self._set.snapshot.meta.get(f"{TARGETS}.json")
         if meta is None:
             raise Untrusted("snapshot.json does not list targets.json", remedy=_ASK)
-        return _wanted(TARGETS, meta)
+        return _named(TARGETS, meta)
 
     def add_targets(self, name: str, content: bytes) -> None:
         with _explained(name):
@@ -233,23 +233,23 @@ def _first(folder: Path) -> Any:
     )
 
 
-def _wanted(role: str, meta: Any) -> _Wanted:
+def _named(role: str, meta: Any) -> _File:
     """Return the file of a role that other metadata names."""
-    return _Wanted(f"{meta.version}.{role}.json", min(meta.length or MAX_METADATA, MAX_METADATA))
+    return _File(f"{meta.version}.{role}.json", min(meta.length or MAX_METADATA, MAX_METADATA))
 
 
-async def _bounded(fetch: Fetch, wanted: _Wanted) -> bytes | None:
-    content = await fetch(wanted.name, wanted.limit)
-    if content is not None and len(content) > wanted.limit:
-        raise Untrusted(f"{wanted.name} is larger than {wanted.limit:,} bytes", remedy=_ASK)
+async def _bounded(fetch: Fetch, file: _File) -> bytes | None:
+    content = await fetch(file.name, file.limit)
+    if content is not None and len(content) > file.limit:
+        raise Untrusted(f"{file.name} is larger than {file.limit:,} bytes", remedy=_ASK)
     return content
 
 
-async def _required(fetch: Fetch, wanted: _Wanted) -> bytes:
-    content = await _bounded(fetch, wanted)
+async def _required(fetch: Fetch, file: _File) -> bytes:
+    content = await _bounded(fetch, file)
     if content is None:
         raise MachineError(
-            f"the cloud has no {wanted.name}", kind=ErrorKind.UNAVAILABLE, remedy="the request is repeated"
+            f"the cloud has no {file.name}", kind=ErrorKind.UNAVAILABLE, remedy="the request is repeated"
         )
     return content
 
