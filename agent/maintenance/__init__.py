@@ -1,0 +1,1 @@
+"""When an update or a restart may disturb the machine. Pure."""

@@ -1,0 +1,133 @@
+"""Decision whether an update or a restart may take place now, as a table of rules. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+from agent.maintenance.windows import Window, openings
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the owner of the device permits."""
+
+    windows: Sequence[Window] = ()
+    """Maintenance takes place while one of them is open; without windows at any time."""
+    longest_deferral: float | None = None
+    """Seconds after which maintenance is allowed although a rule forbids it; None waits without limit."""
+    zone: tzinfo = UTC
+    """Time zone of the device."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Request of a program or a person to leave the machine alone until a time, in seconds since 1970."""
+
+    name: str
+    until: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """State of the machine at the time of the decision."""
+
+    waiting_since: float
+    """Time since which the update or restart has been ready, in seconds since 1970. The caller stores it, so that a
+    reboot does not begin the longest deferral again."""
+    requested: bool = False
+    """Whether a person requested it now."""
+    leases: Sequence[Lease] = ()
+    """Leases; those that have expired are ignored."""
+    server_runs: bool = True
+    """Whether machine-server runs. If it does not, its answer does not count and nothing is disturbed."""
+    server_refuses: str | None = None
+    """Reason for which machine-server does not allow a restart: its maintenance sensor, a configuration that is being
+    applied, or no answer. None if it allows it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Answer and its reason, in words for people."""
+
+    allowed: bool
+    reason: str
+    since: float
+    """`waiting_since` of the facts."""
+    until: float | None
+    """If not allowed: earliest time at which the clock alone may allow it, or None if that depends on an event. If
+    allowed: time at which the window closes, or None. In seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class _Result:
+    reason: str
+    until: float | None = None
+
+
+_Rule = Callable[[float, Policy, Facts], _Result | None]
+
+
+def decide(now: float, settings: Policy, facts: Facts) -> Verdict:
+    """Return whether an update or a restart may take place at `now`, in seconds since 1970.
+
+    The first rule of PERMISSIONS that applies allows it. Otherwise the first rule of REFUSALS that applies forbids it
+    and gives the reason. A clock that is set back before `waiting_since` only makes the deferral longer.
+    """
+    for permission in PERMISSIONS:
+        if (result := permission(now, settings, facts)) is not None:
+            return Verdict(True, result.reason, facts.waiting_since, result.until)
+    refusals = [result for refusal in REFUSALS if (result := refusal(now, settings, facts)) is not None]
+    if not refusals:
+        current = [item.end for item in openings(settings.windows, now, settings.zone) if item.start <= now]
+        reason = "the maintenance window is open" if current else "nothing forbids it"
+        return Verdict(True, reason, facts.waiting_since, max(current, default=None))
+    until = max((result.until for result in refusals if result.until is not None), default=None)
+    if settings.longest_deferral is not None:
+        latest = facts.waiting_since + settings.longest_deferral
+        until = latest if until is None else min(until, latest)
+    return Verdict(False, refusals[0].reason, facts.waiting_since, until)
+
+
+def _requested(now: float, settings: Policy, facts: Facts) -> _Result | None:
+    return _Result("a person requested it") if facts.requested else None
+
+
+def _deferred_long_enough(now: float, settings: Policy, facts: Facts) -> _Result | None:
+    limit = settings.longest_deferral
+    if limit is None or now - facts.waiting_since < limit:
+        return None
+    return _Result(f"it has waited for the longest deferral, {limit / 3600:g} h")
+
+
+def _leased(now: float, settings: Policy, facts: Facts) -> _Result | None:
+    leases = [lease for lease in facts.leases if lease.until > now]
+    if not leases:
+        return None
+    last = max(leases, key=lambda lease: lease.until)
+    names = ", ".join(sorted({lease.name for lease in leases}))
+    return _Result(f"held by {names} until {_local(last.until, settings.zone)}", last.until)
+
+
+def _server_refuses(now: float, settings: Policy, facts: Facts) -> _Result | None:
+    return _Result(facts.server_refuses) if facts.server_runs and facts.server_refuses is not None else None
+
+
+def _outside_windows(now: float, settings: Policy, facts: Facts) -> _Result | None:
+    upcoming = openings(settings.windows, now, settings.zone)
+    if not upcoming or upcoming[0].start <= now:
+        return None
+    start = upcoming[0].start
+    return _Result(f"the maintenance window opens at {_local(start, settings.zone)}", start)
+
+
+def _local(moment: float, zone: tzinfo) -> str:
+    return f"{datetime.fromtimestamp(moment, zone):%Y-%m-%d %H:%M %Z}"
+
+
+PERMISSIONS: Final[Sequence[_Rule]] = (_requested, _deferred_long_enough)
+"""Rules that allow maintenance whatever else is true."""
+REFUSALS: Final[Sequence[_Rule]] = (_leased, _server_refuses, _outside_windows)
+"""Rules that forbid maintenance; the first one gives the reason that people see."""
