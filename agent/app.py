@@ -114,14 +114,22 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
         nursery = await stack.enter_async_context(trio.open_nursery())
         await nursery.start(_stop_on_signal, nursery.cancel_scope)
         _log.info("starting", version=version(), pid=os.getpid(), root=str(layout.root))
+        manager = ServiceManager.from_environment()
+        watchdog = Watchdog(manager)
+        nursery.start_soon(watchdog.run)
+        stack.push_async_callback(_say_stopping, manager)
+        # A device may wait for its credentials for months: systemd must not end an agent that is not "ready" by then.
+        await manager.send(READY="1", STATUS=f"machine-agent {version()}: waits for credentials in {options.config}")
         reading, cloud = await _credentials(options.config)
+        await manager.send(STATUS=f"machine-agent {version()}")
         server = await worker.run(
             partial(
                 ManagedServer, layout, options.config.absolute(), worker,
                 systemd=systemd, wait=options.wait, fast=options.fast_start,
             )
         )  # fmt: skip
-        agent = Agent(options, layout, logs, worker, address_of(cloud, options.config.parent), server)
+        address = address_of(cloud, options.config.parent)
+        agent = Agent(options, layout, logs, worker, address, server, watchdog)
         nursery.start_soon(_end_with_new_credentials, options.config, reading, nursery.cancel_scope)
         await agent.run()
     _log.info("stopped")
@@ -139,9 +147,10 @@ class Agent:
         worker: Worker,
         address: CloudAddress,
         server: ManagedServer,
+        watchdog: Watchdog,
     ) -> None:
         self._options, self._layout, self._logs, self._worker, self._address = options, layout, logs, worker, address
-        self._server = server
+        self._server, self._watchdog = server, watchdog
         self._started = time.time()
         self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
         self.fetcher = Fetcher(address, _host(), self._versions, self._deliver)
@@ -149,26 +158,18 @@ class Agent:
     async def run(self) -> None:
         """Run all parts until cancelled. No part waits for another one that talks to the network."""
         await self.settings.load()
-        manager = ServiceManager.from_environment()
-        watchdog = Watchdog(manager)
         sink = OutboxSink(Outbox(self._layout.queue / "agent", self._worker.run))
         self._logs.add(sink)
-        try:
-            with watchdog.task("settings of machine-server", LONGEST_STEP) as progress:
-                async with trio.open_nursery() as nursery:
-                    await nursery.start(self._logs.run)
-                    await nursery.start(sink.run)
-                    await nursery.start(serve, self._layout.console, self._commands())
-                    nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress)
-                    nursery.start_soon(follow_restarts, self._address, self._restart_server)
-                    nursery.start_soon(upload, sink, self._address)
-                    nursery.start_soon(self._follow_settings)
-                    nursery.start_soon(self.fetcher.run)
-                    nursery.start_soon(watchdog.run)
-                    await manager.send(READY="1", STATUS=f"machine-agent {version()}")
-        finally:
-            with trio.move_on_after(1, shield=True):
-                await manager.send(STOPPING="1")
+        with self._watchdog.task("settings of machine-server", LONGEST_STEP) as progress:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self._logs.run)
+                await nursery.start(sink.run)
+                await nursery.start(serve, self._layout.console, self._commands())
+                nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress)
+                nursery.start_soon(follow_restarts, self._address, self._restart_server)
+                nursery.start_soon(upload, sink, self._address)
+                nursery.start_soon(self._follow_settings)
+                nursery.start_soon(self.fetcher.run)
 
     def report(self) -> Report:
         """Return the state of everything, for the cloud and for people."""
@@ -267,6 +268,11 @@ async def _end_with_new_credentials(path: Path, used: Reading, scope: trio.Cance
             elif reading.data != used.data:
                 _log.info("the credentials have changed: the agent starts again")
                 scope.cancel()
+
+
+async def _say_stopping(manager: ServiceManager) -> None:
+    with trio.move_on_after(1, shield=True):
+        await manager.send(STOPPING="1")
 
 
 async def _stop_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:

@@ -20,6 +20,8 @@ EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_STUCK: Final = 3
 
+INSTALLED: Final = Path("/opt/machine")
+"""Folder of the installed programs; units and links name it."""
 _PATH: Final = click.Path(path_type=Path)
 
 
@@ -44,8 +46,24 @@ _PATH: Final = click.Path(path_type=Path)
     "-w", "--wait", is_flag=True, envvar="MACHINE_AGENT_WAIT_FOR_UPDATE",
     help="Wait for the network and an update check before starting machine-server.",
 )  # fmt: skip
-@click.option("--install", is_flag=True, help="Install machine-agent as a system service, and exit.")
+@click.option(
+    "--install", is_flag=True,
+    help="Install machine-agent as a system service, start it, and exit. Can be repeated.",
+)  # fmt: skip
+@click.option(
+    "--preinstall", type=_PATH, metavar="DIRECTORY",
+    help="Install into the root file system of an image that is mounted there, and exit.",
+)  # fmt: skip
 @click.option("--uninstall", is_flag=True, help="Remove machine-agent, machine-server and all their files, and exit.")
+@click.option(
+    "--credentials", type=_PATH, metavar="FILE",
+    help="While installing, copy this file and the certificates that it names to the place that --config names.",
+)  # fmt: skip
+@click.option(
+    "--migrate", is_flag=True,
+    help="While installing, disable viam-agent and viam-server, and copy their credentials and defaults.",
+)  # fmt: skip
+@click.option("--keep-credentials", is_flag=True, help="While uninstalling, keep credentials and defaults.")
 @click.option(
     "--dev-mode", is_flag=True, envvar="MACHINE_AGENT_DEVMODE",
     help="Run without root and without systemd; neither install updates of the agent nor configure the system.",
@@ -61,7 +79,11 @@ def command(
     debug: bool,
     wait: bool,
     install: bool,
+    preinstall: Path | None,
     uninstall: bool,
+    credentials: Path | None,
+    migrate: bool,
+    keep_credentials: bool,
     dev_mode: bool,
     root: Path | None,
     version: bool,
@@ -73,12 +95,23 @@ def command(
 
         click.echo(f"machine-agent {program_version()}")
         return
-    if install and uninstall:
-        _fail("--install and --uninstall exclude each other", EXIT_USAGE)
+    actions = [
+        name
+        for name, chosen in (("install", install), ("preinstall", preinstall is not None), ("uninstall", uninstall))
+        if chosen
+    ]
+    if wrong := _contradiction(actions, dev_mode, root, credentials, migrate, keep_credentials):
+        _fail(wrong, EXIT_USAGE)
     if os.geteuid() != 0 and not dev_mode:
         _fail("root is required: use sudo, or --dev-mode for a trial without installation", EXIT_FAILED)
-    if install or uninstall:
-        _fail("installation is not built yet: see docs/design/agent.md", EXIT_FAILED)
+    if actions:
+        release()
+        from agent.install import commands
+
+        options = commands.Options(config, defaults, credentials, migrate, keep_credentials)
+        if preinstall is not None:
+            sys.exit(commands.run_preinstall(preinstall, options))
+        sys.exit(commands.run_install(options) if install else commands.run_uninstall(options))
     with lean_imports():
         from agent.app import Options, main
 
@@ -95,6 +128,30 @@ def command(
             )
         )
     )
+
+
+def _contradiction(
+    actions: Sequence[str],
+    dev_mode: bool,
+    root: Path | None,
+    credentials: Path | None,
+    migrate: bool,
+    keep_credentials: bool,
+) -> str:
+    """Return what is wrong with a combination of options; empty if nothing is."""
+    if len(actions) > 1:
+        return f"--{actions[0]} and --{actions[1]} exclude each other"
+    if actions and dev_mode:
+        return f"--dev-mode does not install anything: leave it out, or leave out --{actions[0]}"
+    if actions and root not in (None, INSTALLED):
+        return f"--{actions[0]} always uses /opt/machine: leave out --root and the variable MACHINE_ROOT"
+    if actions in ([], ["uninstall"]):
+        for name, value in (("credentials", credentials), ("migrate", migrate)):
+            if value:
+                return f"--{name} is only for --install and --preinstall"
+    if keep_credentials and actions != ["uninstall"]:
+        return "--keep-credentials is only for --uninstall"
+    return ""
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -24,7 +24,7 @@ def prepare(layout: Layout) -> tuple[str, ...]:
     Raises MachineError if a folder cannot be created, or something else has its name.
     """
     problems: list[str] = []
-    private = {layout.state, layout.downloads, layout.queue, layout.trust}
+    private = {layout.state, layout.downloads, layout.queue, layout.trust, layout.home}
     for folder in layout.folders:
         mode = PRIVATE if folder in private else PUBLIC
         try:
@@ -61,8 +61,12 @@ def _repaired(folder: Path, mode: int) -> Iterator[str]:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the only agent while the context is open. PRECONDITION if another process holds it.
+def locked(
+    path: Path,
+    holds: str = "another machine-agent runs already",
+    remedy: str = "stop it with `systemctl stop machine-agent`, or choose another folder with --root",
+) -> Iterator[None]:
+    """Hold a lock while the context is open. PRECONDITION with `holds` and `remedy` if another process holds it.
 
     The kernel releases the lock when its process ends, so it is never stale.
     """
@@ -73,9 +77,7 @@ def locked(path: Path) -> Iterator[None]:
         except BlockingIOError:
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
             raise MachineError(
-                f"another machine-agent runs already (process {holder or 'unknown'}; lock {path})",
-                kind=ErrorKind.PRECONDITION,
-                remedy="stop it with `systemctl stop machine-agent`, or choose another folder with --root",
+                f"{holds} (process {holder or 'unknown'}; lock {path})", kind=ErrorKind.PRECONDITION, remedy=remedy
             ) from None
         os.truncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())

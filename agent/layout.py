@@ -61,6 +61,11 @@ class Layout:
         return self.root / "tuf"
 
     @property
+    def home(self) -> Path:
+        """The folder with everything that machine-server keeps, if systemd starts it."""
+        return self.root / "home"
+
+    @property
     def console(self) -> Path:
         """The control socket."""
         return self.run / "agent.sock"
@@ -69,6 +74,11 @@ class Layout:
     def lock(self) -> Path:
         """The lock that only one agent can hold."""
         return self.run / "agent.lock"
+
+    @property
+    def installation_lock(self) -> Path:
+        """The lock that only one installation or removal can hold."""
+        return self.run / "install.lock"
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -84,5 +94,6 @@ class Layout:
             self.downloads,
             self.queue,
             self.trust,
+            self.home,
             self.run,
         )

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent.folders import prepare
+from agent.folders import locked, prepare
+from agent.install import former
+from agent.install.credentials import CA_FILE, import_credentials
 from agent.install.source import PACKAGE, Staged, point_factory, stage_package
-from agent.install.target import Target
+from agent.install.target import ETC_UNITS, Say, Target
 from agent.launch.links import install_launcher, point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.system.apply_files import Disk, apply_files
-from agent.system.managed_files import FilePlan, WantedFile
+from agent.system.managed_files import WantedFile
 from agent.update import store
 from agent.update.record import Record, Slots
 from schema.errors import ErrorKind, MachineError
 from support.private import close, is_open
+from uplink.cached import replace
 
 INSTALLED: Final = "installed-files.json"
 """Manifest of the files that the installation writes, in the folder of the state."""
@@ -30,60 +35,121 @@ INSTALLED: Final = "installed-files.json"
 SYSTEM: Final = "system-files.json"
 """Manifest of the files that the system configuration writes."""
 
+ENABLED: Final = "units-enabled"
+"""File that exists once the units were enabled: what a person disables later stays disabled."""
+
 COMMANDS: Final = "usr/local/bin"
 _COMMAND: Final = """\
 #!/bin/sh
 # Written by machine-agent. The command `{name}` of the installed release.
 exec "{folder}/{entry}" "$@"
 """
-Say = Callable[[str], None]
+_WANTS: Final = f"{ETC_UNITS}/multi-user.target.wants"
+SPACE: Final = 32 * 1024 * 1024  # bytes for everything but the releases
 
 
-def install(
-    target: Target,
-    stage: Callable[[Layout], Sequence[Staged]],
-    units: Mapping[str, str],
-    say: Say,
-    *,
-    config: Path = Path("/etc/machine.json"),
-    start: bool = True,
-) -> None:
-    """Install the agent: folders, launcher, releases, units; enable and start it.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be installed, and where its files of the administrator are."""
 
-    `stage` puts the releases on the disk, `units` has the text of each unit by program, `say` receives a line for each
-    step. A unit that a person has disabled stays disabled at a repeated installation. Raises MachineError with a
-    remedy; then run it again.
+    stage: Callable[[Layout], Sequence[Staged]]
+    """Puts the releases on the disk."""
+    units: Mapping[str, str]
+    """Text of each unit by program."""
+    config: Path = Path("/etc/machine.json")
+    defaults: Path = Path("/etc/machine-defaults.json")
+    credentials: Path | None = None
+    """File to copy to `config`."""
+    migrate: bool = False
+    """Take over from the reference's services."""
+    space: int = 0
+    """Bytes that the releases need."""
+
+
+def install(target: Target, request: Request, say: Say) -> None:
+    """Install the agent: folders, launcher, releases, units, credentials; enable and start it.
+
+    `say` receives a line for each step. Can be repeated, also over a running agent: it is stopped, and machine-server
+    runs on. A unit that a person has disabled stays disabled at a repeated installation. Raises MachineError with a
+    remedy; then run it again. An agent that ran before is started again in any case.
     """
     layout = target.layout
+    _check(target, request)
+    for problem in prepare(layout):
+        say(f"warning: {problem}")
+    say(f"folders below {layout.root}: ready")
+    with only(layout), _agent_stopped(target), locked(layout.lock):
+        if request.credentials is not None:
+            part = import_credentials(request.credentials, target.inside(request.config))
+            say(f"{request.config}: written, for part {part}")
+        install_launcher(layout)
+        for staged in request.stage(layout):
+            _use(layout, staged)
+            say(f"{staged.program} {staged.release.version}: staged")
+        plan = apply_files(Disk(target.root), _relative(INSTALLED), _files(target, request.units))
+        for error in plan.problems.values():
+            raise error
+        for file in plan.write:
+            say(f"/{file.path}: written")
+        _enable(target, say)
+        if request.migrate:
+            former.migrate(target, say, config=request.config, defaults=request.defaults)
+    credentials = target.inside(request.config)
+    if not credentials.exists():
+        say(
+            f"warning: {request.config} does not exist: machine-agent waits for it; "
+            "the machine's page in the cloud offers it"
+        )
+    elif is_open(credentials) and close(credentials):
+        say(f"{request.config}: other users can no longer read it")
+    os.sync()
+    if not target.live:
+        shutil.rmtree(layout.run)
+        return
+    target.run(["systemctl", "restart", f"{AGENT}.service"])
+    say(f"{AGENT}: started")
+
+
+def only(layout: Layout) -> AbstractContextManager[None]:
+    """Hold the lock of the only installation or removal. PRECONDITION if another one is running."""
+    return locked(layout.installation_lock, "another installation or removal is running", "wait until it has ended")
+
+
+def _check(target: Target, request: Request) -> None:
+    """Raise MachineError if the installation is not possible. Changes nothing."""
     if not target.has_systemd():
         raise MachineError(
             "systemd is not the init process of this system",
             kind=ErrorKind.PRECONDITION,
             remedy="run `machine-agent --dev-mode` under the supervision that the system has",
         )
-    for problem in prepare(layout):
-        say(f"warning: {problem}")
-    say(f"folders below {layout.root}: ready")
-    install_launcher(layout)
-    for staged in stage(layout):
-        _use(layout, staged)
-        say(f"{staged.program} {staged.release.version}: staged")
-    first = not _manifest(layout, INSTALLED).exists()
-    plan = apply_files(Disk(target.root), _relative(target, INSTALLED), _files(target, units))
-    for error in plan.problems.values():
-        raise error
-    for file in plan.write:
-        say(f"/{file.path}: written")
-    _enable(target, first, plan, say)
-    if start and target.live:
-        target.run(["systemctl", "restart", f"{AGENT}.service"])
-        say(f"{AGENT}: started")
-    credentials = target.inside(config)
-    if not credentials.exists():
-        say(f"warning: {config} does not exist: machine-agent waits for it; the machine's page in the cloud offers it")
-    elif is_open(credentials) and close(credentials):
-        say(f"{config}: other users can no longer read it")
-    os.sync()
+    if not request.migrate:
+        former.check(target)
+    folder = target.layout.root
+    while not folder.exists():
+        folder = folder.parent
+    free, need = shutil.disk_usage(folder).free, request.space + SPACE
+    if free < need:
+        raise MachineError(
+            f"the disk of {folder} has {free >> 20} MiB free, and the installation needs {need >> 20} MiB",
+            kind=ErrorKind.PRECONDITION,
+            remedy="free space, then run it again",
+        )
+
+
+@contextmanager
+def _agent_stopped(target: Target) -> Iterator[None]:
+    """Stop a running agent, because only one process may write its records; start it again if the context fails."""
+    unit = f"{AGENT}.service"
+    ran = target.live and target.run(["systemctl", "is-active", unit], check=False).strip() in ("active", "activating")
+    if ran:
+        target.run(["systemctl", "stop", unit])
+    try:
+        yield
+    except BaseException:
+        if ran:
+            target.run(["systemctl", "start", "--no-block", unit], check=False)
+        raise
 
 
 def use_package(layout: Layout) -> None:
@@ -99,32 +165,35 @@ def use_package(layout: Layout) -> None:
 
 
 def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_credentials: bool = False) -> None:
-    """Stop and remove both programs and every file that was installed or written for them.
+    """Stop and remove both programs and every file that was installed or written for them, if there are any.
 
     Raises MachineError if a program cannot be stopped, or a file was changed by a person and is left; the rest is
     removed all the same.
     """
     layout = target.layout
-    for program in PROGRAMS:
-        target.run(["systemctl", "disable", "--now", f"{program}.service"], check=False)
-    say("machine-agent and machine-server: stopped")
-    left: list[str] = []
-    for name in (SYSTEM, INSTALLED):
-        if not _manifest(layout, name).exists():
-            continue
-        plan = apply_files(Disk(target.root), _relative(target, name), ())
-        left += [f"/{path}" for path in plan.problems]
-        for path in plan.remove:
-            say(f"/{path}: removed")
-    _wants(target).unlink(missing_ok=True)
-    target.run(["systemctl", "daemon-reload"], check=False)
-    _remove_tree(layout.root)
-    say(f"{layout.root}: removed")
-    shutil.rmtree(layout.run, ignore_errors=True)
-    if not keep_credentials:
-        for file in (config, defaults):
-            target.inside(file).unlink(missing_ok=True)
-            say(f"{file}: removed")
+    shutil.rmtree(_doomed(layout.root), ignore_errors=True)
+    if not layout.root.exists():
+        say(f"nothing is installed: {layout.root} does not exist")
+        return
+    if not ((layout.root / "launch").is_dir() and (layout.root / "state").is_dir()):
+        raise MachineError(
+            f"{layout.root} is not the folder of an installed machine-agent",
+            kind=ErrorKind.PRECONDITION,
+            remedy="remove it by hand, if it is no longer needed",
+        )
+    layout.run.mkdir(parents=True, exist_ok=True)
+    with only(layout):
+        for program in PROGRAMS:
+            target.run(["systemctl", "disable", "--now", f"{program}.service"], check=False)
+        with locked(layout.lock):
+            say("machine-agent and machine-server: stopped")
+            left = _remove(target, say)
+            if not keep_credentials:
+                _remove_credentials(target, say, config, defaults)
+            # The folder goes last, so that an interrupted removal can be repeated.
+            _remove_tree(layout.root)
+            say(f"{layout.root}: removed")
+            shutil.rmtree(layout.run, ignore_errors=True)
     os.sync()
     if left:
         raise MachineError(
@@ -134,21 +203,50 @@ def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_cr
         )
 
 
+def _remove(target: Target, say: Say) -> list[str]:
+    """Remove the files outside the agent's folder; return those that a person has changed."""
+    left: list[str] = []
+    for name in (SYSTEM, INSTALLED):
+        if not _manifest(target.layout, name).exists():
+            continue
+        plan = apply_files(Disk(target.root), _relative(name), ())
+        left += [f"/{path}" for path in plan.problems]
+        for path in plan.remove:
+            say(f"/{path}: removed")
+    wants = target.inside(_WANTS)
+    for program in PROGRAMS:
+        (wants / f"{program}.service").unlink(missing_ok=True)
+    with suppress(OSError):  # it has other units, or does not exist
+        wants.rmdir()
+    target.run(["systemctl", "daemon-reload"], check=False)
+    target.run(["systemctl", "reset-failed", *(f"{program}.service" for program in PROGRAMS)], check=False)
+    return left
+
+
+def _remove_credentials(target: Target, say: Say, config: Path, defaults: Path) -> None:
+    """Remove the credentials, the certificates that were copied with them, and the defaults."""
+    for file in (config, config.with_name(CA_FILE), defaults):
+        path = target.inside(file)
+        if path.exists():
+            path.unlink()
+            say(f"{file}: removed")
+
+
 def _use(layout: Layout, staged: Staged) -> None:
     """Make a release the current one. A repeated installation keeps the former one as previous."""
     program, release = staged
     try:
-        former = store.load(layout.record(program)).record
+        before = store.load(layout.record(program)).record
     except MachineError:
-        former = None  # damaged in both copies: the installation is the remedy
-    if former is None:
+        before = None  # damaged in both copies: the installation is the remedy
+    if before is None:
         record = Record(program, Slots(release, factory=release))
-    elif former.slots.current == release and former.progress is None:
-        record = former
+    elif before.slots.current == release and before.progress is None:
+        record = before
     else:
-        previous = former.slots.current if former.slots.current.sha256 != release.sha256 else former.slots.previous
-        record = Record(program, Slots(release, previous, release), quarantine=(), history=former.history)
-    if record != former:
+        previous = before.slots.current if before.slots.current.sha256 != release.sha256 else before.slots.previous
+        record = Record(program, Slots(release, previous, release), quarantine=(), history=before.history)
+    if record != before:
         store.save(layout.record(program), record)
     point_factory(layout, staged)
     back = record.slots.previous
@@ -168,42 +266,53 @@ def _files(target: Target, units: Mapping[str, str]) -> list[WantedFile]:
     return files
 
 
-def _enable(target: Target, first: bool, plan: FilePlan, say: Say) -> None:
-    if not target.live:
-        link = _wants(target)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(f"/{target.units()}/{link.name}")
-        say(f"{AGENT}: enabled for the next boot")
-        return
-    if plan.write:
+def _enable(target: Target, say: Say) -> None:
+    """Let systemd start both programs at boot. Later only repair links to units that were moved."""
+    enabled = target.layout.state / ENABLED
+    first = not enabled.exists()
+    if target.live:
         target.run(["systemctl", "daemon-reload"])
+    for program in PROGRAMS:
+        unit, link = f"{program}.service", target.inside(_WANTS) / f"{program}.service"
+        text = f"/{target.units()}/{unit}"
+        if not first and (not link.is_symlink() or os.readlink(link) == text):
+            continue
+        if target.live:
+            target.run(["systemctl", "reenable", unit])
+        else:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(text)
+        say(f"{program}: enabled")
     if first:
-        target.run(["systemctl", "enable", f"{AGENT}.service"])
-        say(f"{AGENT}: enabled")
-
-
-def _wants(target: Target) -> Path:
-    """Return the link with which systemd starts the agent at boot. The agent starts machine-server."""
-    return target.inside("etc/systemd/system/multi-user.target.wants") / f"{AGENT}.service"
+        replace(enabled, b"")
 
 
 def _manifest(layout: Layout, name: str) -> Path:
     return layout.state / name
 
 
-def _relative(target: Target, name: str) -> str:
+def _relative(name: str) -> str:
     return str(_manifest(Layout(), name)).lstrip("/")
 
 
 def _remove_tree(root: Path) -> None:
-    """Remove the agent's folder. MachineError if it does not look like it, so that a wrong path does no harm."""
-    if not root.exists():
+    """Remove the agent's folder; only its content if it is a mount point.
+
+    It loses its name first: what an interrupted removal has left is never taken for an installation.
+    """
+    if root.is_mount():
+        for path in root.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         return
-    if not ((root / "launch").is_dir() and (root / "state").is_dir()) or len(root.parts) < 3:
-        raise MachineError(
-            f"{root} is not the folder of an installed machine-agent",
-            kind=ErrorKind.PRECONDITION,
-            remedy="remove it by hand, if it is no longer needed",
-        )
-    shutil.rmtree(root)
+    doomed = _doomed(root)
+    shutil.rmtree(doomed, ignore_errors=True)
+    root.replace(doomed)
+    shutil.rmtree(doomed)
+
+
+def _doomed(root: Path) -> Path:
+    return root.with_name(f".{root.name}.removed")

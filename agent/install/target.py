@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,9 +12,11 @@ from typing import Final
 from agent.layout import Layout
 from schema.errors import ErrorKind, MachineError
 
-COMMAND_LIMIT: Final = 120.0  # seconds; stopping machine-server takes at most 60
+COMMAND_LIMIT: Final = 330.0  # seconds; systemd gives the agent 300 for its start, and machine-server 120 for its end
 LOCAL_UNITS: Final = "usr/local/lib/systemd/system"
 ETC_UNITS: Final = "etc/systemd/system"
+Say = Callable[[str], None]
+"""Receives a line for each step."""
 
 
 @dataclass(frozen=True, slots=True)

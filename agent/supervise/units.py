@@ -56,12 +56,15 @@ def server_unit(layout: Layout, credentials: Path, *, memory_max: str = "") -> s
     touch = f"-/bin/sh -c ': >{_quoted(str(files.event), shell=True)}'"
     limit = f"MemoryMax={memory_max}\n" if memory_max else ""
     environment = "".join(
-        f"Environment={_quoted(f'{name}={value}')}\n" for name, value in server_environment(layout, {}).items()
+        f"Environment={_quoted(f'{name}={value}')}\n"
+        for name, value in {**server_environment(layout, {}), "MACHINE_HOME": str(layout.home)}.items()
     )
     return f"""[Unit]
 Description=machine-server
 After=network.target
 StartLimitIntervalSec=0
+ConditionPathExists={_escaped(credentials)}
+ConditionDirectoryNotEmpty={_escaped(layout.launch(SERVER))}
 ConditionPathExists=!{_escaped(files.disabled)}
 ConditionPathExists=|!{_escaped(files.waits)}
 ConditionPathExists=|{_escaped(files.allowed)}

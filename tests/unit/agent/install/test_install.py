@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from agent.folders import locked
 from agent.install import install as module
-from agent.install.install import install, uninstall
+from agent.install.install import Request, install, only, uninstall
 from agent.install.source import stage_package
 from agent.install.target import Target
-from agent.layout import AGENT, PROGRAMS, SERVER
+from agent.layout import AGENT, PROGRAMS, SERVER, Layout
+from agent.system.apply_files import Disk, apply_files
+from agent.system.managed_files import WantedFile
 from agent.update import store
 from agent.update.record import Outcome, Record, Release, Result, Slots
 from schema.errors import MachineError
@@ -38,10 +41,10 @@ def target(tmp_path: Path) -> Target:
     return Target(tmp_path, live=False)
 
 
-def put(target: Target, units: dict[str, str] | None = None) -> list[str]:
+def put(target: Target, units: dict[str, str] | None = None, **request: Any) -> list[str]:
     """Install, and return what was said."""
     said: list[str] = []
-    install(target, stage_package, units or UNITS, said.append)
+    install(target, Request(stage_package, units or UNITS, **request), said.append)
     return said
 
 
@@ -65,8 +68,9 @@ def test_everything_is_in_its_place(target: Target) -> None:
         assert (layout.launch(program) / "run" / "run").is_file()
         assert (layout.releases(program) / "factory" / "run").is_file()
     wants = target.root / "etc/systemd/system/multi-user.target.wants"
-    assert [path.name for path in wants.iterdir()] == ["machine-agent.service"]
-    assert os.readlink(wants / "machine-agent.service") == "/etc/systemd/system/machine-agent.service"
+    assert {path.name: os.readlink(path) for path in wants.iterdir()} == {
+        f"{program}.service": f"/etc/systemd/system/{program}.service" for program in PROGRAMS
+    }
     assert stat.S_IMODE(layout.launcher.stat().st_mode) == 0o755
     assert any("machine-agent waits for it" in line for line in said)
 
@@ -96,9 +100,38 @@ def test_nothing_is_left_after_the_removal(target: Target) -> None:
     target.inside(CONFIG).write_text("{}")
     target.inside(DEFAULTS).write_text("{}")
     uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
-    after = tree(target.root)
-    after.pop("etc/systemd/system/multi-user.target.wants")  # an empty folder of systemd
-    assert after == before
+    assert tree(target.root) == before
+
+
+def test_the_drop_ins_of_the_system_configuration_are_removed_too(target: Target) -> None:
+    before = tree(target.root)
+    put(target)
+    files = [
+        WantedFile("etc/systemd/journald.conf.d/90-machine-agent.conf", "# Written by machine-agent.\n[Journal]\n"),
+        WantedFile("etc/apt/apt.conf.d/51machine-agent", "# Written by machine-agent.\n"),
+    ]
+    manifest = str((Layout().state / module.SYSTEM).relative_to("/"))
+    assert not apply_files(Disk(target.root), manifest, files).problems
+    said: list[str] = []
+    uninstall(target, said.append, config=CONFIG, defaults=DEFAULTS)
+    assert tree(target.root) == before
+    assert "/etc/apt/apt.conf.d/51machine-agent: removed" in said
+
+
+def test_a_removal_that_is_repeated_has_nothing_to_do(target: Target) -> None:
+    target.inside(CONFIG).write_text("{}")
+    before = tree(target.root)
+    said: list[str] = []
+    uninstall(target, said.append, config=CONFIG, defaults=DEFAULTS)
+    assert tree(target.root) == before
+    assert said == [f"nothing is installed: {target.layout.root} does not exist"]
+
+
+def test_a_mount_point_stays_and_loses_its_content(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(target)
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == target.layout.root)
+    uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
+    assert list(target.layout.root.iterdir()) == []
 
 
 def test_credentials_can_be_kept(target: Target) -> None:
@@ -233,3 +266,87 @@ def test_a_folder_that_is_not_an_installation_is_never_removed(target: Target) -
     with pytest.raises(MachineError, match="is not the folder of an installed machine-agent"):
         uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
     assert (target.layout.root / "data").exists()
+
+
+def test_credentials_are_copied_and_never_readable_by_others(target: Target, tmp_path: Path) -> None:
+    source = tmp_path / "download.json"
+    (tmp_path / "ca.pem").write_text("certificates")
+    cloud = {"id": "p1", "secret": "s", "app_address": "https://cloud.example", "ca_file": "ca.pem"}
+    source.write_text(json.dumps({"cloud": cloud}))
+    source.chmod(0o644)
+    old = os.umask(0)
+    try:
+        said = put(target, credentials=source)
+    finally:
+        os.umask(old)
+    config = target.inside(CONFIG)
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    assert json.loads(config.read_text())["cloud"] == {**cloud, "ca_file": "machine-cloud-ca.pem"}
+    assert (config.parent / "machine-cloud-ca.pem").read_text() == "certificates"
+    assert "/etc/machine.json: written, for part p1" in said
+
+
+def test_credentials_that_cannot_be_used_are_refused_and_change_nothing(target: Target, tmp_path: Path) -> None:
+    source = tmp_path / "download.json"
+    source.write_text(json.dumps({"cloud": {"id": "p1", "app_address": "https://cloud.example"}}))
+    target.inside(CONFIG).write_text("former")
+    with pytest.raises(MachineError, match=r"download\.json does not have the credentials of a machine"):
+        put(target, credentials=source)
+    assert target.inside(CONFIG).read_text() == "former"
+
+
+def test_a_disk_without_space_is_refused_before_anything_is_written(target: Target) -> None:
+    before = tree(target.root)
+    with pytest.raises(MachineError, match=r"MiB free, and the installation needs \d+ MiB"):
+        put(target, space=1 << 60)
+    assert tree(target.root) == before
+
+
+def test_two_installations_at_the_same_time_are_refused(target: Target) -> None:
+    put(target)
+    target.layout.run.mkdir(parents=True)
+    with only(target.layout):
+        with pytest.raises(MachineError, match="another installation or removal is running"):
+            put(target)
+        with pytest.raises(MachineError, match="another installation or removal is running"):
+            uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
+
+
+def test_an_agent_that_systemd_did_not_start_keeps_the_installation_from_its_records(target: Target) -> None:
+    put(target)
+    target.layout.run.mkdir(parents=True)
+    with locked(target.layout.lock), pytest.raises(MachineError, match="another machine-agent runs already"):
+        put(target)
+
+
+def former(target: Target) -> None:
+    """Put the reference's agent into the image, enabled, with its credentials."""
+    units = target.inside("/etc/systemd/system")
+    (units / "viam-agent.service").write_text("[Service]\n")
+    (units / "multi-user.target.wants").mkdir()
+    (units / "multi-user.target.wants/viam-agent.service").symlink_to("../viam-agent.service")
+    target.inside("/etc/viam.json").write_text('{"cloud": {"id": "old"}}')
+
+
+def test_the_service_of_the_reference_is_not_run_beside_ours(target: Target) -> None:
+    former(target)
+    before = tree(target.root)
+    with pytest.raises(MachineError, match=r"viam-agent\.service would run this machine a second time") as raised:
+        put(target)
+    assert "--migrate" in raised.value.remedy
+    assert tree(target.root) == before
+
+
+def test_a_migration_disables_the_former_service_and_takes_over_its_credentials(target: Target) -> None:
+    former(target)
+    said = put(target, migrate=True)
+    units = target.inside("/etc/systemd/system")
+    assert not (units / "multi-user.target.wants/viam-agent.service").is_symlink()
+    assert (units / "viam-agent.service").exists()
+    assert target.inside("/etc/viam.json").exists()
+    assert target.inside(CONFIG).read_text() == '{"cloud": {"id": "old"}}'
+    assert stat.S_IMODE(target.inside(CONFIG).stat().st_mode) == 0o600
+    assert any(line.startswith("viam-agent.service: disabled") for line in said)
+    target.inside(CONFIG).write_text("newer")
+    put(target, migrate=True)
+    assert target.inside(CONFIG).read_text() == "newer"

@@ -1,0 +1,60 @@
+"""The services of the reference, which would run the same machine a second time. The functions block."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from agent.install.target import ETC_UNITS, LOCAL_UNITS, Say, Target
+from schema.errors import ErrorKind, MachineError
+from uplink.cached import replace
+
+SERVICES: Final = ("viam-agent.service", "viam-server.service")
+CREDENTIALS: Final = Path("/etc/viam.json")
+DEFAULTS: Final = Path("/etc/viam-defaults.json")
+FOLDERS: Final = (ETC_UNITS, LOCAL_UNITS, "usr/lib/systemd/system", "lib/systemd/system")
+_WANTS: Final = f"{ETC_UNITS}/multi-user.target.wants"
+
+
+def in_use(target: Target) -> tuple[str, ...]:
+    """Return the services that run, or are started at boot."""
+    return tuple(name for name in SERVICES if _exists(target, name) and _starts(target, name))
+
+
+def check(target: Target) -> None:
+    """Raise MachineError if a service is in use."""
+    if services := in_use(target):
+        raise MachineError(
+            f"{' and '.join(services)} would run this machine a second time",
+            kind=ErrorKind.PRECONDITION,
+            remedy="add --migrate: it disables them, and copies their credentials and defaults; it removes nothing",
+        )
+
+
+def migrate(target: Target, say: Say, *, config: Path, defaults: Path) -> None:
+    """Copy credentials and defaults unless the own files exist, then stop and disable the services. Can be repeated."""
+    for source, destination in ((CREDENTIALS, config), (DEFAULTS, defaults)):
+        old, new = target.inside(source), target.inside(destination)
+        if old.is_file() and not new.exists():
+            replace(new, old.read_bytes())
+            say(f"{destination}: copied from {source}")
+    for name in in_use(target):
+        if target.live:
+            target.run(["systemctl", "disable", "--now", name])
+        else:
+            target.inside(f"{_WANTS}/{name}").unlink()
+        say(f"{name}: disabled; to use it again: systemctl enable --now {name}")
+
+
+def _exists(target: Target, name: str) -> bool:
+    return any(os.path.lexists(target.inside(f"{folder}/{name}")) for folder in FOLDERS)
+
+
+def _starts(target: Target, name: str) -> bool:
+    if not target.live:
+        return target.inside(f"{_WANTS}/{name}").is_symlink()
+    enabled, active = (
+        target.run(["systemctl", question, name], check=False).strip() for question in ("is-enabled", "is-active")
+    )
+    return enabled.startswith("enabled") or active in ("active", "activating", "reloading")

@@ -1,0 +1,33 @@
+"""The command line of machine-agent: combinations of options, and what needs root."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from agent.cli import EXIT_FAILED, EXIT_USAGE, command
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("--install --uninstall", "--install and --uninstall exclude each other"),
+    ("--install --preinstall /mnt", "--install and --preinstall exclude each other"),
+    ("--install --dev-mode", "--dev-mode does not install anything"),
+    ("--install --root /srv", "--install always uses /opt/machine"),
+    ("--credentials file", "--credentials is only for --install and --preinstall"),
+    ("--uninstall --migrate", "--migrate is only for --install and --preinstall"),
+    ("--install --keep-credentials", "--keep-credentials is only for --uninstall"),
+])  # fmt: skip
+def test_options_that_exclude_each_other_are_refused(line: str, message: str) -> None:
+    result = CliRunner().invoke(command, line.split())
+    assert result.exit_code == EXIT_USAGE
+    assert message in result.output
+
+
+@pytest.mark.parametrize("line", ["--install", "--uninstall", "--preinstall /mnt"])
+def test_installing_needs_root(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    result = CliRunner().invoke(command, line.split())
+    assert result.exit_code == EXIT_FAILED
+    assert result.output.startswith("machine-agent: root is required: use sudo")
