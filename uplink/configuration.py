@@ -56,6 +56,7 @@ class CloudSource:
     def __init__(self, address: CloudAddress, initial: bytes, home: Path, worker: Worker) -> None:
         self.address = address
         self.connected = False
+        self.fetched = False  # the cloud has sent a valid configuration since the start
         self.trouble = "not connected yet"  # why it is not connected; empty while it is
         self._own: Mapping[str, Any] = json.loads(initial)
         self._cache = cached.path_of(home, address.part)
@@ -194,6 +195,7 @@ class CloudSource:
         except (ValueError, TypeError, AttributeError, RecursionError, InvalidMessage) as error:
             _log.error("the cloud sent an invalid message", problem=str(error))
             return
+        self.fetched = True
         await self._handle_authorities(message.get("authorities"))
         if data != self._reading.data:
             self._received = data

@@ -66,7 +66,7 @@ def point(layout: Layout, program: str, *, run: str, back: str | None, trial: bo
 
     Raises MachineError, and changes nothing, if `run` cannot be executed; OSError if the disk refuses.
     """
-    if not _usable(layout, program, run):
+    if not is_usable(layout, program, run):
         raise MachineError(
             f"{layout.release(program, run) / 'run'} is not an executable file",
             kind=ErrorKind.PRECONDITION,
@@ -74,7 +74,7 @@ def point(layout: Layout, program: str, *, run: str, back: str | None, trial: bo
         )
     folder = layout.launch(program)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    if back is not None and not _usable(layout, program, back):
+    if back is not None and not is_usable(layout, program, back):
         back = None
     if trial:
         # `run` changes last: until then the former release is started, counted in the worst case.
@@ -105,7 +105,7 @@ def install_launcher(layout: Layout) -> bool:
     return True
 
 
-def _usable(layout: Layout, program: str, sha256: str) -> bool:
+def is_usable(layout: Layout, program: str, sha256: str) -> bool:
     """Return whether the launcher would start this release."""
     if not _SHA256.match(sha256):
         raise ValueError(f"{sha256!r} is not a SHA-256")
@@ -121,7 +121,7 @@ def _target(layout: Layout, program: str, name: str) -> str | None:
         sha256 = Path(os.readlink(layout.launch(program) / name)).name
     except FileNotFoundError:
         return None
-    return sha256 if _SHA256.match(sha256) and _usable(layout, program, sha256) else None
+    return sha256 if _SHA256.match(sha256) and is_usable(layout, program, sha256) else None
 
 
 def _link(layout: Layout, program: str, name: str, sha256: str | None) -> None:

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from agent.releases.signed import Signed
 from agent.settings.versions import VersionForm, version_form
 from agent.update.record import Offer, Record, Release
+from agent.update.steps import is_held
 from schema.errors import ConfigError
 from schema.versions import SemanticVersion
 from uplink.releases import Header, normal_platform
@@ -215,7 +216,7 @@ def _take(record: Record, asked: Asked, release: Release, now: float) -> Take | 
     for entry in record.quarantine:
         if entry.sha256 == release.sha256 and not asked.explicit:
             return Keep(f"version {release.version} is in quarantine: {entry.reason}")
-    held = record.hold_until if record.hold_until > now and not asked.explicit else 0.0
+    held = record.hold_until if is_held(record, now) and not asked.explicit else 0.0
     return Take(Offer(release, asked.explicit), held)
 
 

@@ -34,8 +34,13 @@ class _File(msgspec.Struct):
     tls: bool = False
 
 
-class _RestartStatus(msgspec.Struct):
-    restart_allowed: bool
+class RestartStatus(msgspec.Struct, frozen=True):
+    """Answer of machine-server at `/restart_status`. A program that does not serve this page allows everything."""
+
+    restart_allowed: bool = True
+    configured: bool = True
+    """It has fetched its configuration from the cloud since its start, and uses it. Programs other than ours do not
+    report this."""
 
 
 def read_addresses(path: Path, pid: int) -> tuple[Address, ...]:
@@ -102,21 +107,32 @@ async def may_restart(path: Path, pid: int, run: Callable[[Callable[[], Any]], A
 
     A program without this page always allows it. One that does not answer has not allowed it.
     """
+    status = await restart_status(path, pid, run)
+    return status is not None and status.restart_allowed
+
+
+async def restart_status(
+    path: Path, pid: int, run: Callable[[Callable[[], Any]], Awaitable[Any]]
+) -> RestartStatus | None:
+    """Return what process `pid`, whose address is in a file, says about itself; bound it with a cancel scope.
+
+    None if it does not answer.
+    """
     for address in await run(partial(read_addresses, path, pid)):
         response = await _get(address, "/restart_status", _MAX_RESPONSE)
         if response:
-            return _allows(response)
-    return False
+            return _status(response)
+    return None
 
 
-def _allows(response: bytes) -> bool:
+def _status(response: bytes) -> RestartStatus:
     head, _, body = response.partition(b"\r\n\r\n")
     if head.split(b" ", 2)[1:2] != [b"200"]:
-        return True
+        return RestartStatus()
     try:
-        return msgspec.json.decode(body, type=_RestartStatus).restart_allowed
+        return msgspec.json.decode(body, type=RestartStatus)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return True
+        return RestartStatus()
 
 
 async def _get(address: Address, page: str, most: int) -> bytes:

@@ -68,6 +68,8 @@ class RollBackRequested(NamedTuple):
 class Held(NamedTuple):
     """A person allows no switch before this time, except to a release that a person asked for; 0 ends the hold.
 
+    It ends after MAX_HOLD at the latest.
+
     The time is finite, because infinity cannot be stored.
     """
 

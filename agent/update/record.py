@@ -95,6 +95,7 @@ class Progress(msgspec.Struct, frozen=True):
     error: str = ""  # the last one
     offline_before: str = ""  # why the machine was offline when the switch began, or empty
     following: Offer | None = None  # what is installed after the roll-back
+    resumed: int = 0  # how often the agent was started again during the step
 
 
 class Quarantined(msgspec.Struct, frozen=True):

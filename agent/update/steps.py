@@ -43,12 +43,14 @@ from agent.update.record import (
     Slots,
     Step,
 )
-from agent.update.table import MINUTE, PREPARING, TABLE
+from agent.update.table import HOUR, MINUTE, PREPARING, TABLE
 
 FIRST_PAUSE: Final = 10.0  # seconds after the first failure; doubled after each further one
 LONGEST_PAUSE: Final = 3600.0
 MAX_TRIES: Final = 3  # starts of a release in TRIAL and RECOVER; attempts of SWITCH
 STAY_UP: Final = 600.0  # seconds that a release must run without a break before it is confirmed
+MAX_RESUMED: Final = 10  # starts of the agent during a trial, of which each gives it another full limit
+MAX_HOLD: Final = 30 * 24 * HOUR  # seconds
 
 
 class Action(Enum):
@@ -70,6 +72,11 @@ def release_to_start(record: Record) -> Release:
     """Return the release that is to run: the target during its trial, otherwise `current`."""
     progress = record.progress
     return progress.target if progress is not None and progress.step is Step.TRIAL else record.slots.current
+
+
+def is_held(record: Record, now: float) -> bool:
+    """Return whether a person holds updates. A hold that ends later than MAX_HOLD is void: the clock was wrong then."""
+    return now < record.hold_until <= now + MAX_HOLD
 
 
 def subject(record: Record) -> Release:
@@ -94,7 +101,7 @@ def advance(record: Record, event: Event, now: float) -> Decision:
         case Held(until):
             if not math.isfinite(until):
                 raise ValueError(f"a hold must end at a finite time, not {until}")
-            return Decision(replace(record, hold_until=until), Action.NOTHING)
+            return Decision(replace(record, hold_until=min(until, now + MAX_HOLD)), Action.NOTHING)
         case RollBackRequested():
             return _roll_back_requested(record, now)
         case Resumed():
@@ -104,7 +111,7 @@ def advance(record: Record, event: Event, now: float) -> Decision:
     match event:
         case DeadlinePassed():
             return _late(record, progress, now) if now >= progress.deadline else Decision(record, Action.NOTHING)
-        case WindowOpened(offline) if progress.step is Step.WAIT and (progress.explicit or now >= record.hold_until):
+        case WindowOpened(offline) if progress.step is Step.WAIT and (progress.explicit or not is_held(record, now)):
             return _enter(record, replace(progress, offline_before=offline), Step.SWITCH, now)
         case Succeeded(step, sha256) if _fits(record, progress, step, sha256) and not progress.pausing:
             following = TABLE[step].then
@@ -189,8 +196,17 @@ def _resumed(record: Record, now: float) -> Decision:
         paused = replace(progress, deadline=now + pause(progress.attempts))
         return Decision(replace(record, progress=paused), Action.PAUSE)
     step = TABLE[progress.step].again
-    again = replace(progress, step=step, deadline=now + TABLE[step].limit)
+    if step in (Step.TRIAL, Step.RECOVER) and progress.resumed >= MAX_RESUMED:
+        return _given_up(record, progress, f"the agent was started again {MAX_RESUMED} times before it was over", now)
+    again = replace(progress, step=step, deadline=now + TABLE[step].limit, resumed=progress.resumed + 1)
     return Decision(replace(record, progress=again), step)
+
+
+def _given_up(record: Record, progress: Progress, reason: str, now: float) -> Decision:
+    """End a trial that takes too long, or a recovery: it did not crash, and no other release is better."""
+    if progress.step is Step.RECOVER:
+        return _finish(record, progress, now)
+    return _failed(record, progress, reason, True, now)
 
 
 def _late(record: Record, progress: Progress, now: float) -> Decision:
@@ -200,19 +216,19 @@ def _late(record: Record, progress: Progress, now: float) -> Decision:
         return Decision(replace(record, progress=again), step)
     if step is Step.WAIT:
         return _enter(record, progress, Step.RESOLVE, now)
-    if step is Step.RECOVER:  # it did not crash, and no other release is better
-        return _finish(record, progress, now)
     reason = f"{step.value} took longer than {row.limit / MINUTE:g} minutes"
     if step is Step.TRIAL and progress.error:
         reason = f"{reason}: {progress.error}"
-    return _failed(record, progress, reason, step is Step.TRIAL, now)
+    if step in (Step.TRIAL, Step.RECOVER):
+        return _given_up(record, progress, reason, now)
+    return _failed(record, progress, reason, False, now)
 
 
 def _failed(record: Record, progress: Progress, reason: str, permanent: bool, now: float) -> Decision:
     step = progress.step
     attempts = progress.attempts + 1
     if step in (Step.ROLL_BACK, Step.RECOVER):
-        release = _fallback(record)
+        release = fallback(record)
         if permanent and release is not None:
             return _fall_back(record, progress, release, reason, now)
         if step is Step.RECOVER:
@@ -264,7 +280,7 @@ def _roll_back_requested(record: Record, now: float) -> Decision:
         return Decision(record, Action.NOTHING)
     if progress is not None and progress.step in (Step.SWITCH, Step.TRIAL):
         return _failed(record, progress, reason, True, now)
-    release = _fallback(record)
+    release = fallback(record)
     if release is None:
         return Decision(record, Action.NOTHING)
     if progress is not None:
@@ -273,7 +289,7 @@ def _roll_back_requested(record: Record, now: float) -> Decision:
     return _fall_back(_quarantine(record, leaving.target, reason, now), leaving, release, reason, now)
 
 
-def _fallback(record: Record) -> Release | None:
+def fallback(record: Record) -> Release | None:
     """Return the release below `current`: previous unless in quarantine, then factory in any case; None if neither."""
     slots = record.slots
     if slots.previous is not None and not record.is_quarantined(slots.previous):

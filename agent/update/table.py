@@ -36,7 +36,7 @@ TABLE: Final[dict[Step, Row]] = {
         10 * MINUTE, Step.STAGE, Step.DOWNLOAD, "permanent failure: reject",
     ),
     Step.STAGE: Row(
-        "move the file to its slot and sync it", 10 * MINUTE, Step.WAIT, Step.DOWNLOAD, "permanent failure: reject",
+        "unpack the file into its slot and sync it", 10 * MINUTE, Step.WAIT, Step.DOWNLOAD, "permanent failure: reject",
     ),
     Step.WAIT: Row(
         "wait for the maintenance window", 7 * 24 * HOUR, None, Step.DOWNLOAD,

@@ -106,6 +106,7 @@ async def _serve(
     )
     source: Source = origin if isinstance(origin, FileSource) else origin.source
     if link is not None:
+        machine.configured.fetched = lambda: link.source.fetched
         link.attach(
             cache(partial(_view_of, machine)), lambda: machine.configured.masker, machine.lifecycle.request_stop
         )

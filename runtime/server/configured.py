@@ -25,6 +25,7 @@ class Configured:
         # the last decision, at most RETRY_INTERVAL old
         self.maintenance = Decision(False, "the maintenance sensor was not read yet")
         self.ask_maintenance: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint  # decide again, now
+        self.fetched: Callable[[], bool] = lambda: True  # whether the source was read since the start
 
     def note(self, **facts: Any) -> None:
         """Change what the status says of the configuration; the keywords are fields of ConfigStatus."""

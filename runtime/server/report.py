@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -63,7 +63,7 @@ class Report:
             started=self.started,
             restart_allowed=configured.maintenance.allowed and not configured.applying,
             maintenance=configured.maintenance.reason if configured.document.maintenance is not None else "",
-            config=configured.status,
+            config=replace(configured.status, fetched=configured.fetched()),
             resources=tuple(sorted(resources, key=lambda resource: resource.name)),
             internal=tuple(
                 self._internal(node, nodes, dependents.get(name, ()))

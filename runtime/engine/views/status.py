@@ -68,6 +68,7 @@ class ConfigStatus:
     problems: tuple[ConfigProblem, ...] = ()
     rejected: str = ""  # why the newest document as a whole was rejected; empty if it was accepted
     pending: str = ""  # why the newest document waits (maintenance); empty if it does not wait
+    fetched: bool = True  # it was read from its source since the start; False while only a cached copy is used
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,13 @@ def health(status: MachineStatus) -> tuple[bool, dict[str, Any]]:
 
 def restart_status(status: MachineStatus, module_server: str) -> dict[str, Any]:
     """Return the answer to an agent that wants to restart the server, in the published format."""
+    config = status.config
     return {
         "restart_allowed": status.restart_allowed,
         "does_not_handle_needs_restart": True,
         "module_server_tcp_addr": module_server,
+        # Ours: machine-agent confirms a new version only if it could fetch and use its configuration.
+        "configured": config.fetched and not config.rejected and config.last_updated is not None,
     }
 
 

@@ -88,6 +88,7 @@ def test_a_door_that_flips(tmp_path: Path) -> None:
             "restart_allowed": False,
             "does_not_handle_needs_restart": True,
             "module_server_tcp_addr": "",
+            "configured": True,
         }
         server.write(document(2, door.entry))
         until(lambda: bool(pending(server)))

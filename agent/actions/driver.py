@@ -1,0 +1,423 @@
+"""The task that carries out the updates of one program: it stores each decision of `advance`, and then acts."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import structlog
+import trio
+
+from agent.actions import disk
+from agent.actions.clock import Clock
+from agent.actions.program import Facts, Permission, Program
+from agent.actions.steps import Actions, StepFailedError
+from agent.control.report import Waiting
+from agent.launch import links
+from agent.layout import Layout
+from agent.update import store
+from agent.update.events import (
+    DeadlinePassed,
+    Event,
+    Failed,
+    Held,
+    Observed,
+    Offered,
+    Resumed,
+    RollBackRequested,
+    Started,
+    Succeeded,
+    WindowOpened,
+)
+from agent.update.record import Offer, Outcome, Record, Step
+from agent.update.steps import MAX_HOLD, Action, Decision, advance, is_held, subject
+from schema.errors import ErrorKind, MachineError
+
+OBSERVE: Final = 10.0
+"""Seconds between two observations of a release on trial, if nothing happens."""
+ASK_AGAIN: Final = 60.0
+"""Seconds after which a refused permission is asked for again: a maintenance sensor reports no changes."""
+RETRY: Final = 30.0
+"""Seconds after which a record is stored again, or files are deleted again, after an error of the disk."""
+JITTER: Final = 0.1
+"""Part of a pause that is added at random, so that a fleet does not try again at the same moment."""
+
+_WATCHED: Final = frozenset({Step.TRIAL, Step.RECOVER})
+_log = structlog.get_logger("agent.update")
+
+
+class _Posted:
+    """An event on its way; `done` is set once its decision is stored, or `error` says why it was dropped."""
+
+    __slots__ = ("done", "error", "event", "may_fail")
+
+    def __init__(self, event: Event, *, may_fail: bool) -> None:
+        self.event, self.may_fail = event, may_fail
+        self.done = trio.Event()
+        self.error: OSError | None = None
+
+
+class Driver:
+    """Updates one program. All methods may be called while `run` runs; only one driver may exist for a record.
+
+    `run_blocking` calls functions in a worker thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        layout: Layout,
+        program: Program,
+        actions: Actions,
+        permission: Permission,
+        run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self.record: Record | None = None
+        """The stored record; None until `run` has loaded it, and if the program is not installed."""
+        self.waiting: Waiting | None = None
+        """What the step WAIT waits for."""
+        self.problem = ""
+        """Why the record cannot be loaded or stored, or files cannot be deleted; or empty."""
+        self._name, self._layout = name, layout
+        self._program, self._actions, self._permission = program, actions, permission
+        self._run_blocking = run_blocking
+        self._clock = clock or Clock()
+        self._send, self._receive = trio.open_memory_channel[_Posted](0)
+        self._changed = trio.Event()
+        self._requested = ""  # hash of the release that a person wants at once
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()  # the action has ended
+        self._ended.set()
+
+    # ---- for the owner
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Continue the update that was interrupted, and carry out those that are offered, until cancelled.
+
+        `started` once the record is loaded. Returns if the program is not installed or its record is damaged.
+        """
+        record = await self._load()
+        if record is None:
+            task_status.started()
+            return
+        self.record = record
+        async with trio.open_nursery() as nursery:
+            await self._deliver(nursery, Resumed())
+            task_status.started()
+            while True:
+                posted = None
+                with trio.move_on_at(self._deadline(self.record)):
+                    posted = await self._receive.receive()
+                if posted is None:
+                    await self._deliver(nursery, DeadlinePassed())
+                else:
+                    await self._process(nursery, posted)
+
+    async def changes(self) -> AsyncGenerator[Record | None, None]:
+        """Yield the record now and after each change of it or of `waiting`. A slow reader misses intermediate ones."""
+        while True:
+            changed = self._changed
+            yield self.record
+            await changed.wait()
+
+    # ---- requests; each returns when the decision is stored, or raises MachineError
+
+    async def offer(self, offer: Offer | None, *, now: bool = False) -> None:
+        """Offer a release, or none; with `now`, do not wait for the maintenance window. May be repeated."""
+        if offer is not None and now:
+            self._requested = offer.release.sha256
+            self._notice()
+        if self._is_news(offer):
+            await self._post(Offered(offer), may_fail=True)
+
+    async def roll_back(self) -> None:
+        """Go back to the release that ran before. PRECONDITION if there is none."""
+        before = self.record
+        await self._post(RollBackRequested(), may_fail=True)
+        if before is not None and self.record == before:
+            step = before.progress.step.value if before.progress is not None else ""
+            raise MachineError(
+                f"{self._name} goes back already" if step else f"there is no older release of {self._name} on the disk",
+                kind=ErrorKind.PRECONDITION,
+                remedy="wait until it has ended" if step else "select a version: `machine agent update VERSION`",
+            )
+
+    async def hold(self, until: float) -> None:
+        """Switch to no other release before `until`, in seconds since 1970, unless a person asks for it; 0 ends it.
+
+        INVALID if that is later than MAX_HOLD from now.
+        """
+        if self.record is not None and self.record.progress is None:
+            self._clock.read()
+        if not math.isfinite(until) or until > self._clock.now() + MAX_HOLD:
+            remedy = f"hold for at most {MAX_HOLD / 86400:g} days"
+            raise MachineError("the hold would be too long", kind=ErrorKind.INVALID, remedy=remedy)
+        await self._post(Held(until), may_fail=True)
+
+    # ---- events
+
+    def _is_news(self, offer: Offer | None) -> bool:
+        """Return whether an offer may change something, so that repeated ones cost nothing."""
+        record = self.record
+        if record is None or record.progress is not None:
+            return record is not None
+        if offer is None or offer.release.sha256 == record.slots.current.sha256:
+            return False
+        return offer.explicit or not record.is_quarantined(offer.release)
+
+    async def _post(self, event: Event, *, may_fail: bool = False) -> None:
+        """Deliver an event, and wait until its decision is stored. With `may_fail`, an error of the disk is raised."""
+        if self.record is None:
+            raise MachineError(
+                f"{self._name} cannot be updated: {self.problem or 'it is not installed'}",
+                kind=ErrorKind.PRECONDITION,
+                remedy="install it: see `machine-agent --help`",
+            )
+        posted = _Posted(event, may_fail=may_fail)
+        await self._send.send(posted)
+        await posted.done.wait()
+        if posted.error is not None:
+            raise MachineError(
+                f"the record of {self._name} cannot be stored: {posted.error}",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="check the disk, and try again",
+            )
+
+    async def _process(self, nursery: trio.Nursery, posted: _Posted) -> None:
+        try:
+            await self._deliver(nursery, posted.event, may_fail=posted.may_fail)
+        except OSError as error:
+            posted.error = error
+        finally:
+            posted.done.set()
+
+    async def _deliver(self, nursery: trio.Nursery, event: Event, *, may_fail: bool = False) -> None:
+        """Store what an event leads to, and begin its action. OSError only with `may_fail`; otherwise try again."""
+        assert self.record is not None
+        if self.record.progress is None:
+            self._clock.read()
+        while True:
+            decision = advance(self.record, event, self._clock.now())
+            try:
+                if decision.record != self.record:
+                    await self._run_blocking(partial(store.save, self._layout.record(self._name), decision.record))
+                break
+            except OSError as error:
+                self._note(f"the record cannot be stored: {error}")
+                if may_fail:
+                    raise
+                await trio.sleep(self._clock.trio_seconds(RETRY))
+        before, self.record = self.record, decision.record
+        self._note("")
+        if before != decision.record:
+            _log_progress(before, decision.record)
+            if decision.record.progress is None or decision.record.progress.step is not Step.WAIT:
+                self.waiting = None
+            self._notice()
+        await self._act(nursery, decision)
+
+    def _deadline(self, record: Record) -> float:
+        """Return when the current step must be decided about, as a time of Trio's clock."""
+        if (progress := record.progress) is None:
+            return math.inf
+        deadline = progress.deadline
+        if progress.pausing:
+            deadline += random.uniform(0, JITTER) * (progress.deadline - progress.since)
+        return self._clock.trio_time(deadline)
+
+    def _notice(self) -> None:
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    def _note(self, problem: str) -> None:
+        if problem and problem != self.problem:
+            _log.error("the update cannot go on", program=self._name, problem=problem)
+        self.problem = problem
+
+    async def _load(self) -> Record | None:
+        try:
+            loaded = await self._run_blocking(partial(store.load, self._layout.record(self._name)))
+        except MachineError as error:
+            return await self._rebuild(str(error))
+        if loaded.report:
+            _log.warning("the copy of a record is used", program=self._name, problem=loaded.report)
+        record: Record | None = loaded.record
+        return record
+
+    async def _rebuild(self, reason: str) -> Record | None:
+        try:
+            record: Record | None = await self._run_blocking(partial(disk.rebuild, self._layout, self._name))
+        except OSError as error:
+            reason, record = f"{reason}; {error}", None
+        if record is None:
+            self._note(reason)
+            return None
+        _log.error("the record is lost, and is made again from the links", program=self._name, error=reason)
+        try:
+            await self._run_blocking(partial(store.save, self._layout.record(self._name), record))
+        except OSError as error:
+            self._note(f"the record cannot be stored: {error}")
+        return record
+
+    # ---- actions
+
+    async def _act(self, nursery: trio.Nursery, decision: Decision) -> None:
+        """End the action in progress and begin that of a decision."""
+        if decision.action is Action.NOTHING:
+            return
+        self._scope.cancel()
+        await self._ended.wait()
+        if decision.action is Action.PAUSE:
+            return
+        self._scope, self._ended = trio.CancelScope(), trio.Event()
+        nursery.start_soon(self._carry_out, decision, self._scope, self._ended)
+
+    async def _carry_out(self, decision: Decision, scope: trio.CancelScope, ended: trio.Event) -> None:
+        record, action = decision
+        try:
+            with scope:
+                if action is Action.CLEAN:
+                    await self._clean()
+                elif action is Step.WAIT:
+                    await self._wait(record)
+                elif action in _WATCHED:
+                    await self._watch(record)
+                else:
+                    assert isinstance(action, Step)
+                    await self._step(action, record)
+        finally:
+            ended.set()
+
+    async def _step(self, step: Step, record: Record) -> None:
+        sha256 = subject(record).sha256
+        event: Event = Succeeded(step, sha256)
+        try:
+            await self._actions.carry_out(step, record)
+        except StepFailedError as error:
+            event = Failed(step, sha256, error.reason, error.permanent)
+        except Exception as error:
+            # A defect of ours: the step is repeated later, and everything else goes on.
+            _log.exception("a step of the update has failed unexpectedly", program=self._name, step=step.value)
+            event = Failed(step, sha256, f"internal error: {type(error).__name__}")
+        await self._post(event)
+
+    async def _clean(self) -> None:
+        while True:
+            assert self.record is not None
+            try:
+                await self._actions.clean(self.record)
+                return
+            except (OSError, MachineError) as error:
+                self._note(f"the update cannot be completed: {error}")
+                await trio.sleep(self._clock.trio_seconds(RETRY))
+
+    # ---- WAIT
+
+    async def _wait(self, record: Record) -> None:
+        """Deliver WindowOpened when maintenance is allowed, and again while that leads to nothing."""
+        progress = record.progress
+        assert progress is not None
+        requested = progress.target.sha256 == self._requested
+        while True:
+            changed = self._changed
+            again = ASK_AGAIN
+            now = self._clock.now()
+            if obstacle := self._program.obstacle():
+                self._wait_for(obstacle, progress.since)
+            elif self.record is not None and is_held(self.record, now) and not progress.explicit:
+                self._wait_for("a person holds updates", progress.since)
+                again = min(again, self.record.hold_until - now)
+            else:
+                requested = progress.target.sha256 == self._requested
+                verdict = await self._permission.may_restart(self._name, progress.began, requested)
+                if verdict.allowed:
+                    offline = (await self._program.facts()).offline
+                    changed = self._changed
+                    await self._post(WindowOpened(offline))
+                else:
+                    self._wait_for(verdict.reason, progress.since)
+                    if verdict.until is not None:
+                        again = min(again, max(1.0, verdict.until - now))
+            await self._first(again, self._permission.change, self._program.change, changed.wait)
+
+    def _wait_for(self, reason: str, since: float) -> None:
+        if self.waiting is None or self.waiting.reason != reason:
+            _log.info("the update waits", program=self._name, reason=reason)
+            self.waiting = Waiting(reason, since)
+            self._notice()
+
+    async def _first(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:
+        """Wait until one of the changes has happened, or the time has passed."""
+        with trio.move_on_after(self._clock.trio_seconds(seconds)):
+            async with trio.open_nursery() as nursery:
+
+                async def wait(change: Callable[[], Awaitable[None]]) -> None:
+                    await change()
+                    nursery.cancel_scope.cancel()
+
+                for change in changes:
+                    nursery.start_soon(wait, change)
+
+    # ---- TRIAL and RECOVER
+
+    async def _watch(self, record: Record) -> None:
+        """Start the release, and deliver its starts and what is observed of it."""
+        release = subject(record)
+        assert record.progress is not None
+        step = record.progress.step
+        started = False
+        while True:
+            await self._count_starts(release.sha256)
+            if not started:
+                try:
+                    await self._program.start(release.sha256)
+                    started = True
+                except MachineError as error:
+                    await self._post(Failed(step, release.sha256, str(error)))
+            facts = await self._program.facts()
+            await self._post(_observed(facts, self._clock.speed))
+            await self._first(OBSERVE, self._program.change)
+
+    async def _count_starts(self, sha256: str) -> None:
+        """Deliver the starts that the launcher has counted."""
+        try:
+            launch = await self._run_blocking(partial(links.read, self._layout, self._name))
+        except OSError as error:
+            self._note(f"the starts cannot be read: {error}")
+            return
+        if not launch.on_trial:
+            return
+        while self.record is not None and self.record.progress is not None:
+            before = self.record.progress
+            if before.attempts >= launch.starts:
+                return
+            await self._post(Started(sha256))
+            if self.record.progress == before:
+                return
+
+
+def _observed(facts: Facts, speed: float) -> Observed:
+    return Observed(facts.sha256, facts.up * speed, facts.served, facts.configured, facts.offline)
+
+
+def _log_progress(before: Record, after: Record) -> None:
+    """Log the next step, and how an update ended."""
+    old, new = before.progress, after.progress
+    if new is not None and (old is None or (new.step, new.target) != (old.step, old.target)):
+        _log.info("the update goes on", program=after.program, step=new.step.value, version=new.target.version)
+    if new is not None and new.error and (old is None or (new.pausing and not old.pausing)):
+        _log.warning("a step of the update has failed", program=after.program, step=new.step.value, error=new.error)
+    if after.history[-1:] != before.history[-1:]:
+        _log_outcome(after.program, after.history[-1])
+
+
+def _log_outcome(program: str, outcome: Outcome) -> None:
+    _log.info(
+        "an update has ended", program=program, result=outcome.result.value,
+        version=outcome.version_to, before=outcome.version_from, reason=outcome.reason,
+    )  # fmt: skip

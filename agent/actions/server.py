@@ -1,0 +1,75 @@
+"""machine-server as a program that is updated."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Final
+
+import trio
+
+from agent.actions.program import Facts
+from agent.layout import Layout
+from agent.supervise.probe import restart_status
+from agent.supervise.state import ServerState
+from agent.supervise.supervisor import Supervisor
+from agent.supervise.units import files_of
+
+ASK_LIMIT: Final = 10.0
+"""Seconds for an answer of machine-server."""
+
+
+class ServerProgram:
+    """Implements Program for the machine-server of a supervisor. `offline` says why the machine is offline."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        supervisor: Supervisor,
+        run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
+        offline: Callable[[], str],
+    ) -> None:
+        self._supervisor, self._run, self._offline = supervisor, run_blocking, offline
+        self._address = files_of(layout).address
+        self._seen: tuple[int, float] = (0, 0.0)  # process id, and when this object first saw it
+        self._last: ServerState | None = None
+
+    async def stop(self, reason: str) -> None:
+        """See Program."""
+        await self._supervisor.stop(reason=reason)
+
+    async def start(self, sha256: str) -> None:
+        """See Program."""
+        process = self._supervisor.state().process
+        if process is not None and process.release not in ("", sha256):
+            await self._supervisor.restart(reason="another release is linked")
+        else:
+            await self._supervisor.start()
+
+    async def facts(self) -> Facts:
+        """See Program."""
+        state = self._last = self._supervisor.state()
+        process = state.process
+        if process is None:
+            return Facts(offline=self._offline())
+        now = trio.current_time()
+        if self._seen[0] != process.pid:
+            self._seen = (process.pid, now)
+        configured = False
+        if state.answering:
+            with trio.move_on_after(ASK_LIMIT):
+                status = await restart_status(self._address, process.pid, self._run)
+                configured = status is not None and status.configured
+        up = now - self._seen[1]
+        return Facts(process.release, up, state.answering, configured, self._offline())
+
+    async def change(self) -> None:
+        """See Program."""
+        async with aclosing(self._supervisor.changes()) as changes:
+            async for state in changes:
+                if state != self._last:
+                    return
+
+    def obstacle(self) -> str:
+        """See Program."""
+        return "machine-server is disabled by a setting" if self._supervisor.state().disabled else ""

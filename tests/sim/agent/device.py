@@ -1,0 +1,394 @@
+"""A device in virtual time: a disk in a real folder, a service manager, the launcher, releases that behave badly.
+
+The drivers, the actions, the records and the links are the real ones. The launcher is a model of the shell script.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+
+from agent.actions import disk
+from agent.actions.clock import Clock
+from agent.actions.driver import Driver
+from agent.actions.own import OwnProgram
+from agent.actions.program import Facts, Permission, Program
+from agent.actions.steps import Actions
+from agent.launch import links
+from agent.layout import AGENT, PROGRAMS, SERVER, Layout
+from agent.maintenance.decide import Verdict
+from agent.update import store
+from agent.update.record import Offer, Record, Release, Slots
+from schema.errors import ErrorKind, MachineError
+
+PLATFORM = "linux/x86_64"
+EPOCH = 1_790_000_000.0
+START_TIMEOUT = 600.0  # of machine-server
+WATCHDOG = 120.0  # of the agent
+BACK_OFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
+
+
+class PowerLoss(BaseException):
+    """The device loses its power, or the agent is killed."""
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """How a release behaves when it runs."""
+
+    serves_after: float | None = 2.0  # seconds; None: it never answers
+    crashes_after: float | None = None  # seconds; None: it does not
+    configured: bool = True  # it can fetch and read its configuration
+
+
+@dataclass
+class Published:
+    """A release in the cloud."""
+
+    release: Release
+    content: bytes  # as the cloud delivers it
+    genuine: bytes  # as it was built
+    behavior: Behavior = Behavior()
+    withdrawn: bool = False
+
+
+def header(program: str, version: str, platform: str) -> bytes:
+    text = json.dumps({"program": program, "version": version, "platform": platform})
+    return f"#!/bin/sh\n# machine-release {text}\n".encode()
+
+
+@dataclass
+class Cloud:
+    """Releases by hash, and whether the cloud can be reached."""
+
+    published: dict[str, Published] = field(default_factory=dict)
+    reachable: bool = True
+
+    def publish(
+        self,
+        program: str,
+        version: str,
+        behavior: Behavior | None = None,
+        *,
+        claims: dict[str, str] | None = None,
+        deliver: Callable[[bytes], bytes] = lambda content: content,
+        platform: str = PLATFORM,
+    ) -> Release:
+        """Publish a release. `claims` are other values in its header; `deliver` damages what is downloaded."""
+        names = {"program": program, "version": version, "platform": platform, **(claims or {})}
+        genuine = header(**names) + f"{program} {version}".encode() + bytes(2000)
+        sha256 = hashlib.sha256(genuine).hexdigest()
+        release = Release(version, sha256, len(genuine), f"/{program}/{version}", platform)
+        self.published[sha256] = Published(release, deliver(genuine), genuine, behavior or Behavior())
+        return release
+
+    def behavior(self, sha256: str) -> Behavior:
+        return self.published[sha256].behavior
+
+
+@dataclass
+class CloudSource:
+    """Implements Source: a download takes some seconds, and ends in the middle when the cloud goes away."""
+
+    cloud: Cloud
+    rng: random.Random
+
+    async def check(self, release: Release) -> None:
+        await self._reach()
+        if self.cloud.published[release.sha256].withdrawn:
+            raise MachineError("it was withdrawn", kind=ErrorKind.NOT_FOUND)
+
+    async def download(self, release: Release, file: Path) -> None:
+        content = io.BytesIO(self.cloud.published[release.sha256].content)
+        with file.open("ab") as output:
+            content.seek(output.tell())
+            while chunk := content.read(1000):
+                await self._reach()
+                output.write(chunk)
+                output.flush()
+                if output.tell() > release.size:
+                    output.truncate(0)
+                    raise MachineError("the file is too long", kind=ErrorKind.INVALID)
+            size = output.tell()
+        if size < release.size:
+            raise MachineError("the connection was closed", kind=ErrorKind.UNAVAILABLE)
+
+    async def _reach(self) -> None:
+        await trio.sleep(self.rng.uniform(0.1, 5))
+        if not self.cloud.reachable:
+            raise MachineError("the cloud cannot be reached", kind=ErrorKind.UNAVAILABLE)
+
+
+def unpack(file: Path, folder: Path) -> None:
+    """Implements Unpack for the files of `publish`."""
+    part = folder.with_name(f"{folder.name}.tmp")
+    part.mkdir(exist_ok=True)
+    (part / "run").write_bytes(file.read_bytes())
+    (part / "run").chmod(0o755)
+    part.replace(folder)
+
+
+def launch(layout: Layout, program: str) -> str | None:
+    """Return the hash of the release that the launcher starts, and count its start: a model of machine-launch."""
+    folder = layout.launch(program)
+    trial = folder / "trial"
+    for name in ("run", "back", "factory"):
+        link = layout.releases(program) / name if name == "factory" else folder / name
+        release = link.resolve()
+        if not (release / "run").is_file():
+            continue
+        if name == "run" and trial.exists():
+            starts = trial.read_text().strip()
+            if starts not in ("0", "1", "2"):
+                continue
+            trial.write_text(f"{int(starts) + 1}\n")
+        elif name != "run" and trial.exists():
+            trial.write_text("4\n")
+        return release.name
+    return None
+
+
+class Open:
+    """Implements Permission: maintenance is always allowed, or never while `reason` is set."""
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
+        return Verdict(not self.reason or requested, self.reason, waiting_since, None)
+
+    async def change(self) -> None:
+        await trio.sleep_forever()
+
+
+class SystemdServer:
+    """machine-server below a service manager, which restarts it. Implements Program; it runs on without the agent."""
+
+    def __init__(self, layout: Layout, cloud: Cloud) -> None:
+        self._layout, self._cloud = layout, cloud
+        self._wanted = trio.Event()
+        self._wanted.set()
+        self._scope = trio.CancelScope()
+        self._stopped = trio.Event()
+        self._changed = trio.Event()
+        self.release: str | None = None
+        self.since = 0.0
+        self.starts: list[str] = []
+
+    async def run(self) -> None:
+        """Run it as the service manager does, until cancelled."""
+        failures = 0
+        while True:
+            await self._wanted.wait()
+            begun = trio.current_time()
+            with trio.CancelScope() as self._scope:
+                await self._process()
+            self._notice(None)
+            if self._scope.cancelled_caught:
+                self._stopped.set()
+                failures = 0
+                continue
+            failures = 0 if trio.current_time() - begun > 600 else failures + 1
+            with trio.CancelScope() as self._scope:
+                await trio.sleep(BACK_OFF[min(failures, len(BACK_OFF) - 1)])
+            if self._scope.cancelled_caught:
+                self._stopped.set()
+
+    async def _process(self) -> None:
+        sha256 = launch(self._layout, SERVER)
+        assert sha256 is not None, "there is nothing to start"
+        self.starts.append(sha256)
+        self._notice(sha256)
+        behavior = self._cloud.behavior(sha256)
+        limit = START_TIMEOUT if behavior.serves_after is None else float("inf")
+        with trio.move_on_after(min(limit, behavior.crashes_after or float("inf"))):
+            if behavior.serves_after is not None:
+                await trio.sleep(behavior.serves_after)
+                self._notice(sha256)
+            await trio.sleep_forever()
+
+    def _notice(self, release: str | None) -> None:
+        if release != self.release:
+            self.since = trio.current_time()
+        self.release = release
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    async def stop(self, reason: str) -> None:
+        if self._wanted.is_set():
+            self._wanted = trio.Event()
+        self._stopped = trio.Event()
+        self._scope.cancel()
+        if self.release is not None:
+            await self._stopped.wait()
+
+    async def start(self, sha256: str) -> None:
+        if self.release not in (None, sha256):
+            await self.stop("another release is linked")
+        self._wanted.set()
+
+    async def facts(self) -> Facts:
+        await trio.lowlevel.checkpoint()
+        if self.release is None:
+            return Facts(offline=self._offline())
+        behavior, up = self._cloud.behavior(self.release), trio.current_time() - self.since
+        served = behavior.serves_after is not None and up >= behavior.serves_after
+        configured = served and behavior.configured and self._cloud.reachable
+        return Facts(self.release, up, served, configured, self._offline())
+
+    def _offline(self) -> str:
+        return "" if self._cloud.reachable else "unreachable"
+
+    async def change(self) -> None:
+        await self._changed.wait()
+
+    def obstacle(self) -> str:
+        return ""
+
+
+class Device:
+    """One device with both programs. `faults` is the probability of a power loss at each blocking call."""
+
+    def __init__(self, folder: Path, rng: random.Random, *, faults: float = 0.0, disk_full: float = 0.0) -> None:
+        self.layout = Layout(folder / "opt", folder / "run")
+        for path in self.layout.folders:
+            path.mkdir(parents=True, exist_ok=True)
+        self.cloud, self.rng = Cloud(), rng
+        self.faults, self.disk_full = faults, disk_full
+        self.server = SystemdServer(self.layout, self.cloud)
+        self.permission: Permission = Open()
+        self.wanted: dict[str, Offer] = {}
+        self.drivers: dict[str, Driver] = {}
+        self.power_losses = 0
+        self.agents: list[str] = []  # releases of the agent that were started
+        self.wall_offset = 0.0
+        self.offered_every = 600.0  # seconds
+        self.checks = 0
+
+    def install(self, program: str, version: str = "1.0.0") -> Release:
+        """Install a release as the installation does."""
+        release = self.cloud.publish(program, version)
+        file = self.layout.downloads / "installation"
+        file.write_bytes(self.cloud.published[release.sha256].genuine)
+        unpack(file, self.layout.release(program, release.sha256))
+        file.unlink()
+        folder = self.layout.release(program, release.sha256)
+        (folder / disk.DESCRIPTION).write_bytes(msgspec.json.encode(release))
+        store.save(self.layout.record(program), Record(program, Slots(release, factory=release)))
+        os.symlink(release.sha256, self.layout.releases(program) / "factory")
+        links.point(self.layout, program, run=release.sha256, back=None, trial=False)
+        return release
+
+    def record(self, program: str) -> Record:
+        """Return what is stored."""
+        record = store.load(self.layout.record(program)).record
+        assert record is not None
+        return record
+
+    def offer(self, program: str, release: Release, *, explicit: bool = False) -> None:
+        """Let the cloud want a release."""
+        self.wanted[program] = Offer(release, explicit)
+
+    # ---- the service manager of the agent
+
+    async def run(self) -> None:
+        """Run everything until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.server.run)
+            while True:
+                sha256 = launch(self.layout, AGENT)
+                assert sha256 is not None, "there is no agent to start"
+                self.agents.append(sha256)
+                behavior = self.cloud.behavior(sha256)
+                with suppress(PowerLoss):
+                    await self._agent(sha256, behavior)
+                await trio.sleep(5)
+
+    async def _agent(self, sha256: str, behavior: Behavior) -> None:
+        with trio.move_on_after(behavior.crashes_after or float("inf")):
+            if behavior.serves_after is None:
+                await trio.sleep(WATCHDOG)
+                return
+            try:
+                async with trio.open_nursery() as nursery:
+                    own = OwnProgram(sha256, self.server._offline, nursery.cancel_scope.cancel)
+                    programs: dict[str, Program] = {SERVER: self.server, AGENT: own}
+                    for name in PROGRAMS:
+                        driver = self.drivers[name] = self._driver(name, programs[name])
+                        await nursery.start(driver.run)
+                        nursery.start_soon(self._offers, name, driver)
+            except* PowerLoss:
+                raise PowerLoss from None
+
+    def _driver(self, name: str, program: Program) -> Driver:
+        actions = Actions(
+            self.layout, program, CloudSource(self.cloud, self.rng), self._blocking, platform=PLATFORM, unpack=unpack
+        )
+        clock = Clock(lambda: EPOCH + self.wall_offset + trio.current_time())
+        return Driver(name, self.layout, program, actions, self.permission, self._blocking, clock=clock)
+
+    async def _offers(self, name: str, driver: Driver) -> None:
+        while True:
+            if self.cloud.reachable and name in self.wanted:
+                offer = self.wanted[name]
+                with suppress(MachineError):
+                    await driver.offer(offer)
+                    # A person asks once; the cloud repeats what it wants.
+                    self.wanted[name] = Offer(offer.release)
+            await trio.sleep(self.offered_every)
+
+    async def _blocking(self, function: Callable[[], Any]) -> Any:
+        await trio.lowlevel.checkpoint()
+        self._lose_power()
+        writes = isinstance(function, partial) and function.func not in (store.load, links.read, disk.rebuild)
+        if writes and self.rng.random() < self.disk_full:
+            raise OSError(28, "No space left on device")
+        result = function()
+        self.check()
+        self._lose_power()
+        return result
+
+    def _lose_power(self) -> None:
+        if self.rng.random() < self.faults:
+            self.power_losses += 1
+            raise PowerLoss
+
+    # ---- what must always be true
+
+    def check(self) -> None:
+        """Raise AssertionError if a device in this state could not go on by itself."""
+        self.checks += 1
+        for program in PROGRAMS:
+            if not self.layout.record(program).exists():
+                continue
+            try:
+                record = self.record(program)
+            except MachineError:
+                assert disk.rebuild(self.layout, program) is not None, f"the record of {program} is lost for good"
+                continue
+            current = self.layout.release(program, record.slots.current.sha256) / "run"
+            assert current.is_file(), f"the current release of {program} is missing"
+            launched = links.read(self.layout, program)
+            startable = [sha for sha in (launched.run, launched.back) if sha is not None]
+            assert startable, f"the launcher has no release of {program}"
+            for sha256 in startable:
+                published = self.cloud.published[sha256]
+                content = (self.layout.release(program, sha256) / "run").read_bytes()
+                assert content == published.genuine, "a file that was not verified is linked"
+            if launched.on_trial and not launched.fell_back:
+                assert launched.back is not None or record.slots.factory is not None
+            progress = record.progress
+            if progress is not None and not progress.explicit and record.is_quarantined(progress.target):
+                assert progress.step.value in ("roll_back", "recover"), "a release in quarantine is installed again"

@@ -1,0 +1,262 @@
+"""The task that updates a program: good and bad releases, interruptions, requests of people."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from agent.actions import disk
+from agent.launch import links
+from agent.layout import AGENT, SERVER
+from agent.update.record import Result, Step
+from schema.errors import MachineError
+from tests.sim.agent.device import Behavior, Device, Open
+
+HOUR = 3600.0
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Device]:
+    device = Device(folder, random.Random(1))
+    device.install(SERVER)
+    device.install(AGENT)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(device.run)
+        await trio.sleep(1)
+        yield device
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("program", [SERVER, AGENT])
+async def test_an_update_is_confirmed_after_ten_minutes(
+    program: str, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        old = device.record(program).slots.current
+        new = device.cloud.publish(program, "1.1.0")
+        device.offer(program, new)
+        await trio.sleep(HOUR)
+        record = device.record(program)
+        assert (record.slots.current, record.slots.previous, record.progress) == (new, old, None)
+        assert record.history[-1].result is Result.UPDATED
+        launch = links.read(device.layout, program)
+        assert (launch.run, launch.back, launch.on_trial) == (new.sha256, old.sha256, False)
+        assert list(device.layout.downloads.iterdir()) == []
+
+
+def flipped(content: bytes) -> bytes:
+    return content[:-1] + b"x"
+
+
+BAD: dict[str, tuple[str, Behavior, dict[str, str], Callable[[bytes], bytes], str]] = {
+    # name: program, behavior, claims of the header, what is delivered, result
+    "server crashes at once": (SERVER, Behavior(crashes_after=0.1), {}, bytes, "rolled_back"),
+    "server crashes after 5 minutes": (SERVER, Behavior(crashes_after=300), {}, bytes, "rolled_back"),
+    "server never serves": (SERVER, Behavior(serves_after=None), {}, bytes, "rolled_back"),
+    "server cannot read its configuration": (SERVER, Behavior(configured=False), {}, bytes, "rolled_back"),
+    "agent crashes at once": (AGENT, Behavior(crashes_after=0.1), {}, bytes, "rolled_back"),
+    "agent crashes after 5 minutes": (AGENT, Behavior(crashes_after=300), {}, bytes, "rolled_back"),
+    "agent starves its watchdog": (AGENT, Behavior(serves_after=None), {}, bytes, "rolled_back"),
+    "wrong hash": (SERVER, Behavior(), {}, flipped, "rejected"),
+    "too long": (SERVER, Behavior(), {}, lambda content: content + b"x", "rejected"),
+    "another program": (SERVER, Behavior(), {"program": AGENT}, bytes, "rejected"),
+    "another version in the header": (SERVER, Behavior(), {"version": "9.9.9"}, bytes, "rejected"),
+    "another platform in the header": (SERVER, Behavior(), {"platform": "linux/aarch64"}, bytes, "rejected"),
+}
+
+STARTS = "it was started 3 times and not confirmed"
+REASONS = {
+    "server crashes at once": STARTS,
+    "server crashes after 5 minutes": STARTS,
+    "server never serves": "it does not answer requests",
+    "server cannot read its configuration": "it has not fetched its configuration",
+    "agent crashes at once": STARTS,
+    "agent crashes after 5 minutes": STARTS,
+    "agent starves its watchdog": STARTS,
+    "wrong hash": "the downloaded file has SHA-256",
+    "too long": "the file is too long",
+    "another program": "its program is machine-agent instead of machine-server",
+    "another version in the header": "its version is 9.9.9 instead of 1.1.0",
+    "another platform in the header": "its platform is linux/aarch64 instead of linux/x86_64",
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_a_bad_release_ends_in_quarantine(case: str, tmp_path: Path, autojump_clock: MockClock) -> None:
+    program, behavior, claims, deliver, result = BAD[case]
+    async with running(tmp_path) as device:
+        old = device.record(program).slots.current
+        bad = device.cloud.publish(program, "1.1.0", behavior, claims=claims, deliver=deliver)
+        device.offer(program, bad)
+        await trio.sleep(6 * HOUR)
+        record = device.record(program)
+        assert (record.slots.current, record.progress) == (old, None)
+        assert record.is_quarantined(bad)
+        assert [(outcome.version_to, outcome.result.value) for outcome in record.history] == [("1.1.0", result)]
+        assert REASONS[case] in record.history[0].reason
+        assert links.read(device.layout, program).run == old.sha256
+        assert not device.layout.release(program, bad.sha256).exists()
+        if program == SERVER:
+            assert device.server.release == old.sha256
+        else:
+            assert device.agents[-1] == old.sha256
+
+
+async def test_a_release_for_another_platform_is_rejected(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with running(tmp_path) as device:
+        wrong = device.cloud.publish(SERVER, "1.1.0", platform="linux/aarch64")
+        device.offer(SERVER, wrong)
+        await trio.sleep(HOUR)
+        record = device.record(SERVER)
+        assert record.is_quarantined(wrong)
+        assert "select a version for linux/x86_64" in record.history[-1].reason
+
+
+async def test_a_truncated_download_is_continued_until_it_is_complete(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        new = device.cloud.publish(SERVER, "1.1.0", deliver=lambda content: content[:1500])
+        device.offer(SERVER, new)
+        await trio.sleep(HOUR)
+        progress = device.record(SERVER).progress
+        assert progress is not None
+        assert (progress.step, progress.pausing, progress.error) == (Step.DOWNLOAD, True, "the connection was closed")
+        device.cloud.published[new.sha256].content = device.cloud.published[new.sha256].genuine
+        await trio.sleep(2 * HOUR)
+        assert device.record(SERVER).slots.current == new
+
+
+async def test_the_switch_waits_for_permission_and_a_request_does_not(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        permission = device.permission
+        assert isinstance(permission, Open)
+        permission.reason = "the arm moves"
+        new = device.cloud.publish(SERVER, "1.1.0")
+        device.offer(SERVER, new)
+        await trio.sleep(24 * HOUR)
+        driver = device.drivers[SERVER]
+        assert driver.waiting is not None
+        assert driver.waiting.reason == "the arm moves"
+        assert device.server.release != new.sha256
+        await driver.offer(device.wanted[SERVER], now=True)
+        await trio.sleep(HOUR)
+        assert device.record(SERVER).slots.current == new
+
+
+async def test_a_hold_ends_by_itself(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with running(tmp_path) as device:
+        driver = device.drivers[SERVER]
+        await driver.hold(driver._clock.now() + 10 * HOUR)
+        new = device.cloud.publish(SERVER, "1.1.0")
+        device.offer(SERVER, new)
+        await trio.sleep(9 * HOUR)
+        assert device.record(SERVER).slots.current != new
+        assert driver.waiting is not None
+        assert driver.waiting.reason == "a person holds updates"
+        await trio.sleep(2 * HOUR)
+        assert device.record(SERVER).slots.current == new
+
+
+async def test_a_person_goes_back(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with running(tmp_path) as device:
+        driver = device.drivers[SERVER]
+        with pytest.raises(MachineError, match="there is no older release"):
+            await driver.roll_back()
+        old = device.record(SERVER).slots.current
+        new = device.cloud.publish(SERVER, "1.1.0")
+        device.offer(SERVER, new)
+        await trio.sleep(HOUR)
+        await driver.roll_back()
+        await trio.sleep(HOUR)
+        record = device.record(SERVER)
+        assert (record.slots.current, record.is_quarantined(new), record.progress) == (old, True, None)
+        assert device.server.release == old.sha256
+
+
+async def test_another_offer_replaces_a_trial(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with running(tmp_path) as device:
+        first = device.cloud.publish(SERVER, "1.1.0", Behavior(serves_after=None))
+        device.offer(SERVER, first)
+        await trio.sleep(900)
+        cure = device.cloud.publish(SERVER, "1.1.1")
+        await device.drivers[SERVER].offer(None)
+        device.offer(SERVER, cure)
+        await trio.sleep(2 * HOUR)
+        record = device.record(SERVER)
+        assert record.slots.current == cure
+        assert not record.is_quarantined(first)
+
+
+async def test_a_machine_that_was_offline_before_the_switch_confirms_offline(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        permission = device.permission
+        assert isinstance(permission, Open)
+        permission.reason = "not yet"
+        new = device.cloud.publish(SERVER, "1.1.0")
+        device.offer(SERVER, new)
+        await trio.sleep(HOUR)
+        device.cloud.reachable = False
+        permission.reason = ""
+        await trio.sleep(HOUR)
+        assert device.record(SERVER).slots.current == new
+
+
+async def test_a_record_that_cannot_be_stored_delays_the_update_and_refuses_requests(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        device.disk_full = 1.0
+        driver = device.drivers[SERVER]
+        new = device.cloud.publish(SERVER, "1.1.0")
+        with pytest.raises(MachineError, match="cannot be stored"):
+            await driver.hold(driver._clock.now() + HOUR)
+        device.offer(SERVER, new)
+        await trio.sleep(HOUR)
+        assert device.record(SERVER).progress is None
+        device.disk_full = 0.0
+        await driver.hold(0)
+        await trio.sleep(HOUR)
+        assert device.record(SERVER).slots.current == new
+        assert driver.problem == ""
+
+
+async def test_a_lost_record_is_made_again_from_the_links(tmp_path: Path, autojump_clock: MockClock) -> None:
+    device = Device(tmp_path, random.Random(1))
+    device.install(AGENT)
+    release = device.install(SERVER)
+    device.layout.record(SERVER).write_text("{")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(device.run)
+        await trio.sleep(1)
+        record = device.drivers[SERVER].record
+        assert record is not None
+        assert (record.slots.current, record.slots.factory) == (release, release)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_record_that_cannot_be_made_again_is_a_problem_and_not_a_crash(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    device = Device(tmp_path, random.Random(1))
+    device.install(SERVER)
+    device.layout.record(SERVER).write_text("{")
+    (device.layout.release(SERVER, (links.read(device.layout, SERVER).run or "")) / disk.DESCRIPTION).unlink()
+    async with trio.open_nursery() as nursery:
+        driver = device._driver(SERVER, device.server)
+        device.check = lambda: None  # type: ignore[method-assign]
+        await nursery.start(driver.run)
+        assert "damaged" in driver.problem
+        with pytest.raises(MachineError, match="cannot be updated"):
+            await driver.roll_back()
+        nursery.cancel_scope.cancel()
