@@ -183,9 +183,9 @@ class Hooks:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         self.port = listeners[0].socket.getsockname()[1]
         task_status.started()
-        await trio.serve_listeners(self._one, listeners)
+        await trio.serve_listeners(self._serve, listeners)
 
-    async def _one(self, stream: trio.SocketStream) -> None:
+    async def _serve(self, stream: trio.SocketStream) -> None:
         data = b""
         while True:
             while b"\r\n\r\n" not in data:

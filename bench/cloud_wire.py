@@ -295,8 +295,8 @@ class Follower(Line):
     def read(self, data: bytes) -> bytes:
         """Process the answer to the upgrade, then complete frames (RFC 6455, 5.2); see `Line.read`."""
         if not self._open:
-            head, found, data = data.partition(b"\r\n\r\n")
-            if not found:
+            head, separator, data = data.partition(b"\r\n\r\n")
+            if not separator:
                 return head
             if b" 101 " not in head.partition(b"\r\n")[0]:
                 raise ConnectionRefusedError(head.decode(errors="replace"))

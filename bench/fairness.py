@@ -58,7 +58,7 @@ async def hog(address: str, mode: str, calls: int, connections: int) -> None:
     """Keep `calls` calls in flight until killed; report on standard output when they are."""
     done: Counter[str] = Counter()
 
-    async def one(client: ApiClient) -> None:
+    async def repeat(client: ApiClient) -> None:
         while True:
             try:
                 if mode == "held":
@@ -77,7 +77,7 @@ async def hog(address: str, mode: str, calls: int, connections: int) -> None:
         for _ in range(connections):
             client = ApiClient(await stay_open(nursery, address))
             for _ in range(calls // connections):
-                nursery.start_soon(one, client)
+                nursery.start_soon(repeat, client)
         await trio.sleep(0.5)
         print("ready", flush=True)
         while True:

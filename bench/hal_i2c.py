@@ -90,8 +90,8 @@ async def measure(device: str, count: int, rounds: int) -> bool:
     else:
         print("I2C: no device given (--i2c); figures of a stub that takes no time")
         opened = stand_in()
-    async with opened as found:
-        figures = await compare(found, count, rounds)
+    async with opened as ways_to_read:
+        figures = await compare(ways_to_read, count, rounds)
     table("I2C, a register of two bytes", figures, IN_THREAD)
     ratio = figures[BY_RESOURCE] / figures[IN_THREAD]
     print(f"  {'budget kept' if ratio <= BUDGET else 'BUDGET MISSED'}: {ratio:.2f}, at most {BUDGET}")
@@ -105,8 +105,8 @@ async def stand_in() -> AsyncIterator[dict[str, Way]]:
         with open(f"{folder}/i2c-0", "w"):  # noqa: ASYNC230 - a file instead of the device node
             pass
         buses = I2cBuses(sys=Path(folder), dev=Path(folder), smbus=StandIn, ioctl=no_adapter)
-        async with ways(buses, StandIn, "0", 0x48, 0) as found:
-            yield found
+        async with ways(buses, StandIn, "0", 0x48, 0) as opened_ways:
+            yield opened_ways
 
 
 @asynccontextmanager

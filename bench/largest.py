@@ -124,16 +124,18 @@ ENTRIES: Final = [
     {"name": f"c{number}", "attributes": {"values": [1.5] * 13, "text": "x" * 1800}} for number in range(1900)
 ]
 KINDS: Final[dict[str, Callable[[str], EncodedCall]]] = {
-    "structure of 1,900 resources, 3.6 MiB": lambda one: part(one, {"components": ENTRIES}),
+    "structure of 1,900 resources, 3.6 MiB": lambda server: part(server, {"components": ENTRIES}),
     "reading it": read,
-    "text of 1,900 resources, 3.6 MiB": lambda one: part_text(one, {"components": ENTRIES}),
-    "structure of 39,000 keys": lambda one: part(one, {"x": {f"key{number}": number for number in range(39_000)}}),
-    "structure of 300,000 keys": lambda one: part(one, {f"key{number}": number for number in range(300_000)}),
-    "structure of 700,000 numbers": lambda one: part(one, {"x": [1] * 700_000}),
-    "4,000,000 empty values": lambda one: upload(one, b"\x12\x00" * 4_000_000, 2),
-    "20,000 readings": lambda one: upload(one, readings(20_000), 2),
-    "file of 32 MiB": lambda one: upload(one, file(32 * MIB), 1),
-    "file of 60 MiB": lambda one: upload(one, file(60 * MIB), 1),
+    "text of 1,900 resources, 3.6 MiB": lambda server: part_text(server, {"components": ENTRIES}),
+    "structure of 39,000 keys": lambda server: part(
+        server, {"x": {f"key{number}": number for number in range(39_000)}}
+    ),
+    "structure of 300,000 keys": lambda server: part(server, {f"key{number}": number for number in range(300_000)}),
+    "structure of 700,000 numbers": lambda server: part(server, {"x": [1] * 700_000}),
+    "4,000,000 empty values": lambda server: upload(server, b"\x12\x00" * 4_000_000, 2),
+    "20,000 readings": lambda server: upload(server, readings(20_000), 2),
+    "file of 32 MiB": lambda server: upload(server, file(32 * MIB), 1),
+    "file of 60 MiB": lambda server: upload(server, file(60 * MIB), 1),
 }
 
 
@@ -146,7 +148,7 @@ async def port_of(cloud: MemoryCloud) -> AsyncIterator[str]:
         authorize=lambda method, metadata: Identity(cloud.first.id, API_KEY),
         limits=Limits(max_message=8 * MIB),
         messages={UPLOAD: 64 * MIB},
-        aside=router.in_room,
+        offload=router.in_room,
     )
     core.gateway = lambda otherwise: http_and_json(core, router.names, otherwise)
     async with trio.open_nursery() as nursery:

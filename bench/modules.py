@@ -41,7 +41,7 @@ class Way:
         self.address = address
         self.method = method
         self.name = name
-        self.one: list[float] = []  # seconds of a single call, median of each round
+        self.alone: list[float] = []  # seconds of a single call, median of each round
         self.many: list[float] = []  # calls per second with AT_ONCE in progress
 
     async def round(self, calls: int) -> None:
@@ -68,7 +68,7 @@ class Way:
                 began = time.perf_counter()
                 await call()
                 took.append(time.perf_counter() - began)
-            self.one.append(statistics.median(took))
+            self.alone.append(statistics.median(took))
             began = time.perf_counter()
             async with trio.open_nursery() as nursery:
                 for _ in range(AT_ONCE):
@@ -161,16 +161,18 @@ def main(argv: Sequence[str] = ()) -> int:
     parser.add_argument("--calls", type=int, default=600)
     options = parser.parse_args(argv)
     ways = measure(options.rounds, options.calls)
-    here, straight, known, unknown, proxy = (statistics.median(way.one) * 1e6 for way in ways)
+    here, straight, built_in, own_api, proxy = (statistics.median(way.alone) * 1e6 for way in ways)
     print(f"{'':46} {'alone, µs':>10} {f'{AT_ONCE} concurrent, calls/s':>24}")
     for way in ways:
-        print(f"{way.what:46} {statistics.median(way.one) * 1e6:10.0f} {statistics.median(way.many):24.0f}")
+        print(f"{way.what:46} {statistics.median(way.alone) * 1e6:10.0f} {statistics.median(way.many):24.0f}")
     print(
         "module compared with a resource in the server: "
-        f"{known / here:.2f} (built-in API), {unknown / here:.2f} (own API)"
+        f"{built_in / here:.2f} (built-in API), {own_api / here:.2f} (own API)"
     )
     hop = proxy - straight
-    print(f"the hop alone, compared with grpcio.aio: {(known - straight) / hop:.2f}, {(unknown - straight) / hop:.2f}")
+    print(
+        f"the hop alone, compared with grpcio.aio: {(built_in - straight) / hop:.2f}, {(own_api - straight) / hop:.2f}"
+    )
     many = [statistics.median(way.many) for way in ways]
     print(f"concurrent calls/s, compared with grpcio.aio: {many[2] / many[4]:.2f}, {many[3] / many[4]:.2f}")
     return 0

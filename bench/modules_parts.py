@@ -18,13 +18,13 @@ def module() -> None:
     async def do_command(self: Any, command: Mapping[str, Any], **kwargs: Any) -> Mapping[str, Any]:
         return command
 
-    class Known(Generic, EasyResource):
+    class BuiltIn(Generic, EasyResource):
         MODEL = "bench:module:known"
 
     class Unknown(SLAM, EasyResource):
         MODEL = "bench:module:unknown"
 
-    for cls in (Known, Unknown):
+    for cls in (BuiltIn, Unknown):
         cls.do_command = do_command
         cls.__abstractmethods__ = frozenset()
     asyncio.run(Module.run_from_registry())

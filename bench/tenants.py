@@ -97,12 +97,12 @@ class Neighbor:
         times.begin = next_at = trio.current_time()
         async with trio.open_nursery() as nursery:
             for name in itertools.cycle(turns):
-                nursery.start_soon(self._one, name, turns[name], times)
+                nursery.start_soon(self._repeat, name, turns[name], times)
                 next_at += EVERY
                 await trio.sleep_until(next_at)
                 times.late.append(trio.current_time() - next_at)
 
-    async def _one(self, name: str, turn: Callable[[], Awaitable[object]], times: Times) -> None:
+    async def _repeat(self, name: str, turn: Callable[[], Awaitable[object]], times: Times) -> None:
         begin = trio.current_time()
         try:
             with trio.fail_after(60):

@@ -37,7 +37,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ExternalNames:
     """Resources and modules that a document may refer to although it does not contain them."""
 
     resources: Collection[str] = ()
@@ -48,18 +48,18 @@ class Elsewhere:
     """Fragments may provide modules."""
 
 
-def in_cloud(document: Any, brought: Collection[str] = (), *, partial: bool = False) -> Elsewhere:
+def in_cloud(document: Any, brought: Collection[str] = (), *, partial: bool = False) -> ExternalNames:
     """Return what a document in a cloud may refer to.
 
     `brought`: names that its fragments provide, if known. `partial`: the document is itself a fragment.
     """
     fragments = isinstance(document, Mapping) and bool(document.get("fragments"))
-    return Elsewhere(brought, anything=partial or (fragments and not brought), modules=partial or fragments)
+    return ExternalNames(brought, anything=partial or (fragments and not brought), modules=partial or fragments)
 
 
-def check(decoded: Decoded, models: Models, elsewhere: Elsewhere | None = None) -> Checked:
+def check(decoded: Decoded, models: Models, external: ExternalNames | None = None) -> Checked:
     """Return all problems of a document, including those that `decode` reported. Never raises."""
-    steps = checking(decoded, models, elsewhere)
+    steps = checking(decoded, models, external)
     while True:
         try:
             next(steps)
@@ -68,12 +68,12 @@ def check(decoded: Decoded, models: Models, elsewhere: Elsewhere | None = None) 
             return checked
 
 
-def checking(decoded: Decoded, models: Models, elsewhere: Elsewhere | None = None) -> Generator[None, None, Checked]:
+def checking(decoded: Decoded, models: Models, external: ExternalNames | None = None) -> Generator[None, None, Checked]:
     """Check like `check`, but yield after each resource, so that the caller can do other work in between."""
     document = decoded.readable
     if document is None:
         return Checked(decoded.problems, decoded.warnings, 0)
-    work = _Check(document, models, elsewhere or Elsewhere())
+    work = _Check(document, models, external or ExternalNames())
     usable = yield from work.run()
     return Checked(
         (*decoded.problems, *work.report.problems),
@@ -83,11 +83,11 @@ def checking(decoded: Decoded, models: Models, elsewhere: Elsewhere | None = Non
 
 
 class _Check:
-    def __init__(self, document: MachineDocument, models: Models, elsewhere: Elsewhere) -> None:
+    def __init__(self, document: MachineDocument, models: Models, external: ExternalNames) -> None:
         self.report = Report()
         self._document = document
         self._models = models
-        self._elsewhere = elsewhere
+        self._external = external
         names = [entry.name for entry in document.resources]
         names += [entry.resource for entry in document.broken if entry.resource is not None]
         self._directory = Directory(names)
@@ -150,7 +150,7 @@ class _Check:
 
     def _report_unknown_model(self, entry: ResourceEntry, error: MachineError) -> None:
         path, model = join(entry.path, "model"), str(entry.model)
-        modules = bool(self._document.modules) or self._elsewhere.modules
+        modules = bool(self._document.modules) or self._external.modules
         if entry.model.namespace != DEFAULT_NAMESPACE:
             if not modules:
                 self.report.warn(
@@ -181,9 +181,9 @@ class _Check:
         """Whether fragments or a configured remote may provide a resource of that name."""
         last = name.rpartition("/")[2]
         return (
-            self._elsewhere.anything
+            self._external.anything
             or has_placeholder(name)
-            or last in self._elsewhere.resources
+            or last in self._external.resources
             or last.partition(":")[0] in self._remotes
         )
 
@@ -213,7 +213,7 @@ class _Check:
                 if not self._remotes and not self._is_elsewhere(name):
                     self.report.warnings.append(detached(error))
         frames = {(entry.frame.id if entry.frame else "") or entry.name.name for entry in document.components}
-        frames |= {WORLD} | {f"{name}_origin" for name in (*frames, *self._elsewhere.resources)}
+        frames |= {WORLD} | {f"{name}_origin" for name in (*frames, *self._external.resources)}
         for entry in document.components:
             parent = entry.frame.parent if entry.frame is not None else WORLD
             if parent not in frames and not self._remotes and not self._is_elsewhere(parent):

@@ -46,7 +46,7 @@ Authorize = Callable[[str, codec.Metadata], Identity | None]
 """`authorize(method, metadata)` returns the caller, or None if anonymous; GRPCError refuses. Must not block."""
 
 
-Aside = Callable[[Identity | None, Callable[[], Any]], Awaitable[Any]]
+Offload = Callable[[Identity | None, Callable[[], Any]], Awaitable[Any]]
 """Function that runs work for a caller in a thread and returns its result."""
 
 Fallback = Callable[[HttpExchange], Awaitable[None]]
@@ -82,7 +82,7 @@ class ServerCore:
     statistics: Statistics = field(default_factory=Statistics)
     fallback: Fallback | None = None  # handles requests that are not gRPC; without it they get 404
     gateway: Callable[[Fallback], Fallback] | None = None  # wraps `fallback`, handling some requests
-    aside: Aside | None = None  # runs slow JSON work of the gateway; None runs it on the event loop
+    offload: Offload | None = None  # runs slow JSON work of the gateway; None runs it on the event loop
     turns: Turns = field(default_factory=Turns)  # for starting calls and parsing large messages in pieces
     messages: Mapping[str, int] = field(default_factory=dict)  # by method; overrides limits.max_message
     _connections: set[Closable] = field(default_factory=set)

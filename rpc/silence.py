@@ -19,7 +19,7 @@ _FORGIVEN: Final = 3  # consecutive extensions, so that a process that is always
 T = TypeVar("T")
 
 
-def stood_still(due: float, window: float) -> bool:
+def was_suspended(due: float, window: float) -> bool:
     """Return True if the time is past `due` (Trio's clock) by more than a quarter of `window` seconds.
 
     This process then stood still and may not have read input that arrived in time.
@@ -41,7 +41,7 @@ async def silence(heard: Callable[[], float], window: Callable[[], float]) -> No
     last, forgiven, due = heard(), 0, heard() + window()
     while True:
         await trio.sleep_until(due)
-        late = stood_still(due, window())
+        late = was_suspended(due, window())
         await catch_up()
         if heard() != last:
             last, forgiven, due = heard(), 0, heard() + window()

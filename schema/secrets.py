@@ -223,31 +223,31 @@ def masks_in(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 class Masker:
     """Masker of known secret texts anywhere, in addition to secrets recognized by key or form. Immutable."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        texts = dict.fromkeys(text for text in known if len(text) >= _SHORTEST and text != MASK)
-        self.known = tuple(texts)[-_MOST:]
-        longest_first = sorted(self.known, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        texts = dict.fromkeys(text for text in secrets if len(text) >= _SHORTEST and text != MASK)
+        self.secrets = tuple(texts)[-_MOST:]
+        longest_first = sorted(self.secrets, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def and_those_of(self, document: Any) -> Masker:
         """Return a masker that also knows the secrets of a JSON-like document."""
-        return Masker((*self.known, *secrets_of(document)))
+        return Masker((*self.secrets, *secrets_of(document)))
 
     def text(self, text: str) -> str:
         """Return `text` with secrets masked."""
-        return mask_text(text if self._known is None else self._known.sub(MASK, text))
+        return mask_text(text if self._pattern is None else self._pattern.sub(MASK, text))
 
     def value(self, value: Any) -> Any:
         """Return a copy of a JSON-like value with secrets masked."""
         return self._walk(masked(value))
 
     def _walk(self, value: Any) -> Any:
-        if self._known is None:
+        if self._pattern is None:
             return value
         if type(value) in PLAIN:
             return value
         if isinstance(value, str):
-            return self._known.sub(MASK, value)
+            return self._pattern.sub(MASK, value)
         if isinstance(value, Mapping):
             return {key: self._walk(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):

@@ -78,7 +78,7 @@ def escape(text: str) -> str:
 
 def render(title: str, panels: Sequence[Panel]) -> str:
     """One picture: panels below each other, over one common time axis."""
-    panels = [panel for panel in panels if any(known(channel) for channel in panel.channels)]
+    panels = [panel for panel in panels if any(defined_points(channel) for channel in panel.channels)]
     end = max((channel.points[-1][0] for panel in panels for channel in panel.channels if channel.points), default=0.0)
     times = axis(0.0, max(end, 1e-3), WIDTH - LEFT - RIGHT, 10)
     parts: list[str] = []
@@ -101,7 +101,7 @@ def panels_of(channels: Iterable[Channel]) -> list[Panel]:
     """Channels of one unit share a panel; those without one share a panel by the first word of their names."""
     groups: dict[tuple[str, str], list[Channel]] = {}
     for channel in channels:
-        if known(channel):
+        if defined_points(channel):
             groups.setdefault((channel.unit, "" if channel.unit else channel.name.partition(" ")[0]), []).append(
                 channel
             )
@@ -109,7 +109,7 @@ def panels_of(channels: Iterable[Channel]) -> list[Panel]:
 
 
 def _panel(panel: Panel, times: Axis, end: float) -> str:
-    values = [value for channel in panel.channels for _, value in known(channel)]
+    values = [value for channel in panel.channels for _, value in defined_points(channel)]
     vertical = axis(min(values), max(values), PANEL, 5)
     lines = [f'<text x="0" y="-10" font-weight="bold">{escape(panel.title)}</text>']
     for mark in vertical.marks:
@@ -127,7 +127,7 @@ def _panel(panel: Panel, times: Axis, end: float) -> str:
             f'<text transform="translate(-58,{middle:g}) rotate(-90)" text-anchor="middle">{escape(panel.unit)}</text>'
         )
     for index, channel in enumerate(panel.channels):
-        if known(channel):
+        if defined_points(channel):
             lines.append(f'<path d="{_path(channel, times, vertical, end)}" fill="none" {_stroke(index)}/>')
     lines.append(f'<path d="M0 0V{PANEL}H{times.pixels:g}" fill="none" stroke="#333"/>')
     lines += _legend(panel)
@@ -141,8 +141,8 @@ def _stroke(index: int) -> str:
     )
 
 
-def known(channel: Channel) -> list[tuple[float, float]]:
-    """The points that are not gaps."""
+def defined_points(channel: Channel) -> list[tuple[float, float]]:
+    """Return the points that are not gaps."""
     return [point for point in channel.points if not math.isnan(point[1])]
 
 
@@ -188,7 +188,7 @@ def _legend(panel: Panel) -> list[str]:
     lines = []
     for index, channel in enumerate(panel.channels):
         y = PANEL + 48 + LEGEND_LINE * index
-        values = known(channel)
+        values = defined_points(channel)
         last = f"{values[-1][1]:.6g} {channel.unit}".rstrip() if values else "none"
         more = f", {channel.dropped} later ones not kept" if channel.dropped else ""
         text = f"{channel.title or channel.name} ({len(values)} values, last {last}{more})"

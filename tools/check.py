@@ -20,6 +20,7 @@ CHECKS: dict[str, list[str]] = {
     "sizes": [sys.executable, "tools/check_sizes.py"],
     "layout": [sys.executable, "tools/check_layout.py"],
     "words": [sys.executable, "tools/check_words.py"],
+    "names": [sys.executable, "-m", "tools.check_names"],
     "sql": [sys.executable, "tools/check_sql.py"],
     "commits": [sys.executable, "tools/check_commits.py"],
 }

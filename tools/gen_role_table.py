@@ -54,13 +54,13 @@ def _table(title: str, rules: Mapping[str, Rule]) -> Iterator[str]:
 
 
 def _mark(rule: Rule, caller: str) -> str:
-    from cloud.domain.permissions.access import SHARED, Of, Role
+    from cloud.domain.permissions.access import SHARED, ObjectKind, Role
 
-    level = Of.PART if rule.role is Role.MACHINE else rule.of
+    level = ObjectKind.PART if rule.role is Role.MACHINE else rule.of
     if level is None:
         return "\\*"
     if caller == "machine":
-        return "itself" if rule.role is Role.MACHINE and level is Of.PART else ""
+        return "itself" if rule.role is Role.MACHINE and level is ObjectKind.PART else ""
     guest = caller.startswith("guest")
     if guest and (level not in SHARED or rule.home or rule.role is Role.MACHINE):
         return ""

@@ -23,7 +23,7 @@ class Finding:
 
     path: str  # "" for the reading itself
     operator: str
-    found: Any  # value in the reading, None if absent
+    value: Any  # in the reading, None if absent
     right: Any
     holds: bool
     reason: str  # explanation, such as `31.5 is greater than 30`
@@ -71,10 +71,10 @@ def findings(evals: Sequence[Eval], reading: Any) -> tuple[Finding, ...]:
         for comparison in comparisons(condition):
             left = lookup(reading, comparison.path)
             held, reason = _compare(condition.operator, comparison, left)
-            shown_value = None if left is _MISSING else left
+            value = None if left is _MISSING else left
             reason_text = _filled(reason, left, comparison)
             result.append(
-                Finding(".".join(comparison.path), condition.operator, shown_value, comparison.right, held, reason_text)
+                Finding(".".join(comparison.path), condition.operator, value, comparison.right, held, reason_text)
             )
     return tuple(result)
 

@@ -21,7 +21,7 @@ import structlog
 from telemetry.logs.names import CONFIG
 from telemetry.outbox.queue import Runner
 
-ASIDE: Final = ".unreadable"  # suffix of a cached configuration that could not be used
+UNREADABLE: Final = ".unreadable"  # suffix of a cached configuration that could not be used
 _NOT_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _PART_ID = re.compile(r"[A-Za-z0-9][\w-]*\Z")
 
@@ -58,7 +58,7 @@ async def save(path: Path, document: bytes, run: Runner) -> None:
 def load(path: Path) -> Cached | None:
     """Load the cached configuration; return None if there is none that can be used.
 
-    A file that is damaged or not a cached configuration is renamed by appending ASIDE, with a warning.
+    A file that is damaged or not a cached configuration is renamed by appending UNREADABLE, with a warning.
     """
     log = structlog.get_logger(CONFIG)
     try:
@@ -75,10 +75,10 @@ def load(path: Path) -> Cached | None:
         reason = "it was modified or damaged"
     except _NOT_JSON as error:
         reason = str(error)
-    aside = path.with_name(path.name + ASIDE)
+    renamed = path.with_name(path.name + UNREADABLE)
     with contextlib.suppress(OSError):
-        path.replace(aside)
-    log.warning("the cached configuration cannot be used; it was renamed", path=str(aside), reason=reason)
+        path.replace(renamed)
+    log.warning("the cached configuration cannot be used; it was renamed", path=str(renamed), reason=reason)
     return None
 
 

@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from rpc.api.client import ApiClient
-from rpc.network.tls import HeldTls, TlsError
+from rpc.network.tls import InMemoryTls, TlsError
 from schema.errors import ErrorKind, MachineError
 from uplink import cached
 from uplink.authorities import CloudAuthorities
@@ -52,9 +52,9 @@ def own_names() -> list[str]:
 
 async def address_changes(notify: Callable[[], None]) -> None:
     """Call `notify` whenever the addresses of this computer may have changed, until cancelled."""
-    from rpc.network.interfaces import tell_changes
+    from rpc.network.interfaces import watch_changes
 
-    await tell_changes(notify)
+    await watch_changes(notify)
 
 
 class CloudCertificate:
@@ -73,7 +73,7 @@ class CloudCertificate:
         names: Callable[[], list[str]] = own_names,
         address_changes: Callable[[Callable[[], None]], Awaitable[None]] = address_changes,
     ) -> None:
-        self.tls = HeldTls(plain_locally=True)
+        self.tls = InMemoryTls(plain_locally=True)
         self._authorities = authorities
         self._root = ""  # PEM of the root of its chain; "" if the cloud did not send it
         self._signer = ""  # PEM of the authority that signs now, if it differs from `_root`

@@ -193,6 +193,10 @@ def _unavailable(address: CloudAddress, reason: str) -> CloudUnavailable:
 
 
 async def token_headers(address: CloudAddress) -> list[tuple[str, str]]:
-    """Authenticate and return the headers for HTTP requests. Raises the same errors as a call."""
+    """Log in at `address` over a new connection and return the headers that authenticate HTTP requests there.
+
+    Raises GRPCError if the cloud refuses the credentials; OSError, StreamTerminatedError or TlsError if it cannot be
+    reached. Sets no time limit: callers use a cancel scope.
+    """
     async with Channel(address.url, tls=address.tls()) as channel:
         return list(await address.credentials().headers(channel))

@@ -40,7 +40,7 @@ class ChildBackend:
         self._stop_time = stop_time
         self._environment: dict[str, str] = {}
         self._wake = trio.Event()
-        self._wanted = False
+        self._should_run = False
         self._group: ProcessGroup | None = None
         self._idle = trio.Event()  # set while no process runs
         self._idle.set()
@@ -53,12 +53,12 @@ class ChildBackend:
     async def start(self) -> None:
         """See Backend.start. A start ends the delay after a crash."""
         await trio.lowlevel.checkpoint()
-        self._wanted = True
+        self._should_run = True
         self._wake.set()
 
     async def stop(self) -> None:
         """See Backend.stop."""
-        self._wanted = False
+        self._should_run = False
         self._wake.set()
         if self._group is not None:
             await self._end(self._group)
@@ -78,14 +78,14 @@ class ChildBackend:
         crashes = 0
         while True:
             self._wake = trio.Event()
-            if not self._is_wanted():
+            if not self._is_enabled():
                 crashes = 0
                 await self._wake.wait()
                 continue
             with trio.move_on_after(restart_delay(crashes)):
                 await self._wake.wait()
                 crashes = 0
-            if self._is_wanted():
+            if self._is_enabled():
                 self._idle = trio.Event()
                 try:
                     end = await self._run_once(started)
@@ -94,8 +94,8 @@ class ChildBackend:
                     self._idle.set()
                 crashes = 1 if end.ran >= STABLE else crashes + 1
 
-    def _is_wanted(self) -> bool:
-        return self._wanted
+    def _is_enabled(self) -> bool:
+        return self._should_run
 
     async def _run_once(self, started: Started) -> Exit:
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}

@@ -115,14 +115,14 @@ class Disk:
             os.close(descriptor)
 
 
-def apply_files(disk: Disk, manifest_path: str, wanted: Iterable[WantedFile]) -> FilePlan:
+def apply_files(disk: Disk, manifest_path: str, desired: Iterable[WantedFile]) -> FilePlan:
     """Bring the files on the disk to the wanted state, and return what was done.
 
     Without wanted files, removes everything that it ever created, the manifest included. The folder of the manifest
     must exist. A file that cannot be written or removed is reported in `problems`; the others are not affected.
     MachineError if the manifest is damaged, OSError if it cannot be written: then no file has changed.
     """
-    return _Application(disk, manifest_path).apply(list(wanted))
+    return _Application(disk, manifest_path).apply(list(desired))
 
 
 class _Application:
@@ -132,21 +132,21 @@ class _Application:
         content = disk.read(manifest_path)
         self.stored = self.manifest = parse_manifest(content and content[0])
 
-    def apply(self, wanted: list[WantedFile]) -> FilePlan:
+    def apply(self, desired: list[WantedFile]) -> FilePlan:
         problems: dict[str, MachineError] = {}
         self.disk.remove(self.path + TEMPORARY_SUFFIX)
         for path in self.manifest.files:
             with _reported(path, problems):
                 self.disk.remove(path + TEMPORARY_SUFFIX)  # of an interrupted run
-        paths = {file.path for file in wanted} | set(self.manifest.files)
+        paths = {file.path for file in desired} | set(self.manifest.files)
         current = {path: file for path in paths if (file := self.disk.current(path)) is not None}
-        plan = plan_files(wanted, self.manifest, current)
+        plan = plan_files(desired, self.manifest, current)
         self._announce(plan.write)
         written = {file.path for file in plan.write if self._write(file, problems)}
         removed = {*plan.forget, *(path for path in plan.remove if self._remove(path, problems))}
         files = {path: hashes for path, hashes in self.manifest.files.items() if path not in removed}
         settled = written | set(plan.equal)
-        files |= {file.path: [sha256(file.text)] for file in wanted if file.path in settled and file.path in files}
+        files |= {file.path: [sha256(file.text)] for file in desired if file.path in settled and file.path in files}
         self._store(Manifest(files, self._remaining_folders(files)))
         return FilePlan(
             tuple(file for file in plan.write if file.path in written),

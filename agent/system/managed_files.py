@@ -61,12 +61,12 @@ class FilePlan:
     problems: Mapping[str, MachineError] = field(default_factory=dict)  # left alone: the user changed or owns them
 
 
-def plan_files(wanted: Iterable[WantedFile], manifest: Manifest, current: Mapping[str, CurrentFile]) -> FilePlan:
+def plan_files(desired: Iterable[WantedFile], manifest: Manifest, current: Mapping[str, CurrentFile]) -> FilePlan:
     """Compare the wanted files with the manifest and the disk. `current` lacks the paths that do not exist."""
     write: list[WantedFile] = []
     equal: list[str] = []
     problems: dict[str, MachineError] = {}
-    wanted_by_path = {file.path: file for file in wanted}
+    wanted_by_path = {file.path: file for file in desired}
     for path, file in wanted_by_path.items():
         existing = current.get(path)
         own = existing is not None and manifest.is_own(path, existing)

@@ -166,11 +166,11 @@ def _offered(record: Record, offer: Offer | None, now: float) -> Decision:
 
 def _follow(record: Record, progress: Progress, offer: Offer | None, now: float) -> Record:
     """Replace what is installed after the roll-back."""
-    former = progress.following
-    if former is not None and (offer is None or offer.release.sha256 != former.release.sha256):
-        record = _end(record, former.release, Result.SUPERSEDED, "replaced before it began", now, now)
-    elif former is not None and offer is not None:
-        offer = Offer(offer.release, offer.explicit or former.explicit)
+    following = progress.following
+    if following is not None and (offer is None or offer.release.sha256 != following.release.sha256):
+        record = _end(record, following.release, Result.SUPERSEDED, "replaced before it began", now, now)
+    elif following is not None and offer is not None:
+        offer = Offer(offer.release, offer.explicit or following.explicit)
     return replace(record, progress=replace(progress, following=offer))
 
 

@@ -23,15 +23,15 @@ class Loaded(NamedTuple):
 def save(path: Path, record: Record) -> None:
     """Replace the record atomically and durably, readable only by its owner. What was stored before becomes the copy.
 
-    Raises OSError; then the former record is still in the file or in the copy.
+    Raises OSError; then the previous record is still in the file or in the copy.
     """
     try:
-        former = path.read_bytes()
-        decode(former)
+        previous = path.read_bytes()
+        decode(previous)
     except (OSError, InvalidRecord):
         pass  # there is none, or it is damaged and must not replace a good copy
     else:
-        replace(path.with_name(path.name + COPY), former)
+        replace(path.with_name(path.name + COPY), previous)
     replace(path, encode(record))
 
 

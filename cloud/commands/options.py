@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cloud.blobs.s3_location import BucketLocation
-from cloud.domain.triggering.ways import NOTHING_SET, Ways
+from cloud.domain.triggering.ways import NOTHING_SET, DeliverySettings
 from rpc.access.forwarded import NO_PROXIES, Proxies
 
 DEFAULT_ADDRESS: Final = "localhost:8090"
@@ -32,7 +32,7 @@ class Options:
     tls_names: tuple[str, ...] = ()  # additional names in that certificate
     proxies: Proxies = NO_PROXIES  # reverse proxies in front of the cloud
     url: str = ""  # base of links for clients; "" for the listening address
-    ways: Ways = NOTHING_SET  # delivery of trigger messages
+    ways: DeliverySettings = NOTHING_SET  # delivery of trigger messages
     ready_fd: int | None = None  # descriptor notified when the port is open: MACHINE_READY_FD
     package_mib: int = 512  # largest package archive
     file_mib: int = 4096  # largest captured file

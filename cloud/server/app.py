@@ -180,7 +180,7 @@ class App:
             limits=limits,
             proxies=proxies,
             messages=dict.fromkeys(UPLOADS, message),
-            aside=router.in_room,
+            offload=router.in_room,
         )
         core.gateway = partial(http_and_json, core, router.names)
         addresses = tuple(names_of(listeners))

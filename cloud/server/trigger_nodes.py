@@ -13,12 +13,12 @@ from cloud.domain.triggering.hourly import watch
 from cloud.domain.triggering.outbox import Outbox
 from cloud.domain.triggering.presence import Watch
 from cloud.domain.triggering.senders import senders
-from cloud.domain.triggering.ways import Ways
+from cloud.domain.triggering.ways import DeliverySettings
 from cloud.services.common.base import Cloud
 from nursery_graph import Node, Restart
 
 
-def nodes(ways: Ways, restart: Restart) -> list[Node]:
+def nodes(ways: DeliverySettings, restart: Restart) -> list[Node]:
     """Return the nodes, which restart independently: a hanging mail server does not delay offline detection."""
     return [
         Node("presence", _presence, requires={"cloud"}, restart=restart),
@@ -42,7 +42,7 @@ async def _triggers(deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[
         task_status.started()
 
 
-async def _outbox(ways: Ways, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+async def _outbox(ways: DeliverySettings, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
     cloud: Cloud = deps["cloud"]
     async with senders(ways) as senders_by_type:
         await Outbox(cloud.store, cloud.events, cloud.clock, senders_by_type).run(task_status=task_status)

@@ -68,7 +68,7 @@ class CloudTarget:
         """Return a context manager that opens the service for one call."""
         return self._call(request)
 
-    async def aside(self, stream: Any, path: str, what: Any, function: Callable[[], T]) -> T:
+    async def offload(self, stream: Any, path: str, what: Any, function: Callable[[], T]) -> T:
         """Run `function`; see Target. Expensive work runs in the workroom."""
         if stream.identity is None or not (_many(stream, what) if hasattr(what, "DESCRIPTOR") else heavy(what)):
             return function()

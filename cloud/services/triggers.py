@@ -14,7 +14,7 @@ from cloud.domain.fleet.fleet import fleet
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import Of, Role, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
 from cloud.domain.permissions.shown import reads_secrets
 from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.configured import digest, examined, where, with_triggers
@@ -123,7 +123,7 @@ class TriggerService(Service):
         """Return the location of a part, and whether the caller is an owner there."""
 
         def work(sql: Sql) -> tuple[Where, bool]:
-            return where(sql, part), role_at(sql, self.author, place_of(sql, Of.PART, part)) >= Role.OWNER
+            return where(sql, part), role_at(sql, self.author, place_of(sql, ObjectKind.PART, part)) >= Role.OWNER
 
         return await self.read(work)
 
@@ -239,7 +239,7 @@ class TriggerService(Service):
         await self.write(work)
 
     def _whole(self, sql: Sql, part: str) -> bool:
-        return reads_secrets(sql, self.author, Of.PART, part)
+        return reads_secrets(sql, self.author, ObjectKind.PART, part)
 
 
 def _trigger(sql: Sql, part: str, name: str) -> Trigger:

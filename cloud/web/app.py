@@ -25,14 +25,14 @@ from cloud.web.common import site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
 from rpc.access.guard import METRICS, Guard, identity_of
-from rpc.access.login import Entrance
+from rpc.access.login import LoginTexts
 from rpc.pages.headers import Protect
 from rpc.pages.scrape import exposed
 from rpc.statistics import Statistics
 from schema.errors import MachineError
 from support.worker import Worker
 
-ENTRANCE = Entrance(
+LOGIN_TEXTS = LoginTexts(
     "Log in to the cloud",
     "machine-cloud printed the key of its owner at its first start. Owners create keys for others on the page Keys.",
 )
@@ -74,7 +74,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
     ]
     inner = Starlette(
         routes=guarded_routes(cloud, routes),
-        middleware=[Middleware(Protect), Middleware(InTurn, cloud=cloud)],
+        middleware=[Middleware(Protect), Middleware(OrganizationShares, cloud=cloud)],
         exception_handlers={
             404: site.not_found,
             405: site.wrong_method,
@@ -89,12 +89,12 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         names=() if loopback else None,
         public=PUBLIC,
         public_below=PUBLIC_BELOW,
-        entrance=ENTRANCE,
+        texts=LOGIN_TEXTS,
         public_url=url,
     )
 
 
-class InTurn:
+class OrganizationShares:
     """Middleware that assigns all transactions of a request to the caller's organization, for fair scheduling."""
 
     def __init__(self, app: Any, cloud: Cloud) -> None:

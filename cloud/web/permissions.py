@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.call_rules import (
     FILTERED,
     READABLE,
@@ -35,11 +35,11 @@ from cloud.web.common.site import author_of, status_of
 from rpc.access.guard import identity_of
 from schema.errors import ErrorKind, MachineError
 
-_PART: Final = operator(Of.PART, "part")
-_BY_ID: Final = operator(Of.PART, "id")
-_FRAGMENT: Final = operator(Of.FRAGMENT, "fragment")
+_PART: Final = operator(ObjectKind.PART, "part")
+_BY_ID: Final = operator(ObjectKind.PART, "id")
+_FRAGMENT: Final = operator(ObjectKind.FRAGMENT, "fragment")
 _OF_FORM: Final = signed_in("owners of the place that the form names")
-_PART_OR_MACHINE: Final = operator(Of.PART, "id", Of.ROBOT)
+_PART_OR_MACHINE: Final = operator(ObjectKind.PART, "id", ObjectKind.ROBOT)
 
 ROUTES: Final[Mapping[str, Rule]] = {
     "GET /healthz": public("returns only ok"),
@@ -50,7 +50,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /files/{id}": public("with a signed link; otherwise operators of the origin of the file"),
     "GET /releases/files/{id}": public("with a signed link"),
     "GET /packages/{id}": public("with a signed link; otherwise callers that may read the package"),
-    "GET /files/{id}/thumbnail": operator(Of.FILE, "id"),
+    "GET /files/{id}/thumbnail": operator(ObjectKind.FILE, "id"),
     # the machine
     "WS /machine/v1/follow": machine("part"),
     "GET /machine/v1/parts/{part}/releases/metadata/{name}": machine("part"),
@@ -84,11 +84,11 @@ ROUTES: Final[Mapping[str, Rule]] = {
     # one machine
     "GET /machines/{id}": _PART_OR_MACHINE,
     "WS /live/machines/{id}": _PART_OR_MACHINE,
-    "POST /machines/{id}/rename": owner(Of.ROBOT, "id", Of.PART),
+    "POST /machines/{id}/rename": owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
     "POST /machines/{id}/restart": _BY_ID,
-    "POST /machines/{id}/setup": home_owner(Of.PART, "id", Of.ROBOT),
-    "POST /machines/{id}/delete": home_owner(Of.PART, "id", Of.ROBOT),
-    "POST /machines/{id}/parts": home_owner(Of.ROBOT, "id", Of.PART),
+    "POST /machines/{id}/setup": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
+    "POST /machines/{id}/delete": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
+    "POST /machines/{id}/parts": home_owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
     "GET /machines/{id}/logs": _BY_ID,
     "WS /live/logs/{id}": _BY_ID,
     "GET /machines/{part}/config": _PART,
@@ -97,8 +97,8 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /machines/{part}/config/complete": _PART,
     "WS /machines/{part}/config/live": _PART,
     "GET /machines/{part}/history": _PART,
-    "POST /machines/{part}/history": owner(Of.PART, "part"),
-    "GET /api/v1/parts/{subject}/revisions": operator(Of.PART, "subject"),
+    "POST /machines/{part}/history": owner(ObjectKind.PART, "part"),
+    "GET /api/v1/parts/{subject}/revisions": operator(ObjectKind.PART, "subject"),
     # fragments
     "GET /fragments": ROLE_ANYWHERE,
     "POST /fragments": _OF_FORM,
@@ -107,25 +107,25 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /fragments/{fragment}/check": _FRAGMENT,
     "POST /fragments/{fragment}/complete": _FRAGMENT,
     "GET /fragments/{fragment}/history": _FRAGMENT,
-    "POST /fragments/{fragment}/history": owner(Of.FRAGMENT, "fragment"),
-    "GET /api/v1/fragments/{subject}/revisions": operator(Of.FRAGMENT, "subject"),
+    "POST /fragments/{fragment}/history": owner(ObjectKind.FRAGMENT, "fragment"),
+    "GET /api/v1/fragments/{subject}/revisions": operator(ObjectKind.FRAGMENT, "subject"),
     # triggers
     "GET /machines/{part}/triggers": _PART,
     "POST /machines/{part}/triggers": _PART | "testing a reading; sending: owners",
     "WS /live/triggers/{part}": _PART,
     "GET /machines/{part}/triggers/deliveries/{id}": _PART,
-    "POST /machines/{part}/triggers/deliveries/{id}": owner(Of.PART, "part"),
+    "POST /machines/{part}/triggers/deliveries/{id}": owner(ObjectKind.PART, "part"),
     "WS /live/triggers/{part}/{id}": _PART,
     "GET /api/v1/parts/{part}/triggers": _PART,
     "POST /api/v1/parts/{part}/triggers/{name:path}/explain": _PART,
-    "POST /api/v1/parts/{part}/triggers/{name:path}/test": owner(Of.PART, "part"),
-    "POST /api/v1/parts/{part}/triggers/{name:path}/start": owner(Of.PART, "part"),
+    "POST /api/v1/parts/{part}/triggers/{name:path}/test": owner(ObjectKind.PART, "part"),
+    "POST /api/v1/parts/{part}/triggers/{name:path}/start": owner(ObjectKind.PART, "part"),
     "GET /api/v1/parts/{part}/deliveries": _PART,
     "GET /api/v1/parts/{part}/deliveries/{id}": _PART,
-    "POST /api/v1/parts/{part}/deliveries/{id}/replay": owner(Of.PART, "part"),
+    "POST /api/v1/parts/{part}/deliveries/{id}/replay": owner(ObjectKind.PART, "part"),
     # members
-    "GET /api/v1/organizations/{organization}/invites": owner(Of.ORGANIZATION, "organization"),
-    "POST /api/v1/organizations/{organization}/invites/link": owner(Of.ORGANIZATION, "organization"),
+    "GET /api/v1/organizations/{organization}/invites": owner(ObjectKind.ORGANIZATION, "organization"),
+    "POST /api/v1/organizations/{organization}/invites/link": owner(ObjectKind.ORGANIZATION, "organization"),
 }
 
 BY_THE_GUARD: Final[Mapping[str, Rule]] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from command.cloud.group import APP, with_client
-from command.cloud.organization import organization_of
+from command.cloud.organization import missing_resource, organization_of
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def list_command(client: ApiClient) -> None:
 async def create(client: ApiClient, name: str, role: str, kind: str, subject: str) -> None:
     """Create a key called NAME. It is printed only once."""
     if not subject and kind != "organization":
-        raise click.UsageError(f"give the id of the {kind} with --at")
+        raise missing_resource(kind)
     resource_id = subject or (await organization_of(client, "", "--at"))["id"]
     grant = {
         "authorization_type": "role",

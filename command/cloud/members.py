@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from command.cloud.group import APP, with_client
-from command.cloud.organization import ORGANIZATION, organization_of
+from command.cloud.organization import ORGANIZATION, missing_resource, organization_of
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def invite(
     owner = (await organization_of(client, organization))["id"]
     kind, subject = options["kind"], options["subject"]
     if not subject and kind != "organization":
-        raise click.UsageError(f"give the id of the {kind} with --at")
+        raise missing_resource(kind)
     grant = {
         "authorization_type": "role",
         "authorization_id": f"{kind}_{options['role']}",

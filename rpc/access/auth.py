@@ -85,8 +85,8 @@ class Authenticator:
 
     def configure(self, credentials: Iterable[Credential]) -> None:
         """Replace all credentials. Without any, the server is open."""
-        former, table = self._fingerprints, self._table(credentials)
-        for entity_key, fingerprints in former.items():
+        previous, table = self._fingerprints, self._table(credentials)
+        for entity_key, fingerprints in previous.items():
             self._forget(fingerprints - table.get(entity_key, frozenset()))
         self._fingerprints = table
         self._cache.clear()

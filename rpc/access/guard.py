@@ -19,7 +19,7 @@ from urllib.parse import quote_from_bytes, urlsplit
 from grpclib.exceptions import GRPCError
 
 from rpc.access.auth import API_KEY, Authenticator, bearer, of_pages
-from rpc.access.login import Entrance, cookie_name, login
+from rpc.access.login import LoginTexts, cookie_name, login
 from rpc.access.origins import Origins, same_origin
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import RECOGNIZE, ASGIApp, Message, Receive, Scope, Send, plain
@@ -84,7 +84,7 @@ class Guard:
     them for a server whose keys and names may change.
 
     `public` paths need no token, nor do paths below the folders `public_below`, such as /files/. With keys, /login and
-    /logout are always answered here. `entrance` has the texts of the login form. `outside` is the address at which
+    /logout are always answered here. `texts` has the texts of the login form. `outside` is the address at which
     clients reach the server. If it starts with https://, requests to that host count as HTTPS, because a proxy in front
     of the server terminates TLS.
     """
@@ -98,13 +98,13 @@ class Guard:
         origins: Callable[[], Origins] | None = None,
         public: Collection[str] = ("/healthz",),
         public_below: Collection[str] = (),
-        entrance: Entrance = Entrance(),  # noqa: B008 - frozen
+        texts: LoginTexts = LoginTexts(),  # noqa: B008 - frozen
         public_url: str = "",
     ) -> None:
         self._app = app
         address = urlsplit(public_url)
         self._public_host = address.netloc.lower().removesuffix(":443") if address.scheme == "https" else ""
-        self._entrance = entrance
+        self._texts = texts
         self._authenticator = authenticator
         own = (*(names or ()), address.hostname or "")
         fixed = Origins(loopback=names is not None, names=tuple(name for name in own if name))
@@ -137,9 +137,7 @@ class Guard:
         if self._authenticator.enabled:
             if facts.path in ("/login", "/logout") and not websocket:
                 secure = facts.scheme == "https"
-                await login(
-                    self._authenticator, scope, receive, protected, facts.peer, secure, identity, self._entrance
-                )
+                await login(self._authenticator, scope, receive, protected, facts.peer, secure, identity, self._texts)
                 return
             if identity is None and facts.path not in self._public and not facts.path.startswith(self._public_below):
                 await self._unauthenticated(scope, protected, facts)

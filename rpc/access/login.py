@@ -42,7 +42,7 @@ _PAGE: Final = """<!doctype html>
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class LoginTexts:
     """Texts of the login form: title and a hint where keys come from."""
 
     title: str = "Log in"
@@ -66,7 +66,7 @@ async def login(
     peer: Peer,
     secure: bool,
     identity: Identity | None,
-    entrance: Entrance,
+    texts: LoginTexts,
 ) -> None:
     """Answer /login (GET: the form; POST: fields `id`, `key`, `next`) and /logout (POST: revokes the token)."""
     if scope["path"] == "/logout":
@@ -84,15 +84,15 @@ async def login(
         await _send(send, 303, [(b"location", b"/login"), removed_cookie], "")
     elif scope["method"] in ("GET", "HEAD"):
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        await _form(send, 200, entrance, local_target(query.get("next", [""])[0]))
+        await _form(send, 200, texts, local_target(query.get("next", [""])[0]))
     elif scope["method"] == "POST":
-        await _post(authenticator, receive, send, peer, secure, entrance)
+        await _post(authenticator, receive, send, peer, secure, texts)
     else:
         await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Use POST to log in")
 
 
 async def _post(
-    authenticator: Authenticator, receive: Receive, send: Send, peer: Peer, secure: bool, entrance: Entrance
+    authenticator: Authenticator, receive: Receive, send: Send, peer: Peer, secure: bool, texts: LoginTexts
 ) -> None:
     body = bytearray()
     more = True
@@ -101,7 +101,7 @@ async def _post(
         body += message.get("body", b"")
         more = message.get("more_body", False)
     if len(body) > MAX_FORM:
-        await _form(send, 413, entrance, "/", "The key id or the key is too long.")
+        await _form(send, 413, texts, "/", "The key id or the key is too long.")
         return
     form = parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
     entity, key, target = (form.get(name, [""])[0] for name in ("id", "key", "next"))
@@ -111,7 +111,7 @@ async def _post(
     except GRPCError as error:
         text = error.message or ""
         sentence = f"{text[:1].upper()}{text[1:]}."
-        await _form(send, _STATUS.get(error.status, 400), entrance, target, sentence, entity.strip()[:100])
+        await _form(send, _STATUS.get(error.status, 400), texts, target, sentence, entity.strip()[:100])
         return
     cookie = _cookie(authenticator.instance, token, secure)
     await _send(send, 303, [(b"location", target.encode("ascii", "replace")), cookie], "")
@@ -142,12 +142,12 @@ def _cookie(instance: str, token: str, secure: bool, *, remove: bool = False) ->
     return b"set-cookie", text.encode("ascii")
 
 
-async def _form(send: Send, status: int, entrance: Entrance, target: str, message: str = "", entity: str = "") -> None:
+async def _form(send: Send, status: int, texts: LoginTexts, target: str, message: str = "", entity: str = "") -> None:
     css, policy = _style()
     page = _PAGE.format(
         style=css,
-        title=escape(entrance.title),
-        hint=escape(entrance.hint),
+        title=escape(texts.title),
+        hint=escape(texts.hint),
         message=escape(message),
         hidden="" if message else " hidden",
         next=escape(target),

@@ -184,8 +184,8 @@ class _Call:
     def _request(self, item: Any) -> Any:
         request = self.method.request_class()
         streamed = self.method.streamed
-        aside = streamed.aside if streamed is not None and isinstance(item, Mapping) else ""
-        field = self.method.request.fields_by_name[aside] if aside else self.method.item
+        struct = streamed.struct if streamed is not None and isinstance(item, Mapping) else ""
+        field = self.method.request.fields_by_name[struct] if struct else self.method.item
         try:
             field_filler(field)(request, item)
         except FitError as error:

@@ -10,9 +10,9 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from rpc.api.client import methods_for
+from rpc.api.convert.converters import CONVERTERS, converter_of
 from rpc.api.convert.encode import is_map, message_type
 from rpc.api.convert.hints import Hint, signature_of
-from rpc.api.convert.known import CONVERTERS, converter_of
 from rpc.api.convert.scalars import short_names, type_name
 from rpc.api.methods import Method
 from schema.names import API

@@ -222,7 +222,7 @@ class Gateway:
         try:
             body = await _body(exchange)
             read = partial(_request, messages.message_class(method.input_type), body, query, variables)
-            raw = await self._aside(call, len(body) + len(query), read)
+            raw = await self._offload(call, len(body) + len(query), read)
         except ValueError as error:
             await _refuse(exchange, Status.INVALID_ARGUMENT, str(error), allowed)
             return
@@ -234,11 +234,11 @@ class Gateway:
         await call.run()
         await self._answer(exchange, method, call, carrier, allowed)
 
-    async def _aside(self, call: ServerCall, size: int, function: Callable[[], T]) -> T:
-        """Return the result of `function`, run by `ServerCore.aside` if it handles more than `SMALL` bytes."""
-        if self._core.aside is None or size <= SMALL:
+    async def _offload(self, call: ServerCall, size: int, function: Callable[[], T]) -> T:
+        """Return the result of `function`, run by `ServerCore.offload` if it handles more than `SMALL` bytes."""
+        if self._core.offload is None or size <= SMALL:
             return function()
-        result: T = await self._core.aside(call.identity, function)
+        result: T = await self._core.offload(call.identity, function)
         return result
 
     async def _refuse_error(self, exchange: HttpExchange, error: MachineError, allowed: Headers) -> None:
@@ -261,7 +261,7 @@ class Gateway:
             await _send(exchange, 200, kind, reply.data, allowed)
             return
         try:
-            data = await self._aside(call, len(carrier.data), partial(_reply_json, reply_class, carrier.data))
+            data = await self._offload(call, len(carrier.data), partial(_reply_json, reply_class, carrier.data))
         except ValueError as error:
             await _refuse(exchange, Status.RESOURCE_EXHAUSTED, f"{method.name}: {error}", allowed)
             return

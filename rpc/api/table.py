@@ -32,14 +32,14 @@ class Streamed:
     """Mapping of the requests of a client-streaming RPC to the arguments of one call.
 
     Arguments are the fields of `init` (a message in the first request, or "") and the other fields of the first
-    request. The argument `argument` iterates over the field `item` of all requests. If `aside` names a Struct field,
+    request. The argument `argument` iterates over the field `item` of all requests. If `struct` names a Struct field,
     its value in a later request is also an item, as a mapping.
     """
 
     init: str
     item: str
     argument: str
-    aside: str = ""
+    struct: str = ""
 
 
 def _entry(kind: str, subtype: str, stub: str, file: str = "") -> Entry:

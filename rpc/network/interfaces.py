@@ -74,7 +74,7 @@ def outward() -> list[str]:
     ]
 
 
-async def tell_changes(ring: Callable[[], object]) -> None:
+async def watch_changes(ring: Callable[[], object]) -> None:
     """Call `ring` whenever interfaces or addresses may have changed, until cancelled.
 
     Returns at once if the kernel does not support notifications.

@@ -84,7 +84,7 @@ class Context(Protocol):
         ...
 
 
-class HeldTls:
+class InMemoryTls:
     """Server TLS context from a certificate in memory, which is never written to a file. Starts without a certificate.
 
     `take` sets or replaces the certificate; existing connections keep their context.

@@ -105,13 +105,13 @@ async def first_run(module: Module, program: Program, environment: Mapping[str, 
         ) from error
     if status is None:
         raise MachineError(
-            f"{program.first_run} did not end within {module.first_run_limit:g} s{output.last_words()}",
+            f"{program.first_run} did not end within {module.first_run_limit:g} s{output.last_output()}",
             kind=ErrorKind.TIMEOUT,
             remedy="increase first_run_timeout of the module",
         )
     if status:
         raise MachineError(
-            f"first run: {ProcessFailed([program.first_run.name], status)}{output.last_words()}",
+            f"first run: {ProcessFailed([program.first_run.name], status)}{output.last_output()}",
             kind=ErrorKind.PRECONDITION,
             remedy="it will be repeated until it succeeds",
         )

@@ -38,7 +38,7 @@ class Output:
             with trio.move_on_after(DRAIN_LIMIT):
                 await self._drained.wait()
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """Return the newest lines as the end of a sentence; empty if there are none."""
         return f"; its last output: {' | '.join(self._tail)}" if self._tail else ""
 

@@ -10,7 +10,7 @@ import structlog
 from nursery_graph import State, Transition
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.reasons import plain
-from telemetry.logs.activity import tell
+from telemetry.logs.activity import log_event
 from telemetry.logs.names import RESOURCES, ROOT
 
 CONNECTIONS: Final[Mapping[str, tuple[str, str, str]]] = {
@@ -65,10 +65,10 @@ class Activity:
         if name.startswith(INTERNAL):
             self._part(transition, facts)
         elif after is State.READY and began is not None:
-            tell("resource", "rebuild" if name in self._built else "construct", resource=name, **facts)
+            log_event("resource", "rebuild" if name in self._built else "construct", resource=name, **facts)
             self._built.add(name)
         elif after is None and name in self._built:
-            tell("resource", "remove", resource=name)
+            log_event("resource", "remove", resource=name)
             self._built.discard(name)
 
     def _part(self, transition: Transition, facts: Mapping[str, float]) -> None:
@@ -77,6 +77,6 @@ class Activity:
                 fields = {kind: transition.name.removeprefix(beginning)}
                 ready = transition.after is State.READY
                 if ready and transition.before is not State.READY:
-                    tell(kind, came, **fields, **facts)
+                    log_event(kind, came, **fields, **facts)
                 elif transition.before is State.READY and not ready:
-                    tell(kind, went, **fields, reason=transition.reason)
+                    log_event(kind, went, **fields, reason=transition.reason)

@@ -29,7 +29,7 @@ from runtime.server.port.serving import Serving
 from schema.errors import MachineError
 from support.start import held
 from support.version import version
-from telemetry.logs.activity import tell
+from telemetry.logs.activity import log_event
 from telemetry.logs.loggers import Logs, configure
 from telemetry.logs.sinks import ConsoleSink, FileSink, Sink
 from uplink.files import FileSource, Reading, decode_text
@@ -114,7 +114,7 @@ async def _serve(
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
     if options.webrtc:
         machine.log.info("WebRTC is not implemented: clients connect directly")
-    tell("server", "startup", version=version(), config=str(options.config), pid=os.getpid())
+    log_event("server", "startup", version=version(), config=str(options.config), pid=os.getpid())
     graph.subscribe(TransitionLog().note)
     graph.subscribe(Activity().note)
     graph.apply([configuration.node()])
@@ -159,7 +159,7 @@ async def _stop_when_asked(machine: Machine) -> None:
     await machine.lifecycle.stopping.wait()
     reason = "it could not start" if machine.lifecycle.failed else machine.lifecycle.stop_reason
     machine.log.info("stopping", reason=reason)
-    tell("server", "shutdown", reason=reason)
+    log_event("server", "shutdown", reason=reason)
     _limit_shutdown(STOP_LIMIT)
     machine.graph.stop(machine.lifecycle.stop_reason)
 

@@ -33,7 +33,7 @@ from schema.errors import ConfigError, MachineError
 from schema.secrets import masked
 from schema.substitution import fill
 from support.version import version
-from telemetry.logs.activity import tell
+from telemetry.logs.activity import log_event
 from telemetry.logs.loggers import REVEALED, Logs
 from uplink.files import Reading, decode_text
 
@@ -128,7 +128,7 @@ class Configuration:
     def _reject(self, reason: str) -> None:
         """Record and log that the newest document cannot be used; the active one is kept."""
         self.machine.configured.note(rejected=reason)
-        tell("reconfigure", "fail", reason=reason)
+        log_event("reconfigure", "fail", reason=reason)
         self.machine.log.error("the configuration cannot be used; the active one is kept", reason=reason)
 
     # ---- applying documents
@@ -176,7 +176,7 @@ class Configuration:
 
     async def _apply(self, document: MachineDocument) -> None:
         machine = self.machine
-        tell("reconfigure", "start", revision=document.revision)
+        log_event("reconfigure", "start", revision=document.revision)
         self._apply_started = trio.current_time()
         previous = machine.configured.document
         if self._applied:
@@ -193,7 +193,7 @@ class Configuration:
         await self._load_classes(document)
         if self._next_document is not None:
             machine.configured.note(pending="")
-            tell("reconfigure", "fail", revision=document.revision, reason="a newer configuration arrived")
+            log_event("reconfigure", "fail", revision=document.revision, reason="a newer configuration arrived")
             return  # overtaken: the newer one is next
         machine.configured.document = document
         machine.configured.note(revision=document.revision, last_updated=datetime.now(UTC), pending="")
@@ -296,7 +296,7 @@ class Configuration:
             if self._apply_started is not None:
                 duration, self._apply_started = round(trio.current_time() - self._apply_started, 3), None
                 counts = {"ready": len(machine.roster.hosts), "configured": len(machine.roster.planned)}
-                tell(
+                log_event(
                     "reconfigure", "complete", revision=machine.configured.status.revision, duration=duration, **counts
                 )
             if machine.lifecycle.state is MachineState.INITIALIZING:

@@ -32,7 +32,7 @@ from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts
 from runtime.server.report import Report
-from telemetry.logs.activity import tell
+from telemetry.logs.activity import log_event
 from telemetry.logs.ring import LogRing
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Machine:
         )
 
     async def _client_vanished(self, session: Any, resources: tuple[str, ...]) -> None:
-        tell("session", "liveness_expired", session=session.id, resources=list(resources))
+        log_event("session", "liveness_expired", session=session.id, resources=list(resources))
         if session.closed:
             log, event = self.log.info, "a client closed its connection"
         else:

@@ -9,7 +9,7 @@ from typing import Any
 from telemetry.logs.names import ACTIVITY
 
 
-def tell(activity: str, event: str, **fields: Any) -> None:
+def log_event(activity: str, event: str, **fields: Any) -> None:
     """Log an event of an activity, such as `reconfigure` `complete`; both become fields in addition to `fields`.
 
     Empty fields are omitted. Durations are in seconds.

@@ -31,7 +31,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 SEGMENT_BYTES: Final = 256 * 1024
 """Maximum size of a segment, which is the unit in which records are read and dropped."""
 
-ASIDE: Final = ".unreadable"  # suffix of a segment that cannot be read
+UNREADABLE: Final = ".unreadable"  # suffix of a segment that cannot be read
 _SUFFIX: Final = ".segment"
 _SLOT = struct.Struct(">QI")  # number and CRC-32; two slots are written in turn, so that one is always intact
 
@@ -100,7 +100,7 @@ class Outbox:
             try:
                 content = self._path(newest).read_bytes()
             except OSError:
-                self._path(newest).rename(f"{self._path(newest)}{ASIDE}")
+                self._path(newest).rename(f"{self._path(newest)}{UNREADABLE}")
                 del self._segments[newest]
                 return max(newest, self._cursor.number or 0) + 1
             numbers = [record.number for record in scan(content)]

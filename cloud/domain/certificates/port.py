@@ -27,9 +27,9 @@ from cloud.domain.certificates.names import LOOPBACK, canonical
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, now
-from rpc.network.interfaces import outward, tell_changes
+from rpc.network.interfaces import outward, watch_changes
 from rpc.network.listeners import parse_address
-from rpc.network.tls import HeldTls, ServerTls, TlsError
+from rpc.network.tls import InMemoryTls, ServerTls, TlsError
 from schema.errors import MachineError
 from support.watched import follow
 
@@ -112,7 +112,7 @@ class FromAuthority:
     renewed: timedelta = RENEW  # age at which it is replaced
     plain_locally: bool = False
     own: bool = True
-    _held: HeldTls = field(default_factory=HeldTls)
+    _held: InMemoryTls = field(default_factory=InMemoryTls)
     _signed_for: tuple[int, tuple[str, ...]] = (0, ())  # authority number and names of the certificate in use
     _created: datetime | None = None
 
@@ -151,7 +151,7 @@ class FromAuthority:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._hear, ring)
-            nursery.start_soon(tell_changes, ring)
+            nursery.start_soon(watch_changes, ring)
             last_error = ""
             while True:
                 try:

@@ -24,24 +24,24 @@ T = TypeVar("T")
 Pages = Callable[[tuple[int, int] | None], Awaitable[list[ReadingRecord]]]
 """Function that returns the page of readings after a position; empty at the end."""
 
-Aside = Callable[[Callable[[], T]], Awaitable[T]]
+Offload = Callable[[Callable[[], T]], Awaitable[T]]
 """Function that runs another function outside the event loop."""
 
 ROWS_A_GROUP: Final = 10_000  # rows in one row group of a Parquet file
 
 
-async def columns_of(pages: Pages, aside: Aside[Any]) -> dict[str, Kind]:
+async def columns_of(pages: Pages, offload: Offload[Any]) -> dict[str, Kind]:
     """Return the value columns of an export."""
     columns: dict[str, Kind] = {}
     async with aclosing(_all_pages(pages)) as all_pages:
         async for page in all_pages:
-            await aside(partial(widen, columns, page))
+            await offload(partial(widen, columns, page))
     return columns
 
 
-async def as_csv(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]:
+async def as_csv(pages: Pages, offload: Offload[Any]) -> AsyncGenerator[bytes, None]:
     """Generate a CSV file in UTF-8, with a header line and times in ISO 8601."""
-    columns = await columns_of(pages, aside)
+    columns = await columns_of(pages, offload)
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow([*FIXED, *(harmless(path) for path in columns)])
@@ -56,10 +56,10 @@ async def as_csv(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]
 
     async with aclosing(_all_pages(pages)) as all_pages:
         async for page in all_pages:
-            yield await aside(partial(encoded_rows, page))
+            yield await offload(partial(encoded_rows, page))
 
 
-async def as_parquet(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, None]:
+async def as_parquet(pages: Pages, offload: Offload[Any]) -> AsyncGenerator[bytes, None]:
     """Generate a Parquet file. UNSUPPORTED without pyarrow."""
     try:
         import pyarrow
@@ -69,16 +69,16 @@ async def as_parquet(pages: Pages, aside: Aside[Any]) -> AsyncGenerator[bytes, N
             kind=ErrorKind.UNSUPPORTED,
             remedy="install the extra `parquet`, or export as CSV",
         ) from None
-    columns = await columns_of(pages, aside)
-    file = await aside(lambda: _Parquet(pyarrow, columns))
+    columns = await columns_of(pages, offload)
+    file = await offload(lambda: _Parquet(pyarrow, columns))
     pending: list[ReadingRecord] = []
     async with aclosing(_all_pages(pages)) as all_pages:
         async for page in all_pages:
             pending += page
             if len(pending) >= ROWS_A_GROUP:
                 group, pending = pending, []
-                yield await aside(partial(file.add, group))
-    yield await aside(partial(file.end, pending))
+                yield await offload(partial(file.add, group))
+    yield await offload(partial(file.end, pending))
 
 
 class _Parquet:

@@ -88,7 +88,9 @@ def update_organization(sql: Sql, subject: str, *, name: str | None = None, name
         try:
             sql.run("UPDATE organizations SET namespace = ? WHERE id = ?", checked_namespace(namespace), subject)
         except Conflict:
-            raise MachineError(f"the namespace {namespace} is taken", kind=ErrorKind.EXISTS) from None
+            raise MachineError(
+                f"the namespace {namespace} is taken", kind=ErrorKind.EXISTS, remedy="choose another one"
+            ) from None
 
 
 def namespace_is_free(sql: Sql, namespace: str) -> bool:

@@ -14,7 +14,7 @@ from cloud.domain.organizations import keys
 from cloud.domain.organizations.keys import Grant
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.people import people
-from cloud.domain.permissions.access import OF, place_of
+from cloud.domain.permissions.access import GRANT_KINDS, place_of
 from cloud.store.sql import Sql, inserted
 from cloud.values.names import new_secret
 from cloud.values.times import moment_of, stored
@@ -205,7 +205,7 @@ def accept(sql: Sql, secret: str, now: datetime) -> tuple[Invite, str, str]:
 def _is_there(sql: Sql, owner: str, grant: Grant) -> bool:
     """Return whether keys of an organization can still have this role: not if it was deleted or is no longer shared."""
     try:
-        return place_of(sql, OF[grant.kind], grant.subject).reached_by(owner)
+        return place_of(sql, GRANT_KINDS[grant.kind], grant.subject).reached_by(owner)
     except MachineError:
         return False
 

@@ -35,7 +35,7 @@ class Role(IntEnum):
     OWNER = 3  # changes everything
 
 
-class Of(Enum):
+class ObjectKind(Enum):
     """Kind of object that an id in a request refers to."""
 
     ORGANIZATION = "organization"
@@ -49,10 +49,14 @@ class Of(Enum):
     ITEM = "registry item"
 
 
-SHARED: Final = frozenset({Of.LOCATION, Of.ROBOT, Of.PART, Of.FILE})
+SHARED: Final = frozenset({ObjectKind.LOCATION, ObjectKind.ROBOT, ObjectKind.PART, ObjectKind.FILE})
 """Kinds of objects at which keys of an organization that a location is shared with may have a role."""
 
-OF: Final = {"organization": Of.ORGANIZATION, "location": Of.LOCATION, "robot": Of.ROBOT}
+GRANT_KINDS: Final = {
+    "organization": ObjectKind.ORGANIZATION,
+    "location": ObjectKind.LOCATION,
+    "robot": ObjectKind.ROBOT,
+}
 """Kind of object for each kind of grant."""
 
 _ROLES: Final = {"operator": Role.OPERATOR, "owner": Role.OWNER}
@@ -83,25 +87,25 @@ class Holder:
         return best(self.grants, place) if place.reached_by(self.organization) else Role.NONE
 
 
-def place_of(sql: Sql, of: Of, subject: str) -> Place:
+def place_of(sql: Sql, of: ObjectKind, subject: str) -> Place:
     """Return the place of `subject`; NOT_FOUND."""
-    if of is Of.ORGANIZATION:
+    if of is ObjectKind.ORGANIZATION:
         organization(sql, subject)
         return _place(subject)
-    if of is Of.KEY:
+    if of is ObjectKind.KEY:
         return _place(key(sql, subject).organization_id)
-    if of is Of.FRAGMENT:
+    if of is ObjectKind.FRAGMENT:
         return _place(fragment(sql, subject).organization_id)
-    if of is Of.ITEM:
+    if of is ObjectKind.ITEM:
         return _place(find(sql, subject).organization_id)
-    if of is Of.DATASET:
+    if of is ObjectKind.DATASET:
         return _place(dataset(sql, subject).organization_id)
-    if of is Of.FILE:
+    if of is ObjectKind.FILE:
         return captured(sql, file(sql, subject).source)
-    if of is Of.PART:
+    if of is ObjectKind.PART:
         part_record = part(sql, subject)
         return replace(_below(sql, part_record.location_id, ("robot", part_record.machine_id)), part=subject)
-    if of is Of.ROBOT:
+    if of is ObjectKind.ROBOT:
         return _below(sql, machine(sql, subject).location_id, ("robot", subject))
     return _below(sql, subject)
 
@@ -139,7 +143,7 @@ def best(grants: Iterable[Grant], place: Place) -> Role:
     )
 
 
-def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home: bool = False) -> Place:
+def require(sql: Sql, author: Author, role: Role, of: ObjectKind, subject: str, *, home: bool = False) -> Place:
     """Check that `author` has at least `role` at `subject`, and return its place.
 
     With `home`, only keys of the object's own organization pass. Role.MACHINE means the machine itself, or an owner in
@@ -173,8 +177,8 @@ def require(sql: Sql, author: Author, role: Role, of: Of, subject: str, *, home:
     return place
 
 
-def _is_itself(author: Author, of: Of, subject: str) -> bool:
-    return of is Of.PART and author.type in MACHINES and author.name == subject
+def _is_itself(author: Author, of: ObjectKind, subject: str) -> bool:
+    return of is ObjectKind.PART and author.type in MACHINES and author.name == subject
 
 
 def _own_place(sql: Sql, author: Author) -> Place:
@@ -208,6 +212,6 @@ def belongs(sql: Sql, author: Author) -> str:
 
 def _reached(sql: Sql, key_holder: Holder, grant: Grant) -> bool:
     try:
-        return key_holder.role(place_of(sql, OF[grant.kind], grant.subject)) is not Role.NONE
+        return key_holder.role(place_of(sql, GRANT_KINDS[grant.kind], grant.subject)) is not Role.NONE
     except MachineError:
         return False  # it was deleted

@@ -17,7 +17,7 @@ from typing import Any, Final
 from cloud.domain.machines.machines import machine, part
 from cloud.domain.organizations.keys import key
 from cloud.domain.organizations.tenants import location, organization
-from cloud.domain.permissions.access import Of
+from cloud.domain.permissions.access import ObjectKind
 from cloud.store.sql import Sql, inserted
 from cloud.values.author import Author
 from cloud.values.records import fields_of
@@ -167,18 +167,18 @@ def organization_of(sql: Sql, author: Author) -> str:
         return ""
 
 
-def label(sql: Sql, of: Of, subject: str) -> str:
+def label(sql: Sql, of: ObjectKind, subject: str) -> str:
     """Return the name of an object before it is changed; empty if unknown."""
     try:
-        if of is Of.ORGANIZATION:
+        if of is ObjectKind.ORGANIZATION:
             return organization(sql, subject).name
-        if of is Of.LOCATION:
+        if of is ObjectKind.LOCATION:
             return location(sql, subject).name
-        if of is Of.ROBOT:
+        if of is ObjectKind.ROBOT:
             return machine(sql, subject).name
-        if of is Of.PART:
+        if of is ObjectKind.PART:
             return part(sql, subject).name
-        if of is Of.KEY:
+        if of is ObjectKind.KEY:
             return key(sql, subject).name
     except MachineError:
         pass  # the call itself reports the missing object

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Rule:
     """
 
     role: Role = Role.NONE
-    of: Of | None = None
+    of: ObjectKind | None = None
     field: str = ""
     home: bool = False  # only keys of the owning organization, not of those that it is shared with
     inside: bool = False  # checked in the method's first transaction, not in one before it; for frequent calls
-    otherwise: Of | None = None  # other kind of object that the field may refer to
+    otherwise: ObjectKind | None = None  # other kind of object that the field may refer to
     public: bool = False  # no key is needed
     note: str = ""
 
@@ -52,25 +52,25 @@ def public(note: str) -> Rule:
 
 def machine(field: str, *, inside: bool = False) -> Rule:
     """Allow the machine itself, with a secret of the part or its location, or an owner in its own organization."""
-    return Rule(Role.MACHINE, Of.PART, field, inside=inside)
+    return Rule(Role.MACHINE, ObjectKind.PART, field, inside=inside)
 
 
-def operator(of: Of, field: str, otherwise: Of | None = None, *, inside: bool = False) -> Rule:
+def operator(of: ObjectKind, field: str, otherwise: ObjectKind | None = None, *, inside: bool = False) -> Rule:
     """Allow operators and owners."""
     return Rule(Role.OPERATOR, of, field, inside=inside, otherwise=otherwise)
 
 
-def owner(of: Of, field: str, otherwise: Of | None = None) -> Rule:
+def owner(of: ObjectKind, field: str, otherwise: ObjectKind | None = None) -> Rule:
     """Allow owners only."""
     return Rule(Role.OWNER, of, field, otherwise=otherwise)
 
 
-def home_owner(of: Of, field: str, otherwise: Of | None = None) -> Rule:
+def home_owner(of: ObjectKind, field: str, otherwise: ObjectKind | None = None) -> Rule:
     """Allow owners in the owning organization, not in those that it is shared with."""
     return Rule(Role.OWNER, of, field, home=True, otherwise=otherwise)
 
 
-def home_operator(of: Of, field: str) -> Rule:
+def home_operator(of: ObjectKind, field: str) -> Rule:
     """Allow operators and owners in the owning organization."""
     return Rule(Role.OPERATOR, of, field, home=True)
 
@@ -87,107 +87,107 @@ APP: Final[Mapping[str, Rule]] = {
     "list_organizations": ROLE_ANYWHERE,
     "get_organization": ROLE_ANYWHERE,
     "get_organization_namespace_availability": signed_in("whether a namespace is available"),
-    "update_organization": owner(Of.ORGANIZATION, "organization_id"),
-    "delete_organization": owner(Of.ORGANIZATION, "organization_id"),
-    "update_organization_namespace": owner(Of.ORGANIZATION, "organization_id"),
-    "get_organization_metadata": operator(Of.ORGANIZATION, "organization_id"),
-    "update_organization_metadata": owner(Of.ORGANIZATION, "organization_id"),
+    "update_organization": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "delete_organization": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_organization_namespace": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "get_organization_metadata": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_organization_metadata": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "list_locations": ROLE_ANYWHERE,
-    "get_location": operator(Of.LOCATION, "location_id"),
-    "create_location": owner(Of.ORGANIZATION, "organization_id"),
-    "update_location": home_owner(Of.LOCATION, "location_id"),
-    "delete_location": home_owner(Of.LOCATION, "location_id"),
-    "get_location_metadata": operator(Of.LOCATION, "location_id"),
-    "update_location_metadata": owner(Of.LOCATION, "location_id"),
-    "list_robots": operator(Of.LOCATION, "location_id"),
+    "get_location": operator(ObjectKind.LOCATION, "location_id"),
+    "create_location": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_location": home_owner(ObjectKind.LOCATION, "location_id"),
+    "delete_location": home_owner(ObjectKind.LOCATION, "location_id"),
+    "get_location_metadata": operator(ObjectKind.LOCATION, "location_id"),
+    "update_location_metadata": owner(ObjectKind.LOCATION, "location_id"),
+    "list_robots": operator(ObjectKind.LOCATION, "location_id"),
     "list_robots_for_locations": signed_in("as ListRobots, for each location"),
-    "list_robots_for_org": operator(Of.ORGANIZATION, "org_id"),
-    "get_robot": operator(Of.ROBOT, "id"),
-    "new_robot": home_owner(Of.LOCATION, "location"),
-    "update_robot": owner(Of.ROBOT, "id"),
-    "delete_robot": home_owner(Of.ROBOT, "id"),
-    "get_robot_metadata": operator(Of.ROBOT, "id"),
-    "update_robot_metadata": owner(Of.ROBOT, "id"),
-    "get_robot_parts": operator(Of.ROBOT, "robot_id"),
-    "get_robot_part": operator(Of.PART, "id", inside=True),
-    "new_robot_part": home_owner(Of.ROBOT, "robot_id"),
-    "delete_robot_part": home_owner(Of.PART, "part_id"),
-    "mark_part_as_main": owner(Of.PART, "part_id"),
-    "mark_part_for_restart": operator(Of.PART, "part_id"),
-    "create_robot_part_secret": home_owner(Of.PART, "part_id"),
-    "delete_robot_part_secret": home_owner(Of.PART, "part_id"),
-    "get_robot_part_metadata": operator(Of.PART, "id"),
-    "update_robot_part_metadata": owner(Of.PART, "id"),
+    "list_robots_for_org": operator(ObjectKind.ORGANIZATION, "org_id"),
+    "get_robot": operator(ObjectKind.ROBOT, "id"),
+    "new_robot": home_owner(ObjectKind.LOCATION, "location"),
+    "update_robot": owner(ObjectKind.ROBOT, "id"),
+    "delete_robot": home_owner(ObjectKind.ROBOT, "id"),
+    "get_robot_metadata": operator(ObjectKind.ROBOT, "id"),
+    "update_robot_metadata": owner(ObjectKind.ROBOT, "id"),
+    "get_robot_parts": operator(ObjectKind.ROBOT, "robot_id"),
+    "get_robot_part": operator(ObjectKind.PART, "id", inside=True),
+    "new_robot_part": home_owner(ObjectKind.ROBOT, "robot_id"),
+    "delete_robot_part": home_owner(ObjectKind.PART, "part_id"),
+    "mark_part_as_main": owner(ObjectKind.PART, "part_id"),
+    "mark_part_for_restart": operator(ObjectKind.PART, "part_id"),
+    "create_robot_part_secret": home_owner(ObjectKind.PART, "part_id"),
+    "delete_robot_part_secret": home_owner(ObjectKind.PART, "part_id"),
+    "get_robot_part_metadata": operator(ObjectKind.PART, "id"),
+    "update_robot_part_metadata": owner(ObjectKind.PART, "id"),
     "list_machine_summaries": ROLE_ANYWHERE,
-    "update_robot_part": owner(Of.PART, "id"),
-    "set_config_property": owner(Of.PART, "robot_part_id"),
-    "get_robot_part_history": operator(Of.PART, "id"),
-    "get_robot_part_logs": operator(Of.PART, "id"),
-    "tail_robot_part_logs": operator(Of.PART, "id"),
+    "update_robot_part": owner(ObjectKind.PART, "id"),
+    "set_config_property": owner(ObjectKind.PART, "robot_part_id"),
+    "get_robot_part_history": operator(ObjectKind.PART, "id"),
+    "get_robot_part_logs": operator(ObjectKind.PART, "id"),
+    "tail_robot_part_logs": operator(ObjectKind.PART, "id"),
     "create_key": GIVES,
-    "create_key_from_existing_key_authorizations": owner(Of.KEY, "id"),
-    "list_keys": owner(Of.ORGANIZATION, "org_id"),
-    "get_robot_api_keys": owner(Of.ROBOT, "robot_id"),
-    "rename_key": owner(Of.KEY, "id"),
-    "rotate_key": owner(Of.KEY, "id"),
-    "delete_key": owner(Of.KEY, "id"),
+    "create_key_from_existing_key_authorizations": owner(ObjectKind.KEY, "id"),
+    "list_keys": owner(ObjectKind.ORGANIZATION, "org_id"),
+    "get_robot_api_keys": owner(ObjectKind.ROBOT, "robot_id"),
+    "rename_key": owner(ObjectKind.KEY, "id"),
+    "rotate_key": owner(ObjectKind.KEY, "id"),
+    "delete_key": owner(ObjectKind.KEY, "id"),
     "add_role": GIVES,
     "remove_role": GIVES,
     "change_role": GIVES,
-    "list_authorizations": owner(Of.ORGANIZATION, "organization_id"),
+    "list_authorizations": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "check_permissions": signed_in("what the caller may do"),
     # finding
-    "get_robot_part_by_name_and_location": operator(Of.LOCATION, "location_id"),
-    "get_organizations_with_access_to_location": operator(Of.LOCATION, "location_id"),
-    "add_favorite_machine": operator(Of.ROBOT, "machine_id"),
+    "get_robot_part_by_name_and_location": operator(ObjectKind.LOCATION, "location_id"),
+    "get_organizations_with_access_to_location": operator(ObjectKind.LOCATION, "location_id"),
+    "add_favorite_machine": operator(ObjectKind.ROBOT, "machine_id"),
     "remove_favorite_machine": OWN_MARKS,
     "list_favorite_machines": OWN_MARKS,
     # fragments
-    "list_fragments": operator(Of.ORGANIZATION, "organization_id"),
+    "list_fragments": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "get_fragment": READABLE,
-    "create_fragment": owner(Of.ORGANIZATION, "organization_id"),
-    "update_fragment": owner(Of.FRAGMENT, "id"),
-    "delete_fragment": owner(Of.FRAGMENT, "id"),
-    "get_fragment_history": operator(Of.FRAGMENT, "id"),
-    "get_fragment_usage": operator(Of.FRAGMENT, "fragment_id"),
-    "set_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
-    "delete_fragment_tag": owner(Of.FRAGMENT, "fragment_id"),
+    "create_fragment": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_fragment": owner(ObjectKind.FRAGMENT, "id"),
+    "delete_fragment": owner(ObjectKind.FRAGMENT, "id"),
+    "get_fragment_history": operator(ObjectKind.FRAGMENT, "id"),
+    "get_fragment_usage": operator(ObjectKind.FRAGMENT, "fragment_id"),
+    "set_fragment_tag": owner(ObjectKind.FRAGMENT, "fragment_id"),
+    "delete_fragment_tag": owner(ObjectKind.FRAGMENT, "fragment_id"),
     "list_nested_fragments": READABLE,
-    "list_machine_fragments": operator(Of.ROBOT, "machine_id"),
+    "list_machine_fragments": operator(ObjectKind.ROBOT, "machine_id"),
     # registry
     "get_registry_item": READABLE,
-    "create_registry_item": owner(Of.ORGANIZATION, "organization_id"),
-    "update_registry_item": owner(Of.ITEM, "item_id"),
+    "create_registry_item": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_registry_item": owner(ObjectKind.ITEM, "item_id"),
     "list_registry_items": READABLE,
-    "delete_registry_item": owner(Of.ITEM, "item_id"),
-    "rename_registry_item": owner(Of.ITEM, "item_id"),
-    "create_module": owner(Of.ORGANIZATION, "organization_id"),
-    "update_module": owner(Of.ITEM, "module_id"),
-    "upload_module_file": owner(Of.ITEM, "module_id"),
+    "delete_registry_item": owner(ObjectKind.ITEM, "item_id"),
+    "rename_registry_item": owner(ObjectKind.ITEM, "item_id"),
+    "create_module": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_module": owner(ObjectKind.ITEM, "module_id"),
+    "upload_module_file": owner(ObjectKind.ITEM, "module_id"),
     "get_module": READABLE,
     "list_modules": READABLE,
     # deprecation
-    "deprecate_registry_item": owner(Of.ITEM, "item_id"),
-    "undeprecate_registry_item": owner(Of.ITEM, "item_id"),
-    "deprecate_registry_item_version": owner(Of.ITEM, "item_id"),
-    "undeprecate_registry_item_version": owner(Of.ITEM, "item_id"),
+    "deprecate_registry_item": owner(ObjectKind.ITEM, "item_id"),
+    "undeprecate_registry_item": owner(ObjectKind.ITEM, "item_id"),
+    "deprecate_registry_item_version": owner(ObjectKind.ITEM, "item_id"),
+    "undeprecate_registry_item_version": owner(ObjectKind.ITEM, "item_id"),
     "list_deprecated_versions": READABLE,
     # people
-    "list_organization_members": operator(Of.ORGANIZATION, "organization_id"),
-    "create_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
-    "update_organization_invite_authorizations": owner(Of.ORGANIZATION, "organization_id"),
-    "resend_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
-    "delete_organization_invite": owner(Of.ORGANIZATION, "organization_id"),
-    "delete_organization_member": owner(Of.ORGANIZATION, "organization_id"),
+    "list_organization_members": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "create_organization_invite": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_organization_invite_authorizations": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "resend_organization_invite": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "delete_organization_invite": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "delete_organization_member": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "get_user_id_by_email": signed_in("members of the caller's organization"),
     "list_organizations_by_user": signed_in("the caller's organization"),
     "search_organizations": ROLE_ANYWHERE,
     # places
-    "share_location": home_owner(Of.LOCATION, "location_id"),
-    "unshare_location": home_owner(Of.LOCATION, "location_id"),
-    "location_auth": home_owner(Of.LOCATION, "location_id"),
-    "create_location_secret": home_owner(Of.LOCATION, "location_id"),
-    "delete_location_secret": home_owner(Of.LOCATION, "location_id"),
+    "share_location": home_owner(ObjectKind.LOCATION, "location_id"),
+    "unshare_location": home_owner(ObjectKind.LOCATION, "location_id"),
+    "location_auth": home_owner(ObjectKind.LOCATION, "location_id"),
+    "create_location_secret": home_owner(ObjectKind.LOCATION, "location_id"),
+    "delete_location_secret": home_owner(ObjectKind.LOCATION, "location_id"),
 }
 
 ROBOT: Final[Mapping[str, Rule]] = {
@@ -207,19 +207,19 @@ DATASYNC: Final[Mapping[str, Rule]] = {
 
 DATA: Final[Mapping[str, Rule]] = {
     "tabular_data_by_filter": FILTERED,
-    "tabular_data_by_sql": operator(Of.ORGANIZATION, "organization_id"),
-    "export_tabular_data": operator(Of.PART, "part_id"),
-    "get_latest_tabular_data": operator(Of.PART, "part_id"),
-    "delete_tabular_data": owner(Of.ORGANIZATION, "organization_id"),
+    "tabular_data_by_sql": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "export_tabular_data": operator(ObjectKind.PART, "part_id"),
+    "get_latest_tabular_data": operator(ObjectKind.PART, "part_id"),
+    "delete_tabular_data": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "page_of_readings": FILTERED,
-    "retention": operator(Of.ORGANIZATION, "organization_id"),
-    "set_retention": owner(Of.ORGANIZATION, "organization_id"),
+    "retention": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "set_retention": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "binary_data_by_filter": FILTERED,
     "binary_data_by_ids": FILTERED,
     "delete_binary_data_by_filter": OWNED,
     "delete_binary_data_by_ids": OWNED,
-    "create_binary_data_signed_url": home_operator(Of.FILE, "binary_data_id") | "a link outlasts a share",
-    "file": operator(Of.FILE, "binary_data_id"),
+    "create_binary_data_signed_url": home_operator(ObjectKind.FILE, "binary_data_id") | "a link outlasts a share",
+    "file": operator(ObjectKind.FILE, "binary_data_id"),
     "add_tags_to_binary_data_by_ids": FILTERED,
     "add_tags_to_binary_data_by_filter": FILTERED,
     "remove_tags_from_binary_data_by_ids": FILTERED,
@@ -229,38 +229,38 @@ DATA: Final[Mapping[str, Rule]] = {
     "update_bounding_box": FILTERED,
     "remove_bounding_box_from_image_by_id": FILTERED,
     "bounding_box_labels_by_filter": FILTERED,
-    "add_binary_data_to_dataset_by_ids": operator(Of.DATASET, "dataset_id"),
-    "remove_binary_data_from_dataset_by_ids": operator(Of.DATASET, "dataset_id"),
+    "add_binary_data_to_dataset_by_ids": operator(ObjectKind.DATASET, "dataset_id"),
+    "remove_binary_data_from_dataset_by_ids": operator(ObjectKind.DATASET, "dataset_id"),
 }
 
 DATASETS: Final[Mapping[str, Rule]] = {
-    "create_dataset": operator(Of.ORGANIZATION, "organization_id"),
-    "delete_dataset": owner(Of.DATASET, "id"),
-    "rename_dataset": operator(Of.DATASET, "id"),
-    "list_datasets_by_organization_id": operator(Of.ORGANIZATION, "organization_id"),
+    "create_dataset": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "delete_dataset": owner(ObjectKind.DATASET, "id"),
+    "rename_dataset": operator(ObjectKind.DATASET, "id"),
+    "list_datasets_by_organization_id": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "list_datasets_by_ids": ROLE_ANYWHERE,
-    "merge_datasets": operator(Of.ORGANIZATION, "organization_id"),
+    "merge_datasets": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
 PACKAGES: Final[Mapping[str, Rule]] = {
-    "create_package": owner(Of.ORGANIZATION, "organization_id"),
-    "delete_package": owner(Of.ITEM, "id"),
+    "create_package": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "delete_package": owner(ObjectKind.ITEM, "id"),
     "get_package": READABLE,
-    "list_packages": operator(Of.ORGANIZATION, "organization_id"),
+    "list_packages": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
 # ---- used only by pages and HTTP routes
 
 EDITOR: Final[Mapping[str, Rule]] = {
-    "editing": operator(Of.PART, "part", inside=True),
-    "context": operator(Of.PART, "part", inside=True),
-    "running": operator(Of.PART, "part", inside=True),
-    "watch": operator(Of.PART, "part"),
-    "revision": operator(Of.PART, "part", inside=True),
-    "revisions": operator(Of.PART, "part", inside=True),
+    "editing": operator(ObjectKind.PART, "part", inside=True),
+    "context": operator(ObjectKind.PART, "part", inside=True),
+    "running": operator(ObjectKind.PART, "part", inside=True),
+    "watch": operator(ObjectKind.PART, "part"),
+    "revision": operator(ObjectKind.PART, "part", inside=True),
+    "revisions": operator(ObjectKind.PART, "part", inside=True),
     "organizations": ROLE_ANYWHERE,
-    "fragment_editing": operator(Of.FRAGMENT, "fragment", inside=True),
-    "fragment_revisions": operator(Of.FRAGMENT, "fragment"),
+    "fragment_editing": operator(ObjectKind.FRAGMENT, "fragment", inside=True),
+    "fragment_revisions": operator(ObjectKind.FRAGMENT, "fragment"),
 }
 
 FLEET: Final[Mapping[str, Rule]] = {
@@ -269,52 +269,52 @@ FLEET: Final[Mapping[str, Rule]] = {
     "overview": ROLE_ANYWHERE,
     "figures": ROLE_ANYWHERE,
     "machine": signed_in("a machine or part at which the caller has a role; checked by the method"),
-    "main_part": operator(Of.ROBOT, "machine", inside=True),
-    "part": operator(Of.PART, "part", inside=True),
-    "log": operator(Of.PART, "part", inside=True),
-    "newest_log": operator(Of.PART, "part", inside=True),
-    "arrived_logs": operator(Of.PART, "part", inside=True),
+    "main_part": operator(ObjectKind.ROBOT, "machine", inside=True),
+    "part": operator(ObjectKind.PART, "part", inside=True),
+    "log": operator(ObjectKind.PART, "part", inside=True),
+    "newest_log": operator(ObjectKind.PART, "part", inside=True),
+    "arrived_logs": operator(ObjectKind.PART, "part", inside=True),
 }
 
 ROLES: Final[Mapping[str, Rule]] = {
     "places": GIVES,
-    "owns": operator(Of.ORGANIZATION, "organization", inside=True),
+    "owns": operator(ObjectKind.ORGANIZATION, "organization", inside=True),
 }
 
 CHANGES: Final[Mapping[str, Rule]] = {"changes": signed_in("changes in organizations that the caller owns")}
 
 TRIGGERS: Final[Mapping[str, Rule]] = {
     "overview": ROLE_ANYWHERE,
-    "place": operator(Of.PART, "part", inside=True),
-    "list_triggers": operator(Of.PART, "part"),
-    "list_deliveries": operator(Of.PART, "part"),
-    "get_delivery": operator(Of.PART, "part"),
-    "explain_trigger": operator(Of.PART, "part"),
-    "send_test": owner(Of.PART, "part"),
-    "replay_delivery": owner(Of.PART, "part"),
-    "start_trigger": owner(Of.PART, "part"),
+    "place": operator(ObjectKind.PART, "part", inside=True),
+    "list_triggers": operator(ObjectKind.PART, "part"),
+    "list_deliveries": operator(ObjectKind.PART, "part"),
+    "get_delivery": operator(ObjectKind.PART, "part"),
+    "explain_trigger": operator(ObjectKind.PART, "part"),
+    "send_test": owner(ObjectKind.PART, "part"),
+    "replay_delivery": owner(ObjectKind.PART, "part"),
+    "start_trigger": owner(ObjectKind.PART, "part"),
 }
 
 INVITATIONS: Final[Mapping[str, Rule]] = {
-    "list_invites": owner(Of.ORGANIZATION, "organization_id"),
-    "create_invite_link": owner(Of.ORGANIZATION, "organization_id"),
+    "list_invites": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "create_invite_link": owner(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
 RELEASES: Final[Mapping[str, Rule]] = {
-    "create_release_keys": owner(Of.ORGANIZATION, "organization_id"),
-    "update_release_metadata": owner(Of.ORGANIZATION, "organization_id"),
-    "upload_release_file": owner(Of.ORGANIZATION, "organization_id"),
-    "has_release_file": owner(Of.ORGANIZATION, "organization_id"),
-    "get_release_metadata": operator(Of.ORGANIZATION, "organization_id"),
-    "list_releases": operator(Of.ORGANIZATION, "organization_id"),
-    "start_rollout": owner(Of.ORGANIZATION, "organization_id"),
-    "set_rollout_state": owner(Of.ORGANIZATION, "organization_id"),
-    "get_rollout": operator(Of.ORGANIZATION, "organization_id"),
+    "create_release_keys": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "update_release_metadata": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "upload_release_file": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "has_release_file": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "get_release_metadata": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "list_releases": operator(ObjectKind.ORGANIZATION, "organization_id"),
+    "start_rollout": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "set_rollout_state": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "get_rollout": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
 AGENT_REPORTS: Final[Mapping[str, Rule]] = {
     "report_agent": machine("id"),
-    "get_agent_state": operator(Of.PART, "part_id"),
+    "get_agent_state": operator(ObjectKind.PART, "part_id"),
 }
 
 AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificates are public")}

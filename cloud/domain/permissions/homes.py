@@ -18,12 +18,12 @@ class Homes:
     """Cache of the organizations of keys and parts. They never change, so each is looked up once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], str] = {}
+        self._cache: dict[tuple[str, str], str] = {}
 
     async def of(self, store: Store, author: Author) -> str:
         """Return the organization of an author, or the author's own name if it has none."""
         subject = author.type, author.name
-        if (cached := self._known.get(subject)) is not None:
+        if (cached := self._cache.get(subject)) is not None:
             return cached
         try:
             with working_for(author.name):
@@ -34,9 +34,9 @@ class Homes:
             home = ""  # the database is unavailable; the caller's next query reports it
         if not home:
             return author.name
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        self._known[subject] = home
+        if len(self._cache) >= REMEMBERED:
+            self._cache.clear()
+        self._cache[subject] = home
         return home
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions.access import Of, belongs, place_of
+from cloud.domain.permissions.access import ObjectKind, belongs, place_of
 from cloud.domain.registry import items
 from cloud.domain.registry.items import PRIVATE, Item
 from cloud.store.sql import Sql
@@ -18,7 +18,7 @@ def organizations_of(sql: Sql, author: Author) -> set[str]:
     """
     if author.type in MACHINES:
         try:
-            return {place_of(sql, Of.PART, author.name).organization}
+            return {place_of(sql, ObjectKind.PART, author.name).organization}
         except MachineError:
             return set()  # deleted since
     owner = belongs(sql, author)

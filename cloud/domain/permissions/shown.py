@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NewType
 
-from cloud.domain.permissions.access import Of, Role, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
 from cloud.store.sql import Sql
 from cloud.values.author import Author
 from schema.secrets import Masker
@@ -24,12 +24,12 @@ ShownText = NewType("ShownText", str)
 """JSON text of a document as one caller may read it."""
 
 
-def nothing() -> Shown:
+def empty() -> Shown:
     """Return an empty document."""
     return Shown({})
 
 
-def reads_secrets(sql: Sql, author: Author, of: Of, subject: str) -> bool:
+def reads_secrets(sql: Sql, author: Author, of: ObjectKind, subject: str) -> bool:
     """Return whether a caller can read the secrets of an object. NOT_FOUND if the object does not exist.
 
     Its owners can, including owners in organizations that it is shared with, and so can the machine itself.

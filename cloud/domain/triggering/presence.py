@@ -23,7 +23,7 @@ from cloud.domain.triggering.queue import enqueue
 from cloud.store.events import EVERY, Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, moment_of, stored
-from rpc.silence import stood_still
+from rpc.silence import was_suspended
 from triggers.events import Presence
 
 SEEN: Final = "seen"  # sent by cloud.domain.machines.machines.note_seen
@@ -145,7 +145,7 @@ class Watch:
         moment = trio.current_time()
         silent = [part for part, deadline in self._deadlines.items() if deadline <= moment]
         window = SILENCE.total_seconds()
-        if silent and stood_still(min(self._deadlines.values()), window):
+        if silent and was_suspended(min(self._deadlines.values()), window):
             self._online(tuple(self._deadlines))  # this process was suspended; it now hears of calls made meanwhile
         elif silent:
             alive = await self._store.write(lambda sql: went_offline(sql, silent, self._clock()))

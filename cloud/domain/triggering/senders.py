@@ -12,7 +12,7 @@ from email.utils import parseaddr
 
 from cloud.domain.triggering.deliveries import Delivery
 from cloud.domain.triggering.outbox import Send
-from cloud.domain.triggering.ways import Ways
+from cloud.domain.triggering.ways import DeliverySettings
 from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification, Trigger
 from triggers.retry import Outcome
 from triggers.send import deliver
@@ -21,7 +21,7 @@ from triggers.webhook import Request, signed
 
 
 @asynccontextmanager
-async def senders(ways: Ways) -> AsyncIterator[Mapping[str, Send]]:
+async def senders(ways: DeliverySettings) -> AsyncIterator[Mapping[str, Send]]:
     """Open a Send for each type of delivery that this cloud can make."""
 
     async def webhook(delivery: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:

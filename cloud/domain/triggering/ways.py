@@ -15,14 +15,14 @@ PASSWORD: Final = "MACHINE_CLOUD_SMTP_PASSWORD"  # name of an environment variab
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class DeliverySettings:
     """Delivery settings. Without `smtp`, emails are created and shown, but not sent."""
 
     smtp: Settings | None = None
     allow: Allow = NOTHING
 
 
-NOTHING_SET: Final = Ways()
+NOTHING_SET: Final = DeliverySettings()
 
 
 def ways(
@@ -33,9 +33,9 @@ def ways(
     ca_file: str,
     environment: Mapping[str, str],
     allow: Iterable[str],
-) -> Ways:
+) -> DeliverySettings:
     """Parse the options of the command line. `smtp` is HOST, HOST:PORT or empty. ValueError explains invalid values."""
-    return Ways(_settings(smtp, sender, security, ca_file, environment), Allow.parse(allow))
+    return DeliverySettings(_settings(smtp, sender, security, ca_file, environment), Allow.parse(allow))
 
 
 def _settings(smtp: str, sender: str, security: str, ca_file: str, environment: Mapping[str, str]) -> Settings | None:

@@ -89,7 +89,7 @@ async def bind(store: Store, blobs: Blobs) -> list[MachineError]:
     problems: list[MachineError] = []
     try:
         await confirm(store, blobs)
-    except Older as error:
+    except OlderDatabase as error:
         problems.append(error)
     if missing:
         problems.append(
@@ -102,7 +102,7 @@ async def bind(store: Store, blobs: Blobs) -> list[MachineError]:
     return problems
 
 
-class Older(MachineError):
+class OlderDatabase(MachineError):
     """The database is older than the files."""
 
     kind = ErrorKind.PRECONDITION
@@ -135,7 +135,7 @@ def _compared(sql: Sql, stamp: Identity | None, where: str) -> Identity:
     assert stamp is not None
     assert recorded is not None
     if stamp.count > recorded.count:
-        raise Older(
+        raise OlderDatabase(
             f"the database is older than the files in {where} "
             f"(count {recorded.count} in the database, {stamp.count} with the files): no file will be deleted",
             remedy=f"if this is the wrong database, use the right one; if you have restored a backup, list the missing "

@@ -14,7 +14,7 @@ from cloud.blobs import Blobs
 from cloud.documents.pieces import SMALL
 from cloud.domain.fleet.seen import Seen
 from cloud.domain.permissions import audit
-from cloud.domain.permissions.access import Of, Place, Role, require
+from cloud.domain.permissions.access import ObjectKind, Place, Role, require
 from cloud.domain.permissions.authentication import CloudAuthenticator
 from cloud.domain.permissions.call_rules import Rule
 from cloud.domain.permissions.credentials import require_in_force
@@ -83,7 +83,7 @@ class Service:
         self.request: CallInfo | None = None  # set for a call that arrived as an RPC
         self._place: Place | None = None  # place where the caller has the required role
         self._change: _Change | None = None  # None after it was recorded
-        self._required: dict[tuple[Role, Of, str, bool], None] = {}  # roles that were required, for `again`
+        self._required: dict[tuple[Role, ObjectKind, str, bool], None] = {}  # roles that were required, for `again`
         self._due: Callable[[Sql], Place] | None = None  # permission check that begins the first transaction
 
     async def read(self, work: Callable[[Sql], T]) -> T:
@@ -126,7 +126,7 @@ class Service:
         detail = {**change.detail, **({"made": created} if created and created != change.subject else {})}
         audit.note(sql, owner, self.author, change.action, change.subject or created, detail, self.now())
 
-    async def aside(self, size: int, function: Callable[[], T]) -> T:
+    async def offload(self, size: int, function: Callable[[], T]) -> T:
         """Run `function` on `size` characters or bytes of input, in the workroom if large, and return its result."""
         if size <= SMALL:
             return function()
@@ -138,7 +138,7 @@ class Service:
         """Return the current time."""
         return self.cloud.clock()
 
-    def require(self, sql: Sql, role: Role, of: Of, subject: str, *, home: bool = False) -> Place:
+    def require(self, sql: Sql, role: Role, of: ObjectKind, subject: str, *, home: bool = False) -> Place:
         """Require a role for an additional object of a method, which a rule cannot express. See `access.require`."""
         place = require(sql, self.author, role, of, subject, home=home)
         self._place = self._place or place

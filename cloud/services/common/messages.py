@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cloud.domain.permissions.shown import Shown, ShownText, nothing
+from cloud.domain.permissions.shown import Shown, ShownText, empty
 
 
 class Organization(Struct, frozen=True):
@@ -87,7 +87,7 @@ class RobotPart(Struct, frozen=True):
     secret: str = ""
     robot: str = ""
     location_id: str = ""
-    robot_config: Shown = nothing()
+    robot_config: Shown = empty()
     last_access: datetime | None = None
     user_supplied_info: Mapping[str, Any] = {}
     main_part: bool = False

@@ -19,7 +19,7 @@ from cloud.domain.configurations import configurations, fragments
 from cloud.domain.configurations.revisions import Revisions, Stale, until_fresh
 from cloud.domain.machines import logs, machines
 from cloud.domain.organizations import keys, tenants
-from cloud.domain.permissions.access import Of, is_home, place_of
+from cloud.domain.permissions.access import ObjectKind, is_home, place_of
 from cloud.domain.permissions.shown import reads_secrets, shown
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
@@ -70,7 +70,7 @@ class Configurations(Service):
         """
         document = robot_config
         if (sent := robot_config_json) is not None:
-            document = await self.aside(len(sent), lambda: decoded(sent))
+            document = await self.offload(len(sent), lambda: decoded(sent))
 
         text = None if document is None else await self._encoded(document)
 
@@ -90,13 +90,13 @@ class Configurations(Service):
         facts, saved = await until_fresh(attempt, lambda: self.write(lambda sql: work(check(sql), sql)))
         if saved is not None:
             await self._log_problems(id, saved, len(text or ""))
-        return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
+        return await self.offload(len(facts.text), partial(part_message, facts, self.now()))
 
     async def _encoded(self, document: Mapping[str, Any]) -> str:
         """Check and encode a configuration; see `document_text`. Not for use in a transaction: others would wait."""
         if not heavy(document):
             return document_text(document, "the configuration")
-        return await self.aside(LARGE, lambda: document_text(document, "the configuration"))
+        return await self.offload(LARGE, lambda: document_text(document, "the configuration"))
 
     async def set_config_property(
         self, robot_part_id: str, property_changes: Sequence[m.ConfigPropertyChange]
@@ -108,7 +108,7 @@ class Configurations(Service):
 
         async def attempt() -> tuple[list[m.ConfigPropertyChangeResult], _Saved | None]:
             part, before = await self.read(lambda sql: _current(sql, robot_part_id))
-            document, text, results = await self.aside(LARGE, partial(_apply_changes, before, property_changes))
+            document, text, results = await self.offload(LARGE, partial(_apply_changes, before, property_changes))
             if document is None:
                 return results, None
             candidate = await self.read(partial(self._candidate, robot_part_id, document, None, text))
@@ -130,7 +130,7 @@ class Configurations(Service):
         they would learn.
         """
         lookups: fragments.Lookups = {}
-        if not is_home(sql, self.author, place_of(sql, Of.PART, part)):
+        if not is_home(sql, self.author, place_of(sql, ObjectKind.PART, part)):
             find = fragments.finder(sql, keys.organization_of(sql, self.author.name), lookups)
             for fragment in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
                 if find(fragment, "") is None:
@@ -146,7 +146,7 @@ class Configurations(Service):
     async def _log_problems(self, part: str, saved: _Saved, size: int) -> None:
         """Write the problems of a saved configuration to the part's log, because the reply has no field for them."""
         now = self.now()
-        entries = await self.aside(size, lambda: _problem_entries(saved.merged, saved.revision, now))
+        entries = await self.offload(size, lambda: _problem_entries(saved.merged, saved.revision, now))
         if entries:
             await self.write(lambda sql: logs.append(sql, part, entries, now))
 
@@ -164,7 +164,7 @@ class Configurations(Service):
 
         def work(sql: Sql) -> tuple[machines.PartRecord, Revisions, bool]:
             revisions = configurations.history(sql, id, before=before, limit=limit, start=start, end=end)
-            return machines.part(sql, id), revisions, reads_secrets(sql, self.author, Of.PART, id)
+            return machines.part(sql, id), revisions, reads_secrets(sql, self.author, ObjectKind.PART, id)
 
         part, revisions, whole = await self.read(work)
 
@@ -184,7 +184,7 @@ class Configurations(Service):
             more = revisions.more and revisions[-1].number > 2  # the first revision replaced nothing
             return m.GetRobotPartHistoryResponse(entries, str(revisions[-1].number) if more else "")
 
-        return await self.aside(revisions.size, response)
+        return await self.offload(revisions.size, response)
 
 
 def _current(sql: Sql, subject: str) -> tuple[machines.PartRecord, str]:

@@ -18,8 +18,8 @@ from cloud.domain.machines.online import Presence, presence
 from cloud.domain.organizations import keys, tenants
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import Of, Place, Role, is_home, place_of, role_at, visible
-from cloud.domain.permissions.shown import Shown, nothing, reads_secrets, shown
+from cloud.domain.permissions.access import ObjectKind, Place, Role, is_home, place_of, role_at, visible
+from cloud.domain.permissions.shown import Shown, empty, reads_secrets, shown
 from cloud.domain.registry.deprecation import advice
 from cloud.editing.catalogue import EditingContext
 from cloud.services.common.base import Service, guarded
@@ -73,7 +73,7 @@ class Save:
 
     revision: Revision
     who: str
-    shown: Shown = field(default_factory=nothing)
+    shown: Shown = field(default_factory=empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Editor(Service):
         """Return a part with its configuration in force."""
 
         def work(sql: Sql) -> Editing:
-            record, place = machines.part(sql, part), place_of(sql, Of.PART, part)
+            record, place = machines.part(sql, part), place_of(sql, ObjectKind.PART, part)
             (save,) = configurations.history(sql, part, limit=1)
             version, resolved = configurations.resolution(sql, part)
             may_save = role_at(sql, self.author, place) is Role.OWNER
@@ -119,7 +119,7 @@ class Editor(Service):
         """Return the context for completion beyond the text."""
 
         def work(sql: Sql) -> EditingContext:
-            return self._context(sql, place_of(sql, Of.PART, part), configurations.resolution(sql, part)[1])
+            return self._context(sql, place_of(sql, ObjectKind.PART, part), configurations.resolution(sql, part)[1])
 
         return await self.read(work)
 
@@ -153,7 +153,7 @@ class Editor(Service):
 
         def work(sql: Sql) -> list[Save]:
             revisions = configurations.history(sql, part, before=before, limit=limit)
-            return self._saves(sql, revisions, Of.PART, part)
+            return self._saves(sql, revisions, ObjectKind.PART, part)
 
         return await self.read(work)
 
@@ -173,7 +173,7 @@ class Editor(Service):
 
         def work(sql: Sql) -> FragmentEditing:
             record = fragments.fragment(sql, fragment)
-            may_save = reads_secrets(sql, self.author, Of.FRAGMENT, fragment)
+            may_save = reads_secrets(sql, self.author, ObjectKind.FRAGMENT, fragment)
             using = parts_using(sql, fragment)
             visible_parts = [part for part in using if self._sees(sql, part)]
             return FragmentEditing(
@@ -193,11 +193,11 @@ class Editor(Service):
 
         def work(sql: Sql) -> list[Save]:
             revisions = fragments.revisions(sql, fragment, before=before, limit=limit)
-            return self._saves(sql, revisions, Of.FRAGMENT, fragment)
+            return self._saves(sql, revisions, ObjectKind.FRAGMENT, fragment)
 
         return await self.read(work)
 
-    def _saves(self, sql: Sql, revisions: Sequence[Revision], of: Of, subject: str) -> list[Save]:
+    def _saves(self, sql: Sql, revisions: Sequence[Revision], of: ObjectKind, subject: str) -> list[Save]:
         whole, documents = reads_secrets(sql, self.author, of, subject), [revision.document for revision in revisions]
         return [
             Save(revision, name_of(sql, revision.author), shown(revision.document, whole=whole, alongside=documents))
@@ -218,7 +218,7 @@ class Editor(Service):
         return EditingContext(_fragments(sql, place.organization) if home else {}, tuple(names), advice_by_module)
 
     def _sees(self, sql: Sql, part: str) -> bool:
-        return role_at(sql, self.author, place_of(sql, Of.PART, part)) is not Role.NONE
+        return role_at(sql, self.author, place_of(sql, ObjectKind.PART, part)) is not Role.NONE
 
 
 def _fragments(sql: Sql, organization: str) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from cloud.domain.configurations.fragment_uses import parts_using
 from cloud.domain.configurations.revisions import Revisions, until_fresh
 from cloud.domain.machines import machines
 from cloud.domain.organizations.tenants import missing
-from cloud.domain.permissions.access import Of, Role, is_home, place_of
+from cloud.domain.permissions.access import ObjectKind, Role, is_home, place_of
 from cloud.domain.permissions.registry_access import organizations_of
 from cloud.domain.permissions.shown import Shown, reads_secrets, shown, text_of
 from cloud.services.common.base import Service
@@ -73,7 +73,7 @@ class Fragments(Service):
             if revision is None:
                 raise missing("version", version or "")
             if current_organization_id:
-                self.require(sql, Role.OPERATOR, Of.ORGANIZATION, current_organization_id)
+                self.require(sql, Role.OPERATOR, ObjectKind.ORGANIZATION, current_organization_id)
             saves = fragments.saves(sql, id, MAX_PAGE)
             return m.GetFragmentResponse(
                 self._message(sql, record, revision),
@@ -123,7 +123,7 @@ class Fragments(Service):
         """
         document = config
         if (text := fragment_config_json) is not None:
-            document = await self.aside(len(text), lambda: decoded(text))
+            document = await self.offload(len(text), lambda: decoded(text))
         stored_visibility = _VISIBILITY.get(visibility) if visibility else None
         if stored_visibility is None and public is not None:
             stored_visibility = "public" if public else "private"
@@ -184,7 +184,7 @@ class Fragments(Service):
             more = saves.more and saves[-1].number > 1
             return m.GetFragmentHistoryResponse(entries, str(saves[-1].number) if more else "")
 
-        return await self.aside(saves.size, response)
+        return await self.offload(saves.size, response)
 
     async def get_fragment_usage(self, fragment_id: str) -> list[m.FragmentUsage]:
         """Return the number of users of each version in use."""
@@ -253,7 +253,7 @@ class Fragments(Service):
         _check_count([*additional_fragment_ids, *additional_fragments])
 
         def work(sql: Sql) -> m.Resolution:
-            place = place_of(sql, Of.ROBOT, machine_id)
+            place = place_of(sql, ObjectKind.ROBOT, machine_id)
             find = find_own = fragments.finder(sql, place.organization)
             if not is_home(sql, self.author, place):
                 find_own = self._finder(sql)
@@ -267,7 +267,7 @@ class Fragments(Service):
             entries += [
                 ({"id": each.fragment_id, "version": each.version or ""}, find_own) for each in additional_fragments
             ]
-            return self._resolution(sql, entries, whole=reads_secrets(sql, self.author, Of.ROBOT, machine_id))
+            return self._resolution(sql, entries, whole=reads_secrets(sql, self.author, ObjectKind.ROBOT, machine_id))
 
         return await self.read(work)
 
@@ -279,7 +279,7 @@ class Fragments(Service):
     def _readable(self, sql: Sql, subject: str) -> fragments.FragmentRecord:
         fragment = fragments.fragment(sql, subject)
         if fragment.visibility == "private":
-            self.require(sql, Role.OPERATOR, Of.FRAGMENT, subject)
+            self.require(sql, Role.OPERATOR, ObjectKind.FRAGMENT, subject)
         return fragment
 
     def _message(self, sql: Sql, fragment: fragments.FragmentRecord, revision: int | None = None) -> m.Fragment:
@@ -325,7 +325,7 @@ class Fragments(Service):
         return m.Resolution(list(messages.values()), resolved)
 
     def _whole(self, sql: Sql, fragment: str) -> bool:
-        return reads_secrets(sql, self.author, Of.FRAGMENT, fragment)
+        return reads_secrets(sql, self.author, ObjectKind.FRAGMENT, fragment)
 
 
 def _historical(fragment: fragments.FragmentRecord, number: int, document: Shown) -> m.Fragment:

@@ -10,7 +10,7 @@ from typing import Final
 from cloud.domain.data import files
 from cloud.domain.data.files import FileRecord
 from cloud.domain.data.filters import DataFilter
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Cloud, Service
 from cloud.services.data import data_messages as m
@@ -64,7 +64,7 @@ class Binary(Service):
 
         def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata]]:
             for subject in subjects:
-                self.require(sql, Role.OPERATOR, Of.FILE, subject)
+                self.require(sql, Role.OPERATOR, ObjectKind.FILE, subject)
             records = files.by_ids(sql, subjects)
             if include_binary and len(self._first_that_fit(records)) < len(records):
                 raise self._too_large(sum(record.size for record in records))
@@ -126,7 +126,7 @@ class Binary(Service):
 
     def _exists(self, sql: Sql, subject: str) -> bool:
         try:
-            self.require(sql, Role.OWNER, Of.FILE, subject, home=True)
+            self.require(sql, Role.OWNER, ObjectKind.FILE, subject, home=True)
         except MachineError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise

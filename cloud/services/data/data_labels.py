@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cloud.domain.data import datasets, files, labels
 from cloud.domain.data.sources import checked_tags
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Service
 from cloud.services.data import data_messages as m
@@ -167,7 +167,7 @@ class Labels(Service):
 
     def _require_operator(self, sql: Sql, subjects: Sequence[str]) -> None:
         for subject in subjects:
-            self.require(sql, Role.OPERATOR, Of.FILE, subject)
+            self.require(sql, Role.OPERATOR, ObjectKind.FILE, subject)
 
     def _ids(self, sql: Sql, data_filter: m.Filter | None) -> list[str]:
         return files.ids(sql, filter_of(data_filter), scope_of(sql, self.author, Role.OPERATOR))

@@ -48,7 +48,7 @@ class Tabular(Service):
         for record in records:
             index.setdefault(record.source_number, len(index))
         metadata = {record.source_number: metadata_of(record.source, record.tags) for record in records}
-        data = await self.aside(
+        data = await self.offload(
             _size(records),
             lambda: [
                 m.TabularData(record.data, index[record.source_number], record.requested, record.received)
@@ -89,7 +89,7 @@ class Tabular(Service):
         )
         after: tuple[int, int] | None = None
         while records := await self.page_of_readings(data_filter, after):
-            points = await self.aside(_size(records), partial(_points, records, resource_subtype))
+            points = await self.offload(_size(records), partial(_points, records, resource_subtype))
             for point in points:
                 yield point
             after = stored(records[-1].requested), records[-1].number

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cloud.domain.data import datasets
 from cloud.domain.data.datasets import DatasetRecord
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
 from cloud.store.sql import Sql
@@ -52,7 +52,7 @@ class DatasetService(Service):
 
         def work(sql: Sql) -> list[m.Dataset]:
             for subject in ids:
-                self.require(sql, Role.OPERATOR, Of.DATASET, subject)
+                self.require(sql, Role.OPERATOR, ObjectKind.DATASET, subject)
             return [_dataset(datasets.dataset(sql, subject)) for subject in ids]
 
         return await self.read(work)

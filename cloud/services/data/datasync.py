@@ -20,7 +20,7 @@ from cloud.domain.data.parameters import plain
 from cloud.domain.data.readings import NewReading
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
@@ -105,7 +105,7 @@ class DataSyncService(Service):
         return m.Uploaded(subject, subject)
 
     async def _require_machine(self, metadata: m.UploadMetadata) -> None:
-        await self.read(lambda sql: self.require(sql, Role.MACHINE, Of.PART, metadata.part_id))
+        await self.read(lambda sql: self.require(sql, Role.MACHINE, ObjectKind.PART, metadata.part_id))
 
     async def _keep_readings(self, metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> m.Uploaded:
         """Store readings; the permission check is in the same transaction."""
@@ -122,11 +122,11 @@ class DataSyncService(Service):
             rows = [[stored(item.requested), stored(item.received), item.text] for item in new_readings]
             return new_readings, _key(metadata.part_id, *origin, parameters, tags, rows) if has_time else None
 
-        new_readings, key = await self.aside(self.request.call.size if self.request is not None else 0, prepare)
+        new_readings, key = await self.offload(self.request.call.size if self.request is not None else 0, prepare)
         kind = "unspecified" if metadata.type is m.DataType.UNSPECIFIED else "tabular"
 
         def work(sql: Sql) -> str:
-            self.require(sql, Role.MACHINE, Of.PART, metadata.part_id)
+            self.require(sql, Role.MACHINE, ObjectKind.PART, metadata.part_id)
             source = _source(sql, metadata, parameters)
             subject, new = readings.keep(sql, key, source, tags, new_readings, now)
             if new:

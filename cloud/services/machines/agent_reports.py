@@ -16,7 +16,7 @@ class AgentReports(Service):
 
     async def report_agent(self, id: str, report_json: str) -> None:  # noqa: A002 - as in the published calls
         """Store the report of a part's agent (JSON), and the outcomes in it. INVALID, also if it is too large."""
-        report = await self.aside(len(report_json), lambda: reports.decode(report_json))
+        report = await self.offload(len(report_json), lambda: reports.decode(report_json))
         await self.write(lambda sql: reports.store(sql, id, report, self.now()))
 
     async def get_agent_state(self, part_id: str) -> m.AgentState:

@@ -11,7 +11,7 @@ from cloud.domain.certificates.issue import Pair
 from cloud.domain.certificates.names import canonical, names_for
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
 from cloud.values.author import MACHINES
@@ -50,7 +50,7 @@ class PartCertificates(Service):
 
         def names_and_stored(sql: Sql) -> tuple[str, tuple[str, ...], Pair | None]:
             if self.author.type not in MACHINES:
-                self.require(sql, Role.OWNER, Of.PART, id, home=True)
+                self.require(sql, Role.OWNER, ObjectKind.PART, id, home=True)
             part = machines.part(sql, id)
             owner = part.organization_id
             _, merged = configurations.resolution(sql, id)

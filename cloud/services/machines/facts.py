@@ -10,7 +10,7 @@ from cloud.domain.configurations.configurations import resolution
 from cloud.domain.machines.machines import part
 from cloud.domain.organizations.keys import keys_with_roles
 from cloud.domain.organizations.sharing import digests_at
-from cloud.domain.permissions.access import Of, place_of
+from cloud.domain.permissions.access import ObjectKind, place_of
 from cloud.domain.registry.resolution import with_sources
 from cloud.store.sql import Sql
 
@@ -35,7 +35,7 @@ def facts(sql: Sql, subject: str) -> dict[str, Any]:
     `document` have a `source`: where the machine downloads them (see cloud.domain.registry.resolution).
     """
     record = part(sql, subject)
-    place = place_of(sql, Of.PART, subject)
+    place = place_of(sql, ObjectKind.PART, subject)
     keys = keys_with_roles(sql, place.within)
     version, merged = resolution(sql, record)
     platform, tags = str(record.reported.get("platform", "")), record.reported.get("platform_tags") or ()

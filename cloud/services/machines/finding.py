@@ -9,7 +9,7 @@ from functools import partial
 from cloud.domain.fleet import favorites
 from cloud.domain.machines import machines
 from cloud.domain.organizations import keys, sharing, tenants
-from cloud.domain.permissions.access import Of, Role, is_home, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, is_home, place_of, role_at
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.services.machines.machines import PartFacts, part_facts, part_message, robot_message
@@ -39,13 +39,13 @@ class Finding(Service):
             raise tenants.missing("part", name)
 
         facts = await self.read(work)
-        return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
+        return await self.offload(len(facts.text), partial(part_message, facts, self.now()))
 
     async def get_organizations_with_access_to_location(self, location_id: str) -> list[m.OrganizationIdentity]:
         """Return the organization of a location and those with which it is shared. The latter do not see each other."""
 
         def work(sql: Sql) -> list[m.OrganizationIdentity]:
-            place = place_of(sql, Of.LOCATION, location_id)
+            place = place_of(sql, ObjectKind.LOCATION, location_id)
             home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
             guests = [guest for guest in sharing.guests_of(sql, location_id) if home or guest == reader]
             organizations = [tenants.organization(sql, subject) for subject in (place.organization, *guests)]
@@ -67,7 +67,7 @@ class Finding(Service):
         def work(sql: Sql) -> list[FavoriteMachine]:
             favorite_machines = []
             for favorite in favorites.favorites(sql, self.author):
-                place = place_of(sql, Of.ROBOT, favorite.machine_id)
+                place = place_of(sql, ObjectKind.ROBOT, favorite.machine_id)
                 if role_at(sql, self.author, place) is not Role.NONE:
                     shown = robot_message(self, machines.machine(sql, favorite.machine_id))
                     favorite_machines.append(FavoriteMachine(shown, place.organization, favorite.created))

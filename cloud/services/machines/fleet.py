@@ -14,7 +14,7 @@ from cloud.domain.machines.machines import PartRecord
 from cloud.domain.organizations.first import first_organization
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import Of, Role, holder
+from cloud.domain.permissions.access import ObjectKind, Role, holder
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import MachineError
@@ -65,9 +65,9 @@ class FleetService(Service):
         def work(sql: Sql) -> SeenMachine:
             parts = [subject]
             try:
-                self.require(sql, Role.OPERATOR, Of.PART, subject)
+                self.require(sql, Role.OPERATOR, ObjectKind.PART, subject)
             except MachineError:
-                self.require(sql, Role.OPERATOR, Of.ROBOT, subject)
+                self.require(sql, Role.OPERATOR, ObjectKind.ROBOT, subject)
                 parts = [part.id for part in machines.parts(sql, subject)]
             matching = fleet.fleet(sql, self.author, parts)
             if not matching:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cloud.domain.fleet import watching
 from cloud.domain.machines.machines import mark_restart, note_seen, part
-from cloud.domain.permissions.access import Of, Role, place_of, require
+from cloud.domain.permissions.access import ObjectKind, Role, place_of, require
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
 from cloud.services.machines.facts import facts, roots
@@ -34,7 +34,7 @@ class Following:
 
     def allowed(self, sql: Sql) -> None:
         """Raise an error if the caller is refused; for `until_refused`."""
-        require(sql, self._author, Role.MACHINE, Of.PART, self._subject)
+        require(sql, self._author, Role.MACHINE, ObjectKind.PART, self._subject)
 
     async def begin(self, computer: Mapping[str, Any]) -> None:
         """Check the caller and store its `computer` before sending anything, because the selected packages depend on
@@ -62,7 +62,7 @@ class Following:
 
         def work(sql: Sql) -> tuple[dict[str, Any], frozenset[str]]:
             authorities = roots(sql, self._subject, self._cloud.clock(), port=own_port)
-            around = frozenset(place for _, place in place_of(sql, Of.PART, self._subject).within)
+            around = frozenset(place for _, place in place_of(sql, ObjectKind.PART, self._subject).within)
             return {**facts(sql, self._subject), "authorities": authorities}, around
 
         return await patiently(lambda: self._cloud.store.read(work))

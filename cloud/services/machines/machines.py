@@ -14,7 +14,7 @@ from cloud.domain.configurations.fragment_uses import named_by, parts_using
 from cloud.domain.machines import machines
 from cloud.domain.machines.online import Presence, presence, silent_for
 from cloud.domain.organizations import sharing, tenants
-from cloud.domain.permissions.access import Of, Role, holder, is_home, place_of
+from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
 from cloud.domain.permissions.shown import Shown, ShownText, reads_secrets, shown, shown_text, text_of
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
@@ -44,7 +44,7 @@ class Machines(Service):
 
         def work(sql: Sql) -> list[m.Robot]:
             for location in location_ids:
-                self.require(sql, Role.OPERATOR, Of.LOCATION, location)
+                self.require(sql, Role.OPERATOR, ObjectKind.LOCATION, location)
             return [
                 robot_message(self, machine)
                 for location in location_ids
@@ -76,7 +76,7 @@ class Machines(Service):
 
         def work(sql: Sql) -> m.Robot:
             if location:
-                self.require(sql, Role.OWNER, Of.LOCATION, location, home=True)
+                self.require(sql, Role.OWNER, ObjectKind.LOCATION, location, home=True)
             with sharing.moving(sql, *filter(None, (machines.machine(sql, id).location_id, location))):
                 machines.update_machine(sql, id, name, location)
             return robot_message(self, machines.machine(sql, id))
@@ -93,13 +93,13 @@ class Machines(Service):
         """Return the parts of a machine, the main part first."""
         parts = await self.read(lambda sql: [part_facts(self, sql, part) for part in machines.parts(sql, robot_id)])
         now = self.now()
-        return [await self.aside(len(part.text), partial(part_message, part, now)) for part in parts]
+        return [await self.offload(len(part.text), partial(part_message, part, now)) for part in parts]
 
     async def get_robot_part(self, id: str) -> m.GetRobotPartResponse:  # noqa: A002 - field of the wire
         """Return a part with its configuration, which is also included as text."""
 
         facts = await self.read(lambda sql: part_facts(self, sql, machines.part(sql, id)))
-        message = await self.aside(len(facts.text), partial(part_message, facts, self.now()))
+        message = await self.offload(len(facts.text), partial(part_message, facts, self.now()))
         return m.GetRobotPartResponse(message, message.robot_config_json or ShownText("{}"))
 
     async def new_robot_part(self, robot_id: str, part_name: str) -> str:
@@ -126,7 +126,7 @@ class Machines(Service):
             return part_facts(self, sql, machines.part(sql, part_id))
 
         facts = await self.write(work)
-        return await self.aside(len(facts.text), partial(part_message, facts, self.now()))
+        return await self.offload(len(facts.text), partial(part_message, facts, self.now()))
 
     async def delete_robot_part_secret(self, part_id: str, secret_id: str) -> None:
         """Delete a secret of a part, which becomes invalid immediately."""
@@ -156,7 +156,7 @@ class Machines(Service):
                 for machine in machines.machines(sql, location.id):
                     if fragment_ids and not any(part.id in using for part in machines.parts(sql, machine.id)):
                         continue
-                    if left and roles.role(place_of(sql, Of.ROBOT, machine.id)) is not Role.NONE:
+                    if left and roles.role(place_of(sql, ObjectKind.ROBOT, machine.id)) is not Role.NONE:
                         left -= 1
                         summaries.append(self._summary(sql, machine))
                 if summaries:
@@ -228,8 +228,8 @@ class PartFacts:
 
 def part_facts(service: Service, sql: Sql, part: machines.PartRecord) -> PartFacts:
     """Read the data of a part; its own secrets are included only for owners in its organization."""
-    whole = reads_secrets(sql, service.author, Of.PART, part.id)
-    owner = whole and is_home(sql, service.author, place_of(sql, Of.PART, part.id))
+    whole = reads_secrets(sql, service.author, ObjectKind.PART, part.id)
+    owner = whole and is_home(sql, service.author, place_of(sql, ObjectKind.PART, part.id))
     secrets = [m.SharedSecret(*secret) for secret in machines.secrets_of(sql, part.id)] if owner else []
     return PartFacts(part, configurations.current_text(sql, part), whole, secrets)
 

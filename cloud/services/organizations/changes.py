@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cloud.domain.organizations import keys
 from cloud.domain.permissions import audit, call_rules
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.permissions.audit import AuditQuery, AuditRecord
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -33,7 +33,7 @@ class ChangeService(Service):
         def work(sql: Sql) -> Changes:
             owner = audit.organization_of(sql, self.author)
             try:
-                self.require(sql, Role.OWNER, Of.ORGANIZATION, owner)
+                self.require(sql, Role.OWNER, ObjectKind.ORGANIZATION, owner)
             except MachineError:
                 raise MachineError(
                     "only owners of the whole organization may read the audit log",

@@ -15,7 +15,7 @@ import trio
 from cloud.domain.organizations.tenants import organization
 from cloud.domain.people import invites
 from cloud.domain.people.invites import Invite
-from cloud.domain.triggering.ways import Ways
+from cloud.domain.triggering.ways import DeliverySettings
 from cloud.services.common.base import Cloud
 from cloud.services.organizations.people import link_of
 from cloud.store.sql import Sql
@@ -30,7 +30,7 @@ LEASE: Final = timedelta(seconds=75)  # LIMIT, plus time to record the result
 Send = Callable[[EmailMessage], Awaitable[Outcome]]
 
 
-def nodes(ways: Ways, restart: Restart) -> list[Node]:
+def nodes(ways: DeliverySettings, restart: Restart) -> list[Node]:
     """Return the nodes: none without a mail server. The port is required because links contain its address."""
     if ways.smtp is None:
         return []

@@ -7,7 +7,8 @@ from typing import Final, NoReturn, cast
 
 from cloud.domain.organizations import keys
 from cloud.domain.organizations.keys import Grant, Kind
-from cloud.domain.permissions.access import OF, Of, Role, place_of, role_at
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.permissions.access import GRANT_KINDS, ObjectKind, Role, place_of, role_at
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
@@ -37,7 +38,7 @@ class Keys(Service):
         def work(sql: Sql) -> tuple[str, str]:
             grants = [granted(authorization) for authorization in authorizations]
             for grant in grants:
-                self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
+                self.require(sql, Role.OWNER, GRANT_KINDS[grant.kind], grant.subject)
             return keys.create_key(sql, keys.organization_of(sql, self.author.name), name, grants, self.now())
 
         return m.NewKey(*await self.write(work)) if authorizations else _no_role()
@@ -109,9 +110,17 @@ class Keys(Service):
         def work(sql: Sql) -> None:
             old, new = self._grantable(sql, old_authorization), self._grantable(sql, new_authorization)
             if old_authorization.identity_id != new_authorization.identity_id:
-                raise MachineError("both authorizations must be of the same key", kind=ErrorKind.INVALID)
+                raise MachineError(
+                    "the authorizations are of different keys",
+                    kind=ErrorKind.INVALID,
+                    remedy="give the same identity_id in both",
+                )
             if old not in keys.grants_of(sql, new_authorization.identity_id):
-                raise MachineError("the key does not have the role to replace", kind=ErrorKind.NOT_FOUND)
+                raise MachineError(
+                    "the key does not have the role to replace",
+                    kind=ErrorKind.NOT_FOUND,
+                    remedy="list_keys shows the roles that it has",
+                )
             keys.add_grant(sql, new_authorization.identity_id, new)
             if (old.kind, old.subject) != (new.kind, new.subject):
                 keys.remove_grant(sql, new_authorization.identity_id, old)
@@ -121,10 +130,10 @@ class Keys(Service):
     def _grantable(self, sql: Sql, authorization: m.Authorization) -> Grant:
         """Return the requested grant if the caller may give it to that key."""
         grant = granted(authorization)
-        self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
+        self.require(sql, Role.OWNER, GRANT_KINDS[grant.kind], grant.subject)
         own = keys.organization_of(sql, self.author.name)
-        if place_of(sql, Of.KEY, authorization.identity_id).organization != own:
-            raise MachineError(f"there is no key {authorization.identity_id[:80]!r}", kind=ErrorKind.NOT_FOUND)
+        if place_of(sql, ObjectKind.KEY, authorization.identity_id).organization != own:
+            raise missing("key", authorization.identity_id)
         return grant
 
     async def list_authorizations(
@@ -178,12 +187,14 @@ def _required_role(permission: str) -> int:
     return next((PERMISSIONS[word] for word in (words[-1], words[0]) if word in PERMISSIONS), Role.OWNER + 1)
 
 
-def _of(kind: str) -> Of:
-    if kind not in OF:
+def _of(kind: str) -> ObjectKind:
+    if kind not in GRANT_KINDS:
         raise MachineError(
-            f"{kind!r} is not a valid type of resource", kind=ErrorKind.INVALID, remedy=f"use one of {', '.join(OF)}"
+            f"{kind!r} is not a valid type of resource",
+            kind=ErrorKind.INVALID,
+            remedy=f"use one of {', '.join(GRANT_KINDS)}",
         )
-    return OF[kind]
+    return GRANT_KINDS[kind]
 
 
 def granted(authorization: m.Authorization) -> Grant:
@@ -194,6 +205,7 @@ def granted(authorization: m.Authorization) -> Grant:
         raise MachineError(
             f"{authorization.authorization_id!r} is not a role at a {authorization.resource_type}",
             kind=ErrorKind.INVALID,
+            remedy=f"give a role that begins with {authorization.resource_type}_, or the resource_type {kind}",
         )
     _of(kind)
     if role not in keys.ROLES:

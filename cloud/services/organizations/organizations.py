@@ -10,7 +10,7 @@ from cloud.documents.readable import metadata_text
 from cloud.domain.data import retention
 from cloud.domain.organizations import keys, sharing, tenants
 from cloud.domain.people import invites, people
-from cloud.domain.permissions.access import Of, Role, belongs, holder, is_home, place_of
+from cloud.domain.permissions.access import ObjectKind, Role, belongs, holder, is_home, place_of
 from cloud.domain.permissions.shown import Shown, reads_secrets, shown
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
@@ -92,7 +92,7 @@ class Organizations(Service):
             return [
                 self._location(sql, location.id)
                 for location in (*tenants.locations(sql, owner.id), *sharing.reached_locations(sql, owner.id))
-                if roles.role(place_of(sql, Of.LOCATION, location.id)) is not Role.NONE
+                if roles.role(place_of(sql, ObjectKind.LOCATION, location.id)) is not Role.NONE
             ]
 
         return await self.read(work)
@@ -121,11 +121,11 @@ class Organizations(Service):
     ) -> m.Location:
         """Rename or move a location; an empty parent moves it to the top level. UNSUPPORTED for `region`."""
         if region:
-            raise MachineError("this cloud has no regions", kind=ErrorKind.UNSUPPORTED)
+            raise MachineError("this cloud has no regions", kind=ErrorKind.UNSUPPORTED, remedy="leave out `region`")
 
         def work(sql: Sql) -> m.Location:
             if parent_location_id:
-                self.require(sql, Role.OWNER, Of.LOCATION, parent_location_id, home=True)
+                self.require(sql, Role.OWNER, ObjectKind.LOCATION, parent_location_id, home=True)
             with sharing.moving(sql, location_id):
                 tenants.update_location(sql, location_id, name=name, parent=parent_location_id)
             return self._location(sql, location_id)
@@ -145,7 +145,7 @@ class Organizations(Service):
         """Return a location as a message. Organizations with shared access see neither each other nor a parent that is
         not shared with them."""
         location = tenants.location(sql, subject)
-        place = place_of(sql, Of.LOCATION, subject)
+        place = place_of(sql, ObjectKind.LOCATION, subject)
         home, reader = is_home(sql, self.author, place), keys.organization_of(sql, self.author.name)
         guests = [guest for guest in sharing.guests_of(sql, subject) if home or guest == reader]
         owner = tenants.organization(sql, location.organization_id)
@@ -165,18 +165,18 @@ class Organizations(Service):
 
     # ---- metadata
 
-    async def _metadata(self, of: Of, kind: str, subject: str) -> Shown:
+    async def _metadata(self, of: ObjectKind, kind: str, subject: str) -> Shown:
         return await self.read(
             lambda sql: shown(tenants.metadata(sql, kind, subject), whole=reads_secrets(sql, self.author, of, subject))
         )
 
     async def _set_metadata(self, kind: str, subject: str, data: Mapping[str, Any]) -> None:
-        text = metadata_text(data) if not heavy(data) else await self.aside(LARGE, lambda: metadata_text(data))
+        text = metadata_text(data) if not heavy(data) else await self.offload(LARGE, lambda: metadata_text(data))
         await self.write(lambda sql: tenants.set_metadata(sql, kind, subject, data, text))
 
     async def get_organization_metadata(self, organization_id: str) -> Shown:
         """Return the metadata of an organization."""
-        return await self._metadata(Of.ORGANIZATION, "organization", organization_id)
+        return await self._metadata(ObjectKind.ORGANIZATION, "organization", organization_id)
 
     async def update_organization_metadata(self, organization_id: str, data: Mapping[str, Any]) -> None:
         """Replace the metadata of an organization."""
@@ -184,7 +184,7 @@ class Organizations(Service):
 
     async def get_location_metadata(self, location_id: str) -> Shown:
         """Return the metadata of a location."""
-        return await self._metadata(Of.LOCATION, "location", location_id)
+        return await self._metadata(ObjectKind.LOCATION, "location", location_id)
 
     async def update_location_metadata(self, location_id: str, data: Mapping[str, Any]) -> None:
         """Replace the metadata of a location."""
@@ -192,7 +192,7 @@ class Organizations(Service):
 
     async def get_robot_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """Return the metadata of a machine."""
-        return await self._metadata(Of.ROBOT, "robot", id)
+        return await self._metadata(ObjectKind.ROBOT, "robot", id)
 
     async def update_robot_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace the metadata of a machine."""
@@ -200,7 +200,7 @@ class Organizations(Service):
 
     async def get_robot_part_metadata(self, id: str) -> Shown:  # noqa: A002 - field of the wire
         """Return the metadata of a part."""
-        return await self._metadata(Of.PART, "part", id)
+        return await self._metadata(ObjectKind.PART, "part", id)
 
     async def update_robot_part_metadata(self, id: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - field of the wire
         """Replace the metadata of a part."""

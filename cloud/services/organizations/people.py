@@ -10,7 +10,7 @@ from cloud.domain.organizations.keys import Grant
 from cloud.domain.people import invites, people
 from cloud.domain.people.invites import Invite
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import OF, Of, Role, belongs, require
+from cloud.domain.permissions.access import GRANT_KINDS, ObjectKind, Role, belongs, require
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.services.organizations.keys import granted
@@ -136,7 +136,7 @@ class People(Service):
         try:
             member = people.member(sql, organization, subject)
             if self.author.name not in member.keys:
-                require(sql, self.author, Role.OPERATOR, Of.ORGANIZATION, organization)
+                require(sql, self.author, Role.OPERATOR, ObjectKind.ORGANIZATION, organization)
         except MachineError:
             raise tenants.missing("user", subject) from None
         return member.id, tenants.organization(sql, organization)
@@ -145,7 +145,7 @@ class People(Service):
         """Return the requested grants; the caller must be an owner at each place."""
         grants = [granted(authorization) for authorization in authorizations]
         for grant in grants:
-            self.require(sql, Role.OWNER, OF[grant.kind], grant.subject)
+            self.require(sql, Role.OWNER, GRANT_KINDS[grant.kind], grant.subject)
         return grants
 
 

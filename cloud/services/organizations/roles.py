@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from cloud.domain.fleet.fleet import fleet, locations
 from cloud.domain.permissions import call_rules
-from cloud.domain.permissions.access import Of, Role, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -23,7 +23,7 @@ class RoleService(Service):
             names = {
                 ("organization", organization.id): f"everything in {organization.name}"
                 for organization in organizations
-                if role_at(sql, self.author, place_of(sql, Of.ORGANIZATION, organization.id)) >= Role.OWNER
+                if role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, organization.id)) >= Role.OWNER
             }
             names |= {
                 ("location", location.id): f"location {location.path}"
@@ -39,5 +39,5 @@ class RoleService(Service):
     async def owns(self, organization: str) -> bool:
         """Return whether the caller is an owner of the whole organization."""
         return await self.read(
-            lambda sql: role_at(sql, self.author, place_of(sql, Of.ORGANIZATION, organization)) >= Role.OWNER
+            lambda sql: role_at(sql, self.author, place_of(sql, ObjectKind.ORGANIZATION, organization)) >= Role.OWNER
         )

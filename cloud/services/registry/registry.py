@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from cloud.domain.permissions import registry_access
-from cloud.domain.permissions.access import Of, Role
+from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.domain.registry import files, items
 from cloud.domain.registry.deprecation import of_item
 from cloud.domain.registry.items import MODULE, TYPES, VISIBILITIES, Item
@@ -228,7 +228,7 @@ class Registry(Service):
         mine = registry_access.organizations_of(sql, self.author)
         selected = mine & {organization_id} if organization_id else mine
         if organization_id and not selected:
-            self.require(sql, Role.OPERATOR, Of.ORGANIZATION, organization_id)
+            self.require(sql, Role.OPERATOR, ObjectKind.ORGANIZATION, organization_id)
         own = {item.id: item for owner_id in selected for item in items.of_organization(sql, owner_id)}
         return list({**{item.id: item for item in items.public(sql)}, **own}.values())
 

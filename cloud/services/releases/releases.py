@@ -154,7 +154,7 @@ class Releases(Service):
 
     async def _load(self) -> None:
         """Import the library for metadata in a thread, because that takes long."""
-        await self.aside(LARGE, metadata.load)
+        await self.offload(LARGE, metadata.load)
 
 
 @guarded(call_rules.RELEASES)

@@ -76,10 +76,10 @@ class Downloads:
         async def pages(after: tuple[int, int] | None) -> list[ReadingRecord]:
             return await service.page_of_readings(data_filter, after)
 
-        async def aside(function: Callable[[], Any]) -> Any:
-            return await service.aside(LARGE, function)
+        async def offload(function: Callable[[], Any]) -> Any:
+            return await service.offload(LARGE, function)
 
-        return GeneratedFile(make(pages, aside), media_type, f"readings.{format_}")
+        return GeneratedFile(make(pages, offload), media_type, f"readings.{format_}")
 
 
 class GeneratedFile(Response):

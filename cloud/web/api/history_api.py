@@ -45,7 +45,7 @@ def _revisions(cloud: Cloud, ask: Ask) -> Callable[[Request], Awaitable[Response
             editor = Editor(cloud, author_of(request))
             saves = await ask(editor, subject, before, max(1, min(limit, MAX_PAGE)))
             size = sum(len(save.revision.text) for save in saves)
-            return await editor.aside(size, lambda: JSONResponse({"revisions": _entries(saves)}))
+            return await editor.offload(size, lambda: JSONResponse({"revisions": _entries(saves)}))
         except MachineError as error:
             return JSONResponse({"error": str(error)}, status_of(error))
 

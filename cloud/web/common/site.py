@@ -125,11 +125,13 @@ async def fields(request: Request, limit: Limit = FORM) -> FormData:
         async for chunk in chunks:
             body += chunk
             check_size(len(body), limit)
-    pairs = await aside(request, len(body), lambda: parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    pairs = await offload(
+        request, len(body), lambda: parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+    )
     return FormData([(name, value) for name, value in pairs])
 
 
-async def aside(request: Request, size: int, function: Callable[[], T]) -> T:
+async def offload(request: Request, size: int, function: Callable[[], T]) -> T:
     """Run `function` on `size` bytes of a request and return its result; large input goes to the workroom."""
     if size <= SMALL:
         return function()

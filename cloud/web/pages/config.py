@@ -148,7 +148,7 @@ class _Pages:
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
         service, subject = self._editor(request)
         try:
-            text, start = await service.aside(len(text), lambda: editor.with_added_resource(form))
+            text, start = await service.offload(len(text), lambda: editor.with_added_resource(form))
         except MachineError as error:
             if wants_json(request.headers):
                 return JSONResponse({"error": str(error)}, 400)
@@ -193,14 +193,14 @@ class _Pages:
         service, subject = self._editor(request)
         context = await service.context(subject)
         text, _ = await editor.read_draft(request)
-        return await service.aside(len(text), lambda: editor.check_response(text, context))
+        return await service.offload(len(text), lambda: editor.check_response(text, context))
 
     async def complete(self, request: Request) -> Response:
         """Return the completions at the cursor."""
         service, subject = self._editor(request)
         context = await service.context(subject)
         text, cursor = await editor.read_draft(request)
-        return await service.aside(len(text), lambda: editor.completion_response(text, cursor, context))
+        return await service.offload(len(text), lambda: editor.completion_response(text, cursor, context))
 
     # ---- the running configuration
 

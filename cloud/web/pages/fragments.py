@@ -276,14 +276,14 @@ class _Pages:
         service, _, subject = self._services(request)
         context = (await service.fragment_editing(subject)).context
         text, _ = await editor.read_draft(request)
-        return await service.aside(len(text), lambda: editor.check_response(text, context, partial=True))
+        return await service.offload(len(text), lambda: editor.check_response(text, context, partial=True))
 
     async def complete(self, request: Request) -> Response:
         """Return the completions at the cursor."""
         service, _, subject = self._services(request)
         context = (await service.fragment_editing(subject)).context
         text, cursor = await editor.read_draft(request)
-        return await service.aside(len(text), lambda: editor.completion_response(text, cursor, context))
+        return await service.offload(len(text), lambda: editor.completion_response(text, cursor, context))
 
     # ---- history
 

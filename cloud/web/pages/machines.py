@@ -128,10 +128,8 @@ async def _all_machines(service: FleetService) -> dict[str, FleetMachine]:
 
 def _same_names(machines: dict[str, FleetMachine], changed: dict[str, FleetMachine]) -> bool:
     """Return whether names and locations are unchanged."""
-    former = (machines[id_] for id_ in changed)
-    return all(
-        (old.name, old.location) == (new.name, new.location) for old, new in zip(former, changed.values(), strict=True)
-    )
+    pairs = ((machines[id_], machine) for id_, machine in changed.items())
+    return all((old.name, old.location) == (new.name, new.location) for old, new in pairs)
 
 
 def _pieces(rows: Iterable[Row], query: FleetQuery) -> list[Piece]:

@@ -23,7 +23,7 @@ from cloud.editing.merging import ABSENT, Merged
 from cloud.editing.review import Review, review
 from cloud.services.configurations.editing import Save
 from cloud.values.limits import DOCUMENT_FORM
-from cloud.web.common.site import aside, check_size, render_macro
+from cloud.web.common.site import check_size, offload, render_macro
 from schema.decoding.syntax import parse_json
 from schema.errors import ErrorKind, MachineError
 from schema.secrets import Masker, masked
@@ -74,7 +74,7 @@ async def read_draft(request: Request) -> tuple[str, int]:
         body += chunk
         check_size(len(body), DOCUMENT_FORM)
     try:
-        parsed = await aside(request, len(body), lambda: pieces.loads(body.decode("utf-8", "replace")))
+        parsed = await offload(request, len(body), lambda: pieces.loads(body.decode("utf-8", "replace")))
         text, cursor = parsed["text"], parsed.get("cursor", 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text, cursor = None, 0

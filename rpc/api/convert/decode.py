@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from rpc.api.convert import values
+from rpc.api.convert.converters import CONVERTERS
 from rpc.api.convert.encode import is_map, message_type
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import ANY, Hint, Slot, fields_of
-from rpc.api.convert.known import CONVERTERS
 from rpc.api.convert.scalars import short_names
 
 Reader: TypeAlias = Callable[[Any], Any]

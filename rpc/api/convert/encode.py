@@ -13,9 +13,9 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from rpc.api.convert import values
+from rpc.api.convert.converters import CONVERTERS
 from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import fields_of
-from rpc.api.convert.known import CONVERTERS
 from rpc.api.convert.scalars import check_of
 
 Fill = Callable[[Any, Any], None]

@@ -88,17 +88,17 @@ class _Binding:
         """Return the handler function of a unary RPC."""
         read, name_of = reader(self.method, self.slots), name_reader(self.method)
         encode, call = self.encode, self.target.call
-        aside = getattr(self.target, "aside", None)
+        offload = getattr(self.target, "offload", None)
         api, method, path, monitored = self.api, self.method.name, self.method.path, self.method.monitored
 
         async def answer(stream: Any) -> None:
             request = await stream.recv_message()
             if request is None:
                 raise missing(path)
-            if aside is None:
+            if offload is None:
                 keywords = read(request)
             else:
-                keywords = await aside(stream, path, request, partial(read, request))
+                keywords = await offload(stream, path, request, partial(read, request))
             info = CallInfo(
                 api,
                 name_of(request),
@@ -123,10 +123,10 @@ class _Binding:
                 except NotImplementedError as error:
                     raise _not_implemented(instance, info, error) from error
                 try:
-                    if aside is None:
+                    if offload is None:
                         reply, encoded = encode(result), None
                     else:
-                        reply, encoded = await aside(stream, path, result, partial(_serialized, encode, result))
+                        reply, encoded = await offload(stream, path, result, partial(_serialized, encode, result))
                 except FitError as error:
                     raise _driver_bug(instance, info, error) from None
             await stream.send_message(reply, encoded=encoded)
@@ -141,7 +141,7 @@ class _Binding:
             request = await stream.recv_message()
             if request is None:
                 raise missing(self.method.path)
-            keywords = await self.read_aside(stream, request, partial(read, request))
+            keywords = await self.read_offloaded(stream, request, partial(read, request))
             await self.send_all(stream, self.info(stream, name_of(request), keywords), keywords)
 
         return answer
@@ -155,7 +155,7 @@ class _Binding:
             request = await stream.recv_message()
             if request is None:
                 raise missing(self.method.path)
-            keywords = await self.read_aside(stream, request, partial(read, request)) | items_of(stream, request)
+            keywords = await self.read_offloaded(stream, request, partial(read, request)) | items_of(stream, request)
             info = self.info(stream, name_of(request), keywords)
             async with self.target.call(info) as instance:
                 await stream.send_initial_metadata(metadata=info.reply_metadata)
@@ -180,7 +180,7 @@ class _Binding:
             request = await stream.recv_message()
             if request is None:
                 raise missing(self.method.path)
-            keywords = await self.read_aside(stream, request, partial(read, request)) | items_of(stream, request)
+            keywords = await self.read_offloaded(stream, request, partial(read, request)) | items_of(stream, request)
             await self.send_all(stream, self.info(stream, name_of(request), keywords), keywords)
 
         return answer
@@ -207,10 +207,10 @@ class _Binding:
                 except NotImplementedError as error:
                     raise _not_implemented(instance, info, error) from error
 
-    async def read_aside(self, stream: Any, request: Any, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Convert the request with `read`, run by the target's `aside` if it has one."""
-        aside = getattr(self.target, "aside", None)
-        return read() if aside is None else await aside(stream, self.method.path, request, read)
+    async def read_offloaded(self, stream: Any, request: Any, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Convert the request with `read`, run by the target's `offload` if it has one."""
+        offload = getattr(self.target, "offload", None)
+        return read() if offload is None else await offload(stream, self.method.path, request, read)
 
     def info(self, stream: Any, name: str, keywords: dict[str, Any]) -> CallInfo:
         """Return the description of a streaming call for the target."""

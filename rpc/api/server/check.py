@@ -6,9 +6,9 @@ from enum import Enum
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from rpc.api.convert.converters import CONVERTERS, Converter
 from rpc.api.convert.encode import is_map, message_type
 from rpc.api.convert.hints import Hint, Signature, fields_of, signature_of
-from rpc.api.convert.known import CONVERTERS, Converter
 from rpc.api.convert.names import EXTRA
 from rpc.api.convert.scalars import type_name
 from rpc.api.methods import Method

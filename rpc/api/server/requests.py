@@ -92,15 +92,15 @@ class _ItemKind:
         self._init = method.streamed.init
         self._item = method.item.name
         self._has_presence = method.item.has_presence
-        self._aside = method.streamed.aside
-        self._read_aside = field_reader(method.request.fields_by_name[self._aside]) if self._aside else None
+        self._struct = method.streamed.struct
+        self._read_struct = field_reader(method.request.fields_by_name[self._struct]) if self._struct else None
 
-    def take_aside(self, request: Any) -> Any:
-        """Remove and return the item in the `aside` field of a later request; None if it is absent."""
-        if self._read_aside is None or not request.HasField(self._aside):
+    def take_struct(self, request: Any) -> Any:
+        """Remove and return the item in the Struct field of a later request; None if it is absent."""
+        if self._read_struct is None or not request.HasField(self._struct):
             return None
-        item = self._read_aside(request)
-        request.ClearField(self._aside)
+        item = self._read_struct(request)
+        request.ClearField(self._struct)
         return item
 
     def holds(self, request: Any) -> bool:
@@ -132,9 +132,9 @@ class _Items:
                     raise StopAsyncIteration
                 if self._kind.begins(request):
                     raise MachineError("the stream was started a second time", kind=ErrorKind.INVALID)
-                if (aside := self._kind.take_aside(request)) is not None:
+                if (item := self._kind.take_struct(request)) is not None:
                     self._first = request
-                    return aside
+                    return item
             if self._kind.holds(request):
                 try:
                     return self._kind.read(request)

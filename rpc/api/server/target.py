@@ -34,7 +34,7 @@ class Target(Protocol):
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
         """Return a context manager for one call, which yields the object whose method is called.
 
-        Raises MachineError if there is none. A target may also have `async def aside(stream, path, message_or_result,
+        Raises MachineError if there is none. A target may also have `async def offload(stream, path, message_or_result,
         function)`, which runs `function` on the event loop or in a thread and returns its result; `function` converts a
         request, or the result of a unary call.
         """

@@ -82,8 +82,8 @@ class _Observed:
         self._calls = calls
         self._roster = roster
         self._inner = inner
-        if (aside := getattr(inner, "aside", None)) is not None:
-            self.aside = aside
+        if (offload := getattr(inner, "offload", None)) is not None:
+            self.offload = offload
 
     def call(self, request: CallInfo) -> AbstractAsyncContextManager[Any]:
         if request.call is not None:

@@ -58,7 +58,7 @@ class Dispatch:
         self.roster = roster
         self.traffic = traffic
         self.large = LargeMessages()
-        self.aside = self.large.read
+        self.offload = self.large.read
         self.services: dict[str, Service] = {}
         self.requests_limit = requests_limit
         # Of resources with calls in progress, by full name; "" is the machine itself.

@@ -23,7 +23,7 @@ class LargeMessages:
         self._worker = Worker("large messages")
 
     async def run(self, identity: Identity | None, function: Callable[[], T]) -> T:
-        """Run `function` in the thread; see ServerCore.aside.
+        """Run `function` in the thread; see ServerCore.offload.
 
         Cancelling before the function has begun prevents it; cancelling later discards its result.
         """
@@ -31,7 +31,7 @@ class LargeMessages:
             return await self._worker.run(function)
 
     async def read(self, stream: Any, path: str, what: Any, function: Callable[[], T]) -> T:
-        """Decode a request, in the thread if it is large; see Target.aside."""
+        """Decode a request, in the thread if it is large; see Target.offload."""
         if stream.size > LARGE and hasattr(what, "DESCRIPTOR"):
             return await self.run(stream.identity, function)
         return function()

@@ -19,12 +19,12 @@ class Replies:
         self.zone = zone
         self._sent: dict[int, float] = {}  # by the index of a record in `zone.all`
 
-    def to(self, query: Message, known: Iterable[Record], now: float) -> Message | None:
-        """Return the multicast response to `query` without the records in `known`; None if it would be empty.
+    def to(self, query: Message, known_answers: Iterable[Record], now: float) -> Message | None:
+        """Return the multicast response to `query` without the records in `known_answers`; None if it would be empty.
 
         Records that were multicast less than REPEAT_INTERVAL seconds before `now` are left out.
         """
-        answers = self._answers(query, known)
+        answers = self._answers(query, known_answers)
         answers = [
             record
             for record in answers
@@ -32,9 +32,9 @@ class Replies:
         ]
         return self._response(answers, now)
 
-    def alone(self, query: Message, known: Iterable[Record]) -> Message | None:
-        """Return the unicast response to `query` without the records in `known`; None if it would be empty."""
-        answers = self._answers(query, known)
+    def alone(self, query: Message, known_answers: Iterable[Record]) -> Message | None:
+        """Return the unicast response to `query` without the records in `known_answers`; None if it would be empty."""
+        answers = self._answers(query, known_answers)
         if not answers:
             return None
         return Message(answers=tuple(answers), additionals=tuple(self.zone.additionals(answers)), response=True)
@@ -83,8 +83,8 @@ class Replies:
                 return True
         return False
 
-    def _answers(self, query: Message, known: Iterable[Record]) -> list[Record]:
-        known_records = list(known)
+    def _answers(self, query: Message, known_answers: Iterable[Record]) -> list[Record]:
+        known_records = list(known_answers)
         answers: list[Record] = []
         for question in query.questions:
             for record in self.zone.answers(question):

@@ -140,5 +140,5 @@ class ModuleLife:
     async def _until_end(self, process: Running) -> None:
         status = await process.wait()
         await self._output.ended()
-        text = f"{ProcessFailed([self._link.module.name], status)}{self._output.last_words()}"
+        text = f"{ProcessFailed([self._link.module.name], status)}{self._output.last_output()}"
         raise MachineError(text, kind=ErrorKind.UNAVAILABLE)

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from rpc.silence import stood_still
+from rpc.silence import was_suspended
 from runtime.parts.modules.client import ModuleClient
 from runtime.parts.modules.limits import Usage, exceeded
 from schema.document.modules import Module
@@ -35,7 +35,7 @@ async def watch_answers(client: ModuleClient, module: Module, build_limit: float
         if not scope.cancelled_caught:
             await trio.sleep(min(LONGEST_PAUSE, limit / 3))
             answered = trio.current_time()
-        elif stood_still(due, limit):
+        elif was_suspended(due, limit):
             answered = trio.current_time()  # this process was suspended: the answer may have arrived, unread
         elif (client.building, client.built) == (0, built) or silent >= limit + build_limit:
             raise MachineError(

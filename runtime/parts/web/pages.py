@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route, WebSocketRoute
 
 from rpc.access.guard import METRICS
-from rpc.access.login import Entrance
+from rpc.access.login import LoginTexts
 from rpc.pages import words
 from rpc.pages.assets import Assets, cache_control
 from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
@@ -37,7 +37,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 PUBLIC: Final = ("/", "/healthz", "/restart_status")
 """Paths that `rpc.access.guard` allows without a token, for supervisors. `/` answers programs with a line of text."""
 PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})  # SVG may contain code
-ENTRANCE: Final = Entrance(
+LOGIN_TEXTS: Final = LoginTexts(
     "Log in to the machine",
     "Use a key from its configuration (auth), or from the cloud that it has joined.",
 )

@@ -38,7 +38,7 @@ SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
 if TYPE_CHECKING:
-    from rpc.network.tls import Context, HeldTls
+    from rpc.network.tls import Context, InMemoryTls
 
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -180,7 +180,7 @@ class Serving:
             "browsers": f"its own pages{f' and {pages}' if pages else ''}" if pages or not keys else any_site,
         }
 
-    def _cloud_tls(self) -> HeldTls | None:
+    def _cloud_tls(self) -> InMemoryTls | None:
         """Return the certificate from the cloud, if the machine may have one."""
         link = self.machine.cloud
         return link.certificate.tls if link is not None and link.certificate is not None else None
@@ -195,11 +195,11 @@ class Serving:
 
         def make() -> ASGIApp:
             from rpc.access.guard import Guard
-            from runtime.parts.web.pages import ENTRANCE, PUBLIC
+            from runtime.parts.web.pages import LOGIN_TEXTS, PUBLIC
             from runtime.server.pages.app import app
 
             origins = partial(self.origins, loopback=loopback)
-            return Guard(app(self.machine), self.gate.authenticator, origins=origins, public=PUBLIC, entrance=ENTRANCE)
+            return Guard(app(self.machine), self.gate.authenticator, origins=origins, public=PUBLIC, texts=LOGIN_TEXTS)
 
         return LazyApp(make)
 
@@ -207,7 +207,7 @@ class Serving:
 class Listening:
     """The run function of the port's node."""
 
-    def __init__(self, serving: Serving, network: Network, address: str, cloud_tls: HeldTls | None) -> None:
+    def __init__(self, serving: Serving, network: Network, address: str, cloud_tls: InMemoryTls | None) -> None:
         self._serving = serving
         self._network = network
         self._address = address
@@ -228,7 +228,7 @@ class Listening:
             limits=Limits(max_connections=connections(Limits().max_connections)),
             origins=partial(serving.origins, loopback=loopback),
             statistics=machine.traffic.statistics,
-            aside=serving.dispatch.large.run,
+            offload=serving.dispatch.large.run,
         )
         core.gateway = partial(http_and_json, core, serving.router.names)
         addresses = tuple(names_of(listeners))
@@ -283,7 +283,7 @@ async def _serve(
     await serve(listeners, core, app=app, tls=tls, task_status=task_status)
 
 
-def server_tls(network: Network, options: Options, cloud_tls: HeldTls | None = None) -> Context | None:
+def server_tls(network: Network, options: Options, cloud_tls: InMemoryTls | None = None) -> Context | None:
     """Return the certificate from configured files, else from the cloud (now or later); None without TLS.
 
     Raises TlsError.
@@ -297,7 +297,7 @@ def server_tls(network: Network, options: Options, cloud_tls: HeldTls | None = N
     return ServerTls(Path(network.tls_cert_file), Path(network.tls_key_file))
 
 
-def bind_address(document: MachineDocument, options: Options, cloud_tls: HeldTls | None) -> str:
+def bind_address(document: MachineDocument, options: Options, cloud_tls: InMemoryTls | None) -> str:
     """Return the address to listen on: the configured one, or the default.
 
     The default is all interfaces if there are keys for clients and the cloud's certificate is in use, else loopback.
@@ -321,7 +321,7 @@ def requests_limit() -> int:
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else REQUESTS_LIMIT
 
 
-def _version(network: Network, options: Options, address: str, cloud_tls: HeldTls | None) -> Hashable:
+def _version(network: Network, options: Options, address: str, cloud_tls: InMemoryTls | None) -> Hashable:
     """Return the settings whose change requires new sockets; the node itself follows new and renewed certificates."""
     secure = (cloud_tls is not None or bool(network.tls_cert_file)) and not (options.no_tls or network.no_tls)
     return (address, *((network.tls_cert_file, network.tls_key_file) if secure else ()))

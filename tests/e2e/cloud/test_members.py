@@ -106,7 +106,7 @@ def test_from_the_terminal(running: CloudProcess, tmp_path: Path, monkeypatch: p
     assert "organization_operator" in machine("members", "list")
     assert machine("members", "withdraw", "bob@example.com") == "withdrawn\n"
     assert machine("members", "remove", ADA) == "removed\n"
-    assert "give the id of the robot with --at" in machine("members", "invite", ADA, "--kind", "robot", status=2)
+    assert "--kind robot needs --at with an id" in machine("members", "invite", ADA, "--kind", "robot", status=2)
 
     folder = str(tmp_path / "data")
     command = [sys.executable, "-m", "cloud.server.cli", "--data", folder, "organization", "Guest"]

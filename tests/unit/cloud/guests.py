@@ -9,7 +9,7 @@ import pytest
 
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
-from cloud.domain.permissions.access import Of
+from cloud.domain.permissions.access import ObjectKind
 from cloud.server.memory import APP, MemoryCloud
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
@@ -21,7 +21,7 @@ class World:
     """The first organization has `location` with a machine; `guest` is another organization."""
 
     cloud: MemoryCloud
-    ids: dict[Of, str]
+    ids: dict[ObjectKind, str]
     guest: str  # id of the guest organization
     owner: str  # key of an owner
     operator: str
@@ -31,12 +31,12 @@ class World:
 
     async def share(self, location: str = "") -> None:
         await self.cloud.app(
-            "share_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
+            "share_location", location_id=location or self.ids[ObjectKind.LOCATION], organization_id=self.guest
         )
 
     async def unshare(self, location: str = "") -> None:
         await self.cloud.app(
-            "unshare_location", location_id=location or self.ids[Of.LOCATION], organization_id=self.guest
+            "unshare_location", location_id=location or self.ids[ObjectKind.LOCATION], organization_id=self.guest
         )
 
 
@@ -46,10 +46,10 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     grant = Grant("operator", "organization", owner.organization)
     operator = await cloud.cloud.store.write(lambda sql: create_key(sql, owner.organization, "op", [grant], START)[0])
     ids = {
-        Of.ORGANIZATION: cloud.first.organization,
-        Of.LOCATION: cloud.first.location,
-        Of.ROBOT: machine,
-        Of.PART: part,
+        ObjectKind.ORGANIZATION: cloud.first.organization,
+        ObjectKind.LOCATION: cloud.first.location,
+        ObjectKind.ROBOT: machine,
+        ObjectKind.PART: part,
     }
     return World(cloud, ids, owner.organization, owner.id, operator)
 

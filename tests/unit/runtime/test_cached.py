@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from telemetry.logs import loggers
 from telemetry.logs.loggers import Logs
-from uplink.cached import ASIDE, Cached, load, path_of, save
+from uplink.cached import UNREADABLE, Cached, load, path_of, save
 
 T = TypeVar("T")
 
@@ -145,10 +145,10 @@ async def test_what_cannot_be_used_is_set_aside_and_told(logs: Logs, path: Path,
     put(path, content)
     assert load(path) is None
     (entry,) = logs.ring.entries()
-    aside = path.with_name(path.name + ASIDE)
-    assert (entry.level_name, entry.logger, entry.fields["path"]) == ("WARN", "rdk.config", str(aside))
+    renamed = path.with_name(path.name + UNREADABLE)
+    assert (entry.level_name, entry.logger, entry.fields["path"]) == ("WARN", "rdk.config", str(renamed))
     assert reason in entry.fields["reason"]
-    assert read(aside) == content
+    assert read(renamed) == content
     assert load(path) is None  # the second time without a log entry
     await save(path, DOCUMENT, here)
     assert load(path) is not None

@@ -140,13 +140,13 @@ def test_what_is_known_to_be_secret_is_masked_wherever_it_stands() -> None:
         "password": MASK,
     }
     assert Masker().value({"a": "hunter2"}) == {"a": "hunter2"}
-    assert Masker([MASK, "", "12345"]).known == ()
+    assert Masker([MASK, "", "12345"]).secrets == ()
 
 
 def test_the_known_are_bounded_and_the_newest_stay() -> None:
     masker = Masker(f"secret-{number}" for number in range(5000))
     assert masker.text("secret-0 secret-4999!").startswith("secret-0 ***")
-    assert len(masker.known) == 1000
+    assert len(masker.secrets) == 1000
 
 
 def test_shape_and_other_values_stay() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from telemetry.outbox.queue import ASIDE, Gap, Outbox
+from telemetry.outbox.queue import UNREADABLE, Gap, Outbox
 from telemetry.outbox.records import MARK, MAX_DATA, OVERHEAD, Record, encode, scan
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ async def test_files_that_the_disk_cannot_read_do_not_stop_the_queue(
         outbox.append(b"c")
         await outbox.sync()
         assert texts((await outbox.read()).items) == ["a", "gap 2-2", "c"]
-    assert os.listdir(tmp_path).count(f"{bad.name}{ASIDE}") == 1
+    assert os.listdir(tmp_path).count(f"{bad.name}{UNREADABLE}") == 1
 
 
 async def test_the_oldest_is_dropped_at_the_bound_and_told_exactly(tmp_path: Path) -> None:

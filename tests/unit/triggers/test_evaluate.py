@@ -206,7 +206,7 @@ def test_a_dry_run_says_what_was_compared() -> None:
     said = explain(wanted, upload({"readings": {"t": 31.5, "state": {"door": "ajar"}}}))
     assert not said.fires
     assert said.reason == "all comparisons must hold: 1 of 2 do not"
-    assert [(one.path, one.operator, one.found, one.right, one.holds, one.reason) for one in said.findings] == [
+    assert [(one.path, one.operator, one.value, one.right, one.holds, one.reason) for one in said.findings] == [
         ("t", "gt", 31.5, 30, True, "31.5 is greater than 30"),
         ("state.door", "regex", "ajar", "^open", False, "'^open' is not found in 'ajar'"),
     ]
@@ -216,7 +216,7 @@ def test_a_dry_run_shows_the_reading_that_fires() -> None:
     said = explain(trigger(conditional(HOT)), upload({"t": 1}, {"t": 31}, {"t": 32}))
     assert said.fires
     assert said.reason == "2 of 3 readings satisfy all comparisons"
-    assert said.findings[0].found == 31
+    assert said.findings[0].value == 31
 
 
 @pytest.mark.parametrize(

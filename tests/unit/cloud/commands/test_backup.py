@@ -54,8 +54,8 @@ async def test_files_in_a_bucket_stay_there(data: Data) -> None:
     error = data.refused(data.files)
     assert "s3://my-bucket/cloud" in error.message
     assert "files copy" in error.remedy
-    aside = restore(data.archive, data.database, BUCKET)
-    assert [path.name for path in aside] == ["cloud.db.before-restore-1"]
+    previous = restore(data.archive, data.database, BUCKET)
+    assert [path.name for path in previous] == ["cloud.db.before-restore-1"]
     assert (data.files / "ab" / "ab1").read_bytes() == b"content"  # the restore leaves the unrelated folder alone
     assert not [name for name in data.names() if name.endswith(".restoring")]
 

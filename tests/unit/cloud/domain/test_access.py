@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
-from cloud.domain.permissions.access import Of, Place, Role, best, role_at
+from cloud.domain.permissions.access import ObjectKind, Place, Role, best, role_at
 from cloud.domain.permissions.call_rules import APP as RULES
 from cloud.domain.permissions.call_rules import Rule
 from cloud.server.memory import APP, ROBOT, MemoryCloud
@@ -34,9 +34,9 @@ class World:
     """Two organizations; the first has a machine, and a key for each role at each level."""
 
     cloud: MemoryCloud
-    ids: dict[Of, str]
+    ids: dict[ObjectKind, str]
     keys: dict[str, str]
-    other: dict[Of, str]  # ids of the second organization and its objects
+    other: dict[ObjectKind, str]  # ids of the second organization and its objects
 
     def client(self, key: str) -> ApiClient:
         return self.cloud.client(self.keys[key])
@@ -61,19 +61,24 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     theirs = cloud.client(second.id)
     their_robot = await theirs.call(APP, "", "new_robot", name="secret", location=second.location)
     their_part = (await theirs.call(APP, "", "get_robot_parts", robot_id=their_robot))[0]["id"]
-    ids = {Of.ORGANIZATION: first.organization, Of.LOCATION: first.location, Of.ROBOT: machine, Of.PART: part}
-    other = {
-        Of.ORGANIZATION: second.organization,
-        Of.LOCATION: second.location,
-        Of.ROBOT: their_robot,
-        Of.PART: their_part,
-        Of.KEY: second.id,
+    ids = {
+        ObjectKind.ORGANIZATION: first.organization,
+        ObjectKind.LOCATION: first.location,
+        ObjectKind.ROBOT: machine,
+        ObjectKind.PART: part,
     }
-    ids[Of.FRAGMENT] = await fragment_of(cloud.client(), first.organization)
-    other[Of.FRAGMENT] = await fragment_of(theirs, second.organization)
-    ids[Of.ITEM] = await item_of(cloud.client(), first.organization)
-    other[Of.ITEM] = await item_of(theirs, second.organization)
-    return World(cloud, {**ids, Of.KEY: first.id}, keys, other)
+    other = {
+        ObjectKind.ORGANIZATION: second.organization,
+        ObjectKind.LOCATION: second.location,
+        ObjectKind.ROBOT: their_robot,
+        ObjectKind.PART: their_part,
+        ObjectKind.KEY: second.id,
+    }
+    ids[ObjectKind.FRAGMENT] = await fragment_of(cloud.client(), first.organization)
+    other[ObjectKind.FRAGMENT] = await fragment_of(theirs, second.organization)
+    ids[ObjectKind.ITEM] = await item_of(cloud.client(), first.organization)
+    other[ObjectKind.ITEM] = await item_of(theirs, second.organization)
+    return World(cloud, {**ids, ObjectKind.KEY: first.id}, keys, other)
 
 
 async def fragment_of(client: ApiClient, organization: str) -> str:
@@ -90,13 +95,13 @@ async def no_pieces() -> AsyncIterator[bytes]:
         yield nothing
 
 
-def has(key: str, of: Of) -> Role:
+def has(key: str, of: ObjectKind) -> Role:
     """Return the role of a key in the first organization: a role covers everything below its resource."""
     if key == "other":
         return Role.NONE
     level, _, role = key.partition("_")
     depth = {"org": 0, "location": 1, "robot": 2}[level]
-    depth_of = {Of.LOCATION: 1, Of.ROBOT: 2, Of.PART: 2}.get(of, 0)
+    depth_of = {ObjectKind.LOCATION: 1, ObjectKind.ROBOT: 2, ObjectKind.PART: 2}.get(of, 0)
     if depth > depth_of:
         return Role.NONE
     return {"owner": Role.OWNER, "operator": Role.OPERATOR}[role]
@@ -158,7 +163,7 @@ async def test_the_words_for_what_is_anothers_are_those_for_what_is_not_there(wo
         return str(error).replace(subject, "ID")
 
     said = set()
-    for subject in (world.other[Of.PART], "12345678"):
+    for subject in (world.other[ObjectKind.PART], "12345678"):
         with pytest.raises(MachineError) as caught:
             await world.client("org_owner").call(APP, "", "get_robot_part", id=subject)
         said.add(words(caught.value, subject))
@@ -167,7 +172,7 @@ async def test_the_words_for_what_is_anothers_are_those_for_what_is_not_there(wo
 
 async def test_tailing_needs_the_role_too(world: World) -> None:
     with pytest.raises(MachineError) as caught:
-        async for _ in world.client("other").stream(APP, "", "tail_robot_part_logs", id=world.ids[Of.PART]):
+        async for _ in world.client("other").stream(APP, "", "tail_robot_part_logs", id=world.ids[ObjectKind.PART]):
             pass
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
@@ -175,13 +180,13 @@ async def test_tailing_needs_the_role_too(world: World) -> None:
 @pytest.mark.parametrize(
     ("method", "given", "refused"),
     [
-        ("get_organization", lambda w: {"organization_id": w.other[Of.ORGANIZATION]}, True),
-        ("list_locations", lambda w: {"organization_id": w.other[Of.ORGANIZATION]}, True),
-        ("list_robots_for_locations", lambda w: {"location_ids": [w.other[Of.LOCATION]]}, True),
+        ("get_organization", lambda w: {"organization_id": w.other[ObjectKind.ORGANIZATION]}, True),
+        ("list_locations", lambda w: {"organization_id": w.other[ObjectKind.ORGANIZATION]}, True),
+        ("list_robots_for_locations", lambda w: {"location_ids": [w.other[ObjectKind.LOCATION]]}, True),
         ("create_key", lambda w: {"authorizations": [role_at_location(w.other)], "name": "x"}, True),
-        ("add_role", lambda w: {"authorization": role_at_location(w.ids, identity_id=w.other[Of.KEY])}, True),
+        ("add_role", lambda w: {"authorization": role_at_location(w.ids, identity_id=w.other[ObjectKind.KEY])}, True),
         ("remove_role", lambda w: {"authorization": role_at_location(w.other, identity_id=w.keys["org_owner"])}, True),
-        ("get_organization", lambda w: {"organization_id": w.ids[Of.ORGANIZATION]}, False),
+        ("get_organization", lambda w: {"organization_id": w.ids[ObjectKind.ORGANIZATION]}, False),
     ],
 )  # fmt: skip
 async def test_methods_that_ask_themselves_keep_organizations_apart(
@@ -191,12 +196,12 @@ async def test_methods_that_ask_themselves_keep_organizations_apart(
     assert kind is (ErrorKind.NOT_FOUND if refused else None)
 
 
-def role_at_location(ids: dict[Of, str], **more: str) -> dict[str, str]:
+def role_at_location(ids: dict[ObjectKind, str], **more: str) -> dict[str, str]:
     return {
         "authorization_type": "role",
         "authorization_id": "location_owner",
         "resource_type": "location",
-        "resource_id": ids[Of.LOCATION],
+        "resource_id": ids[ObjectKind.LOCATION],
         **more,
     }
 
@@ -205,15 +210,17 @@ async def test_lists_show_what_one_has_a_role_in_and_no_more(world: World) -> No
     for key in KEYS:
         names = [one["name"] for one in await world.client(key).call(APP, "", "list_organizations")]
         assert names == (["Other"] if key == "other" else ["Test"])
-    await world.cloud.app("create_location", organization_id=world.ids[Of.ORGANIZATION], name="Away")
+    await world.cloud.app("create_location", organization_id=world.ids[ObjectKind.ORGANIZATION], name="Away")
     for key, expected in (("org_operator", 2), ("location_operator", 1), ("robot_operator", 0)):
-        found = await world.client(key).call(APP, "", "list_locations", organization_id=world.ids[Of.ORGANIZATION])
+        found = await world.client(key).call(
+            APP, "", "list_locations", organization_id=world.ids[ObjectKind.ORGANIZATION]
+        )
         assert len(found) == expected, key
 
 
 async def test_nobody_gives_a_role_that_he_does_not_have(world: World) -> None:
     grant = {**role_at_location(world.ids), "authorization_id": "organization_owner", "resource_type": "organization"}
-    grant["resource_id"] = world.ids[Of.ORGANIZATION]
+    grant["resource_id"] = world.ids[ObjectKind.ORGANIZATION]
     with pytest.raises(MachineError) as caught:
         await world.client("location_owner").call(APP, "", "create_key", authorizations=[grant], name="x")
     assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -224,26 +231,26 @@ async def test_nobody_gives_a_role_that_he_does_not_have(world: World) -> None:
 
 
 async def test_a_machine_may_do_what_concerns_itself_and_nothing_else(world: World) -> None:
-    itself = world.cloud.client(world.ids[Of.PART], PART)
-    await itself.call(ROBOT, "", "config", id=world.ids[Of.PART])
+    itself = world.cloud.client(world.ids[ObjectKind.PART], PART)
+    await itself.call(ROBOT, "", "config", id=world.ids[ObjectKind.PART])
     for service, method, field, subject in (
-        (ROBOT, "config", "id", world.other[Of.PART]),
-        (ROBOT, "log", "id", world.other[Of.PART]),
-        (APP, "get_robot", "id", world.ids[Of.ROBOT]),
-        (APP, "get_organization", "organization_id", world.ids[Of.ORGANIZATION]),
+        (ROBOT, "config", "id", world.other[ObjectKind.PART]),
+        (ROBOT, "log", "id", world.other[ObjectKind.PART]),
+        (APP, "get_robot", "id", world.ids[ObjectKind.ROBOT]),
+        (APP, "get_organization", "organization_id", world.ids[ObjectKind.ORGANIZATION]),
     ):
         with pytest.raises(MachineError) as caught:
             await itself.call(service, "", method, **{field: subject})
         assert caught.value.kind is ErrorKind.NOT_FOUND
     with pytest.raises(MachineError) as caught:
-        await itself.call(APP, "", "get_robot_part", id=world.ids[Of.PART])
+        await itself.call(APP, "", "get_robot_part", id=world.ids[ObjectKind.PART])
     assert caught.value.kind is ErrorKind.PERMISSION
     assert await itself.call(APP, "", "list_organizations") == []
 
 
 async def test_secrets_are_shown_to_owners_only(world: World) -> None:
     for key, shown in (("org_owner", True), ("org_operator", False), ("robot_owner", True)):
-        found = (await world.client(key).call(APP, "", "get_robot_part", id=world.ids[Of.PART]))["part"]
+        found = (await world.client(key).call(APP, "", "get_robot_part", id=world.ids[ObjectKind.PART]))["part"]
         assert bool(found["secret"]) is shown
         assert bool(found["secrets"]) is shown
 
@@ -252,7 +259,7 @@ async def test_permissions_are_told_as_they_are(world: World) -> None:
     asked = [
         {
             "resource_type": "robot",
-            "resource_id": world.ids[Of.ROBOT],
+            "resource_id": world.ids[ObjectKind.ROBOT],
             "permissions": ["control_robot", "edit_robot", "robot_write", "nonsense"],
         }
     ]
@@ -274,13 +281,13 @@ def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
 
     with pytest.raises(TypeError, match="no argument other_id"):
 
-        @guarded({"look": Rule(Role.OWNER, Of.PART, "other_id")})
+        @guarded({"look": Rule(Role.OWNER, ObjectKind.PART, "other_id")})
         class _Misruled(Service):
             async def look(self, one_id: str) -> None: ...
 
     with pytest.raises(TypeError, match="before a change"):
 
-        @guarded({"delete_thing": Rule(Role.OWNER, Of.PART, "part", inside=True)})
+        @guarded({"delete_thing": Rule(Role.OWNER, ObjectKind.PART, "part", inside=True)})
         class _Late(Service):
             async def delete_thing(self, part: str) -> None: ...
 
@@ -292,7 +299,7 @@ def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
 async def test_a_rule_inside_is_asked_before_anything_else_of_the_first_transaction(world: World) -> None:
     asked: list[str] = []
 
-    @guarded({name: Rule(Role.OPERATOR, Of.PART, "part", inside=True) for name in ("look", "leave", "nothing")})
+    @guarded({name: Rule(Role.OPERATOR, ObjectKind.PART, "part", inside=True) for name in ("look", "leave", "nothing")})
     class _Inside(Service):
         async def look(self, part: str) -> str:
             return await self.read(lambda sql: asked.append(part) or part)  # type: ignore[func-returns-value]
@@ -303,7 +310,7 @@ async def test_a_rule_inside_is_asked_before_anything_else_of_the_first_transact
         async def nothing(self, part: str) -> str:
             return part
 
-    part = world.ids[Of.PART]
+    part = world.ids[ObjectKind.PART]
     owner, stranger = (
         _Inside(world.cloud.cloud, Author(KEY, key)) for key in (world.keys["org_owner"], world.keys["other"])
     )
@@ -336,7 +343,7 @@ def test_only_grants_on_the_way_count(given_: list[Grant], within: set[tuple[str
 
 
 async def test_credentials_of_other_kinds_have_no_role(world: World) -> None:
-    place = Place(world.ids[Of.ORGANIZATION], frozenset({("organization", world.ids[Of.ORGANIZATION])}))
+    place = Place(world.ids[ObjectKind.ORGANIZATION], frozenset({("organization", world.ids[ObjectKind.ORGANIZATION])}))
     for kind in ("robot-location-secret", "program", ""):
         author = Author(kind, world.keys["org_owner"])
         assert await world.cloud.cloud.store.read(lambda sql, a=author: role_at(sql, a, place)) is Role.NONE

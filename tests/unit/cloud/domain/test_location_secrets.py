@@ -7,7 +7,7 @@ import trio
 
 from cloud.domain.organizations import sharing
 from cloud.domain.permissions import credentials
-from cloud.domain.permissions.access import Of
+from cloud.domain.permissions.access import ObjectKind
 from cloud.server.memory import APP, ROBOT
 from cloud.values.author import LOCATION
 from rpc.access.auth import digest_of
@@ -22,7 +22,7 @@ LIMIT = 30.0  # seconds; each step takes milliseconds
 
 
 async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> None:
-    place, part = world.ids[Of.LOCATION], world.ids[Of.PART]
+    place, part = world.ids[ObjectKind.LOCATION], world.ids[ObjectKind.PART]
     assert (await world.cloud.app("location_auth", location_id=place))["secrets"] == []
     await world.cloud.app("create_location_secret", location_id=place)
     auth = await world.cloud.app("create_location_secret", location_id=place)
@@ -47,8 +47,8 @@ async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> No
 
 
 async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(world: World) -> None:
-    outer, part = world.ids[Of.LOCATION], world.ids[Of.PART]
-    organization = world.ids[Of.ORGANIZATION]
+    outer, part = world.ids[ObjectKind.LOCATION], world.ids[ObjectKind.PART]
+    organization = world.ids[ObjectKind.ORGANIZATION]
 
     async def entities() -> set[str]:
         found = await world.cloud.cloud.store.read(credentials.every)
@@ -62,7 +62,7 @@ async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(w
     deep_part = (await world.cloud.app("get_robot_parts", robot_id=deep))[0]["id"]
     await world.cloud.app("create_location_secret", location_id=outer)
     assert await entities() == {part, deep_part}
-    await world.cloud.app("update_robot", id=world.ids[Of.ROBOT], location=beside)
+    await world.cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=beside)
     assert await entities() == {deep_part}
     await world.cloud.app("update_location", location_id=inner, parent_location_id="")
     assert await entities() == set()
@@ -70,8 +70,8 @@ async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(w
 
 async def test_machines_are_told_what_they_accept_as_they_come_and_go(world: World) -> None:
     """A machine receives the digests of the secrets of its location and all enclosing ones, also after a move."""
-    outer, part = world.ids[Of.LOCATION], world.ids[Of.PART]
-    organization, cloud = world.ids[Of.ORGANIZATION], world.cloud
+    outer, part = world.ids[ObjectKind.LOCATION], world.ids[ObjectKind.PART]
+    organization, cloud = world.ids[ObjectKind.ORGANIZATION], world.cloud
 
     async def created(**more: str) -> str:
         made = await cloud.app("create_location", organization_id=organization, **more)
@@ -95,11 +95,11 @@ async def test_machines_are_told_what_they_accept_as_they_come_and_go(world: Wor
             await hears()
             one, two = await secret(outer), await secret(beside)
             await hears(one)
-            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=beside)
+            await cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=beside)
             await hears(two)
-            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=await created(name="E"))
+            await cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=await created(name="E"))
             await hears()
-            await cloud.app("update_robot", id=world.ids[Of.ROBOT], location=inner)
+            await cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=inner)
             await hears(one)
             await cloud.app("update_location", location_id=inner, parent_location_id="")
             await hears()
@@ -111,18 +111,20 @@ async def test_machines_are_told_what_they_accept_as_they_come_and_go(world: Wor
 
 
 async def test_not_more_secrets_than_ten_and_only_those_of_the_location(world: World) -> None:
-    place = world.ids[Of.LOCATION]
+    place = world.ids[ObjectKind.LOCATION]
     for _ in range(sharing.MAX_SECRETS):
         auth = await world.cloud.app("create_location_secret", location_id=place)
     own = world.cloud.client()
     assert await outcome(own, "create_location_secret", location_id=place) is ErrorKind.PRECONDITION
-    beside = (await own.call(APP, "", "create_location", organization_id=world.ids[Of.ORGANIZATION], name="B"))["id"]
+    beside = (await own.call(APP, "", "create_location", organization_id=world.ids[ObjectKind.ORGANIZATION], name="B"))[
+        "id"
+    ]
     given = {"location_id": beside, "secret_id": auth["secrets"][0]["id"]}
     assert await outcome(own, "delete_location_secret", **given) is ErrorKind.NOT_FOUND
 
 
 async def test_secrets_are_not_in_the_audit_log(world: World) -> None:
-    auth = await world.cloud.app("create_location_secret", location_id=world.ids[Of.LOCATION])
+    auth = await world.cloud.app("create_location_secret", location_id=world.ids[ObjectKind.LOCATION])
     rows = await world.cloud.cloud.store.read(lambda sql: sql.rows("SELECT * FROM audit"))
     assert "create_location_secret" in repr(rows)
     assert auth["secret"] not in repr(rows)

@@ -15,7 +15,7 @@ from cloud.domain.fleet.fleet import fleet, locations
 from cloud.domain.organizations import sharing
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
-from cloud.domain.permissions.access import Of, Role, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, place_of, role_at
 from cloud.domain.permissions.call_rules import APP as RULES
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.server.memory import APP, ROBOT
@@ -31,7 +31,7 @@ from tests.unit.cloud.services.test_members import role
 
 __all__ = ["world"]
 
-SHARED = (Of.LOCATION, Of.ROBOT, Of.PART)
+SHARED = (ObjectKind.LOCATION, ObjectKind.ROBOT, ObjectKind.PART)
 GUARDED = sorted(
     name
     for name, rule in RULES.items()
@@ -80,9 +80,9 @@ async def test_lists_show_what_is_shared_and_by_whom(world: World) -> None:
     inner = (
         await world.cloud.app(
             "create_location",
-            organization_id=world.ids[Of.ORGANIZATION],
+            organization_id=world.ids[ObjectKind.ORGANIZATION],
             name="Inner",
-            parent_location_id=world.ids[Of.LOCATION],
+            parent_location_id=world.ids[ObjectKind.LOCATION],
         )
     )["id"]
     await world.cloud.app("new_robot", name="deep", location=inner)
@@ -94,7 +94,7 @@ async def test_lists_show_what_is_shared_and_by_whom(world: World) -> None:
     assert (own["name"], shared["name"]) == ("Guest", "Inner")
     assert shared["parent_location_id"] == ""  # the parent location is not shared
     assert shared["organizations"] == [
-        {"organization_id": world.ids[Of.ORGANIZATION], "primary": True},
+        {"organization_id": world.ids[ObjectKind.ORGANIZATION], "primary": True},
         {"organization_id": world.guest, "primary": False},
     ]
     assert shared["primary_org_identity"]["name"] == "Test"
@@ -112,7 +112,7 @@ async def test_lists_show_what_is_shared_and_by_whom(world: World) -> None:
 
 async def test_guests_are_not_told_of_each_other(world: World) -> None:
     third = await world.cloud.cloud.store.write(lambda sql: create_owner(sql, "Third", START))
-    place = world.ids[Of.LOCATION]
+    place = world.ids[ObjectKind.LOCATION]
     await world.share()
     await world.cloud.app("share_location", location_id=place, organization_id=third.organization)
     for call in ("get_organizations_with_access_to_location", "get_location"):
@@ -122,35 +122,38 @@ async def test_guests_are_not_told_of_each_other(world: World) -> None:
 
 async def test_keys_of_machines_and_secrets_of_parts_stay_with_the_owner(world: World) -> None:
     await world.share()
-    part = world.ids[Of.PART]
+    part = world.ids[ObjectKind.PART]
     found = (await world.by(world.owner).call(APP, "", "get_robot_part", id=part))["part"]
     assert (found["secret"], found["secrets"]) == ("", [])
-    grant = role("robot", "owner", world.ids[Of.ROBOT])
+    grant = role("robot", "owner", world.ids[ObjectKind.ROBOT])
     await world.cloud.app("create_key", authorizations=[grant], name="theirs")
     made = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="mine")
     for key, name in ((world.owner, "mine"), (world.cloud.first.id, "theirs")):
-        listed = await world.by(key).call(APP, "", "get_robot_api_keys", robot_id=world.ids[Of.ROBOT])
+        listed = await world.by(key).call(APP, "", "get_robot_api_keys", robot_id=world.ids[ObjectKind.ROBOT])
         assert [one["api_key"]["name"] for one in listed] == [name]
     listed = await world.by(world.owner).call(APP, "", "list_keys", org_id=world.guest)
     assert made["id"] in [one["api_key"]["id"] for one in listed]
-    mine = role("location", "operator", world.ids[Of.LOCATION]) | {"identity_id": world.cloud.first.id}
+    mine = role("location", "operator", world.ids[ObjectKind.LOCATION]) | {"identity_id": world.cloud.first.id}
     assert await outcome(world.by(world.owner), "add_role", authorization=mine) is ErrorKind.NOT_FOUND
 
 
 async def test_a_role_given_to_a_guest_ends_with_the_share_and_does_not_come_back(world: World) -> None:
     await world.share()
-    grants = [role("robot", "owner", world.ids[Of.ROBOT]), role("location", "operator", world.ids[Of.LOCATION])]
+    grants = [
+        role("robot", "owner", world.ids[ObjectKind.ROBOT]),
+        role("location", "operator", world.ids[ObjectKind.LOCATION]),
+    ]
     made = await world.by(world.owner).call(APP, "", "create_key", authorizations=grants, name="x")
-    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[Of.ROBOT]) is None
+    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is None
     await world.unshare()
-    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[Of.ROBOT]) is ErrorKind.NOT_FOUND
+    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is ErrorKind.NOT_FOUND
     await world.share()
-    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[Of.ROBOT]) is ErrorKind.NOT_FOUND
-    assert await outcome(world.by(world.owner), "get_robot", id=world.ids[Of.ROBOT]) is None
+    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is ErrorKind.NOT_FOUND
+    assert await outcome(world.by(world.owner), "get_robot", id=world.ids[ObjectKind.ROBOT]) is None
 
 
 async def test_a_machine_accepts_the_keys_of_guests_as_long_as_it_is_shared(world: World) -> None:
-    store, part = world.cloud.cloud.store, world.ids[Of.PART]
+    store, part = world.cloud.cloud.store, world.ids[ObjectKind.PART]
 
     async def keys() -> set[str]:
         return set((await store.read(lambda sql: facts(sql, part)))["keys"])
@@ -169,7 +172,9 @@ async def test_what_a_guest_follows_ends_when_it_is_not_shared_any_more(world: W
 
     async def follow() -> None:
         try:
-            async for _ in world.by(world.operator).stream(APP, "", "tail_robot_part_logs", id=world.ids[Of.PART]):
+            async for _ in world.by(world.operator).stream(
+                APP, "", "tail_robot_part_logs", id=world.ids[ObjectKind.PART]
+            ):
                 told.set()
         except MachineError as error:
             ended.append(error.kind)
@@ -177,17 +182,17 @@ async def test_what_a_guest_follows_ends_when_it_is_not_shared_any_more(world: W
     async with trio.open_nursery() as nursery:
         nursery.start_soon(follow)
         entry = {"level": "error", "logger_name": "x", "message": "x", "host": "h"}
-        machine = world.cloud.client(world.ids[Of.PART], PART)
+        machine = world.cloud.client(world.ids[ObjectKind.PART], PART)
         with trio.fail_after(30):
             while not told.is_set():  # until the stream has started
-                await machine.call(ROBOT, "", "log", id=world.ids[Of.PART], logs=[entry])
+                await machine.call(ROBOT, "", "log", id=world.ids[ObjectKind.PART], logs=[entry])
                 await trio.lowlevel.checkpoint()
         await world.unshare()
     assert ended == [ErrorKind.NOT_FOUND]
 
 
 async def test_captured_data_are_read_where_they_are_shared_and_deleted_by_nobody_else(world: World) -> None:
-    up = Uploads(world.cloud, world.ids[Of.PART])
+    up = Uploads(world.cloud, world.ids[ObjectKind.PART])
     await up.readings(piece(0, secret=1))
     file = await up.file()
     guest, operator = world.by(world.owner), world.by(world.operator)
@@ -201,7 +206,7 @@ async def test_captured_data_are_read_where_they_are_shared_and_deleted_by_nobod
     assert await count(guest) == await count(operator) == 1
     (one,) = (await guest.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file]))["data"]
     assert one["metadata"]["file_name"] == "a.txt"
-    everything = {"organization_ids": [world.ids[Of.ORGANIZATION]]}
+    everything = {"organization_ids": [world.ids[ObjectKind.ORGANIZATION]]}
     assert await guest.call(DATA, "", "delete_binary_data_by_filter", filter=everything) == 0
     for method, given in (
         ("delete_binary_data_by_ids", {"binary_data_ids": [file]}),
@@ -218,10 +223,10 @@ async def test_captured_data_are_read_where_they_are_shared_and_deleted_by_nobod
 
 async def test_private_fragments_are_not_read_through_a_shared_machine(world: World) -> None:
     config = {"components": [{"name": "hidden", "api": "rdk:component:motor", "model": "fake"}]}
-    given = {"config": config, "organization_id": world.ids[Of.ORGANIZATION]}
+    given = {"config": config, "organization_id": world.ids[ObjectKind.ORGANIZATION]}
     private = (await world.cloud.app("create_fragment", name="private", **given))["id"]
     used = (await world.cloud.app("create_fragment", name="used", **given))["id"]
-    part = world.ids[Of.PART]
+    part = world.ids[ObjectKind.PART]
     await world.cloud.app("update_robot_part", id=part, robot_config={"fragments": [{"id": used}]})
     await world.share()
     guest = world.by(world.owner)
@@ -229,27 +234,27 @@ async def test_private_fragments_are_not_read_through_a_shared_machine(world: Wo
     assert await outcome(guest, "update_robot_part", id=part, robot_config=document) is None
     document = {"fragments": [{"id": used}, {"id": private, "prefix": "p"}]}
     assert await outcome(guest, "update_robot_part", id=part, robot_config=document) is ErrorKind.NOT_FOUND
-    asked = {"machine_id": world.ids[Of.ROBOT], "additional_fragment_ids": [private]}
+    asked = {"machine_id": world.ids[ObjectKind.ROBOT], "additional_fragment_ids": [private]}
     assert await outcome(guest, "list_machine_fragments", **asked) is ErrorKind.NOT_FOUND
     assert await outcome(world.cloud.client(), "list_machine_fragments", **asked) is None
 
 
 async def test_private_modules_stay_private(world: World) -> None:
-    module = (await world.cloud.app("create_module", organization_id=world.ids[Of.ORGANIZATION], name="ours"))[
+    module = (await world.cloud.app("create_module", organization_id=world.ids[ObjectKind.ORGANIZATION], name="ours"))[
         "module_id"
     ]
     await world.share()
-    grant = role("location", "owner", world.ids[Of.LOCATION])
+    grant = role("location", "owner", world.ids[ObjectKind.LOCATION])
     made = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="x")
     for key in (world.owner, made["id"]):
         assert await outcome(world.by(key), "get_module", module_id=module) is ErrorKind.NOT_FOUND
-    assert await outcome(world.by(made["id"]), "get_organization", organization_id=world.ids[Of.ORGANIZATION])
+    assert await outcome(world.by(made["id"]), "get_organization", organization_id=world.ids[ObjectKind.ORGANIZATION])
 
 
 async def test_it_is_shared_with_others_and_taken_from_those_who_have_it(world: World) -> None:
-    place = world.ids[Of.LOCATION]
+    place = world.ids[ObjectKind.LOCATION]
     own = world.cloud.client()
-    call = {"location_id": place, "organization_id": world.ids[Of.ORGANIZATION]}
+    call = {"location_id": place, "organization_id": world.ids[ObjectKind.ORGANIZATION]}
     assert await outcome(own, "share_location", **call) is ErrorKind.PRECONDITION
     assert await outcome(own, "share_location", **{**call, "organization_id": "nobody"}) is ErrorKind.NOT_FOUND
     assert await outcome(own, "unshare_location", **{**call, "organization_id": world.guest}) is ErrorKind.NOT_FOUND
@@ -263,38 +268,40 @@ async def test_nothing_stays_of_what_is_deleted(world: World) -> None:
     await world.share()
     guest = world.by(world.owner)
     own = [one["id"] for one in await guest.call(APP, "", "list_locations", organization_id=world.guest)]
-    own.remove(world.ids[Of.LOCATION])
+    own.remove(world.ids[ObjectKind.LOCATION])
     await guest.call(APP, "", "delete_location", location_id=own[0])
     await guest.call(APP, "", "delete_organization", organization_id=world.guest)
-    assert (await world.cloud.app("get_location", location_id=world.ids[Of.LOCATION]))["organizations"] == [
-        {"organization_id": world.ids[Of.ORGANIZATION], "primary": True}
+    assert (await world.cloud.app("get_location", location_id=world.ids[ObjectKind.LOCATION]))["organizations"] == [
+        {"organization_id": world.ids[ObjectKind.ORGANIZATION], "primary": True}
     ]
     third = await world.cloud.cloud.store.write(lambda sql: create_owner(sql, "Third", START))
-    await world.cloud.app("share_location", location_id=world.ids[Of.LOCATION], organization_id=third.organization)
-    await world.cloud.app("create_location_secret", location_id=world.ids[Of.LOCATION])
-    await world.cloud.app("delete_robot", id=world.ids[Of.ROBOT])
-    await world.cloud.app("delete_location", location_id=world.ids[Of.LOCATION])
+    await world.cloud.app(
+        "share_location", location_id=world.ids[ObjectKind.LOCATION], organization_id=third.organization
+    )
+    await world.cloud.app("create_location_secret", location_id=world.ids[ObjectKind.LOCATION])
+    await world.cloud.app("delete_robot", id=world.ids[ObjectKind.ROBOT])
+    await world.cloud.app("delete_location", location_id=world.ids[ObjectKind.LOCATION])
     for table in ("location_shares", "location_secrets"):
         assert await world.cloud.cloud.store.read(lambda sql, t=table: sql.rows(f"SELECT * FROM {t}")) == []
 
 
 async def test_a_role_counts_for_nothing_where_the_organization_has_no_access(world: World) -> None:
     """A role that is already in the database has no effect without the share, however it got there."""
-    robot, place = world.ids[Of.ROBOT], world.ids[Of.LOCATION]
+    robot, place = world.ids[ObjectKind.ROBOT], world.ids[ObjectKind.LOCATION]
     grants = [Grant("owner", "robot", robot), Grant("owner", "location", place)]
     store = world.cloud.cloud.store
-    await Uploads(world.cloud, world.ids[Of.PART]).readings(piece(0, secret=1))
+    await Uploads(world.cloud, world.ids[ObjectKind.PART]).readings(piece(0, secret=1))
     key = (await store.write(lambda sql: create_key(sql, world.guest, "x", grants, START)))[0]
     author = Author(KEY, key)
 
     def work(sql: Any) -> tuple[Any, ...]:
         scope = scope_of(sql, author, Role.OPERATOR)
         return (
-            role_at(sql, author, place_of(sql, Of.PART, world.ids[Of.PART])),
+            role_at(sql, author, place_of(sql, ObjectKind.PART, world.ids[ObjectKind.PART])),
             [one.role for one in locations(sql, author).values()],
             fleet(sql, author),
             query(sql, DataFilter(), scope, Page()) if scope else [],
-            key in facts(sql, world.ids[Of.PART])["keys"],
+            key in facts(sql, world.ids[ObjectKind.PART])["keys"],
         )
 
     assert await store.read(work) == (Role.NONE, [Role.NONE], [], [], False)

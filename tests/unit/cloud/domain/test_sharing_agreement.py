@@ -15,7 +15,7 @@ from cloud.domain.data.pages import Page
 from cloud.domain.data.readings import query
 from cloud.domain.fleet.fleet import fleet
 from cloud.domain.organizations.tenants import ROLES_AT
-from cloud.domain.permissions.access import Of, Role, captured, place_of, role_at
+from cloud.domain.permissions.access import ObjectKind, Role, captured, place_of, role_at
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.server.memory import APP
 from cloud.services.machines.facts import facts
@@ -42,8 +42,8 @@ def suppress_kinds(*kinds: ErrorKind) -> Iterator[None]:
 async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(world: World, seed: int) -> None:
     """After every step, each key has the same role in calls, on pages, at the machine and for captured data."""
     chance, store, own = random.Random(seed), world.cloud.cloud.store, world.cloud.client()
-    organization = world.ids[Of.ORGANIZATION]
-    places = [world.ids[Of.LOCATION]]
+    organization = world.ids[ObjectKind.ORGANIZATION]
+    places = [world.ids[ObjectKind.LOCATION]]
     for number in range(3):
         parent = chance.choice(["", *places])
         given = {"organization_id": organization, "name": f"L{number}", "parent_location_id": parent or None}
@@ -82,7 +82,7 @@ async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(
     def known(sql: Any) -> dict[str, tuple[dict[str, str], set[str]]]:
         """Return for each part the keys that its machine accepts, and the subjects of events if these keys change."""
         return {
-            part: (facts(sql, part)["keys"], {part, *(one for _, one in place_of(sql, Of.PART, part).within)})
+            part: (facts(sql, part)["keys"], {part, *(one for _, one in place_of(sql, ObjectKind.PART, part).within)})
             for part in parts.values()
         }
 
@@ -92,7 +92,7 @@ async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(
             author = Author(KEY, key)
             shown = {one.id: one.role for one in fleet(sql, author)}
             for robot, part in parts.items():
-                has = role_at(sql, author, place_of(sql, Of.PART, part))
+                has = role_at(sql, author, place_of(sql, ObjectKind.PART, part))
                 assert shown.get(robot, Role.NONE) is has, (key, robot)
                 assert (key in accepted[part]) == (has is not Role.NONE), (key, robot)
             scope = scope_of(sql, author, Role.OPERATOR)

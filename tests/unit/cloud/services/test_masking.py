@@ -21,7 +21,7 @@ from starlette.routing import Route
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key, grants_of, organization_of
 from cloud.domain.permissions import audit, call_rules
-from cloud.domain.permissions.access import Of
+from cloud.domain.permissions.access import ObjectKind
 from cloud.domain.permissions.shown import shown
 from cloud.editing.merging import merged
 from cloud.editing.review import review
@@ -217,7 +217,7 @@ class Planted:
     """A cloud in which every document holds secrets, and callers who must not read them."""
 
     cloud: MemoryCloud
-    ids: Mapping[Of, str]
+    ids: Mapping[ObjectKind, str]
     readers: Mapping[str, Author]
     made: tuple[str, ...]  # secrets that the cloud created
 
@@ -254,21 +254,21 @@ async def planted(cloud: MemoryCloud, machine: str, part: str) -> Planted:
         "guest operator": await key(guest.organization, "organization", guest.organization),
     }
     ids = {
-        Of.ORGANIZATION: first.organization,
-        Of.LOCATION: first.location,
-        Of.ROBOT: machine,
-        Of.PART: part,
-        Of.FRAGMENT: fragment,
+        ObjectKind.ORGANIZATION: first.organization,
+        ObjectKind.LOCATION: first.location,
+        ObjectKind.ROBOT: machine,
+        ObjectKind.PART: part,
+        ObjectKind.FRAGMENT: fragment,
     }
     return Planted(cloud, ids, readers, (secret, located, first.key))
 
 
-ASKED_BY: Mapping[str, Mapping[str, Of]] = {
-    "get_fragment": {"id": Of.FRAGMENT},
-    "list_nested_fragments": {"fragment_id": Of.FRAGMENT},
-    "get_organization": {"organization_id": Of.ORGANIZATION},
-    "list_locations": {"organization_id": Of.ORGANIZATION},
-    "list_machine_summaries": {"organization_id": Of.ORGANIZATION},
+ASKED_BY: Mapping[str, Mapping[str, ObjectKind]] = {
+    "get_fragment": {"id": ObjectKind.FRAGMENT},
+    "list_nested_fragments": {"fragment_id": ObjectKind.FRAGMENT},
+    "get_organization": {"organization_id": ObjectKind.ORGANIZATION},
+    "list_locations": {"organization_id": ObjectKind.ORGANIZATION},
+    "list_machine_summaries": {"organization_id": ObjectKind.ORGANIZATION},
 }
 """Ids for calls without a role in the table."""
 
@@ -302,19 +302,19 @@ async def test_nobody_but_owners_reads_a_secret_by_any_call(planted: Planted) ->
 
 
 async def test_owners_and_the_machine_read_documents_whole(planted: Planted) -> None:
-    cloud, part = planted.cloud, planted.ids[Of.PART]
+    cloud, part = planted.cloud, planted.ids[ObjectKind.PART]
     whole = everything("b")["nonsense"]["token"]
     found = await cloud.app("get_robot_part", id=part)
     assert whole in found["config_json"]
     assert whole in json.dumps(found["part"]["robot_config"])
-    assert f"{WORD}9shared" in repr(await cloud.app("get_fragment", id=planted.ids[Of.FRAGMENT]))
-    assert f"{WORD}9shared" in repr(await cloud.app("list_machine_fragments", machine_id=planted.ids[Of.ROBOT]))
+    assert f"{WORD}9shared" in repr(await cloud.app("get_fragment", id=planted.ids[ObjectKind.FRAGMENT]))
+    assert f"{WORD}9shared" in repr(await cloud.app("list_machine_fragments", machine_id=planted.ids[ObjectKind.ROBOT]))
     config = await cloud.client(part, PART).call(ROBOT, "", "config", id=part)
     assert f"{WORD}9variable" in repr(config)
 
 
 async def test_a_document_without_its_secrets_does_not_overwrite_them(planted: Planted) -> None:
-    cloud, part, fragment = planted.cloud, planted.ids[Of.PART], planted.ids[Of.FRAGMENT]
+    cloud, part, fragment = planted.cloud, planted.ids[ObjectKind.PART], planted.ids[ObjectKind.FRAGMENT]
     reader = cloud.client(planted.readers["operator"].name)
     copied = (await reader.call(APP, "", "get_robot_part", id=part))["config_json"]
     before = (await cloud.app("get_robot_part", id=part))["config_json"]
@@ -322,7 +322,7 @@ async def test_a_document_without_its_secrets_does_not_overwrite_them(planted: P
     for method, arguments in (
         ("update_robot_part", {"id": part, "name": "", "robot_config_json": copied}),
         ("update_fragment", {"id": fragment, "name": "f", "fragment_config_json": shared}),
-        ("update_robot_metadata", {"id": planted.ids[Of.ROBOT], "data": {"token": "***"}}),
+        ("update_robot_metadata", {"id": planted.ids[ObjectKind.ROBOT], "data": {"token": "***"}}),
     ):
         with pytest.raises(MachineError, match="is a mask, not the secret") as caught:
             await cloud.app(method, **arguments)

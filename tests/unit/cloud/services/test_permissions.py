@@ -26,7 +26,7 @@ from cloud.domain.data import datasets
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import audit, call_rules
-from cloud.domain.permissions.access import SHARED, Of, Role
+from cloud.domain.permissions.access import SHARED, ObjectKind, Role
 from cloud.domain.permissions.call_rules import Rule
 from cloud.server.memory import MemoryCloud
 from cloud.services.common.base import Cloud
@@ -119,14 +119,14 @@ class Dry:
 class World:
     memory: MemoryCloud
     cloud: Cloud  # its store is Dry
-    ids: Mapping[Of, str]
+    ids: Mapping[ObjectKind, str]
     callers: Mapping[str, Author]
     shown: Mapping[str, str]  # the token of each caller
 
-    def has(self, caller: str, of: Of) -> tuple[Role, bool]:
+    def has(self, caller: str, of: ObjectKind) -> tuple[Role, bool]:
         """Return the caller's role at the object of this kind, and whether the object belongs to its organization."""
         if caller in ("machine", "machine by its location"):
-            return (Role.MACHINE if of is Of.PART else Role.NONE), True
+            return (Role.MACHINE if of is ObjectKind.PART else Role.NONE), True
         shared = of in SHARED
         roles = {
             "owner": (Role.OWNER, True),
@@ -164,15 +164,15 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     (file,) = [await Uploads(cloud, part).file(b"x")]
     dataset = await store.write(lambda sql: datasets.create(sql, first.organization, "set", START))
     ids = {
-        Of.ORGANIZATION: first.organization,
-        Of.LOCATION: first.location,
-        Of.ROBOT: machine,
-        Of.PART: part,
-        Of.KEY: first.id,
-        Of.FRAGMENT: fragment["id"],
-        Of.ITEM: item,
-        Of.FILE: file,
-        Of.DATASET: dataset,
+        ObjectKind.ORGANIZATION: first.organization,
+        ObjectKind.LOCATION: first.location,
+        ObjectKind.ROBOT: machine,
+        ObjectKind.PART: part,
+        ObjectKind.KEY: first.id,
+        ObjectKind.FRAGMENT: fragment["id"],
+        ObjectKind.ITEM: item,
+        ObjectKind.FILE: file,
+        ObjectKind.DATASET: dataset,
     }
     entries = {
         "owner": (KEY, first.id, first.key),
@@ -332,7 +332,7 @@ async def test_nobody_calls_without_a_key(world: World) -> None:
 
 @pytest.mark.parametrize("name", sorted(call_rules.DATASYNC))
 async def test_only_machines_and_owners_of_their_organization_upload(world: World, name: str) -> None:
-    part = world.ids[Of.PART]
+    part = world.ids[ObjectKind.PART]
     metadata = m.UploadMetadata(part, "rdk:component:sensor", "s", "Readings", m.DataType.TABULAR_SENSOR)
     for caller in CALLERS:
         service = SERVICES["viam.app.datasync.v1.DataSyncService"](world.cloud, world.callers[caller])

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket
 
 from rpc.access.auth import API_KEY, Authenticator, Credential
 from rpc.access.guard import Guard, identity_of
-from rpc.access.login import Entrance, local_target
+from rpc.access.login import LoginTexts, local_target
 from tests.unit.rpc.http1.support import PEER, serving
 
 KEY = Credential(API_KEY, "id", "the-key")
@@ -41,10 +41,10 @@ PAGES = Starlette(
 
 
 def guarded(
-    *keys: Credential, names: tuple[str, ...] | None = (), entrance: Entrance | None = None
+    *keys: Credential, names: tuple[str, ...] | None = (), texts: LoginTexts | None = None
 ) -> tuple[Guard, Authenticator]:
     gate = Authenticator(credentials=keys)
-    return Guard(PAGES, gate, names=names, entrance=entrance or Entrance()), gate
+    return Guard(PAGES, gate, names=names, texts=texts or LoginTexts()), gate
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_a_wrong_key_in_the_form() -> None:
 
 
 async def test_the_form_says_what_one_logs_in_to() -> None:
-    guard, _ = guarded(KEY, entrance=Entrance("Log in to <it>", "Keys & such"))
+    guard, _ = guarded(KEY, texts=LoginTexts("Log in to <it>", "Keys & such"))
     async with serving(guard) as server:
         text = (await server.connect().request("GET", "/login")).body.decode()
         assert "<title>Log in to &lt;it&gt;</title>" in text

@@ -354,15 +354,15 @@ async def test_replies_are_serialized_where_the_target_works_aside():
     """Replies are built and serialized outside the event loop's step that sends them."""
     results = []
 
-    class Aside(Target):
-        async def aside(self, stream, path, what, function):
+    class Offloading(Target):
+        async def offload(self, stream, path, what, function):
             results.append(function())
             return results[-1]
 
     async def is_powered(self, **arguments):
         return Powered(True, 0.5)
 
-    target = Aside(bare(Motor, is_powered=is_powered))
+    target = Offloading(bare(Motor, is_powered=is_powered))
     channel = MemoryChannel(ApiRouter(target, bases={MOTOR: Motor}))
     assert await ApiClient(channel).call(MOTOR, "left", "is_powered") == {"is_on": True, "power_pct": 0.5}
     _, (message, encoded) = results

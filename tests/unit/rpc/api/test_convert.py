@@ -17,11 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpc.api.convert import values
-from rpc.api.convert.decode import keywords_reader, message_reader
-from rpc.api.convert.encode import filler, message_fill
-from rpc.api.convert.fit import FitError
-from rpc.api.convert.hints import Hint, Slot, parse, signature_of
-from rpc.api.convert.known import (
+from rpc.api.convert.converters import (
     fill_duration,
     fill_resource_name,
     fill_timestamp,
@@ -29,6 +25,10 @@ from rpc.api.convert.known import (
     read_resource_name,
     read_timestamp,
 )
+from rpc.api.convert.decode import keywords_reader, message_reader
+from rpc.api.convert.encode import filler, message_fill
+from rpc.api.convert.fit import FitError
+from rpc.api.convert.hints import Hint, Slot, parse, signature_of
 from rpc.api.convert.scalars import check_of
 from rpc.api.messages import common, load
 from runtime.engine.components.media.camera import CameraProperties, IntrinsicParameters

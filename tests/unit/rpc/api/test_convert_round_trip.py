@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpc.api.convert import values
-from rpc.api.convert.decode import message_reader
-from rpc.api.convert.encode import message_fill
-from rpc.api.convert.hints import Hint
-from rpc.api.convert.known import (
+from rpc.api.convert.converters import (
     fill_duration,
     fill_resource_name,
     fill_timestamp,
@@ -20,6 +17,9 @@ from rpc.api.convert.known import (
     read_resource_name,
     read_timestamp,
 )
+from rpc.api.convert.decode import message_reader
+from rpc.api.convert.encode import message_fill
+from rpc.api.convert.hints import Hint
 from rpc.api.messages import common, load
 from runtime.engine.components.motion.arm import MoveOptions
 from schema.geometry import (

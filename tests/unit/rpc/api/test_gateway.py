@@ -262,7 +262,7 @@ async def test_keys_and_origins_count_as_for_grpc() -> None:
 async def test_long_json_is_read_and_written_aside(service: Service) -> None:
     owner, asked = Identity("key"), list[Any]()
 
-    async def aside(identity: Identity | None, function: Any) -> Any:
+    async def offload(identity: Identity | None, function: Any) -> Any:
         asked.append(identity)
         return function()
 
@@ -272,7 +272,7 @@ async def test_long_json_is_read_and_written_aside(service: Service) -> None:
         service.reply = messages.common().DoCommandResponse(result={"text": "x" * size})
         body = {"command": {"text": "x" * size}}
         answer = await ask(
-            service, do.verb, filled(do)[0], body=body, authorize=lambda method, metadata: owner, aside=aside
+            service, do.verb, filled(do)[0], body=body, authorize=lambda method, metadata: owner, offload=offload
         )
         service.reply = None
         assert (answer.status, json.loads(answer.answer)) == (200, {"result": {"text": "x" * size}})
@@ -280,11 +280,11 @@ async def test_long_json_is_read_and_written_aside(service: Service) -> None:
 
 
 async def test_the_refusal_of_work_aside_is_the_answer(service: Service) -> None:
-    async def aside(identity: Identity | None, function: Any) -> Any:
+    async def offload(identity: Identity | None, function: Any) -> Any:
         raise MachineError("too much waits", kind=ErrorKind.EXHAUSTED)
 
     do = next(route for route in UNARY if route.path == "/viam.component.generic.v1.GenericService/DoCommand")
     service.seen.clear()
-    answer = await ask(service, do.verb, filled(do)[0], body={"command": {"text": "x" * SMALL}}, aside=aside)
+    answer = await ask(service, do.verb, filled(do)[0], body={"command": {"text": "x" * SMALL}}, offload=offload)
     assert (answer.status, json.loads(answer.answer)["message"]) == (429, "too much waits")
     assert not service.seen

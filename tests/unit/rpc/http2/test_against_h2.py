@@ -116,7 +116,7 @@ class Script:
             else:
                 sid = chance.choice(sorted(rests))
                 await self.piece(sid, rests)
-            self.aside(chance.choice(SIDE))
+            self.side_action(chance.choice(SIDE))
             await client.flush([chance.randint(1, 40) for _ in range(chance.randint(0, 4))])
         return [await client.answer(sid) for sid in order]
 
@@ -145,7 +145,7 @@ class Script:
             if last:
                 del rests[sid]
 
-    def aside(self, what: str) -> None:
+    def side_action(self, what: str) -> None:
         """Send frames that do not affect the results of calls."""
         client, chance = self.client, self.chance
         if what == "ping":

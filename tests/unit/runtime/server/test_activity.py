@@ -15,7 +15,7 @@ from nursery_graph import State, Transition
 from runtime.server.activity import Activity
 from runtime.server.memory import open_machine
 from telemetry.logs import loggers
-from telemetry.logs.activity import tell
+from telemetry.logs.activity import log_event
 from telemetry.logs.loggers import Logs
 from telemetry.logs.names import ACTIVITY
 from telemetry.logs.rules import Rules, compile_pattern
@@ -41,7 +41,7 @@ def words(logs: Logs, *fields: str) -> list[str]:
 def test_an_event_has_words_and_fields_and_is_always_shown(logs: Logs) -> None:
     logs.set_rules(Rules([(compile_pattern("*"), logging.ERROR)]))
     for _ in range(9):
-        tell("module", "stop", module="m", reason="", event_name="x")
+        log_event("module", "stop", module="m", reason="", event_name="x")
     assert len(logs.ring.entries()) == 9
     entry = logs.ring.entries()[0]
     assert (entry.level_name, entry.logger, entry.message) == ("INFO", ACTIVITY, "module stop")

@@ -17,7 +17,7 @@ from hal.sim.hardware import SimHardware
 from nursery_graph import Graph
 from rpc.access.auth import API_KEY, LOCATION_SECRET, credentials_of, digest_of
 from rpc.carrier import Peer
-from rpc.network.tls import HeldTls
+from rpc.network.tls import InMemoryTls
 from runtime.engine.nodes import Bench
 from runtime.engine.options import EXIT_USAGE, Options
 from runtime.engine.registry import Registry
@@ -52,7 +52,7 @@ async def test_keys_travel_over_the_network_only_under_tls(
 ) -> None:
     machine = bare(allow_insecure_creds=allowed)
     if secure:
-        machine.endpoint.tls = tls = HeldTls()
+        machine.endpoint.tls = tls = InMemoryTls()
         tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     found, problems = credentials_of([{"type": "api-key", "config": {"id": "a secret word", "keys": ["id"]}}])
     assert not problems

@@ -14,7 +14,7 @@ from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.deliveries import RETENTION, State
 from cloud.domain.triggering.outbox import CONCURRENT, LEASE, LIMITS, Outbox
 from cloud.domain.triggering.senders import message_of, senders
-from cloud.domain.triggering.ways import NOTHING_SET, Ways, ways
+from cloud.domain.triggering.ways import NOTHING_SET, DeliverySettings, ways
 from cloud.server.memory import MemoryCloud
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.triggering_help import (
@@ -370,7 +370,7 @@ def test_a_lease_outlasts_every_attempt() -> None:
     assert LEASE.total_seconds() > max(LIMITS.values())
 
 
-def given(**more: Any) -> Ways:
+def given(**more: Any) -> DeliverySettings:
     words: dict[str, Any] = {"smtp": "", "sender": "", "security": "starttls", "ca_file": "", "environment": {}}
     return ways(**{**words, "allow": (), **more})
 

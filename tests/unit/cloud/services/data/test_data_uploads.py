@@ -184,7 +184,7 @@ async def test_a_file_above_the_limit_is_refused_and_leaves_nothing(cloud: Memor
     await up.file(b"x" * 10)
     with pytest.raises(MachineError) as caught:
         await up.file(b"x" * 11, name="large")
-    assert caught.value.kind is ErrorKind.INVALID  # machines set such a file aside
+    assert caught.value.kind is ErrorKind.INVALID  # machines move such a file to `failed`
     assert "10 bytes" in str(caught.value)
     assert len(await blobs(cloud)) == 1
 
@@ -330,19 +330,19 @@ async def test_readings_count_as_the_type_that_their_sender_gave(up: Uploads, ki
 async def test_many_values_of_an_upload_are_worked_on_in_the_room_and_files_are_not(
     up: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, aside = Workroom.run, list[str]()
+    run, offloaded = Workroom.run, list[str]()
 
     async def counted(self: Workroom, organization: str, function: Any) -> Any:
-        aside.append(organization)
+        offloaded.append(organization)
         return await run(self, organization, function)
 
     monkeypatch.setattr(Workroom, "run", counted)
     await up.readings(piece(0, x=1.0))
     await up.file(PNG + bytes(100_000))
-    assert aside == []
+    assert offloaded == []
     await up.readings(*(piece(number, x=1.0) for number in range(2000)))
-    assert aside[0] == up.cloud.first.organization  # queued for this organization to decode the request
-    assert len(aside) == 2  # and once more to encode what is stored
+    assert offloaded[0] == up.cloud.first.organization  # queued for this organization to decode the request
+    assert len(offloaded) == 2  # and once more to encode what is stored
 
 
 def test_the_key_of_an_upload_is_the_digest_of_its_json() -> None:

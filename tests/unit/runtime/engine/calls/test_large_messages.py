@@ -20,7 +20,7 @@ from runtime.server.port.serving import Listening
 from schema.document.network import Network
 from schema.names import Model
 
-MODEL = "test:aside:echo"
+MODEL = "test:large:echo"
 DOCUMENT = {"components": [{"name": "g", "api": "rdk:component:generic", "model": MODEL}]}
 
 
@@ -50,21 +50,21 @@ def noted_threads(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
     return seen
 
 
-@pytest.mark.parametrize(("count", "aside"), [(10, False), (LARGE // 8, True)])
+@pytest.mark.parametrize(("count", "in_thread"), [(10, False), (LARGE // 8, True)])
 async def test_a_large_request_is_read_in_a_thread(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch, *, count: int, aside: bool
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, *, count: int, in_thread: bool
 ) -> None:
     seen = noted_threads(monkeypatch)
     async with open_machine(DOCUMENT, registry=registry) as memory:
         await memory.graph.settled()
         found = await memory.client().call("rdk:component:generic", "g", "do_command", command={"x": [1] * count})
     assert found == {"count": count}
-    assert (("read_fields", "large messages") in seen) == aside
+    assert (("read_fields", "large messages") in seen) == in_thread
 
 
-@pytest.mark.parametrize(("count", "aside"), [(10, False), (LARGE // 3 + 1000, True)])
+@pytest.mark.parametrize(("count", "in_thread"), [(10, False), (LARGE // 3 + 1000, True)])
 async def test_long_json_is_read_and_written_in_a_thread(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch, *, count: int, aside: bool
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, *, count: int, in_thread: bool
 ) -> None:
     seen = noted_threads(monkeypatch)
     async with open_machine(DOCUMENT, registry=registry) as memory, trio.open_nursery() as nursery:
@@ -82,7 +82,7 @@ async def test_long_json_is_read_and_written_in_a_thread(
                 answer = b"".join([data async for data in stream])
         nursery.cancel_scope.cancel()
     assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {"result": {"count": count}}
-    where = "large messages" if aside else threading.current_thread().name
+    where = "large messages" if in_thread else threading.current_thread().name
     assert {("_request", where), ("read_fields", where)} <= seen
     assert ("_reply_json", threading.current_thread().name) in seen  # the reply is small
     assert "large messages" not in {one.name for one in threading.enumerate()}

@@ -18,7 +18,7 @@ import trio
 from cloud.domain.certificates.issue import Pair, new_leaf, new_root
 from rpc.call import ServerCore
 from rpc.network.listeners import open_listeners
-from rpc.network.tls import HeldTls, TlsError
+from rpc.network.tls import InMemoryTls, TlsError
 from rpc.server.port import serve
 from runtime.engine.options import Options
 from runtime.parts.cloud.link import open_link, reached_at
@@ -44,8 +44,8 @@ def options(*, no_tls: bool = False) -> Options:
     return Options(config=Path("m.json"), no_tls=no_tls)
 
 
-def held(pair: Pair | None = LEAF) -> HeldTls:
-    found = HeldTls(plain_locally=True)
+def held(pair: Pair | None = LEAF) -> InMemoryTls:
+    found = InMemoryTls(plain_locally=True)
     if pair is not None:
         found.take(pair.certificate.encode(), pair.key.encode())
     return found
@@ -96,7 +96,7 @@ def test_a_folder_that_cannot_be_used_is_reported_with_its_remedy(
     ],
 )
 def test_where_a_machine_listens(
-    sections: Mapping[str, Any], no_tls: bool, given: HeldTls | None, address: str
+    sections: Mapping[str, Any], no_tls: bool, given: InMemoryTls | None, address: str
 ) -> None:
     assert bind_address(document(**sections), options(no_tls=no_tls), given) == address
 
@@ -157,7 +157,7 @@ def test_only_over_tls_there_is_a_certificate(url: str, secure: bool, tmp_path: 
 
 
 @asynccontextmanager
-async def port(tls: HeldTls | None) -> AsyncIterator[int]:
+async def port(tls: InMemoryTls | None) -> AsyncIterator[int]:
     """Open a TLS port without any RPC."""
     listeners = await open_listeners("localhost:0")
     async with trio.open_nursery() as nursery:

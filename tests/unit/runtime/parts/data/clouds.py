@@ -252,7 +252,7 @@ async def syncing(
 
 
 def left(folder: Path) -> list[str]:
-    """Return every file below a folder that was not put aside."""
+    """Return every file below a folder except those moved to `failed`."""
     return sorted(
         str(path.relative_to(folder))
         for path in folder.rglob("*")

@@ -347,7 +347,7 @@ def test_damage_before_the_end_is_set_aside(tmp_path: Path) -> None:
     assert (found.files, found.readings, found.damaged) == (1, 1, 1)
     assert all_numbers(tmp_path) == [0]
     assert (tmp_path / "failed" / "a.prog").stat().st_size > 100, "as it was found"
-    assert [path.name for path in capture_files(tmp_path)] == ["a.capture"], "what was set aside does not count"
+    assert [path.name for path in capture_files(tmp_path)] == ["a.capture"], "renamed files do not count"
 
 
 def test_damage_within_keeps_what_is_before_it(tmp_path: Path) -> None:

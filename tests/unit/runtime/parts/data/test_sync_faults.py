@@ -91,18 +91,18 @@ async def test_what_is_refused_is_put_aside_and_blocks_nobody(autojump_clock: Mo
     cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: one.name == paths[1].name, message="too odd")
     async with syncing(tmp_path, cloud, report=told.append) as syncer:
         await trio.sleep(1)
-        aside = tmp_path / "failed" / paths[1].relative_to(tmp_path)
-        assert aside.exists()
-        why = aside.with_name(f"{aside.name}.reason")
+        rejected = tmp_path / "failed" / paths[1].relative_to(tmp_path)
+        assert rejected.exists()
+        why = rejected.with_name(f"{rejected.name}.reason")
         assert why.read_text() == "too odd\n"
         assert cloud.numbers() == [0, 2]
         assert left(tmp_path) == []
         assert told[-1].startswith("1 files could not be uploaded")
-        assert str(aside) in told[-1]
+        assert str(rejected) in told[-1]
         assert (syncer.status()["put_aside"], syncer.status()["last_error"]) == (1, "too odd")
         await trio.sleep(60)
         assert len(cloud.calls) == 3, "it is not tried again"
-        aside.unlink()
+        rejected.unlink()
         why.unlink()
         await trio.sleep(7)
         assert told[-1] == ""

@@ -12,7 +12,7 @@ import trustme
 
 from rpc.call import ServerCore
 from rpc.network.listeners import open_listeners
-from rpc.network.tls import HeldTls, ServerTls, TlsError
+from rpc.network.tls import InMemoryTls, ServerTls, TlsError
 from rpc.server.port import serve
 from tests.unit.rpc.server.test_port import MemoryListener, ask
 
@@ -32,7 +32,7 @@ def pair(authority: trustme.CA, name: str = "localhost") -> tuple[bytes, bytes]:
 class Port:
     """A port on loopback, with memory streams for remote peers."""
 
-    def __init__(self, tls: HeldTls | ServerTls, authority: trustme.CA, nursery: trio.Nursery) -> None:
+    def __init__(self, tls: InMemoryTls | ServerTls, authority: trustme.CA, nursery: trio.Nursery) -> None:
         self.tls = tls
         self.far = MemoryListener()
         self.number = 0
@@ -77,7 +77,7 @@ class Port:
 
 @pytest.fixture
 async def port(authority: trustme.CA, nursery: trio.Nursery) -> AsyncIterator[Port]:
-    made = Port(HeldTls(plain_locally=True), authority, nursery)
+    made = Port(InMemoryTls(plain_locally=True), authority, nursery)
     await made.start()
     yield made
     await made.close()
@@ -91,7 +91,7 @@ async def test_without_a_certificate_all_is_in_plain_text(port: Port) -> None:
 
 
 async def test_with_one_only_this_computer_may_do_without_tls(port: Port, authority: trustme.CA) -> None:
-    assert isinstance(port.tls, HeldTls)
+    assert isinstance(port.tls, InMemoryTls)
     port.tls.take(*pair(authority))
     assert (await port.plain()).startswith(b"HTTP/1.1 404")
     assert b"this port speaks TLS" in await port.plain_from_afar()
@@ -111,7 +111,7 @@ async def test_a_certificate_from_files_makes_no_exception(
 
 
 async def test_a_new_one_serves_new_connections_and_living_ones_stay(port: Port, authority: trustme.CA) -> None:
-    assert isinstance(port.tls, HeldTls)
+    assert isinstance(port.tls, InMemoryTls)
     assert port.tls.take(*pair(authority))
     living = await port.secure()
     before = living.getpeercert(binary_form=True)
@@ -122,7 +122,7 @@ async def test_a_new_one_serves_new_connections_and_living_ones_stay(port: Port,
 
 
 async def test_what_cannot_be_used_changes_nothing(authority: trustme.CA) -> None:
-    held, (chain, key) = HeldTls(), pair(authority)
+    held, (chain, key) = InMemoryTls(), pair(authority)
     assert held.take(chain, key)
     assert not held.take(chain, key)
     context, facts = held.context, held.facts
