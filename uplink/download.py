@@ -1,4 +1,4 @@
-"""Resumable HTTP downloads of packages, verified by SHA-256."""
+"""Resumable HTTP downloads of files whose SHA-256 is known: packages and releases."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import hashlib
 import re
 import shutil
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from support.gather import unwrap
 from support.worker import Worker
+from uplink.http import Headers, error_text, headers_of, read_body, responding
 
 if TYPE_CHECKING:
     import httpcore
 
-STALL: Final = 30.0  # seconds without a byte after which a connection counts as lost
 RESERVE: Final = 32 * 1024 * 1024  # bytes of disk space that downloads leave free
 WRITE_SIZE: Final = 1024 * 1024  # bytes that are collected before they are written
-MAX_ERROR_TEXT: Final = 400  # bytes of an error response that are shown
-_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_RANGE: Final = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)")
+_NO_RANGE: Final = re.compile(r"bytes \*/(\d{1,18})")
 
-PARTS: Final = "part"  # the folder of incomplete downloads
+PARTS: Final = "part"  # the folder of incomplete downloads of packages
 _CHUNK: Final = 1024 * 1024  # bytes that are read at once to compute a digest
 
-Headers = Sequence[tuple[str, str]]
 Progress = Callable[[int], None]
 """Called with the number of bytes downloaded so far."""
 
@@ -40,7 +40,7 @@ class Stopped(Exception):
 
 
 def part_of(root: Path, sha256: str) -> Path:
-    """Return the path of an incomplete download below `root`."""
+    """Return the path of an incomplete download of a package below `root`."""
     return root / PARTS / sha256
 
 
@@ -58,8 +58,8 @@ def digest_of(path: Path, stopped: Callable[[], bool]) -> str:
 class Part:
     """An incomplete download on the disk. All methods block: call them in a worker."""
 
-    def __init__(self, root: Path, sha256: str) -> None:
-        self.path = part_of(root, sha256)
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def begin(self) -> int:
         """Create the folder; return how many bytes have been downloaded."""
@@ -73,6 +73,17 @@ class Part:
         """Return how many bytes are free on the disk."""
         return shutil.disk_usage(self.path.parent).free
 
+    def check_space(self, needed: int) -> None:
+        """Raise MachineError (EXHAUSTED) unless RESERVE stays free after `needed` more bytes."""
+        free = self.free_space()
+        if free < needed + RESERVE:
+            raise MachineError(
+                f"{self.path.parent} has {free / 1024**2:.0f} MiB free, but the download needs "
+                f"{needed / 1024**2:.0f} MiB and leaves {RESERVE / 1024**2:.0f} MiB free",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="free space on this disk; the download is retried",
+            )
+
     def write(self, data: bytes, at: int) -> None:
         """Truncate the file to `at` bytes and append `data`."""
         with self.path.open("r+b" if at else "wb") as file:
@@ -84,6 +95,21 @@ class Part:
         """Delete the file."""
         self.path.unlink(missing_ok=True)
 
+    def explain(self, error: OSError) -> MachineError:
+        """Return the error for one of the disk. Deletes the file if the disk is full: other programs need the space."""
+        if error.errno in _FULL:
+            self.remove()
+            return MachineError(
+                f"the disk of {self.path.parent} is full",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="free space on this disk; the download is retried",
+            )
+        return MachineError(
+            f"{self.path} cannot be written: {error.strerror}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="allow this user to write there",
+        )
+
     def digest(self, stopped: Callable[[], bool]) -> str:
         """Return the SHA-256 of the downloaded bytes; raise Stopped soon after `stopped` returns true."""
         if not self.path.exists():
@@ -91,197 +117,162 @@ class Part:
         return digest_of(self.path, stopped)
 
 
-async def download(
-    url: str,
-    headers: Headers,
-    part: Part,
-    worker: Worker,
-    *,
-    size: int,
-    sha256: str,
-    progress: Progress,
-    tls: ssl.SSLContext | None = None,
-) -> None:
-    """Download `url` to `part`. When this returns, `part` is complete and its SHA-256 matches.
+class Source(NamedTuple):
+    """Where a file is downloaded from."""
 
-    `tls` says which authorities to trust, by default those of the system.
-    Raises MachineError: UNAVAILABLE if the connection fails or stalls; the bytes received so far are kept for the next
-    attempt. EXHAUSTED if the disk is full. INTERNAL if the data differs from that in the registry; it is deleted then.
+    name: str  # the URL as errors show it, without what is secret in it
+    get: Callable[[Headers], AbstractAsyncContextManager[httpcore.Response]]
+    """Sends a request with additional headers, and yields its response, as `uplink.http.responding`."""
+    etag: str = ""  # of the file, for `If-Range`; empty if the server may have another one for the same content
+
+    @classmethod
+    def of(cls, url: str, headers: Headers, tls: ssl.SSLContext | None = None, *, etag: str = "") -> Source:
+        """Return the source for a URL."""
+        return cls(url, lambda more: responding(url, [*headers, *more], tls), etag)
+
+
+class Expected(NamedTuple):
+    """What is known about a file before it is downloaded."""
+
+    sha256: str
+    size: int = 0  # bytes; 0 if it is not known
+    limit: int = 1 << 40  # most bytes of a file whose size is not known
+
+    @property
+    def most(self) -> int:
+        """The number of bytes that are downloaded at most."""
+        return self.size or self.limit
+
+
+async def download(source: Source, part: Part, worker: Worker, expected: Expected, *, progress: Progress) -> None:
+    """Download a file to `part`. When this returns, `part` is complete and its SHA-256 matches.
+
+    What was received stays for the next attempt if this is cancelled or the connection fails.
+    Raises MachineError: UNAVAILABLE if the connection fails or stalls, or the server answers with an error; EXHAUSTED
+    if the disk is full; INVALID if the content is too long or has another SHA-256; PRECONDITION if the file cannot be
+    written. After EXHAUSTED while writing and INVALID nothing is left on the disk.
     """
     finished = trio.Event()
     try:
         present = await worker.run(part.begin)
-        if size and present > size:
+        if present > expected.most:
             await worker.run(part.remove)
             present = 0
-        if not size or present < size:
-            await _check_space(part, worker, size - present)
-            await _fetch(_Source(url, headers, tls), part, worker, present, size, sha256, progress)
-        digest = await worker.run(lambda: part.digest(finished.is_set))
+        if not expected.size or present < expected.size:
+            await worker.run(partial(part.check_space, max(expected.size - present, 0)))
+            await _Transfer(source, part, worker, expected, progress).run(present)
+        digest = await worker.run(partial(part.digest, finished.is_set))
     except OSError as error:
-        raise _disk(error, part) from error
+        raise await worker.run(partial(part.explain, error)) from error
     finally:
         finished.set()
-    if digest != sha256:
+    if digest != expected.sha256:
         await worker.run(part.remove)
         raise MachineError(
-            f"the download from {url} differs from the package in the registry: its SHA-256 is {digest}, not {sha256}",
-            kind=ErrorKind.INTERNAL,
-            remedy="the download is retried; if the error persists, upload the package again under a new version",
+            f"{source.name} is not the file that was published: its SHA-256 is {digest}, not {expected.sha256}",
+            kind=ErrorKind.INVALID,
+            remedy="the download is retried; if the error persists, publish the file again under a new version",
         )
 
 
-async def _check_space(part: Part, worker: Worker, needed: int) -> None:
-    free = await worker.run(part.free_space)
-    if free < needed + RESERVE:
+class _Transfer:
+    """One request, and the writing of its response."""
+
+    def __init__(self, source: Source, part: Part, worker: Worker, expected: Expected, progress: Progress) -> None:
+        self._source, self._part, self._worker, self._expected = source, part, worker, expected
+        self._progress = progress
+        self._buffer = bytearray()
+        self._at = 0  # bytes on the disk
+
+    async def run(self, present: int) -> None:
+        """Receive what is missing after the `present` bytes on the disk."""
+        source, size = self._source, self._expected.size
+        resume = [("range", f"bytes={present}-")] if present else []
+        if present and source.etag:
+            resume.append(("if-range", f'"{source.etag}"'))
+        async with source.get(resume) as response:
+            begin = await self._begin(response, present)
+            if begin is None:
+                return
+            self._at = begin
+            try:
+                await read_body(source.name, response, self._take)
+            finally:
+                with trio.CancelScope(shield=True):  # what was received need not be downloaded again
+                    await self._write()
+        self._progress(self._at)
+        if self._at < size:
+            raise MachineError(
+                f"{source.name} ended after {self._at} of {size} bytes",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="the download is resumed from there",
+            )
+
+    async def _begin(self, response: httpcore.Response, present: int) -> int | None:
+        """Return the offset in the file at which the body begins; None if nothing is missing. MachineError."""
+        headers, name = headers_of(response), self._source.name
+        if response.status in (200, 206) and headers.get("content-encoding", "identity").lower() != "identity":
+            raise _wrong(f"{name} was sent with the encoding {headers['content-encoding'][:40]!r}")
+        if response.status == 200:
+            await self._check_length(headers.get("content-length", ""), 0)
+            return 0
+        if response.status == 206:
+            match = _RANGE.fullmatch(headers.get("content-range", ""))
+            if match is not None and present and int(match[1]) == present:
+                await self._check_length(headers.get("content-length", ""), present)
+                return present
+        if response.status == 416 and present:
+            match = _NO_RANGE.fullmatch(headers.get("content-range", ""))
+            if match is not None and int(match[1]) == present:
+                return None
+        if response.status in (206, 416):  # else the next request would have the same response
+            await self._worker.run(self._part.remove)
+        text = await error_text(response) if response.status >= 300 else ""
         raise MachineError(
-            f"{part.path.parent} has {free / 1024**2:.0f} MiB free, but the download needs {needed / 1024**2:.0f} MiB",
-            kind=ErrorKind.EXHAUSTED,
-            remedy="free space on this disk; the download is retried",
-        )
-
-
-def _disk(error: OSError, part: Part) -> MachineError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return MachineError(
-            f"the disk of {part.path.parent} is full",
-            kind=ErrorKind.EXHAUSTED,
-            remedy="free space on this disk; the download is retried",
-        )
-    return MachineError(
-        f"{part.path} cannot be written: {error.strerror}",
-        kind=ErrorKind.PRECONDITION,
-        remedy="allow this user to write there",
-    )
-
-
-class _Source(NamedTuple):
-    url: str
-    headers: Headers
-    tls: ssl.SSLContext | None
-
-
-async def _fetch(
-    source: _Source, part: Part, worker: Worker, present: int, size: int, sha256: str, progress: Progress
-) -> None:
-    url = source.url
-    resume = [("range", f"bytes={present}-"), ("if-range", f'"{sha256}"')] if present else []
-    async with _response(source._replace(headers=[*source.headers, *resume])) as response:
-        at = await _begin(url, response, present)
-        buffer = bytearray()
-
-        async def take(piece: bytes) -> None:
-            nonlocal at
-            buffer.extend(piece)
-            if size and at + len(buffer) > size:
-                buffer.clear()
-                raise MachineError(
-                    f"{url} is larger than the {size} bytes that the registry states", kind=ErrorKind.INTERNAL
-                )
-            progress(at + len(buffer))
-            if len(buffer) >= WRITE_SIZE:
-                at = await _write(part, worker, buffer, at)
-
-        try:
-            await _read(url, response, take)
-        finally:
-            with trio.CancelScope(shield=True):  # write what was received, so that it need not be downloaded again
-                at = await _write(part, worker, buffer, at)
-        progress(at)
-    if size and at < size:
-        raise MachineError(
-            f"{url} ended after {at} of {size} bytes",
+            f"{name} answered with HTTP status {response.status}" + (f": {text}" if text else ""),
             kind=ErrorKind.UNAVAILABLE,
-            remedy="the download is resumed from there",
+            remedy="the download is retried",
         )
 
+    async def _check_length(self, length: str, at: int) -> None:
+        """Refuse a body of the wrong length before any of it is received."""
+        if not length.isdecimal() or len(length) > 18:
+            return
+        total, size = at + int(length), self._expected.size
+        if total > self._expected.most or (size and total != size):
+            await self._worker.run(self._part.remove)
+            raise _wrong(f"{self._source.name} has {total} bytes, not {size or f'at most {self._expected.limit}'}")
+        await self._worker.run(partial(self._part.check_space, int(length)))
 
-async def _write(part: Part, worker: Worker, buffer: bytearray, at: int) -> int:
-    data = bytes(buffer)
-    buffer.clear()
-    await worker.run(lambda: part.write(data, at))
-    return at + len(data)
+    async def _take(self, piece: bytes) -> None:
+        self._buffer += piece
+        if self._at + len(self._buffer) > self._expected.most:
+            self._buffer.clear()
+            await self._worker.run(self._part.remove)
+            self._at = 0
+            raise _wrong(f"{self._source.name} is larger than {self._expected.most} bytes")
+        self._progress(self._at + len(self._buffer))
+        if len(self._buffer) >= WRITE_SIZE:
+            await self._write()
 
+    async def _write(self) -> None:
+        """Move what was received to the disk."""
+        if not self._buffer:
+            return
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        await self._worker.run(partial(self._append, data, self._at))
+        self._at += len(data)
 
-async def _begin(url: str, response: httpcore.Response, present: int) -> int:
-    """Return the offset in the file at which the body begins; MachineError if the response is an error."""
-    names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-    if response.status == 200:
-        return 0
-    if response.status == 206:
-        content_range = _RANGE.fullmatch(names.get("content-range", ""))
-        if content_range is not None and int(content_range[1]) == present:
-            return present
-    text = (await _error_text(url, response)).strip() if response.status >= 300 else ""
-    raise MachineError(
-        f"{url} answered with HTTP status {response.status}" + (f": {text}" if text else ""),
-        kind=ErrorKind.UNAVAILABLE,
-        remedy="the download is retried",
-    )
-
-
-async def _error_text(url: str, response: httpcore.Response) -> str:
-    """Return the beginning of the body of an error response."""
-    text = bytearray()
-
-    async def take(piece: bytes) -> None:
-        text.extend(piece)
-        if len(text) > MAX_ERROR_TEXT:
-            raise _Enough
-
-    with trio.move_on_after(STALL):
+    def _append(self, data: bytes, at: int) -> None:
+        """Append to the file, and delete it if the disk becomes full: other programs need the space."""
         try:
-            await _read(url, response, take)
-        except (_Enough, MachineError):
-            pass  # the part received so far is enough
-    return text[:MAX_ERROR_TEXT].decode(errors="replace")
+            self._part.check_space(len(data))
+        except MachineError:
+            self._part.remove()
+            raise
+        self._part.write(data, at)
 
 
-class _Enough(Exception):
-    """The rest of a body is not needed."""
-
-
-@asynccontextmanager
-async def _response(source: _Source) -> AsyncIterator[httpcore.Response]:
-    import httpcore
-
-    url, headers, tls = source
-    try:
-        async with httpcore.AsyncConnectionPool(tls, network_backend=httpcore.TrioBackend()) as pool:
-            limits: Mapping[str, Any] = {"timeout": {"connect": STALL, "read": STALL, "write": STALL, "pool": STALL}}
-            async with pool.stream("GET", url, headers=[*headers], extensions=dict(limits)) as response:
-                yield response
-    except (httpcore.ConnectError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-        raise _lost(url, error) from error
-    except BaseExceptionGroup as group:
-        raise unwrap(group) from None
-
-
-async def _read(url: str, response: httpcore.Response, take: Callable[[bytes], Awaitable[None]]) -> None:
-    """Pass each piece of the body to `take`; an exception from it ends the reading.
-
-    The reading is ended from inside by cancellation, because httpcore's nested generators do not close each other.
-    """
-    import httpcore
-
-    failure: BaseException | None = None
-    with trio.CancelScope() as scope:
-        try:
-            async for piece in response.aiter_stream():
-                if failure is None:
-                    try:
-                        await take(piece)
-                    except BaseException as error:  # raised below
-                        failure = error
-                        scope.cancel()
-        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-            raise _lost(url, error) from error
-    if failure is not None:
-        raise failure
-
-
-def _lost(url: str, error: Exception) -> MachineError:
-    reason = str(error) or f"no data received for {STALL:g} s"
-    return MachineError(
-        f"{url} cannot be read: {reason}", kind=ErrorKind.UNAVAILABLE, remedy="the download is resumed where it stopped"
-    )
+def _wrong(text: str) -> MachineError:
+    return MachineError(text, kind=ErrorKind.INVALID, remedy="publish the file again under a new version")

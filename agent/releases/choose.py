@@ -19,10 +19,9 @@ that is withdrawn is not listed.
 from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
 
 from agent.releases.signed import Signed
-from agent.settings.versions import VersionForm, version_form
+from agent.settings.versions import VersionForm, shown_url, version_form
 from agent.update.record import Offer, Record, Release
 from agent.update.steps import is_held
 from schema.errors import ConfigError
@@ -113,7 +112,7 @@ def choose_file(
 ) -> Take | Keep | Refuse:
     """Return whether the file that `choose` wanted to be read is offered."""
     platform = normal_platform(asked.platform)
-    value = _shown(read.url)
+    value = shown_url(read.url)
     if header.program != record.program:
         return _refuse(
             record, asked, f"the file is a release of {header.program}", value, f"name a file of {record.program}"
@@ -156,13 +155,13 @@ def _own(record: Record, asked: Asked, usable: list[Signed], now: float) -> Choi
 def _url(record: Record, asked: Asked, url: str, *, must_be_signed: bool) -> Read | Refuse:
     form = version_form(url)
     if form not in _URLS:
-        return _refuse(record, asked, "is not a URL of a file", _shown(url), "write an https:// or file:/// URL")
+        return _refuse(record, asked, "is not a URL of a file", shown_url(url), "write an https:// or file:/// URL")
     if form is VersionForm.HTTP and not asked.allow_http:
         return _refuse(
             record,
             asked,
             "anyone on the network path could replace a file from an http:// URL",
-            _shown(url),
+            shown_url(url),
             'write an https:// URL, or allow it with "allow_http": true in the defaults file of the device',
         )
     return Read(url, must_be_signed)
@@ -224,12 +223,3 @@ def _refuse(record: Record, asked: Asked, reason: str, value: str, remedy: str) 
     program = "agent" if record.program == "machine-agent" else record.program
     root = "defaults" if asked.answer is None else "agent"
     return Refuse(ConfigError(f"{root}.version_control.{program}", reason, value=value[:200], remedy=remedy))
-
-
-def _shown(url: str) -> str:
-    """Return a URL without what may be secret in it: user, password, query and fragment."""
-    try:
-        parts = urlsplit(url)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-    except ValueError:
-        return "a URL that is not valid"

@@ -37,3 +37,12 @@ def version_form(text: str) -> VersionForm | None:
     except ValueError:
         return None
     return VersionForm.SEMANTIC
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without what may be secret in it: user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    except ValueError:
+        return "a URL that is not valid"

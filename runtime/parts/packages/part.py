@@ -26,7 +26,8 @@ from schema.document.packages import PackageSource
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from telemetry.logs.names import PACKAGES
-from uplink.download import Headers, Part, Stopped, download
+from uplink.download import Expected, Part, Source, Stopped, download, part_of
+from uplink.http import Headers
 
 TIDY: Final = f"{INTERNAL}package-tidy"
 AT_ONCE: Final = 2  # simultaneous downloads; more would only share the bandwidth
@@ -213,14 +214,11 @@ class Packages:
         progress(0)
         try:
             await download(
-                url,
-                headers,
-                Part(self._root, source.sha256),
+                Source.of(url, headers, tls, etag=source.sha256),
+                Part(part_of(self._root, source.sha256)),
                 self._worker,
-                size=source.size,
-                sha256=source.sha256,
+                Expected(source.sha256, source.size),
                 progress=progress,
-                tls=tls,
             )
         finally:
             self.downloads.pop(source.sha256, None)

@@ -177,7 +177,7 @@ async def test_a_package_that_cannot_be_had_leaves_the_old_one_in_force(tmp_path
         await until(memory, lambda: not reason(memory))
         filled = attribute(memory)
         memory.write(document(net=(web.url, b"something else")))
-        await until(memory, lambda: "is larger than" in reason(memory))
+        await until(memory, lambda: "bytes, not 14" in reason(memory))
         bad = document(net=(web.url, data))
         bad["packages"][0]["source"] = {"error": "there is no version 7"}
         memory.write(bad)
