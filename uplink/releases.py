@@ -59,6 +59,9 @@ METADATA_PATH: Final = "/machine/v1/parts/{part}/releases/metadata/{name}"
 TARGETS_PATH: Final = "/machine/v1/parts/{part}/releases/targets/{path}"
 """Path of a target; its last segment may have the hash as a prefix: `machine-server/1.2.3/<sha256>.linux-x86_64`."""
 
+REPORT_PATH: Final = "/machine/v1/parts/{part}/agent"
+"""Path to which the agent of the machine with the id `part` sends its report."""
+
 _PLATFORM: Final = re.compile(r"linux/(x86_64|aarch64|armv7l|armv6l)")
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64", "arm32v7": "armv7l", "arm32v6": "armv6l"}
 _MARK: Final = b"# machine-release "

@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     offline: str = ""  # why the cloud cannot be asked, when the report was made
     disabled: bool = False  # machine-server is switched off by a setting
     problems: tuple[Problem, ...] = ()
-    format: int = FORMAT
+    format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that it is never omitted
 
 
 def program_report(
@@ -125,7 +125,7 @@ def program_report(
 
 def problems_of(errors: Iterable[ConfigError]) -> tuple[Problem, ...]:
     """Return the problems of settings for a report; those beyond MAX_PROBLEMS are counted in the last entry."""
-    problems = [Problem(error.path, error.reason[:_MAX_TEXT], error.remedy[:_MAX_TEXT]) for error in errors]
+    problems = [Problem(error.path[:_MAX_TEXT], error.reason[:_MAX_TEXT], error.remedy[:_MAX_TEXT]) for error in errors]
     rest = len(problems) - MAX_PROBLEMS
     return (*problems[:MAX_PROBLEMS], Problem("", f"and {rest} further problems")) if rest > 0 else tuple(problems)
 

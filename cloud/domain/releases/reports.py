@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
-from cloud.documents.readable import check_readable
+from cloud.domain.machines.machines import note_seen
 from cloud.domain.machines.machines import part as part_of
-from cloud.domain.releases import rollouts
+from cloud.domain.releases import agent_report, rollouts
+from cloud.domain.releases.agent_report import REPORTED, Program, Report, moment
 from cloud.store.sql import Sql
-from cloud.values.limits import AGENT_REPORT
 from cloud.values.times import moment_of, stored
-from schema.errors import ErrorKind, MachineError
 from uplink.releases import AGENT, SERVER
 
 TOPIC: Final = "agent report"
@@ -28,39 +26,12 @@ OUTCOMES: Final = 100
 _MAX_TEXT: Final = 500  # characters of a stored reason
 
 
-class _Outcome(msgspec.Struct, frozen=True):
-    """An outcome in a report; see agent.update.record.Outcome."""
-
-    version_to: str
-    sha256: str
-    result: str
-    ended: float  # seconds since 1970
-    version_from: str = ""
-    reason: str = ""
-
-
-class _Program(msgspec.Struct, frozen=True):
-    """The part of a program's report that is evaluated; see agent.control.report.ProgramReport."""
-
-    version: str = ""
-    target: str = ""
-    step: str = ""
-    step_since: float = 0.0
-    history: tuple[_Outcome, ...] = ()
-
-
-class _Report(msgspec.Struct, frozen=True):
-    time: float
-    agent: _Program = _Program()
-    server: _Program = _Program()
-
-
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The newest report of a part, as it was sent."""
+    """The newest report of a part."""
 
     received: datetime
-    report: Mapping[str, Any]
+    report: str  # JSON; `agent_report.report_of` reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +48,20 @@ class Outcome:
     received: datetime
 
 
-def decode(text: str) -> Mapping[str, Any]:
-    """Return a report as a JSON object. INVALID for anything else, also if it is too large."""
-    AGENT_REPORT.check(len(text.encode(errors="replace")), "the report")
-    try:
-        msgspec.json.decode(text.encode(), type=_Report)
-        value: Mapping[str, Any] = json.loads(text)
-    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError, ValueError) as error:
-        raise MachineError(f"the report is not valid: {error}", kind=ErrorKind.INVALID) from None
-    check_readable(value)
-    return value
-
-
-def store(sql: Sql, subject: str, value: Mapping[str, Any], now: datetime) -> None:
-    """Store a decoded report as the newest of a part, with its outcomes, and stop rollouts that fail."""
-    owner = part_of(sql, subject).organization_id
+def store(sql: Sql, subject: str, report: Report, now: datetime) -> None:
+    """Store a report as the newest of a part, with its outcomes, and stop rollouts that fail."""
+    record = part_of(sql, subject)
     sql.run(
         "INSERT INTO agent_reports (part_id, received, report) VALUES (?, ?, ?) "
         "ON CONFLICT (part_id) DO UPDATE SET received = excluded.received, report = excluded.report",
         subject,
         stored(now),
-        json.dumps(value, ensure_ascii=False),
+        msgspec.json.encode(report).decode(),
     )
-    report = msgspec.convert(value, _Report)
+    short = agent_report.summary(report)
+    note_seen(
+        sql, subject, now, {**record.reported, REPORTED: short} if record.reported.get(REPORTED) != short else None
+    )
     for program, its_report in ((AGENT, report.agent), (SERVER, report.server)):
         _store_program(sql, subject, program, its_report)
         if not its_report.history:
@@ -111,14 +73,14 @@ def store(sql: Sql, subject: str, value: Mapping[str, Any], now: datetime) -> No
         if new:
             _keep_newest(sql, subject, program)
         for version in sorted({str(row[5]) for row in new if row[7] == rollouts.ROLLED_BACK}):
-            rollouts.stop_if_failing(sql, owner, program, version, now)
+            rollouts.stop_if_failing(sql, record.organization_id, program, version, now)
     sql.notify(TOPIC, subject)
 
 
 def newest(sql: Sql, subject: str) -> Received | None:
     """Return the newest report of a part, or None."""
     row = sql.row("SELECT received, report FROM agent_reports WHERE part_id = ?", subject)
-    return None if row is None else Received(moment_of(row["received"]), json.loads(row["report"]))
+    return None if row is None else Received(moment_of(row["received"]), row["report"])
 
 
 def outcomes(sql: Sql, subject: str, program: str = "") -> list[Outcome]:
@@ -211,8 +173,8 @@ _INSERT: Final = (
 )
 
 
-def _store_program(sql: Sql, subject: str, program: str, report: _Program) -> None:
-    since = _moment(report.step_since)
+def _store_program(sql: Sql, subject: str, program: str, report: Program) -> None:
+    since = moment(report.step_since)
     texts = [text[:_MAX_TEXT] for text in (report.version, report.target, report.step)]
     sql.run(
         "INSERT INTO agent_programs (part_id, program, version, target, step, since) VALUES (?, ?, ?, ?, ?, ?) "
@@ -225,10 +187,10 @@ def _store_program(sql: Sql, subject: str, program: str, report: _Program) -> No
     )
 
 
-def _row(subject: str, program: str, outcome: _Outcome, now: datetime) -> Sequence[Any] | None:
-    """Return the row of an outcome; None if its time is outside the range of dates or a text is too long."""
-    ended = _moment(outcome.ended)
-    if ended is None or max(map(len, (outcome.version_to, outcome.version_from, outcome.sha256))) > 300:
+def _row(subject: str, program: str, outcome: agent_report.Outcome, now: datetime) -> Sequence[Any] | None:
+    """Return the row of an outcome; None if its time is outside the range of dates."""
+    ended = moment(outcome.ended)
+    if ended is None:
         return None
     times = (outcome.sha256, stored(ended), stored(now))
     result, reason = outcome.result[:40], outcome.reason[:_MAX_TEXT]
@@ -241,10 +203,3 @@ def _keep_newest(sql: Sql, subject: str, program: str) -> None:
         "DELETE FROM agent_outcomes WHERE part_id = ? AND program = ? AND digest = ? AND ended = ?",
         [(subject, program, outcome.digest, stored(outcome.ended)) for outcome in surplus],
     )
-
-
-def _moment(seconds: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
-    except (OverflowError, ValueError, OSError):
-        return None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from cloud.domain.permissions import call_rules
-from cloud.domain.releases import reports
+from cloud.domain.releases import agent_report, reports
 from cloud.services.common.base import Service, guarded
 from cloud.services.machines import agent_messages as m
 from cloud.store.sql import Sql
@@ -14,9 +12,9 @@ from cloud.store.sql import Sql
 class AgentReports(Service):
     """Reports of agents."""
 
-    async def report_agent(self, id: str, report_json: str) -> None:  # noqa: A002 - as in the published calls
-        """Store the report of a part's agent (JSON), and the outcomes in it. INVALID, also if it is too large."""
-        report = await self.offload(len(report_json), lambda: reports.decode(report_json))
+    async def report_agent(self, id: str, report_json: bytes) -> None:  # noqa: A002 - as in the published calls
+        """Store the report of a part's agent, and the outcomes in it. INVALID, also if it is too large."""
+        report = await self.offload(len(report_json), lambda: agent_report.decode(report_json))
         await self.write(lambda sql: reports.store(sql, id, report, self.now()))
 
     async def get_agent_state(self, part_id: str) -> m.AgentState:
@@ -38,7 +36,7 @@ class AgentReports(Service):
             ]
             if newest is None:
                 return m.AgentState("", None, outcomes)
-            return m.AgentState(json.dumps(newest.report, ensure_ascii=False), newest.received, outcomes)
+            return m.AgentState(newest.report, newest.received, outcomes)
 
         return await self.read(work)
 

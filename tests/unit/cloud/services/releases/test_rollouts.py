@@ -64,11 +64,13 @@ def report(new: str, result: str, ended: float = 1.0, **more: Any) -> str:
         "began": 0.5,
         "ended": ended,
     }
-    return json.dumps({"time": 1.0, "agent": {}, "server": {"version": "1.0.0", "history": [outcome], **more}})
+    return json.dumps(
+        {"format": 1, "time": 1.0, "agent": {}, "server": {"version": "1.0.0", "history": [outcome], **more}}
+    )
 
 
 async def send(cloud: MemoryCloud, part: str, text: str) -> None:
-    await AgentReportService(cloud.cloud, Author(PART, part)).report_agent(part, text)
+    await AgentReportService(cloud.cloud, Author(PART, part)).report_agent(part, text.encode())
 
 
 async def test_versions_come_from_the_repository(cloud: MemoryCloud, part: str) -> None:
@@ -196,15 +198,25 @@ async def test_reports_are_stored_and_bounded(cloud: MemoryCloud, machine: str, 
     assert [(item.version, item.result, item.reason) for item in state.outcomes] == [
         ("1.0.0", "updated", "it did not serve")
     ]
-    for text in ("", "[]", "{}", "x" * 10, '{"time": "x"}', "[" * 5000, '{"time": 1, "server": {"history": [1]}}'):
-        await refused(ErrorKind.INVALID, agent.report_agent(part, text))
-    await refused(ErrorKind.INVALID, agent.report_agent(part, json.dumps({"time": 1, "x": "y" * 65536})))
+    for text in (
+        "",
+        "[]",
+        "{}",
+        "x" * 10,
+        '{"format": 1, "time": "x"}',
+        "[" * 5000,
+        '{"format": 1, "time": 1, "server": {"history": [1]}}',
+    ):
+        await refused(ErrorKind.INVALID, agent.report_agent(part, text.encode()))
+    await refused(
+        ErrorKind.INVALID, agent.report_agent(part, json.dumps({"format": 1, "time": 1, "x": "y" * 65536}).encode())
+    )
     outcome = json.loads(report("1.0.0", "updated"))["server"]["history"][0]
     for start in range(0, 300, 50):
         history = [{**outcome, "ended": float(number + 1)} for number in range(start, start + 50)]
-        await send(cloud, part, json.dumps({"time": 1.0, "server": {"history": history}}))
+        await send(cloud, part, json.dumps({"format": 1, "time": 1.0, "server": {"history": history}}))
     strange = [{**outcome, "ended": ended} for ended in (-1.0, 0.0, 1e30)]
-    await send(cloud, part, json.dumps({"time": 1.0, "server": {"history": strange}}))
+    await send(cloud, part, json.dumps({"format": 1, "time": 1.0, "server": {"history": strange}}))
     kept = (await people.get_agent_state(part)).outcomes
     assert len(kept) == reports.OUTCOMES
     assert max(item.ended.timestamp() for item in kept) == 300
@@ -216,5 +228,5 @@ async def test_reports_are_stored_and_bounded(cloud: MemoryCloud, machine: str, 
 async def test_a_machine_reports_only_about_itself(cloud: MemoryCloud, part: str) -> None:
     (other,) = await parts(cloud, 1)
     agent = AgentReportService(cloud.cloud, Author(PART, other))
-    await refused(ErrorKind.NOT_FOUND, agent.report_agent(part, report("1.0.0", "updated")))
+    await refused(ErrorKind.NOT_FOUND, agent.report_agent(part, report("1.0.0", "updated").encode()))
     assert PLATFORM == "linux/x86_64"

@@ -1,0 +1,170 @@
+"""Format of the reports of agents: what is accepted, and its summary for lists of machines. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cloud.values.limits import AGENT_REPORT
+from schema.errors import ErrorKind, MachineError
+
+FORMAT: Final = 1
+"""The format that is read; see agent.control.report.FORMAT."""
+
+REPORTED: Final = "updates"
+"""Key of the summary in what a part reports about itself."""
+
+UPDATING: Final = "updating"
+ROLLED_BACK: Final = "rolled_back"
+PROBLEMS: Final = "problems"
+
+Word = Annotated[str, Meta(max_length=300)]
+Text = Annotated[str, Meta(max_length=2000)]
+
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_FAILURES: Final = frozenset({"rolled_back", "rejected"})
+
+
+class Waiting(Struct, frozen=True, omit_defaults=True):
+    """Something that an update or restart waits for."""
+
+    reason: Text
+    since: float
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """Something that is wrong, where, and what to do."""
+
+    path: Text
+    message: Text
+    remedy: Text = ""
+
+
+class Exit(Struct, frozen=True, omit_defaults=True):
+    """An end of a program that was not requested."""
+
+    time: float
+    reason: Text
+    ran: float
+
+
+class Quarantined(Struct, frozen=True, omit_defaults=True):
+    """A release that is not installed again by itself."""
+
+    sha256: Word
+    version: Word
+    reason: Text
+    time: float
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """How an update ended."""
+
+    version_to: Word
+    sha256: Word
+    result: Word
+    ended: float
+    version_from: Word = ""
+    reason: Text = ""
+    began: float = 0.0
+
+
+class Program(Struct, frozen=True, omit_defaults=True):
+    """State of a program; see agent.control.report.ProgramReport. Times are seconds since 1970."""
+
+    version: Word = ""
+    sha256: Word = ""
+    running: bool = False
+    since: float = 0.0
+    serving: bool = False
+    previous: Word = ""
+    target: Word = ""
+    step: Word = ""
+    step_since: float = 0.0
+    deadline: float = 0.0
+    pausing: bool = False
+    error: Text = ""
+    waiting_for: tuple[Waiting, ...] = ()
+    restart: Waiting | None = None
+    hold_until: float = 0.0
+    quarantine: tuple[Quarantined, ...] = ()
+    history: tuple[Outcome, ...] = ()
+    exits: tuple[Exit, ...] = ()
+
+
+class Report(Struct, frozen=True, omit_defaults=True):
+    """Report of an agent. Unknown fields are dropped, so that newer agents can add some."""
+
+    time: float
+    format: int
+    agent: Program = Program()
+    server: Program = Program()
+    offline: Word = ""
+    disabled: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+class _Header(Struct, frozen=True):
+    format: int
+
+
+def decode(data: bytes) -> Report:
+    """Return a report. INVALID for anything else, for another format, and if it is too large.
+
+    Control characters and those that change the direction of text are replaced.
+    """
+    AGENT_REPORT.check(len(data), "the report")
+    try:
+        if (sent := msgspec.json.decode(data, type=_Header).format) != FORMAT:
+            raise MachineError(
+                f"the report has format {sent}, but this cloud reads format {FORMAT}",
+                kind=ErrorKind.INVALID,
+                remedy="update machine-cloud",
+            )
+        return msgspec.convert(_cleaned(msgspec.json.decode(data)), Report)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MachineError(f"the report is not valid: {error}", kind=ErrorKind.INVALID) from None
+
+
+def report_of(stored: str) -> Report | None:
+    """Return a stored report; None if it has a format that is not read any more."""
+    try:
+        return msgspec.json.decode(stored, type=Report)
+    except msgspec.MsgspecError:
+        return None
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """Return what lists of machines show: versions, targets, and the states of the agent."""
+    programs = (report.agent, report.server)
+    states = {
+        UPDATING: any(program.step for program in programs),
+        ROLLED_BACK: any(program.history and program.history[-1].result in _FAILURES for program in programs),
+        PROBLEMS: bool(report.problems),
+    }
+    return {
+        "agent": {"version": report.agent.version, "target": report.agent.target},
+        "server": {"version": report.server.version, "target": report.server.target},
+        "states": [name for name, holds in states.items() if holds],
+    }
+
+
+def moment(seconds: float) -> datetime | None:
+    """Return the time for a number of a report; None if it is 0 or outside the range of dates."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return _CONTROLS.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {key: _cleaned(item) for key, item in value.items()}
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value

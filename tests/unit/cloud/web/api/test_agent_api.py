@@ -1,0 +1,109 @@
+"""Reports of agents over HTTP: what is accepted, from whom, and what is answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.control.report import Exit, Problem, ProgramReport, Report, Waiting, encode
+from agent.update.record import Outcome, Quarantined, Result
+from cloud.domain.organizations.first import create_owner
+from cloud.server.memory import MemoryCloud
+from cloud.values.author import KEY, PART
+from rpc.carrier import Peer
+from tests.unit.cloud.pages import browser
+from tests.unit.runtime.parts.web.client import Reply
+
+PROGRAM = ProgramReport(
+    version="1.0.0", sha256="a" * 64, running=True, since=1.0, serving=True, previous="0.9.0", target="1.1.0",
+    step="wait", step_since=2.0, deadline=3.0, pausing=True, error="no space", waiting_for=(Waiting("a window", 4.0),),
+    restart=Waiting("the settings changed", 5.0), hold_until=6.0,
+    quarantine=(Quarantined("b" * 64, "1.0.1", "it did not serve", 7.0),),
+    history=(Outcome("0.9.0", "1.0.0", "a" * 64, Result.UPDATED, "it serves", 8.0, 9.0),),
+    exits=(Exit(10.0, "killed by signal 9", 11.0),),
+)  # fmt: skip
+FULL = Report(
+    1.0, PROGRAM, PROGRAM, offline="unreachable", disabled=True, problems=(Problem("agent.x", "is wrong", "remove it"),)
+)
+
+
+async def token(cloud: MemoryCloud, kind: str, subject: str, secret: str) -> str:
+    return await cloud.cloud.authenticator.sign_in(subject, kind, secret, peer=Peer())
+
+
+async def token_of(cloud: MemoryCloud, part: str) -> str:
+    return await token(cloud, PART, part, (await cloud.app("get_robot_part", id=part))["part"]["secret"])
+
+
+async def send(cloud: MemoryCloud, part: str, body: bytes, bearer: str = "") -> Reply:
+    headers = {"authorization": f"Bearer {bearer or await token_of(cloud, part)}", "content-type": "application/json"}
+    return await browser(cloud).send("POST", f"/machine/v1/parts/{part}/agent", headers, body)
+
+
+async def state(cloud: MemoryCloud, part: str) -> Any:
+    bearer = await token(cloud, KEY, cloud.first.id, cloud.first.key)
+    reply = await browser(cloud).send("GET", f"/api/v1/parts/{part}/agent", {"authorization": f"Bearer {bearer}"})
+    assert reply.status == 200
+    return json.loads(reply.text)
+
+
+async def test_nothing_of_an_agents_report_is_lost(cloud: MemoryCloud, part: str) -> None:
+    assert (await state(cloud, part))["report"] is None
+    assert (await send(cloud, part, encode(FULL))).status == 204
+    answer = await state(cloud, part)
+    assert msgspec.convert(answer["report"], Report, strict=False) == FULL
+    assert [(entry["program"], entry["version"], entry["result"]) for entry in answer["outcomes"]] == [
+        ("machine-agent", "1.0.0", "updated"),
+        ("machine-server", "1.0.0", "updated"),
+    ]
+    assert answer["received"]
+
+
+async def test_a_repeated_report_has_its_outcomes_once(cloud: MemoryCloud, part: str) -> None:
+    for _ in range(3):
+        assert (await send(cloud, part, encode(FULL))).status == 204
+    assert len((await state(cloud, part))["outcomes"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b'{"format": 2, "time": 1}', "format 2, but this cloud reads format 1"),
+        (b'{"time": 1}', "missing required field `format`"),
+        (b'{"format": 1, "time": 1e999}', "not valid"),
+        (b'{"format": 1, "time": 1, "offline": "\\ud800"}', "not valid"),
+        (b'{"format": 1, "time": 1, "server": {"version": "' + b"x" * 301 + b'"}}', "<= 300"),
+        (b'{"format": 1, "time": 1, "server": {"waiting_for": 5}}', "not valid"),
+        (b'{"format": 1, "time": 1, "x": ' + b"[" * 3000 + b"]" * 3000 + b"}", "not valid"),
+        (b"\xff", "not valid"),
+        (b"x" * (64 * 1024 + 1), "agent_report"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+async def test_what_is_not_a_report_is_refused_and_not_stored(
+    cloud: MemoryCloud, part: str, body: bytes, text: str
+) -> None:
+    reply = await send(cloud, part, body)
+    assert (reply.status, text in json.loads(reply.text)["error"]) == (400, True), reply.text
+    assert (await state(cloud, part))["report"] is None
+
+
+async def test_hostile_characters_are_replaced_and_unknown_fields_dropped(cloud: MemoryCloud, part: str) -> None:
+    body = {"format": 1, "time": 1, "offline": "a\x00b\x1b[2J\u202ec", "secret": "x", "server": {"version": "1\x00"}}
+    assert (await send(cloud, part, json.dumps(body).encode())).status == 204
+    report = (await state(cloud, part))["report"]
+    assert report["offline"] == "a\ufffdb\ufffd[2J\ufffdc"
+    assert "secret" not in report
+
+
+async def test_other_machines_and_tenants_are_refused(cloud: MemoryCloud, part: str) -> None:
+    robot = await cloud.app("new_robot", name="other", location=cloud.first.location)
+    other = (await cloud.app("get_robot_parts", robot_id=robot))[0]["id"]
+    stranger = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Stranger", cloud.cloud.clock()))
+    bearers = (await token_of(cloud, other), await token(cloud, KEY, stranger.id, stranger.key))
+    for bearer in bearers:
+        assert (await send(cloud, part, encode(FULL), bearer)).status == 404
+    assert (await state(cloud, part))["report"] is None
