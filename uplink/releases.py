@@ -58,6 +58,8 @@ METADATA_PATH: Final = "/machine/v1/parts/{part}/releases/metadata/{name}"
 """Path of a metadata file for the machine with the id `part`: `timestamp.json`, `3.snapshot.json`, `1.root.json`."""
 TARGETS_PATH: Final = "/machine/v1/parts/{part}/releases/targets/{path}"
 """Path of a target; its last segment may have the hash as a prefix: `machine-server/1.2.3/<sha256>.linux-x86_64`."""
+RELEASE_FILES_PATH: Final = "/api/v1/release-files/"
+"""Beginning of the paths to which people upload release files."""
 
 REPORT_PATH: Final = "/machine/v1/parts/{part}/agent"
 """Path to which the agent of the machine with the id `part` sends its report."""

@@ -52,6 +52,7 @@ from rpc.server.standard import http_and_json
 from schema.errors import ErrorKind, MachineError
 from support import private
 from support.start import held
+from uplink.releases import MAX_FILE, RELEASE_FILES_PATH
 
 if TYPE_CHECKING:
     from cloud.domain.certificates.port import PortTls
@@ -171,7 +172,12 @@ class App:
         limits = Limits(
             max_connections=max_connections, max_message=min(CALL.value, message), max_buffered=message * 3 // 2
         )
-        http = HttpLimits(max_per_address=max_connections, max_body=DOCUMENT_FORM.value)
+        http = HttpLimits(
+            max_per_address=max_connections,
+            max_body=DOCUMENT_FORM.value,
+            files_below=RELEASE_FILES_PATH,
+            max_file=MAX_FILE,
+        )
         router, authenticator = CloudRouter(cloud), cloud.authenticator
         core = ServerCore(
             router,

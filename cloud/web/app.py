@@ -18,7 +18,16 @@ from cloud.services.common.base import Cloud
 from cloud.services.machines.fleet import FleetService
 from cloud.store.turns import working_for
 from cloud.web import pages
-from cloud.web.api import agent_api, authorities, history_api, members_api, packages, releases, triggers_api
+from cloud.web.api import (
+    agent_api,
+    authorities,
+    history_api,
+    members_api,
+    packages,
+    releases,
+    releases_api,
+    triggers_api,
+)
 from cloud.web.api.metrics import machine_families, process_families
 from cloud.web.api.push import Push
 from cloud.web.common import site
@@ -71,6 +80,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         *authorities.routes(cloud),
         *packages.routes(cloud),
         *releases.routes(cloud),
+        *releases_api.routes(cloud),
         *_pages(cloud),
     ]
     inner = Starlette(

@@ -39,6 +39,8 @@ _PART: Final = operator(ObjectKind.PART, "part")
 _BY_ID: Final = operator(ObjectKind.PART, "id")
 _FRAGMENT: Final = operator(ObjectKind.FRAGMENT, "fragment")
 _OF_FORM: Final = signed_in("owners of the place that the form names")
+_IN_ORGANIZATION: Final = operator(ObjectKind.ORGANIZATION, "organization")
+_OF_ORGANIZATION: Final = owner(ObjectKind.ORGANIZATION, "organization")
 _PART_OR_MACHINE: Final = operator(ObjectKind.PART, "id", ObjectKind.ROBOT)
 
 ROUTES: Final[Mapping[str, Rule]] = {
@@ -125,6 +127,16 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /api/v1/parts/{part}/deliveries": _PART,
     "GET /api/v1/parts/{part}/deliveries/{id}": _PART,
     "POST /api/v1/parts/{part}/deliveries/{id}/replay": owner(ObjectKind.PART, "part"),
+    # releases
+    "GET /api/v1/organizations/{organization}/releases": _IN_ORGANIZATION,
+    "POST /api/v1/organizations/{organization}/releases/keys": _OF_ORGANIZATION,
+    "POST /api/v1/organizations/{organization}/releases/metadata": _OF_ORGANIZATION,
+    "GET /api/v1/organizations/{organization}/releases/metadata/{name}": _IN_ORGANIZATION,
+    "GET /api/v1/organizations/{organization}/releases/files/{sha256}": _OF_ORGANIZATION,
+    "GET /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}": _IN_ORGANIZATION,
+    "POST /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}": _OF_ORGANIZATION,
+    "POST /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}/state": _OF_ORGANIZATION,
+    "POST /api/v1/release-files/{organization}/{sha256}": _OF_ORGANIZATION,
     # members
     "GET /api/v1/organizations/{organization}/invites": owner(ObjectKind.ORGANIZATION, "organization"),
     "POST /api/v1/organizations/{organization}/invites/link": owner(ObjectKind.ORGANIZATION, "organization"),

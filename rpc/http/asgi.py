@@ -96,7 +96,7 @@ class _Bridge:
     def __init__(self, app: ASGIApp, exchange: HttpExchange, limits: HttpLimits) -> None:
         self.app = app
         self.exchange = exchange
-        self.limits = limits
+        self.max_body = limits.body_limit(exchange.path)
         self.received = 0
         self.body_ended = False
         self.started = False
@@ -107,7 +107,7 @@ class _Bridge:
 
     async def run(self) -> None:
         exchange = self.exchange
-        if self._declared() > self.limits.max_body:
+        if self._declared() > self.max_body:
             await self._refuse(self._too_large())
             return
         scope = scope_of(
@@ -137,7 +137,7 @@ class _Bridge:
             await self._refuse(HeadError(500, "the page sent no complete response"))
 
     def _too_large(self) -> HeadError:
-        return HeadError(413, f"the request's body is larger than {self.limits.max_body} bytes")
+        return HeadError(413, f"the request's body is larger than {self.max_body} bytes")
 
     def _declared(self) -> int:
         length = next((value for name, value in self.exchange.headers if name == "content-length"), "0")
@@ -153,7 +153,7 @@ class _Bridge:
         try:
             data = await self.exchange.receive()
             self.received += len(data)
-            if self.received > self.limits.max_body:
+            if self.received > self.max_body:
                 raise self._too_large()
         except HeadError as error:  # raised in the application, this would be logged as its failure
             self.refusal = error

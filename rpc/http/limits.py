@@ -22,6 +22,8 @@ class HttpLimits:
 
     # Bodies
     max_body: int = 8 * MIB  # of a request to a page; gRPC messages have a separate limit
+    files_below: str = ""  # beginning of the paths of pages that receive files; empty if there are none
+    max_file: int = 0  # of a request to such a page
     body_grace: float = 20.0  # time allowed for a body, plus
     body_rate: float = 1 * KIB  # the time that its size takes at this rate; similar to Apache's mod_reqtimeout
     drain: int = 64 * KIB  # bytes of an unread body that are discarded to reuse the connection
@@ -33,3 +35,7 @@ class HttpLimits:
     # WebSockets
     max_websocket_message: int = 1 * MIB
     ping_interval: float = 20.0  # also the time limit for the answer
+
+    def body_limit(self, path: str) -> int:
+        """Return the most bytes of the body of a request to this path."""
+        return self.max_file if self.files_below and path.startswith(self.files_below) else self.max_body

@@ -18,7 +18,7 @@ class State(Enum):
 
     ACTIVE = "active"
     PAUSED = "paused"
-    STOPPED = "stopped"  # by itself: too many machines rolled back
+    STOPPED = "stopped"  # by itself, because too many machines rolled back, or by a person
     FINISHED = "finished"  # released to all machines
 
 

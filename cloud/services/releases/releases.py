@@ -125,14 +125,15 @@ class Releases(Service):
         return await self.write(work)
 
     async def set_rollout_state(self, organization_id: str, program: str, version: str, state: str) -> m.RolloutInfo:
-        """Pause (`paused`), resume (`active`) or finish (`finished`) a rollout."""
+        """Pause (`paused`), resume (`active`), stop (`stopped`) or finish (`finished`) a rollout."""
         if state not in _SETTABLE:
             raise MachineError(
                 f"there is no state {state[:40]!r}", kind=ErrorKind.INVALID, remedy=f"use {', '.join(_SETTABLE)}"
             )
 
         def work(sql: Sql) -> m.RolloutInfo:
-            rollouts.set_state(sql, organization_id, program, version, State(state), self.now())
+            reason = "stopped by a person" if state == State.STOPPED.value else ""
+            rollouts.set_state(sql, organization_id, program, version, State(state), self.now(), reason)
             return _rollout(sql, organization_id, rollouts.rollout(sql, organization_id, program, version))
 
         return await self.write(work)
@@ -162,7 +163,7 @@ class ReleaseService(Releases):
     """A call about releases."""
 
 
-_SETTABLE: Final = (State.ACTIVE.value, State.PAUSED.value, State.FINISHED.value)
+_SETTABLE: Final = tuple(state.value for state in State)
 
 
 def _metadata(sql: Sql, owner: str) -> list[m.ReleaseMetadata]:

@@ -220,11 +220,13 @@ async def test_a_body_at_the_rate_is_read_to_its_end(autojump_clock: trio.testin
 
 
 async def test_body_bound() -> None:
-    async with serving(APP, limits=HttpLimits(max_body=100)) as server:
+    async with serving(APP, limits=HttpLimits(max_body=100, files_below="/files/", max_file=200)) as server:
         assert (await server.connect().request("POST", "/", body=b"x" * 100)).status == 200
         assert (await server.connect().request("POST", "/", body=b"x" * 101)).status == 413
         chunked = [("transfer-encoding", "chunked")]
         assert (await server.connect().request("POST", "/", chunked, b"x" * 101)).status == 413
+        assert (await server.connect().request("POST", "/files/x", body=b"x" * 200)).status == 404
+        assert (await server.connect().request("POST", "/files/x", body=b"x" * 201)).status == 413
 
 
 async def test_trace_and_options() -> None:
