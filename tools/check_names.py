@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,11 @@ from tools.check_sizes import PACKAGES
 EMPTY: Final = frozenset({"former", "found", "given", "known", "one", "wanted"})
 DIALECT: Final = frozenset({"anew", "aside", "beside", "entrance", "thereof", "told", "whoever"})
 FOLDERS: Final = (*PACKAGES, "bench", "tools", "examples")
+
+TESTS: Final = ("tests/unit/cloud", "tests/sim", "tests/hil")
+"""Folders in which the names of tests are checked. Add a folder once its tests have been renamed."""
+POETRY: Final = re.compile(r"^test_(?:what|who)_|_(?:anybody|everybody|nobody|somebody|who|whoever|whom)(?:_|$)")
+"""Names of tests that have to be read twice: `test_what_was_deleted_is_gone` for `test_deleted_blobs_are_gone`."""
 
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -52,10 +57,27 @@ def problems(path: Path) -> Iterator[str]:
             yield f"{path}:{line}: name `{name}` by what it is or holds"
 
 
+def is_poetic(name: str) -> bool:
+    """Return whether the name of a test is POETRY or contains a word of DIALECT."""
+    return name.startswith("test_") and (POETRY.search(name) is not None or not DIALECT.isdisjoint(name.split("_")))
+
+
+def test_problems(path: Path) -> Iterator[str]:
+    """Yield every poetic name of a test in a module."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_poetic(node.name):
+            yield f"{path}:{node.lineno}: name `{node.name}` by what happens"
+
+
+def _modules(folders: Iterable[str]) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted(Path(folder).rglob("*.py"))
+
+
 def main() -> int:
     """Print every violation; return 1 if there is one."""
-    paths = [path for folder in FOLDERS for path in sorted(Path(folder).rglob("*.py"))]
-    lines = [problem for path in paths for problem in problems(path)]
+    lines = [problem for path in _modules(FOLDERS) for problem in problems(path)]
+    lines += [problem for path in _modules(TESTS) for problem in test_problems(path)]
     print("\n".join(lines))
     return int(bool(lines))
 

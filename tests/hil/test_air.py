@@ -84,7 +84,7 @@ async def connectivity(guest: Guest) -> str:
     return (await guest.run("nmcli networking connectivity check")).stdout.strip()
 
 
-async def test_the_machine_joins_and_is_back_when_the_router_is(guest: Guest, plant: Plant) -> None:
+async def test_the_machine_joins_and_rejoins_after_a_router_restart(guest: Guest, plant: Plant) -> None:
     air = await plant.air(radios=2)
     point = await air.access_point(HOME, PASSPHRASE)
     await air.network_manager()
@@ -179,7 +179,7 @@ async def test_a_phone_joins_the_hotspot_and_sees_its_page(guest: Guest, plant: 
         await phone.get("http://machine.setup/")
 
 
-async def test_a_phone_finds_out_what_is_behind_a_router(guest: Guest, plant: Plant) -> None:
+async def test_a_phone_tests_the_internet_behind_a_router(guest: Guest, plant: Plant) -> None:
     air = await plant.air(radios=3)
     point = await air.access_point(HOME, PASSPHRASE, security="wpa3")
     phone = await air.phone()

@@ -81,7 +81,7 @@ async def goes_on(client: ApiClient, server: Server) -> Mapping[str, Any]:
     return after
 
 
-async def test_capture_waits_for_room_and_loses_nothing(guest: Guest) -> None:
+async def test_capture_waits_for_space_and_loses_nothing(guest: Guest) -> None:
     disk = await guest.disk(PLACE, 16 * MIB)
     async with guest.server(DOCUMENT) as server, server.client() as client:
         await until(client, lambda status: total(status, "committed") > 30)
@@ -112,7 +112,7 @@ async def test_capture_waits_while_writes_fail_and_keeps_what_was_committed(gues
     print(f"{refused} of {total(found, 'written')} readings were written and not committed")
 
 
-async def test_capture_goes_on_when_a_dead_disk_was_repaired_and_mounted(guest: Guest) -> None:
+async def test_capture_continues_after_a_failed_disk_is_remounted(guest: Guest) -> None:
     disk = await guest.disk(PLACE, 16 * MIB)
     async with guest.server(DOCUMENT) as server, server.client() as client:
         committed = total(await until(client, lambda status: total(status, "committed") > 30), "committed")
@@ -130,7 +130,7 @@ async def test_capture_goes_on_when_a_dead_disk_was_repaired_and_mounted(guest: 
     assert await captured(guest) >= committed + 20, found
 
 
-async def test_a_disk_that_stands_still_holds_up_no_call(guest: Guest) -> None:
+async def test_a_stalled_disk_delays_no_call(guest: Guest) -> None:
     disk = await guest.disk(PLACE, 16 * MIB)
     async with guest.server(DOCUMENT, env={"MACHINE_HOME": HOME}) as server, server.client() as client:
         await until(client, lambda status: total(status, "committed") > 30)
@@ -164,7 +164,7 @@ print(bytes(kept.document).decode() if kept is not None else None)
 """
 
 
-async def test_a_configuration_of_the_cloud_is_the_old_or_the_new_one(guest: Guest) -> None:
+async def test_the_cached_configuration_is_the_old_or_the_new_one(guest: Guest) -> None:
     disk = await guest.disk(PLACE, 16 * MIB)
 
     async def save(*number: str) -> list[str]:
@@ -199,7 +199,7 @@ async def started(guest: Guest, config: str, *options: str, home: str = "") -> s
     return f"{'runs' if runs else 'ended'}: {process.output}"
 
 
-async def test_a_start_runs_or_says_what_is_wrong_with_the_disk(guest: Guest) -> None:
+async def test_a_start_succeeds_or_reports_the_fault_of_the_disk(guest: Guest) -> None:
     disk = await guest.disk(PLACE, 16 * MIB)
     await guest.write("/tmp/machine.json", MACHINE)
     await guest.write("/tmp/managed.json", MANAGED)

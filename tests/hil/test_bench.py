@@ -11,7 +11,7 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 
 
-async def test_the_figures_of_a_real_bus_and_of_real_lines(guest: Guest, plant: Plant) -> None:
+async def test_measurements_of_a_real_bus_and_real_lines(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
     await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target", temperature_c=21.5)
     bank = await plant.gpio()

@@ -93,7 +93,7 @@ async def answers(call: Callable[[], Awaitable[object]], limit: float = LIMIT) -
                 await trio.sleep(0.02)  # between two calls; each is a round trip to the guest
 
 
-async def test_the_kernel_module_is_removed_and_back(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+async def test_the_kernel_module_is_removed_and_reloaded(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
     """Run first: in this kernel (6.1) a line that is released after its chip has gone blocks the module forever."""
     bank = await plant.gpio()
     config = document(outputs=["rig:4"])
@@ -174,7 +174,7 @@ async def test_pins_are_set_read_counted_and_streamed(guest: Guest, plant: Plant
     assert all(event["high"] for event in history if event["what"] in ("set", "requested")), "never low"
 
 
-async def test_a_raspberry_pis_header_on_a_chip_of_its_label(guest: Guest, plant: Plant) -> None:
+async def test_a_raspberry_pi_header_on_a_chip_with_its_label(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(58, label="pinctrl-bcm2711")
     async with guest.server(document(board="raspberry-pi-4")) as server, server.sdk() as sdk:
         board = Handle(sdk)
@@ -191,7 +191,7 @@ async def test_a_raspberry_pis_header_on_a_chip_of_its_label(guest: Guest, plant
     assert [await bank.value(line) for line in (17, 27, 21, 18)] == [False] * 4
 
 
-async def test_a_line_of_another_program(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+async def test_a_line_used_by_another_program(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
     bank = await plant.gpio()
     holder = await guest.start(["gpioset", "--mode=signal", bank.chip, "4=1"])
     await bank.wait_event(4, "requested")
@@ -224,7 +224,7 @@ async def test_a_user_without_rights(guest: Guest, plant: Plant, record_recovery
         record_recovery("GPIO permission denied, then given", taken, seen=_reason(server, "group gpio"))
 
 
-async def test_a_chip_that_vanishes_under_load_and_comes_back(
+async def test_a_chip_that_vanishes_under_load_and_returns(
     guest: Guest, plant: Plant, record_recovery: Recorder
 ) -> None:
     bank = await plant.gpio()
@@ -265,7 +265,7 @@ async def test_a_chip_that_vanishes_under_load_and_comes_back(
         record_recovery("GPIO chip gone under load and back", taken, seen=errors[0])
 
 
-async def test_killed_while_outputs_are_high(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+async def test_a_kill_while_outputs_are_high(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
     bank = await plant.gpio()
     config = document(outputs=["rig:4"], safe_high=["rig:8"])
     async with guest.server(config) as server:

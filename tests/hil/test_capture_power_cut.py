@@ -76,7 +76,7 @@ async def sums(guest: Guest) -> dict[str, str]:
 
 
 @pytest.mark.slow
-async def test_what_was_committed_is_there_after_a_power_cut(guest: Guest, record_recovery: Recorder) -> None:
+async def test_committed_transactions_survive_a_power_cut(guest: Guest, record_recovery: Recorder) -> None:
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     await guest.run(f"rm -rf {FOLDER}; mkdir -p /var/lib/machine; sync")

@@ -135,7 +135,7 @@ async def adapter(plant: Plant) -> Adapter:
         ("tmp75", "lm75", "tmp105", 0.0625),
     ],
 )
-async def test_thermometers_and_the_kernel_agree(
+async def test_thermometers_agree_with_the_kernel(
     guest: Guest, adapter: Adapter, name: str, module: str, chip: str, step: float
 ) -> None:
     target = (await solder(adapter, name))[name]
@@ -302,7 +302,7 @@ async def test_outputs_and_the_kernel_agree(guest: Guest, adapter: Adapter) -> N
         assert await target.get("frequency") == pytest.approx(200, rel=0.02)
 
 
-async def test_a_chip_that_a_kernel_driver_has(guest: Guest, adapter: Adapter, record_recovery: Recorder) -> None:
+async def test_a_chip_used_by_a_kernel_driver(guest: Guest, adapter: Adapter, record_recovery: Recorder) -> None:
     await solder(adapter, "tmp102")
     async with bound(guest, adapter, 0x48, "tmp102", "tmp102"):
         await trio.lowlevel.checkpoint()
@@ -318,7 +318,7 @@ async def test_a_chip_that_a_kernel_driver_has(guest: Guest, adapter: Adapter, r
             )
 
 
-async def test_no_acknowledge_and_back(guest: Guest, adapter: Adapter, record_recovery: Recorder) -> None:
+async def test_a_missing_acknowledge_and_recovery(guest: Guest, adapter: Adapter, record_recovery: Recorder) -> None:
     await solder(adapter, "tmp102", "lm75")
     async with machine(guest, "tmp102", "lm75") as (server, sdk):
         await adapter.refuse(0x48)
@@ -361,7 +361,7 @@ async def test_a_wrong_check_sum(guest: Guest, adapter: Adapter, record_recovery
         record_recovery("wrong check sum of an SHT3x", await ready(server, "sht3x"), seen=said(caught.value))
 
 
-async def test_wrong_chips_and_shared_addresses_are_said(guest: Guest, adapter: Adapter) -> None:
+async def test_wrong_chips_and_shared_addresses_are_reported(guest: Guest, adapter: Adapter) -> None:
     await solder(adapter, "ina226", "mpu6050")
     wrong = {**entry("ina226"), "name": "wrong", "model": "ina219"}
     other = {**entry("bmp280", i2c_address="0x68"), "name": "other"}
@@ -381,7 +381,7 @@ async def test_wrong_chips_and_shared_addresses_are_said(guest: Guest, adapter: 
         assert await ready(server, "mpu6050") < 30
 
 
-async def test_the_adapter_is_unplugged_and_comes_back(
+async def test_the_adapter_is_unplugged_and_reconnected(
     guest: Guest, plant: Plant, adapter: Adapter, record_recovery: Recorder
 ) -> None:
     chips = await solder(adapter, "tmp102", "pca9685")

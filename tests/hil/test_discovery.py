@@ -35,7 +35,7 @@ async def heard(sdk: Sdk, name: str) -> Any:
 
 
 @pytest.mark.qemu("User-Mode Linux has no serial port of a chipset, /dev/ttyS0")
-async def test_an_empty_guest_is_looked_at(guest: Guest) -> None:
+async def test_an_empty_guest_is_scanned(guest: Guest) -> None:
     found = await hal(guest)
     assert found["board"]["name"] == "generic"
     assert found["gpio"] == found["pwm"] == found["spi"] == []
@@ -59,7 +59,7 @@ async def test_gpio_chips_with_names_and_users_of_lines(guest: Guest, plant: Pla
     await holder.stop()
 
 
-async def test_addresses_of_a_real_bus_and_nothing_is_written_to_chips(guest: Guest, plant: Plant) -> None:
+async def test_scanning_a_real_bus_writes_nothing_to_chips(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
     await adapter.attach(0x48, TMP102, temperature_c=21.5)
     await adapter.attach(0x76, BME280)
@@ -75,7 +75,7 @@ async def test_addresses_of_a_real_bus_and_nothing_is_written_to_chips(guest: Gu
     assert await adapter.messages() == asked
 
 
-async def test_what_a_driver_of_the_kernel_has_is_named_and_not_asked(guest: Guest, plant: Plant) -> None:
+async def test_addresses_used_by_kernel_drivers_are_named_and_not_probed(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
     await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target", temperature_c=21.5)
     await adapter.attach(0x49, TMP102, temperature_c=20.0)
@@ -88,14 +88,14 @@ async def test_what_a_driver_of_the_kernel_has_is_named_and_not_asked(guest: Gue
     await guest.run(f"echo 0x48 > /sys/bus/i2c/devices/i2c-{number}/delete_device")
 
 
-async def test_a_smbus_adapter_that_cannot_do_i2c_is_scanned_too(guest: Guest) -> None:
+async def test_an_smbus_adapter_without_i2c_is_scanned_too(guest: Guest) -> None:
     await guest.run("modprobe i2c-stub chip_addr=0x1d,0x53 && udevadm settle")
     (bus,) = [bus for bus in (await hal(guest))["i2c"] if "stub" in bus["name"].lower()]
     assert [device["address"] for device in bus["devices"]] == [0x1D, 0x53]
     await guest.run("rmmod i2c-stub")
 
 
-async def test_a_stuck_bus_is_a_problem_and_the_rest_is_still_found(guest: Guest, plant: Plant) -> None:
+async def test_a_stuck_bus_is_reported_and_other_hardware_is_listed(guest: Guest, plant: Plant) -> None:
     stuck, free = await plant.i2c_adapter("STUCK"), await plant.i2c_adapter("FREE")
     await free.attach(0x48, TMP102)
     await stuck.stall()
@@ -108,7 +108,7 @@ async def test_a_stuck_bus_is_a_problem_and_the_rest_is_still_found(guest: Guest
     await stuck.stall(False)
 
 
-async def test_serial_ports_and_usb_devices_by_what_they_say(guest: Guest, plant: Plant) -> None:
+async def test_serial_ports_and_usb_devices_by_their_descriptors(guest: Guest, plant: Plant) -> None:
     cable = await guest.usb.serial("RIG0042")
     await plant.usb("tests.hil.guest.devices:Echo", name="Echo", serial="E1", endpoints={1: "bulk", 0x81: "bulk"})
     found = await hal(guest)
@@ -139,7 +139,7 @@ async def test_a_gamepad_and_a_camera(guest: Guest, plant: Plant) -> None:
     await guest.run("rmmod vivid", check=False)
 
 
-async def test_entries_that_were_printed_run(guest: Guest, plant: Plant) -> None:
+async def test_printed_configuration_entries_run(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
     chip = await adapter.attach(0x48, TMP102, temperature_c=21.5)
     bank = await plant.gpio()

@@ -30,7 +30,7 @@ async def write(guest: Guest, path: str, size: int = 4096) -> int:
     return int((await guest.run(["python3", "-c", WRITE, path, str(size)])).stdout)
 
 
-async def test_a_full_disk_takes_nothing_until_it_is_freed(guest: Guest) -> None:
+async def test_capture_pauses_on_a_full_disk_until_it_has_space(guest: Guest) -> None:
     disk = await guest.disk("/mnt/full", 16 * MIB)
     assert await write(guest, "/mnt/full/before") == 0
     await disk.fill()
@@ -41,7 +41,7 @@ async def test_a_full_disk_takes_nothing_until_it_is_freed(guest: Guest) -> None
     assert [await write(guest, f"/mnt/full/{size}", size * 1024) for size in (16, 128)] == [0, errno.ENOSPC]
 
 
-async def test_writes_fail_in_the_sectors_that_nothing_uses_yet(guest: Guest) -> None:
+async def test_writes_to_unused_sectors_fail(guest: Guest) -> None:
     disk = await guest.disk("/mnt/worn", 16 * MIB)
     assert await write(guest, "/mnt/worn/before") == 0
     await disk.fail(sectors=await disk.unused(), reads=False)
@@ -51,7 +51,7 @@ async def test_writes_fail_in_the_sectors_that_nothing_uses_yet(guest: Guest) ->
     assert await write(guest, "/mnt/worn/after") == 0, "the journal has not failed"
 
 
-async def test_one_file_cannot_be_read(guest: Guest) -> None:
+async def test_one_unreadable_file(guest: Guest) -> None:
     if not isinstance(guest.vm, UmlMachine):
         pytest.skip("Debian's kernel 6.1, which runs in QEMU, cannot let reads fail and writes not")
     disk = await guest.disk("/mnt/scratched", 16 * MIB)
@@ -66,7 +66,7 @@ async def test_one_file_cannot_be_read(guest: Guest) -> None:
     assert await guest.read("/mnt/scratched/bad") == b"x" * 4096
 
 
-async def test_a_disk_that_fails_is_read_only_until_it_is_mounted_again(guest: Guest) -> None:
+async def test_a_failed_disk_is_read_only_until_remounted(guest: Guest) -> None:
     disk = await guest.disk("/mnt/dead", 16 * MIB)
     assert await write(guest, "/mnt/dead/before") == 0
     await disk.fail()
@@ -81,7 +81,7 @@ async def test_a_disk_that_fails_is_read_only_until_it_is_mounted_again(guest: G
     assert await write(guest, "/mnt/dead/after") == 0
 
 
-async def test_a_disk_that_stands_still_answers_later(guest: Guest) -> None:
+async def test_a_stalled_disk_answers_later(guest: Guest) -> None:
     disk = await guest.disk("/mnt/slow", 16 * MIB)
     await disk.stall()
     writer = await guest.start(["python3", "-c", WRITE, "/mnt/slow/file", "4096"])
@@ -95,7 +95,7 @@ async def test_a_disk_that_stands_still_answers_later(guest: Guest) -> None:
     assert writer.stdout == "0\n"
 
 
-async def test_what_was_on_the_disk_survives_a_power_cut(guest: Guest) -> None:
+async def test_synced_data_survive_a_power_cut(guest: Guest) -> None:
     disk = await guest.disk("/mnt/cut", 16 * MIB)
     await guest.run("sync")  # the guest's own disk, which stores this one as a file
     assert await write(guest, "/mnt/cut/kept") == 0

@@ -43,7 +43,7 @@ class Heard:
                 await trio.sleep(0.01)
 
 
-async def test_a_hand_on_a_gamepad_is_heard_and_a_lost_gamepad_lets_go(
+async def test_gamepad_events_arrive_and_a_lost_gamepad_releases_its_controls(
     guest: Guest, plant: Plant, record_recovery: Recorder
 ) -> None:
     pad, path = await plugged(plant)
@@ -86,7 +86,7 @@ async def test_a_hand_on_a_gamepad_is_heard_and_a_lost_gamepad_lets_go(
         await heard.wait(EventType.POSITION_CHANGE_ABSOLUTE, Control.ABSOLUTE_X, -1.0)
 
 
-async def test_what_the_kernel_had_to_drop_is_made_good(guest: Guest, plant: Plant) -> None:
+async def test_dropped_events_are_recovered(guest: Guest, plant: Plant) -> None:
     """After a blocked machine, the kernel's buffer of some hundred events overflows, which SYN_DROPPED reports."""
     pad, _ = await plugged(plant)
     async with machine(guest, component("pad", "input_controller", "gamepad")) as (server, sdk):

@@ -51,7 +51,7 @@ async def said(guest: Guest, body: str, **how: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in process.stdout.splitlines()]
 
 
-async def test_levels_resistors_and_safe_levels(guest: Guest, plant: Plant) -> None:
+async def test_levels_pull_resistors_and_safe_levels(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     await bank.pull(3, True)
     found = await said(
@@ -112,7 +112,7 @@ say(dropped=edges.dropped)
     ]  # fmt: skip
 
 
-async def test_what_cannot_be_had_says_why(guest: Guest, plant: Plant) -> None:
+async def test_unavailable_lines_are_explained(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     holder = await guest.start(["gpioset", "--mode=signal", bank.chip, "4=1"])
     await bank.wait_event(4, "requested")
@@ -140,7 +140,7 @@ async with hardware.digital_input(Line("rig", 5), InputSettings()):
     assert "group gpio" in why
 
 
-async def test_a_chip_that_vanishes_is_told_to_all(guest: Guest, plant: Plant) -> None:
+async def test_a_vanished_chip_is_reported_to_all_users(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     with trio.fail_after(LIMIT):
         process = await program(
@@ -184,7 +184,7 @@ except HalError as error:
     print(f"noticed {found[0]['listener'][2] - before:.2f} s after it was asked to go: {found[0]['listener'][1]}")
 
 
-async def test_edges_that_were_too_many_are_counted(guest: Guest, plant: Plant) -> None:
+async def test_lost_edges_are_counted(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     with trio.fail_after(LIMIT * 2):
         process = await program(
@@ -217,7 +217,7 @@ async def _toggle(bank: Bank, line: int, edges: int) -> None:
     await bank.call("quadrature", line, 27, edges * 2, 2000, limit=120)
 
 
-async def test_a_wave_by_software(guest: Guest, plant: Plant) -> None:
+async def test_a_software_pwm_wave(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     process = await program(
         guest,
@@ -266,7 +266,7 @@ async with hardware.digital_output(Line("rig", 4), OutputSettings()) as a, hardw
     assert found == [{"r": False}]
 
 
-async def test_waves_by_hardware(guest: Guest, plant: Plant) -> None:
+async def test_hardware_pwm_waves(guest: Guest, plant: Plant) -> None:
     """Waves of the kernel's driver of a PCA9685, on the adapter's bus."""
     if (await guest.run("modprobe pwm-pca9685", check=False)).returncode:
         pytest.skip("the guest's kernel has no pwm-pca9685")

@@ -68,7 +68,7 @@ async def until(found: Callable[[], Awaitable[bool]], limit: float = LIMIT) -> f
     return time.monotonic() - start
 
 
-async def test_a_motor_goes_where_it_is_told(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+async def test_a_motor_reaches_its_target(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
     bank = await plant.gpio()
     shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
     document = {"components": [board(), *wheel("left", 0, stall_s=3)]}
@@ -138,7 +138,7 @@ async def _fast(shaft: Thing) -> bool:
     return rpm > 25
 
 
-async def test_killed_while_a_motor_runs(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
+async def test_a_kill_while_a_motor_runs(guest: Guest, plant: Plant, record_recovery: Recorder) -> None:
     bank = await plant.gpio()
     shaft = await plant.make("tests.hil.guest.shaft:Wheel", bank, 0, 1, 2, 3, ticks=TICKS)
     document = {"components": [board(), *wheel("left", 0)]}
@@ -208,7 +208,7 @@ async def test_relay_switch_button_and_sensor(guest: Guest, plant: Plant) -> Non
     assert [event["high"] for event in await bank.history(3, begin) if event["what"] == "set"][:1] == [False]
 
 
-async def test_a_servo_points(guest: Guest, plant: Plant) -> None:
+async def test_a_servo_moves_to_its_angle(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     document = {
         "components": [
@@ -365,7 +365,7 @@ async def _ends_with(heard: list[Any], wanted: list[Any]) -> bool:
     return heard[-len(wanted) :] == wanted
 
 
-async def test_a_base_drives_and_knows_where(guest: Guest, plant: Plant) -> None:
+async def test_a_base_drives_with_odometry(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     shafts = [
         await plant.make("tests.hil.guest.shaft:Wheel", bank, *range(first, first + 4), ticks=TICKS)

@@ -43,7 +43,7 @@ def of(events: list[dict[str, object]], action: str, subsystem: str) -> dict[str
     return next(event for event in events if (event["action"], event["subsystem"]) == (action, subsystem))
 
 
-async def test_a_device_is_announced_when_udev_is_done_with_it(guest: Guest) -> None:
+async def test_a_device_is_announced_after_udev_has_processed_it(guest: Guest) -> None:
     for user in ("", "hil"):
         events = await heard(guest, user)
         added, removed = of(events, "add", "tty"), of(events, "remove", "tty")
@@ -55,7 +55,7 @@ async def test_a_device_is_announced_when_udev_is_done_with_it(guest: Guest) -> 
         assert events.index(of(events, "add", "usb")) < events.index(added) < events.index(removed)
 
 
-async def test_without_udev_the_kernel_is_heard(guest: Guest) -> None:
+async def test_without_udev_kernel_events_are_used(guest: Guest) -> None:
     sockets = "systemd-udevd-control.socket systemd-udevd-kernel.socket"
     await guest.run(f"systemctl stop {sockets} systemd-udevd.service; rm -f /run/udev/control")
     try:
@@ -85,7 +85,7 @@ async def test_a_gpio_chip_is_announced(guest: Guest, plant: Plant) -> None:
     await process.stop()
 
 
-async def test_gpiozeros_devices_run_on_real_lines(guest: Guest, plant: Plant) -> None:
+async def test_gpiozero_devices_run_on_real_lines(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(names={3: "DOOR", 4: "LAMP"})
     with trio.fail_after(LIMIT * 2):
         process = await program(

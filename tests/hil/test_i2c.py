@@ -129,7 +129,7 @@ async def other(plant: Plant, adapter: Adapter) -> AsyncIterator[Adapter]:
     await other.unplug()
 
 
-async def test_values_are_those_of_the_plant_by_every_name_of_the_bus(guest: Guest, adapter: Adapter) -> None:
+async def test_values_match_the_plant_under_every_name_of_the_bus(guest: Guest, adapter: Adapter) -> None:
     chip = await adapter.attach(0x49, LM75, temperature_c=21.5)
     await guest.run(f"ln -sf {adapter.bus} /dev/sensors")
     number = adapter.bus.rpartition("-")[2]
@@ -144,7 +144,7 @@ async def test_values_are_those_of_the_plant_by_every_name_of_the_bus(guest: Gue
         print(f"by {way}: {bus}")
 
 
-async def test_nobody_answers(guest: Guest, adapter: Adapter, record_recovery: Record) -> None:
+async def test_no_chip_answers(guest: Guest, adapter: Adapter, record_recovery: Record) -> None:
     async with guest.server(thermometers(t=adapter.bus)) as server, server.sdk() as sdk:
         await adapter.refuse(0x48)
         seen = await refusal(sdk, "address 0x48: nobody answers: check the wiring")
@@ -152,7 +152,7 @@ async def test_nobody_answers(guest: Guest, adapter: Adapter, record_recovery: R
         record_recovery("I2C device does not acknowledge", await recovery(sdk), seen=seen)
 
 
-async def test_a_stuck_bus_delays_nobody_else_and_comes_back(
+async def test_a_stuck_bus_delays_no_other_bus_and_recovers(
     guest: Guest, adapter: Adapter, other: Adapter, record_recovery: Record
 ) -> None:
     async with (
@@ -196,7 +196,7 @@ async def test_a_server_stops_in_order_while_the_bus_is_stuck(guest: Guest, adap
         print(f"stopped in {time.monotonic() - begin:.1f} s")
 
 
-async def test_an_adapter_is_unplugged_while_idle_and_comes_back_under_another_number(
+async def test_an_adapter_unplugged_while_idle_returns_with_another_number(
     guest: Guest, adapter: Adapter, record_recovery: Record
 ) -> None:
     before = adapter.bus
@@ -215,7 +215,7 @@ async def test_an_adapter_is_unplugged_while_idle_and_comes_back_under_another_n
             await guest.run("rmmod i2c-stub")
 
 
-async def test_an_adapter_is_unplugged_in_the_middle_of_a_transaction(
+async def test_an_adapter_is_unplugged_during_a_transaction(
     guest: Guest, adapter: Adapter, record_recovery: Record
 ) -> None:
     async with guest.server(thermometers(t="tiny-usb")) as server, server.sdk() as sdk:
@@ -273,7 +273,7 @@ async def test_permission_is_denied(guest: Guest, adapter: Adapter, record_recov
         record_recovery("I2C node without permission", await recovery(sdk), seen=seen)
 
 
-async def test_the_adapters_module_is_removed_and_comes_back(
+async def test_the_adapters_module_is_removed_and_reloaded(
     guest: Guest, adapter: Adapter, record_recovery: Record
 ) -> None:
     async with guest.server(thermometers(t="tiny-usb")) as server, server.sdk() as sdk:
@@ -285,7 +285,7 @@ async def test_the_adapters_module_is_removed_and_comes_back(
         record_recovery("kernel module of the I2C adapter removed and back", await recovery(sdk), seen=seen)
 
 
-async def test_the_module_of_the_nodes_is_removed_and_comes_back(
+async def test_the_module_of_the_device_nodes_is_removed_and_reloaded(
     guest: Guest, adapter: Adapter, record_recovery: Record
 ) -> None:
     async with guest.server(thermometers(t="tiny-usb")) as server, server.sdk() as sdk:
@@ -296,7 +296,7 @@ async def test_the_module_of_the_nodes_is_removed_and_comes_back(
         record_recovery("kernel module i2c-dev removed and back", await recovery(sdk), seen=seen)
 
 
-async def test_scanning_finds_what_is_soldered_and_what_the_kernel_has(guest: Guest, adapter: Adapter) -> None:
+async def test_scanning_lists_present_chips_and_kernel_drivers(guest: Guest, adapter: Adapter) -> None:
     await adapter.attach(0x50, "hal.sim.chips.at24:At24Target")
     await adapter.attach(0x76, LM75)
     device = f"/sys/bus/i2c/devices/{adapter.bus.removeprefix('/dev/')}"
@@ -345,7 +345,7 @@ async def test_the_chipsets_own_controller_with_smbus_calls_only(guest: Guest) -
         assert (await user.ask("0x51 x00 1" if 0x51 not in found else "0x2f x00 1"))["fault"] == "no acknowledge"
 
 
-async def test_several_adapters_of_one_name_are_not_guessed(guest: Guest, adapter: Adapter, other: Adapter) -> None:
+async def test_an_ambiguous_adapter_name_is_refused(guest: Guest, adapter: Adapter, other: Adapter) -> None:
     async with guest.server(thermometers(t="tiny-usb")) as server, server.sdk() as sdk:
         seen = await refusal(sdk, "several I2C adapters are called 'tiny-usb'")
         assert adapter.bus.removeprefix("/dev/") in seen

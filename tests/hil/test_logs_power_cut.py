@@ -18,7 +18,7 @@ CUTS = 2
 
 
 @pytest.mark.slow
-async def test_what_was_on_the_disk_survives_power_cuts(guest: Guest) -> None:
+async def test_synced_data_survive_power_cuts(guest: Guest) -> None:
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     chance = random.Random(seed)

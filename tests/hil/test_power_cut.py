@@ -43,7 +43,7 @@ while True:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["safely", "carelessly"])
-async def test_a_configuration_is_whole_after_a_power_cut(guest: Guest, record_recovery: Recorder, how: str) -> None:
+async def test_a_configuration_is_complete_after_a_power_cut(guest: Guest, record_recovery: Recorder, how: str) -> None:
     """Safely: write a new file, sync it to the disk, rename it. Carelessly: rename without a sync."""
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")

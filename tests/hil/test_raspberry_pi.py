@@ -50,7 +50,7 @@ async def guest(pi: RaspberryPi) -> AsyncIterator[PiGuest]:
         yield found
 
 
-async def test_the_board_is_known_from_its_device_tree(guest: PiGuest) -> None:
+async def test_the_board_is_detected_from_its_device_tree(guest: PiGuest) -> None:
     said = (await guest.run("machine hal")).stdout
     print(said)
     assert "Raspberry Pi 3" in said
@@ -84,7 +84,7 @@ async def converted(sdk: Any, thermometer: Sensor, celsius: float) -> dict[str, 
     return readings
 
 
-async def test_nobody_at_an_address_is_told_as_such(guest: PiGuest) -> None:
+async def test_a_missing_chip_is_reported(guest: PiGuest) -> None:
     """This controller reports EREMOTEIO (121) where others report ENXIO."""
     said = (await guest.run(["python3", "-c", READ_NOBODY])).stdout
     assert said.split() == ["121"]

@@ -62,7 +62,7 @@ sys.exit(7)
 
 
 @pytest.mark.parametrize("user", ["", "hil"])
-async def test_what_the_ready_interpreter_forks_is_a_program_like_any_other(guest: Guest, user: str) -> None:
+async def test_a_program_forked_from_the_warm_interpreter_behaves_like_any_other(guest: Guest, user: str) -> None:
     await guest.run("mkdir -p /tmp/about && chmod 755 /tmp/about")
     await guest.write("/tmp/about/about_me.py", ABOUT, 0o644)
     command = ["python3", "-m", "about_me", "one", "two words"]
@@ -72,7 +72,7 @@ async def test_what_the_ready_interpreter_forks_is_a_program_like_any_other(gues
     assert (ready.returncode, ready.stderr) == (fresh.returncode, fresh.stderr) == (7, "said")
 
 
-async def test_it_goes_on_after_one_that_is_killed_and_one_that_cannot_run(guest: Guest) -> None:
+async def test_the_warm_interpreter_survives_failed_programs(guest: Guest) -> None:
     endless = await guest.start(["python3", "-m", "http.server", "--bind", "127.0.0.1"])
     await endless.wait_output("Serving")
     assert await endless.stop(SIGKILL) == -SIGKILL
@@ -83,7 +83,7 @@ async def test_it_goes_on_after_one_that_is_killed_and_one_that_cannot_run(guest
     assert [await first.wait(), await second.wait()] == [0, 0]
 
 
-async def test_programs_run_and_tell_their_status(guest: Guest) -> None:
+async def test_programs_run_and_report_their_status(guest: Guest) -> None:
     done = await guest.run("echo out; echo err >&2; exit 3", check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
     assert (await guest.run("cat", input="through")).stdout == "through"
@@ -100,7 +100,7 @@ async def test_a_program_is_watched_fed_and_signalled(guest: Guest) -> None:
         await process.wait_output("never")
 
 
-async def test_files_go_in_and_out(guest: Guest) -> None:
+async def test_files_are_copied_both_ways(guest: Guest) -> None:
     content = bytes(range(256)) * 1000
     await guest.write("/root/file", content, 0o640)
     assert await guest.read("/root/file") == content
@@ -109,21 +109,21 @@ async def test_files_go_in_and_out(guest: Guest) -> None:
         await guest.read("/nowhere")
 
 
-async def test_an_account_without_rights_has_none(guest: Guest) -> None:
+async def test_an_unprivileged_account_has_no_access(guest: Guest) -> None:
     assert (await guest.user().run("id -un")).stdout == "hil\n"
     assert (await guest.user().run("cat /etc/shadow", check=False)).returncode == 1
 
 
-async def test_what_a_test_leaves_running_ends_with_it(guest: Guest) -> None:
+async def test_processes_of_a_test_end_with_it(guest: Guest) -> None:
     await guest.start(["sleep", "1000"])
     assert (await guest.run("pgrep -x sleep")).stdout
 
 
-async def test_and_is_gone_in_the_next(guest: Guest) -> None:
+async def test_processes_of_a_test_are_gone_in_the_next(guest: Guest) -> None:
     assert (await guest.run("pgrep -x sleep", check=False)).stdout == ""
 
 
-async def test_chips_answer_refuse_stall_and_come_back(guest: Guest, plant: Plant) -> None:
+async def test_simulated_chips_answer_refuse_stall_and_recover(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
     chip = await adapter.attach(0x48, "hal.sim.chips.lm75:Lm75Target", temperature_c=21.5)
 
@@ -154,7 +154,7 @@ async def test_chips_answer_refuse_stall_and_come_back(guest: Guest, plant: Plan
     assert (await read())[0] == 0
 
 
-async def test_lines_are_pulled_read_and_watched(guest: Guest, plant: Plant) -> None:
+async def test_lines_are_driven_read_and_watched(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(names={3: "DOOR"})
     options = await guest.run("cat /sys/kernel/tracing/instances/*/trace_options")
     assert "norecord-cmd" in options.stdout.split()  # see GpioBank: otherwise the guest may hang
@@ -194,7 +194,7 @@ async def test_a_serial_cable_carries_bytes_both_ways(guest: Guest) -> None:
 
 
 @pytest.mark.qemu("in User-Mode Linux a cable ends with the test, as every program does")
-async def test_a_cable_that_an_interrupted_test_left_is_taken_out(guest: Guest) -> None:
+async def test_a_cable_left_by_an_interrupted_test_is_removed(guest: Guest) -> None:
     await guest.usb.serial("RIG0003")
     later = QemuUsb(guest)  # of the next test, which has no information about it
     cable = await later.serial("RIG0004")
@@ -203,7 +203,7 @@ async def test_a_cable_that_an_interrupted_test_left_is_taken_out(guest: Guest) 
     assert (await guest.run("ls /dev/serial/by-id", check=False)).stdout == ""
 
 
-async def test_a_guest_that_answers_no_more_is_replaced_for_the_next_test(
+async def test_an_unresponsive_guest_is_replaced_for_the_next_test(
     vm: VirtualMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with type(vm)(vm.share) as mine:
@@ -220,7 +220,7 @@ async def test_a_guest_that_answers_no_more_is_replaced_for_the_next_test(
             assert not mine.hung
 
 
-async def test_a_usb_device_of_the_plant_is_any_device(guest: Guest, plant: Plant) -> None:
+async def test_the_plant_simulates_any_usb_device(guest: Guest, plant: Plant) -> None:
     cable = await plant.usb(
         "tests.hil.guest.devices:Echo", name="Echo", serial="E1", endpoints={1: "bulk", 0x81: "bulk"}
     )
@@ -231,7 +231,7 @@ async def test_a_usb_device_of_the_plant_is_any_device(guest: Guest, plant: Plan
     assert (await guest.run(["python3", "-c", READ_USB])).stdout.startswith("E2 Echo")
 
 
-async def test_the_plant_says_what_it_cannot_do(plant: Plant) -> None:
+async def test_the_plant_reports_unsupported_requests(plant: Plant) -> None:
     chip = await plant.make("hal.sim.chips.lm75:Lm75Target", temperature_c=1.0)
     with pytest.raises(PlantError, match="temprature"):
         await chip.set(temprature=2.0)
@@ -245,7 +245,7 @@ async def test_a_machine_runs_and_the_official_sdk_reaches_it(guest: Guest) -> N
     assert "stopped" in server.log
 
 
-async def test_wifi_radios_hear_each_other(guest: Guest) -> None:
+async def test_wifi_radios_receive_each_other(guest: Guest) -> None:
     """A radio is an access point, another sees its network: drivers and programs are the kernel's and Debian's."""
     await guest.run("modprobe mac80211_hwsim radios=3; udevadm settle")
     names = sorted((await guest.run("iw dev | awk '/Interface/ {print $2}'")).stdout.split())

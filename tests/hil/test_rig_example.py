@@ -64,7 +64,7 @@ ENDS = {
 }
 
 
-async def test_outputs_are_safe_between_tests_as_the_kernel_saw_them(guest: Guest, plant: Plant) -> None:
+async def test_the_kernel_sees_safe_outputs_between_tests(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio(58, label="pinctrl-bcm2711")
     text = HEAD
     for name, end in ENDS.items():

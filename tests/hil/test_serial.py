@@ -122,9 +122,7 @@ async def test_a_line_sensor_survives_unplugging_in_the_middle_of_a_line(
         record_recovery("serial device unplugged in the middle of a line and back", time.monotonic() - start, seen=seen)
 
 
-async def test_a_device_with_another_serial_number_is_not_taken_for_the_first(
-    guest: Guest, record_recovery: Recorder
-) -> None:
+async def test_a_device_with_another_serial_number_is_not_confused(guest: Guest, record_recovery: Recorder) -> None:
     cable = await guest.usb.serial("RIG0001")
     identity = {"vendor_id": "0403", "product_id": "6001", "serial_number": "RIG0001"}
     async with machine(
@@ -176,7 +174,7 @@ async def test_permission_is_explained(guest: Guest, record_recovery: Recorder) 
         )
 
 
-async def test_a_raw_port_asks_and_hears(guest: Guest) -> None:
+async def test_a_raw_port_sends_and_receives(guest: Guest) -> None:
     cable = await guest.usb.serial()
     node = (await guest.run(["readlink", "-f", cable.by_id])).stdout.strip()
     async with machine(guest, component("it", "generic", "serial_port", path=node, baud=250000)) as (server, sdk):
@@ -229,7 +227,7 @@ async def gadget(guest: Guest) -> AsyncIterator[None]:
         await guest.run(f"echo > {UDC}", check=False)
 
 
-async def test_an_instrument_with_usb_of_its_own(guest: Guest, gadget: None, record_recovery: Recorder) -> None:
+async def test_an_instrument_with_its_own_usb_interface(guest: Guest, gadget: None, record_recovery: Recorder) -> None:
     """cdc_acm, without a cable's chip: Arduino, Pico, most receivers."""
     instrument = await guest.start(["python3", "-c", ECHO])
     await instrument.wait_output("ready")
@@ -265,7 +263,7 @@ async def hold_the_wire(client: ApiClient) -> str:
     return await refusal(write, "does not accept data")
 
 
-async def test_a_wire_that_takes_nothing_does_not_hold_the_machine_up(guest: Guest, gadget: None) -> None:
+async def test_a_blocked_serial_line_does_not_delay_the_stop(guest: Guest, gadget: None) -> None:
     """The kernel would wait 30 s for it when the port is closed."""
     async with guest.server({"components": [ACM, OTHER]}) as server, server.client() as client:
         await hold_the_wire(client)
@@ -278,7 +276,7 @@ async def test_a_wire_that_takes_nothing_does_not_hold_the_machine_up(guest: Gue
         assert time.monotonic() - start < 30
 
 
-async def test_nor_where_the_wait_may_not_be_shortened(guest: Guest, gadget: None) -> None:
+async def test_a_blocked_serial_line_without_permission_to_shorten_the_wait(guest: Guest, gadget: None) -> None:
     """Without permission to change the wait, the port is closed in the background, and everything else continues."""
     await guest.run(f"chown hil $(readlink -f {ACM_BY_ID})")
     async with guest.server({"components": [ACM, OTHER]}, user="hil") as server, server.client() as client:
@@ -295,7 +293,7 @@ async def test_nor_where_the_wait_may_not_be_shortened(guest: Guest, gadget: Non
         await guest.run(f"echo > {UDC}")  # frees the wire
 
 
-async def test_a_satellite_receiver(guest: Guest, record_recovery: Recorder) -> None:
+async def test_a_gps_receiver(guest: Guest, record_recovery: Recorder) -> None:
     cable = await guest.usb.serial("GPS0001")
     entry = component("gps", "movement_sensor", "gps-nmea", path=cable.by_id, max_age_s=20)
     fix = (

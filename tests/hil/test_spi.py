@@ -81,7 +81,7 @@ trio.run(main)
 """
 
 
-async def test_a_flash_memory_says_who_it_is(pi: RaspberryPi) -> None:
+async def test_a_flash_memory_identifies_itself(pi: RaspberryPi) -> None:
     async with open_pi(pi) as guest:
         await _test(guest)
 

@@ -66,7 +66,7 @@ async def show(guest: Guest, *names: str) -> list[str]:
     return done.stdout.split()
 
 
-async def test_a_stop_by_systemd_is_orderly_and_leaves_outputs_safe(guest: Guest, plant: Plant) -> None:
+async def test_a_stop_by_systemd_leaves_outputs_safe(guest: Guest, plant: Plant) -> None:
     bank = await plant.gpio()
     await start_unit(guest, bank)
     port = await guest.forward(8080)
@@ -91,7 +91,7 @@ async def test_a_stop_by_systemd_is_orderly_and_leaves_outputs_safe(guest: Guest
     await guest.unforward(port)
 
 
-async def test_a_killed_server_leaves_no_output_on_and_is_started_again(
+async def test_a_killed_server_leaves_no_output_on_and_is_restarted(
     guest: Guest, plant: Plant, record_recovery: Recorder
 ) -> None:
     bank = await plant.gpio()

@@ -42,7 +42,7 @@ async def sleep_a_day() -> dict[str, float]:
     return {"began": wall, "wall": time.time() - wall, "monotonic": time.monotonic() - monotonic}
 
 
-async def test_a_day_of_sleep(time_travel: TimeTravel) -> None:
+async def test_a_day_without_activity(time_travel: TimeTravel) -> None:
     slept = await time_travel(sleep_a_day, days=1.1)
     assert 0 < slept["began"] - START.timestamp() < 60
     assert DAY <= slept["monotonic"] < DAY + 1
@@ -98,7 +98,7 @@ async def list_files() -> list[str]:
     return (await run("ls /root")).split()
 
 
-async def test_the_disk_stays_from_one_scenario_to_the_next(time_travel: TimeTravel) -> None:
+async def test_the_disk_persists_between_scenarios(time_travel: TimeTravel) -> None:
     await time_travel(write_files, "written", days=0.1)
     await time_travel(write_files, "flushed", "lost", days=0.1, start=START + timedelta(days=9), power_cut=True)
     assert await time_travel(list_files, days=0.1, start=START + timedelta(days=99)) == ["flushed", "written"]
@@ -109,7 +109,7 @@ async def fail() -> None:
     await run("echo said by a command; logger said to the journal; exit 3")
 
 
-async def test_a_failure_in_the_guest_comes_with_traceback_console_and_journal(time_travel: TimeTravel) -> None:
+async def test_a_failure_in_the_guest_shows_traceback_console_and_journal(time_travel: TimeTravel) -> None:
     with pytest.raises(AssertionError, match=r"(?s)fail failed in the guest.*in fail\n.*exit 3.*said by a command"):
         await time_travel(fail, days=0.1, systemd=True)
     log = time_travel.vm.log()
@@ -121,7 +121,7 @@ async def wait_for_ever() -> None:
     await trio.sleep_forever()
 
 
-async def test_a_scenario_has_a_limit_in_the_time_of_the_guest(time_travel: TimeTravel) -> None:
+async def test_a_scenario_has_a_limit_in_guest_time(time_travel: TimeTravel) -> None:
     with pytest.raises(AssertionError, match=r"(?s)wait_for_ever failed.*TooSlowError"):
         await time_travel(wait_for_ever, days=2)
 

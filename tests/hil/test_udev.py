@@ -29,9 +29,7 @@ async def links(guest: Guest) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in said.splitlines())
 
 
-async def test_before_the_rules_an_account_without_rights_is_refused_with_the_remedy(
-    guest: Guest, plant: Plant
-) -> None:
+async def test_without_the_rules_an_account_is_refused_with_a_remedy(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter()
     bank = await plant.gpio()
     done = await guest.user().run("machine hal check", check=False)
@@ -55,9 +53,7 @@ async def test_a_dry_run_changes_nothing(guest: Guest) -> None:
     assert (await guest.run(["getent", "group", "gpio"], check=False)).returncode != 0
 
 
-async def test_installing_gives_groups_names_and_rights_to_what_is_there_and_what_comes(
-    guest: Guest, plant: Plant
-) -> None:
+async def test_the_rules_apply_to_existing_and_new_devices(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter("RULES1")
     bank = await plant.gpio()
     cable = await guest.usb.serial("RIG0050")
@@ -103,7 +99,7 @@ async def _usb(guest: Guest) -> list[dict[str, object]]:
     return found
 
 
-async def test_after_the_rules_nothing_stands_in_the_way_of_that_account(guest: Guest, plant: Plant) -> None:
+async def test_with_the_rules_the_account_has_access(guest: Guest, plant: Plant) -> None:
     await plant.i2c_adapter()
     await plant.gpio()
     await guest.usb.serial("RIG0051")
@@ -112,7 +108,7 @@ async def test_after_the_rules_nothing_stands_in_the_way_of_that_account(guest: 
     assert done.stdout.splitlines()[-1] == "no problems"
 
 
-async def test_the_account_runs_the_server_on_names_that_stay_the_same(guest: Guest, plant: Plant) -> None:
+async def test_the_account_runs_the_server_with_stable_names(guest: Guest, plant: Plant) -> None:
     adapter = await plant.i2c_adapter("RULES2")
     await adapter.attach(0x48, TMP102, temperature_c=21.5)
     bank = await plant.gpio()
@@ -159,7 +155,7 @@ async def test_two_ports_of_one_name_and_their_replug(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("device", ["gpiochip", "i2c-dev", "usb-serial", "input"])
-async def test_udev_has_nothing_to_say_against_the_rules(guest: Guest, plant: Plant, device: str) -> None:
+async def test_udev_accepts_the_rules(guest: Guest, plant: Plant, device: str) -> None:
     """`udevadm test` reports errors in each file of rules; `udevadm verify` is newer than the guest."""
     if device == "gpiochip":
         path = f"/sys/bus/gpio/devices/{(await plant.gpio()).chip}"
@@ -181,7 +177,7 @@ async def test_udev_has_nothing_to_say_against_the_rules(guest: Guest, plant: Pl
     assert done.returncode == 0
 
 
-async def test_uninstalling_takes_rules_and_names_away_and_leaves_groups(guest: Guest, plant: Plant) -> None:
+async def test_uninstalling_removes_rules_and_names_but_not_groups(guest: Guest, plant: Plant) -> None:
     await plant.i2c_adapter("RULES5")
     assert await links(guest)
     done = await guest.run("machine hal install-rules --uninstall")

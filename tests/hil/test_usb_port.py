@@ -127,7 +127,7 @@ async def test_transfers_of_all_kinds_through_the_machine(guest: Guest, plant: P
         assert await cable.get("stalled") is False
 
 
-async def test_a_read_waits_is_cancelled_and_loses_nothing(guest: Guest, plant: Plant) -> None:
+async def test_a_cancelled_read_loses_nothing(guest: Guest, plant: Plant) -> None:
     await echo(plant)
     async with using(guest, "1209", "1", "E1") as (user, said):
         assert said["open"].startswith("USB 1209:0001 serial E1 at ")
@@ -137,7 +137,7 @@ async def test_a_read_waits_is_cancelled_and_loses_nothing(guest: Guest, plant: 
             assert (await user.ask("read 0x81 30"))["data"] == f"text{number}"
 
 
-async def test_a_request_that_the_device_refuses_and_an_endpoint_it_does_not_have(guest: Guest, plant: Plant) -> None:
+async def test_refused_requests_and_missing_endpoints(guest: Guest, plant: Plant) -> None:
     await echo(plant)
     async with using(guest, "1209", "1") as (user, _):
         refused = await user.ask("in 9 0 1")
@@ -147,7 +147,7 @@ async def test_a_request_that_the_device_refuses_and_an_endpoint_it_does_not_hav
         assert "data" in await user.ask("in 1 0 4")
 
 
-async def test_a_device_that_hangs(guest: Guest, plant: Plant) -> None:
+async def test_a_hanging_device(guest: Guest, plant: Plant) -> None:
     cable = await echo(plant)
     async with using(guest, "1209", "1") as (user, _):
         await cable.stall()
@@ -196,7 +196,7 @@ async def test_a_device_with_another_serial_number_is_another_device(
         )
 
 
-async def test_of_two_alike_none_is_guessed(guest: Guest, plant: Plant) -> None:
+async def test_two_identical_devices_are_ambiguous(guest: Guest, plant: Plant) -> None:
     await echo(plant, "E1")
     await echo(plant, "E2")
     async with using(guest, "1209", "1") as (_, said):
@@ -219,7 +219,7 @@ async def test_permission_is_denied(guest: Guest, plant: Plant, record_recovery:
         record_recovery("USB device without permission", await recovery(sdk), seen=seen)
 
 
-async def test_an_interface_that_another_program_has_is_busy(guest: Guest, plant: Plant) -> None:
+async def test_an_interface_used_by_another_program_is_busy(guest: Guest, plant: Plant) -> None:
     await echo(plant)
     async with using(guest, "1209", "1") as (first, _):
         assert (await first.ask("write 1 mine"))["written"]
@@ -231,7 +231,7 @@ async def test_an_interface_that_another_program_has_is_busy(guest: Guest, plant
         assert (await user.ask("write 1 now"))["written"]
 
 
-async def test_a_kernel_driver_steps_aside_and_comes_back(guest: Guest) -> None:
+async def test_a_kernel_driver_is_detached_and_reattached(guest: Guest) -> None:
     cable = await guest.usb.serial("RIG0001")
     node = (await guest.run(f"readlink -f {cable.by_id}")).stdout.strip()
     async with using(guest, "0403", "6001", "RIG0001") as (user, said):

@@ -58,7 +58,7 @@ def check_bars(picture: Image.Image) -> None:
         assert all(abs(a - b) < 40 for a, b in zip(found, wanted, strict=True)), (index, found, wanted)
 
 
-async def test_what_the_camera_sees_arrives_in_every_format(guest: Guest, node: str) -> None:
+async def test_frames_arrive_in_every_format(guest: Guest, node: str) -> None:
     """Change the configuration for each format: the camera is closed and opened each time."""
 
     def wanted(pixels: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ async def test_what_the_camera_sees_arrives_in_every_format(guest: Guest, node: 
             assert abs((datetime.now(UTC) - taken).total_seconds()) < 30
 
 
-async def test_the_first_camera_by_name_and_what_it_does_not_have(guest: Guest, node: str) -> None:
+async def test_the_first_camera_by_name_and_unsupported_settings(guest: Guest, node: str) -> None:
     entries = (
         component("wrong_size", "camera", "webcam", video_path=node, width_px=641, height_px=360),
         component("wrong_rate", "camera", "webcam", video_path=node, width_px=640, height_px=360, frame_rate=41),
@@ -101,7 +101,7 @@ async def test_the_first_camera_by_name_and_what_it_does_not_have(guest: Guest, 
         print(f"first camera: {status}")
 
 
-async def test_a_camera_unplugged_and_back(guest: Guest, node: str, record_recovery: Recorder) -> None:
+async def test_a_camera_is_unplugged_and_reconnected(guest: Guest, node: str, record_recovery: Recorder) -> None:
     async with machine(guest, component("cam", "camera", "webcam", width_px=320, height_px=180)) as (_, sdk):
         await image_of(sdk, "cam")
         start = time.monotonic()
@@ -115,7 +115,7 @@ async def test_a_camera_unplugged_and_back(guest: Guest, node: str, record_recov
         record_recovery("camera unplugged and back", time.monotonic() - start, seen=seen)
 
 
-async def test_a_camera_in_use_and_one_that_may_not_be_used(guest: Guest, node: str, record_recovery: Recorder) -> None:
+async def test_a_camera_in_use_and_one_without_permission(guest: Guest, node: str, record_recovery: Recorder) -> None:
     other = await guest.start(f"v4l2-ctl -d {node} --stream-mmap --stream-count=100000")
     await other.wait_output("<")
     async with machine(guest, component("cam", "camera", "webcam", video_path=node)) as (server, sdk):
@@ -133,7 +133,7 @@ async def test_a_camera_in_use_and_one_that_may_not_be_used(guest: Guest, node: 
         await server.wait_log("Permission denied: add the user to group video")
 
 
-async def test_frames_cost_little_while_nobody_looks(guest: Guest, node: str) -> None:
+async def test_unused_frames_cost_little(guest: Guest, node: str) -> None:
     async with machine(guest, component("cam", "camera", "webcam", width_px=640, height_px=360)) as (server, sdk):
         await image_of(sdk, "cam")
         found_pid = re.search(r'"pid":(\d+)', server.log)

@@ -106,7 +106,7 @@ async def test_offline_after_a_minute_of_silence(
     assert whole(cloud) == [(begin, True), (end, False), (again, True), (again + 60, False)]
 
 
-async def test_a_restart_gives_a_whole_minute_and_repeats_nothing(
+async def test_after_a_restart_parts_have_a_full_minute_and_events_are_not_repeated(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     scope = await cloud.start(nursery)
@@ -121,7 +121,7 @@ async def test_a_restart_gives_a_whole_minute_and_repeats_nothing(
     assert whole(cloud) == [(0, True), (3600 + 50 + 60, False)]
 
 
-async def test_a_call_that_was_noted_right_before_a_kill_is_told_of(
+async def test_a_call_right_before_a_kill_causes_its_event(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     scope = await cloud.start(nursery)
@@ -133,7 +133,7 @@ async def test_a_call_that_was_noted_right_before_a_kill_is_told_of(
     assert whole(cloud) == [(10, True), (70, False)]
 
 
-async def test_what_came_and_went_while_nobody_watched_is_not_made_up(
+async def test_changes_without_a_watcher_cause_no_events(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     scope = await cloud.start(nursery)
@@ -146,7 +146,7 @@ async def test_what_came_and_went_while_nobody_watched_is_not_made_up(
 
 
 @pytest.mark.parametrize("hours", [-5, 5])
-async def test_a_clock_that_is_set_takes_nobody_offline(
+async def test_setting_the_clock_takes_no_part_offline(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock, hours: int
 ) -> None:
     await cloud.start(nursery)
@@ -167,7 +167,7 @@ async def test_a_clock_that_is_set_takes_nobody_offline(
 
 
 @pytest.mark.parametrize("hours", [-5, 5])
-async def test_a_machine_that_never_calls_again_is_offline_a_minute_after_its_call_whatever_the_clock_says(
+async def test_a_silent_machine_is_offline_after_a_minute_whatever_the_clock_says(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock, hours: int
 ) -> None:
     await cloud.start(nursery)
@@ -181,7 +181,7 @@ async def test_a_machine_that_never_calls_again_is_offline_a_minute_after_its_ca
 
 
 @pytest.mark.parametrize("seconds", [-3600, -50, 50, 3600])
-async def test_replicas_whose_clocks_differ_take_nobody_offline(
+async def test_different_clocks_of_replicas_take_no_part_offline(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock, seconds: int
 ) -> None:
     """The times that one replica writes look wrong to the other."""
@@ -195,7 +195,7 @@ async def test_replicas_whose_clocks_differ_take_nobody_offline(
     assert [online for _, online in cloud.events()] == [True, False]
 
 
-async def test_a_cloud_that_was_suspended_first_listens_for_a_minute(
+async def test_a_resumed_cloud_waits_a_minute_before_parts_go_offline(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     await cloud.start(nursery)
@@ -214,7 +214,7 @@ async def test_a_cloud_that_was_suspended_first_listens_for_a_minute(
     assert whole(cloud) == [(0, True), (2 * 3600 + 110 + 60, False)]
 
 
-async def test_a_lost_message_of_a_replica_takes_nobody_offline(
+async def test_a_lost_message_of_a_replica_takes_no_part_offline(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     await cloud.start(nursery)
@@ -229,7 +229,7 @@ async def test_a_lost_message_of_a_replica_takes_nobody_offline(
     assert whole(cloud) == [(0, True), (140, False)]
 
 
-async def test_two_replicas_tell_of_each_change_once(
+async def test_two_replicas_report_every_change_once(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     await cloud.start(nursery)
@@ -246,7 +246,7 @@ async def test_two_replicas_tell_of_each_change_once(
     assert whole(cloud) == [(7, True), (7 + 180 + 60, False), (307, True), (367, False)]
 
 
-async def test_a_part_that_was_given_up_by_another_replica_comes_back_here(
+async def test_a_part_offline_at_another_replica_comes_online_here(
     cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     await cloud.start(nursery)
@@ -257,7 +257,9 @@ async def test_a_part_that_was_given_up_by_another_replica_comes_back_here(
     assert whole(cloud) == [(0, True), (10, True)]
 
 
-async def test_a_deleted_part_is_forgotten(cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_a_deleted_part_is_no_longer_watched(
+    cloud: Cloud, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     await cloud.start(nursery)
     await cloud.call()
     sql = cloud.world.sql()

@@ -168,7 +168,7 @@ async def settled(memory: MemoryMachine) -> None:
         await memory.graph.settled()
 
 
-async def test_nothing_is_left_behind(autojump_clock: MockClock) -> None:
+async def test_no_task_is_left(autojump_clock: MockClock) -> None:
     """After many changes and their reversal, there are as many tasks and drivers as at the start."""
     witness = Witness()
     bench = Bench(7)

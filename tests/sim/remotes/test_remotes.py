@@ -23,7 +23,7 @@ from tests.sim.remotes.pair import HEAR, PARENT, PI, happened, names, network, p
 __all__ = ["network"]
 
 
-async def test_resources_of_a_remote_are_the_machines(network: Network, autojump_clock: MockClock) -> None:
+async def test_resources_of_a_remote_belong_to_the_machine(network: Network, autojump_clock: MockClock) -> None:
     parent, pi = await pair(network)
     assert await names(parent) == ["near", "own", "pi:air", "pi:left"]
     assert await parent.client().call(SENSOR, "pi:air", "get_readings") == {"speed": 1.0, "needs": []}
@@ -39,7 +39,7 @@ async def test_resources_of_a_remote_are_the_machines(network: Network, autojump
     assert "pi:left" in str(error)
 
 
-async def test_names_by_which_entries_may_need_them(network: Network, autojump_clock: MockClock) -> None:
+async def test_names_for_dependencies_on_remote_resources(network: Network, autojump_clock: MockClock) -> None:
     await network.start("pi", PI)
     wishes = ("left", "pi:lab-left", "lab-left", f"{MOTOR}/pi:lab-left", f"{MOTOR}/lab-left")
     entries = [gauge(f"g{index}", needs=[wish]) for index, wish in enumerate(wishes)]
@@ -62,7 +62,7 @@ async def test_two_remotes_with_one_name(network: Network, autojump_clock: MockC
 
 
 @pytest.mark.parametrize("prompt", [True, False], ids=["at once", "after a long time"])
-async def test_a_remote_that_goes_and_comes_disturbs_nobody(
+async def test_a_reconnecting_remote_affects_no_other_resource(
     network: Network, autojump_clock: MockClock, prompt: bool
 ) -> None:
     parent, _ = await pair(network)
@@ -87,7 +87,7 @@ async def test_a_remote_that_goes_and_comes_disturbs_nobody(
     assert not happened("start", "own")
 
 
-async def test_only_what_is_different_after_a_restart_is_touched(network: Network, autojump_clock: MockClock) -> None:
+async def test_only_changed_resources_are_rebuilt_after_a_restart(network: Network, autojump_clock: MockClock) -> None:
     parent, _ = await pair(network)
     kept, near = parent.machine.roster.hosts[f"{MOTOR}/pi:left"], parent.machine.roster.hosts[f"{SENSOR}/near"]
     network.crash("pi")
@@ -100,7 +100,7 @@ async def test_only_what_is_different_after_a_restart_is_touched(network: Networ
     assert error.kind is ErrorKind.NOT_FOUND
 
 
-async def test_what_a_remote_adds_and_removes_without_a_restart(network: Network, autojump_clock: MockClock) -> None:
+async def test_resources_that_a_remote_adds_and_removes(network: Network, autojump_clock: MockClock) -> None:
     parent, pi = await pair(network)
     pi.write(document(motor("left"), gauge("water")))
     await until(ready(parent, "pi:water"), 15)
@@ -119,7 +119,9 @@ async def test_what_a_remote_adds_and_removes_without_a_restart(network: Network
     await until(ready(parent, "pi:left", "near"), 15)
 
 
-async def test_what_is_not_well_there_is_kept_and_says_why(network: Network, autojump_clock: MockClock) -> None:
+async def test_unhealthy_remote_resources_are_kept_with_their_reason(
+    network: Network, autojump_clock: MockClock
+) -> None:
     parent, pi = await pair(network)
     Gauge.broken.add("air")
     pi.write(document(motor("left"), gauge("air", speed=2.0)))
@@ -133,7 +135,7 @@ async def test_what_is_not_well_there_is_kept_and_says_why(network: Network, aut
     assert (await parent.client().call(SENSOR, "pi:air", "get_readings"))["speed"] == 2.0
 
 
-async def test_a_hung_remote_delays_nobody_and_is_given_up(network: Network, autojump_clock: MockClock) -> None:
+async def test_a_hanging_remote_delays_nothing_and_is_disconnected(network: Network, autojump_clock: MockClock) -> None:
     parent, _ = await pair(network)
     network.hold("pi")
     began = trio.current_time()
@@ -150,7 +152,7 @@ async def test_a_hung_remote_delays_nobody_and_is_given_up(network: Network, aut
     assert await parent.client().call(MOTOR, "pi:left", "is_moving") is False
 
 
-async def test_a_remote_that_hangs_from_the_start_keeps_the_machine_from_nothing(
+async def test_a_remote_that_hangs_from_the_start_does_not_block_the_machine(
     network: Network, autojump_clock: MockClock
 ) -> None:
     await network.start("pi", PI)
@@ -165,7 +167,9 @@ async def test_a_remote_that_hangs_from_the_start_keeps_the_machine_from_nothing
     await until(ready(parent, "pi:left", "near"), 30)
 
 
-async def test_local_dependents_stop_before_what_they_need_there(network: Network, autojump_clock: MockClock) -> None:
+async def test_local_dependents_stop_before_their_remote_dependencies(
+    network: Network, autojump_clock: MockClock
+) -> None:
     await network.start("pi", PI)
     parent = await network.start("parent", document(motor("arm", needs=["pi:left"]), remotes={"pi": "pi"}))
     await until(ready(parent, "arm"))
@@ -196,7 +200,7 @@ async def test_a_chain_of_three(network: Network, autojump_clock: MockClock) -> 
     assert await parent.client().call(MOTOR, "pi:left", "is_moving") is False
 
 
-async def test_machines_that_have_each_other_end_the_circle(network: Network, autojump_clock: MockClock) -> None:
+async def test_machines_that_are_remotes_of_each_other(network: Network, autojump_clock: MockClock) -> None:
     a = await network.start("a", document(motor("one"), remotes={"b": "b"}))
     b = await network.start("b", document(motor("two"), remotes={"c": "c"}))
     c = await network.start("c", document(motor("three"), remotes={"a": "a"}))
@@ -206,14 +210,14 @@ async def test_machines_that_have_each_other_end_the_circle(network: Network, au
     assert await names(c) == ["a:b:two", "a:one", "three"]
 
 
-async def test_a_machine_that_has_itself(network: Network, autojump_clock: MockClock) -> None:
+async def test_a_machine_that_is_its_own_remote(network: Network, autojump_clock: MockClock) -> None:
     a = await network.start("a", document(motor("one"), remotes={"me": "a"}))
     await trio.sleep(60)
     assert await names(a) == ["one"]
     assert status(a, "me").state == "ready"
 
 
-async def test_a_remote_that_starts_loses_nothing_meanwhile(network: Network, autojump_clock: MockClock) -> None:
+async def test_a_starting_remote_loses_no_calls(network: Network, autojump_clock: MockClock) -> None:
     parent, _ = await pair(network)
     near = parent.machine.roster.hosts[f"{SENSOR}/near"]
     network.crash("pi")
@@ -229,7 +233,7 @@ async def test_a_remote_that_starts_loses_nothing_meanwhile(network: Network, au
     assert parent.machine.roster.hosts[f"{SENSOR}/near"] is near
 
 
-async def test_another_address_is_another_connection(network: Network, autojump_clock: MockClock) -> None:
+async def test_a_changed_address_opens_a_new_connection(network: Network, autojump_clock: MockClock) -> None:
     await network.start("elsewhere", document(motor("left", speed=7.0), gauge("air", speed=7.0)))
     parent, _ = await pair(network)
     air = parent.machine.roster.hosts[f"{SENSOR}/pi:air"]

@@ -23,7 +23,7 @@ from tests.sim.remotes.pair import HEAR, PI, happened, names, network, pair, rea
 __all__ = ["network"]
 
 
-async def test_a_parent_that_vanishes_leaves_no_motor_turning(network: Network, autojump_clock: MockClock) -> None:
+async def test_motors_stop_when_the_parent_vanishes(network: Network, autojump_clock: MockClock) -> None:
     parent, pi = await pair(network)
     await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
     for _, to, wire in network._wires:  # the parent hangs: its connection stays open but silent
@@ -35,7 +35,7 @@ async def test_a_parent_that_vanishes_leaves_no_motor_turning(network: Network, 
     assert await pi.client().call(MOTOR, "left", "is_moving") is False
 
 
-async def test_a_client_of_the_parent_that_vanishes_stops_what_it_moves_there(
+async def test_motors_of_a_remote_stop_when_a_client_of_the_parent_vanishes(
     network: Network, autojump_clock: MockClock
 ) -> None:
     parent, _ = await pair(network)
@@ -48,9 +48,7 @@ async def test_a_client_of_the_parent_that_vanishes_stops_what_it_moves_there(
     assert stopped - began == pytest.approx(2.0, abs=0.1)
 
 
-async def test_our_session_there_is_begun_anew_without_a_word_to_clients(
-    network: Network, autojump_clock: MockClock
-) -> None:
+async def test_the_session_at_a_remote_is_renewed_without_errors(network: Network, autojump_clock: MockClock) -> None:
     parent, pi = await pair(network)
     pi.machine.traffic.sessions._sessions.clear()  # as if the session had expired
     await parent.client().call(MOTOR, "pi:left", "set_power", power_pct=0.5)
@@ -59,7 +57,7 @@ async def test_our_session_there_is_begun_anew_without_a_word_to_clients(
     assert holder.resources == (f"{MOTOR}/left",)
 
 
-async def test_only_what_was_commanded_from_here_is_stopped_at_the_end(
+async def test_only_resources_commanded_by_this_machine_are_stopped(
     network: Network, autojump_clock: MockClock
 ) -> None:
     pi = await network.start("pi", document(motor("left"), motor("right")))

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tools.check_names import bound_names, is_bad
+from tools.check_names import bound_names, is_bad, is_poetic
 
 BINDINGS = [
     "class Entrance: pass",
@@ -34,3 +34,13 @@ def test_a_bad_name_is_reported_however_it_is_bound(source: str) -> None:
 )
 def test_names_with_a_noun_and_uses_of_names_are_not_reported(source: str) -> None:
     assert not any(is_bad(name) for _, name in bound_names(ast.parse(source)))
+
+
+@pytest.mark.parametrize("name", ["test_what_was_put_is_read", "test_a_link_tells_nobody", "test_old_and_anew"])
+def test_a_poetic_name_of_a_test_is_reported(name: str) -> None:
+    assert is_poetic(name)
+
+
+@pytest.mark.parametrize("name", ["test_deleted_blobs_are_gone", "what_was_put", "test_whole_rows"])
+def test_other_names_are_not_poetic(name: str) -> None:
+    assert not is_poetic(name)

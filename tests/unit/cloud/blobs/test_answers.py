@@ -39,11 +39,11 @@ def refused(status: int, code: str = "", more: str = "") -> answers.Refusal:
         (416, "InvalidRange", False),
     ],
 )
-def test_what_is_tried_again(status: int, code: str, again: bool) -> None:
+def test_retried_requests(status: int, code: str, again: bool) -> None:
     assert refused(status, code).retryable is again
 
 
-def test_each_refusal_names_its_remedy() -> None:
+def test_every_refusal_names_a_remedy() -> None:
     for code in answers.REMEDIES:
         assert refused(400, code).remedy
     assert refused(403).code == "AccessDenied"  # a response to HEAD has no body
@@ -53,12 +53,12 @@ def test_each_refusal_names_its_remedy() -> None:
     assert "eu-west-1" in str(refused(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>"))
 
 
-def test_what_was_signed_is_not_repeated() -> None:
+def test_errors_do_not_repeat_signatures() -> None:
     found = refused(403, "SignatureDoesNotMatch", "<StringToSign>hush</StringToSign><Token-0>hush</Token-0>")
     assert "hush" not in f"{found} {found!r}"
 
 
-def test_a_refusal_may_come_with_status_200_after_a_long_work() -> None:
+def test_a_refusal_with_status_200_is_recognized() -> None:
     found = answers.refusal(200, b"<?xml version='1.0'?>   \n<Error><Code>InternalError</Code></Error>")
     assert found is not None
     assert found.retryable
@@ -105,14 +105,14 @@ def test_a_page_of_uploads() -> None:
         b"<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
     ],
 )
-def test_what_is_no_list_is_refused(body: bytes) -> None:
+def test_an_invalid_list_is_refused(body: bytes) -> None:
     for read in (answers.objects, answers.uploads, answers.upload_id):
         with pytest.raises(ValueError):
             read(body)  # type: ignore[operator]
 
 
 @given(st.binary(max_size=300))
-def test_whatever_comes_it_is_a_refusal_or_a_value_error(body: bytes) -> None:
+def test_any_answer_is_a_refusal_or_a_value_error(body: bytes) -> None:
     answers.refusal(500, b"<Error>" + body)
     for read in (answers.objects, answers.uploads, answers.upload_id):
         with pytest.raises(ValueError):

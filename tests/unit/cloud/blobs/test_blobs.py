@@ -45,7 +45,7 @@ def files(tmp_path: Path) -> list[Path]:
     return [path for path in (tmp_path / "files").glob("??/*") if path.is_file()]
 
 
-async def test_what_was_put_is_read_from_any_byte(blobs: FolderBlobs) -> None:
+async def test_a_stored_blob_is_read_from_any_byte(blobs: FolderBlobs) -> None:
     data = os.urandom(PIECE + 5000)
     made = await blobs.put(pieces(data[:10], b"", data[10:]))
     assert (made.size, made.digest) == (len(data), hashlib.sha256(data).hexdigest())
@@ -53,7 +53,7 @@ async def test_what_was_put_is_read_from_any_byte(blobs: FolderBlobs) -> None:
         assert await content_of(blobs, made.key, start) == data[start:]
 
 
-async def test_what_was_deleted_is_gone_and_may_be_deleted_again(blobs: FolderBlobs) -> None:
+async def test_a_deleted_blob_is_gone_and_can_be_deleted_again(blobs: FolderBlobs) -> None:
     made = await blobs.put(pieces(b"x"))
     await blobs.delete(made.key)
     await blobs.delete(made.key)
@@ -63,12 +63,12 @@ async def test_what_was_deleted_is_gone_and_may_be_deleted_again(blobs: FolderBl
 
 
 @pytest.mark.parametrize("key", ["", "../../etc/passwd", "a/b", "a.part"])
-async def test_a_key_is_no_path(blobs: FolderBlobs, key: str) -> None:
+async def test_a_key_is_not_a_path(blobs: FolderBlobs, key: str) -> None:
     with pytest.raises(ValueError, match="is not a valid blob key"):
         await blobs.delete(key)
 
 
-async def test_nothing_stays_of_what_was_not_put_whole(blobs: FolderBlobs, tmp_path: Path) -> None:
+async def test_an_incomplete_upload_leaves_nothing(blobs: FolderBlobs, tmp_path: Path) -> None:
     async def failing() -> AsyncIterator[bytes]:
         yield b"begun"
         raise MachineError("too large", kind=ErrorKind.EXHAUSTED)
@@ -86,7 +86,7 @@ async def test_nothing_stays_of_what_was_not_put_whole(blobs: FolderBlobs, tmp_p
     assert files(tmp_path) == []
 
 
-async def test_a_large_file_goes_to_the_disk_while_it_comes(
+async def test_a_large_file_is_written_while_it_arrives(
     blobs: FolderBlobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Write data back as it arrives: one long fdatasync at the end would block the thread that all requests share."""
@@ -114,7 +114,7 @@ def full_disk() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("beyond", [[PIECE], [1000, 1000]], ids=["at once", "with what is still to be written"])
-async def test_a_full_disk_refuses_for_now_and_nothing_stays(
+async def test_a_full_disk_is_a_temporary_error_and_leaves_nothing(
     blobs: FolderBlobs, tmp_path: Path, beyond: list[int]
 ) -> None:
     sizes_of = [*[PIECE] * (LARGEST // PIECE), *beyond]
@@ -126,7 +126,7 @@ async def test_a_full_disk_refuses_for_now_and_nothing_stays(
     assert (await blobs.put(pieces(b"x"))).size == 1  # works once there is room again
 
 
-async def test_a_folder_that_refuses_is_said_to_be_unavailable(blobs: FolderBlobs, tmp_path: Path) -> None:
+async def test_an_unwritable_folder_is_unavailable(blobs: FolderBlobs, tmp_path: Path) -> None:
     key = "ab" * 16
     (tmp_path / "files" / "ab").write_bytes(b"in the way")
     with pytest.raises(MachineError) as caught:
@@ -134,7 +134,7 @@ async def test_a_folder_that_refuses_is_said_to_be_unavailable(blobs: FolderBlob
     assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
-async def test_only_what_is_old_is_listed_and_half_written_things_go(blobs: FolderBlobs, tmp_path: Path) -> None:
+async def test_only_old_blobs_are_listed_and_incomplete_ones_deleted(blobs: FolderBlobs, tmp_path: Path) -> None:
     old, new = await blobs.put(pieces(b"old")), await blobs.put(pieces(b"newer"))
     folder = tmp_path / "files"
     half = [folder / old.key[:2] / f"{'0' * 32}.part", folder / new.key[:2] / f"{'1' * 32}.part"]
@@ -151,7 +151,7 @@ async def test_only_what_is_old_is_listed_and_half_written_things_go(blobs: Fold
     assert await sizes(blobs) == {old.key: 3, new.key: 5}
 
 
-async def test_a_blob_takes_the_place_of_what_was_kept_under_its_key(blobs: FolderBlobs, tmp_path: Path) -> None:
+async def test_a_blob_replaces_an_earlier_one_with_its_key(blobs: FolderBlobs, tmp_path: Path) -> None:
     made = await blobs.put(pieces(b"damaged"))
     again = await blobs.put(pieces(b"whole"), made.key)
     assert (again.key, await content_of(blobs, made.key)) == (made.key, b"whole")
@@ -172,7 +172,7 @@ class Away(FolderBlobs):
         await super().delete(key)
 
 
-async def test_what_cannot_be_discarded_now_is_left_to_the_sweep(tmp_path: Path) -> None:
+async def test_blobs_that_cannot_be_deleted_are_left_to_the_sweep(tmp_path: Path) -> None:
     async with Away(tmp_path / "files", after=3).opened() as blobs:
         keys = [(await blobs.put(pieces(b"x"))).key for _ in range(20)]
         assert await discard(blobs, keys[:2]) == 2
@@ -180,9 +180,7 @@ async def test_what_cannot_be_discarded_now_is_left_to_the_sweep(tmp_path: Path)
         assert len(await sizes(blobs)) == 17
 
 
-async def test_another_replica_that_starts_leaves_alone_what_is_being_written(
-    blobs: FolderBlobs, tmp_path: Path
-) -> None:
+async def test_a_starting_replica_does_not_delete_blobs_being_written(blobs: FolderBlobs, tmp_path: Path) -> None:
     begun, go_on = trio.Event(), trio.Event()
 
     async def slow() -> AsyncIterator[bytes]:

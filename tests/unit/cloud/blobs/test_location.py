@@ -28,7 +28,9 @@ AMAZON = "https://s3.eu-west-1.amazonaws.com"
         ("s3://b-1/", "https://s3.eu-west-1.amazonaws.com.example", "auto", f"{AMAZON}.example", "/b-1/", ""),
     ],
 )
-def test_a_place(text: str, endpoint: str, addressing: str, origin: str, base: str, prefix: str) -> None:
+def test_a_bucket_location_is_parsed(
+    text: str, endpoint: str, addressing: str, origin: str, base: str, prefix: str
+) -> None:
     found = parse_location(text, endpoint=endpoint, region="eu-west-1", addressing=addressing, environ={})
     assert (found.origin, found.base, found.prefix, found.region) == (origin, base, prefix, "eu-west-1")
     assert found.root in ("/", f"/{found.bucket}")
@@ -48,7 +50,7 @@ def test_a_place(text: str, endpoint: str, addressing: str, origin: str, base: s
         "s3://bucket/x y",
     ],
 )
-def test_what_is_no_place(text: str) -> None:
+def test_invalid_bucket_locations_are_refused(text: str) -> None:
     assert is_bucket(text)
     with pytest.raises(ValueError, match="s3://my-bucket/cloud"):
         parse_location(text, environ={})
@@ -57,12 +59,12 @@ def test_what_is_no_place(text: str) -> None:
 @pytest.mark.parametrize(
     "endpoint", ["minio:9000", "ftp://minio", "https://", "https://minio/path", "https://minio?x=1"]
 )
-def test_what_is_no_endpoint(endpoint: str) -> None:
+def test_invalid_endpoints_are_refused(endpoint: str) -> None:
     with pytest.raises(ValueError, match=r"https://minio\.example:9000"):
         parse_location("s3://bucket", endpoint=endpoint, environ={})
 
 
-def test_keys_have_no_place_in_addresses_and_are_not_repeated() -> None:
+def test_keys_in_addresses_are_refused_and_not_repeated() -> None:
     for given in (
         {"text": "s3://AKIA:SECRET@bucket/x"},
         {"text": "s3://bucket", "endpoint": "https://AKIA:SECRET@minio"},
@@ -72,7 +74,7 @@ def test_keys_have_no_place_in_addresses_and_are_not_repeated() -> None:
         assert "SECRET" not in str(caught.value).replace("AWS_SECRET_ACCESS_KEY", "")
 
 
-def test_the_region_is_said_or_in_the_environment() -> None:
+def test_the_region_is_given_or_from_the_environment() -> None:
     environ = {"AWS_DEFAULT_REGION": "eu-north-1"}
     assert parse_location("s3://bucket", environ={}).region == "us-east-1"
     assert parse_location("s3://bucket", environ=environ).region == "eu-north-1"
@@ -82,7 +84,7 @@ def test_the_region_is_said_or_in_the_environment() -> None:
         parse_location("s3://bucket", region="x/../y", environ={})
 
 
-def test_a_folder_is_no_bucket() -> None:
+def test_a_folder_is_not_a_bucket() -> None:
     assert not any(map(is_bucket, ("files", "/s3", "./s3:", "s3/x")))
 
 
@@ -93,7 +95,7 @@ def at(file: Path | None = None) -> BucketLocation:
     return parse_location("s3://bucket", credentials_file=file, environ={})
 
 
-def test_credentials_of_the_environment() -> None:
+def test_credentials_from_the_environment() -> None:
     environ = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hush"}
     assert credentials_of(at(), environ) == Credentials("id", "hush")
     assert credentials_of(at(), {**environ, "AWS_SESSION_TOKEN": "tok"}) == Credentials("id", "hush", "tok")
@@ -103,7 +105,7 @@ def test_credentials_of_the_environment() -> None:
         assert "hush" not in str(caught.value)
 
 
-def test_credentials_of_a_file(tmp_path: Path) -> None:
+def test_credentials_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "credentials"
     file.write_text(
         "[default]\naws_access_key_id = id\naws_secret_access_key = hu%sh\n"

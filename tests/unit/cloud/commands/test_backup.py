@@ -60,7 +60,7 @@ async def test_files_in_a_bucket_stay_there(data: Data) -> None:
     assert not [name for name in data.names() if name.endswith(".restoring")]
 
 
-async def test_files_of_a_folder_are_not_lost_on_the_way_to_a_bucket(data: Data) -> None:
+async def test_files_of_a_folder_are_kept_when_moving_to_a_bucket(data: Data) -> None:
     assert backup(data.database, data.files, data.archive)[1] == 1
     assert "files copy" in data.refused(BUCKET).remedy
     assert len(restore(data.archive, data.database, data.files)) == 2

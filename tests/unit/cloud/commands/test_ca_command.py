@@ -39,7 +39,7 @@ def roots(folder: Path) -> list[x509.Certificate]:
     return x509.load_pem_x509_certificates(done.output.encode())
 
 
-def test_it_prints_what_clients_must_trust_always_the_same(folder: Path) -> None:
+def test_the_command_prints_the_authorities_to_trust(folder: Path) -> None:
     found = roots(folder)
     assert len(found) == 2
     assert roots(folder) == found
@@ -48,7 +48,7 @@ def test_it_prints_what_clients_must_trust_always_the_same(folder: Path) -> None
     assert "machines of Home" in text
 
 
-def test_a_rotation_adds_new_ones_and_the_old_ones_stay(folder: Path) -> None:
+def test_a_rotation_adds_authorities_and_keeps_the_old_ones(folder: Path) -> None:
     before = roots(folder)
     done = run("--data", folder, "ca", "rotate", "--yes")
     assert done.exit_code == 0, done.output
@@ -58,7 +58,7 @@ def test_a_rotation_adds_new_ones_and_the_old_ones_stay(folder: Path) -> None:
     assert set(before) < set(after)
 
 
-def test_a_rotation_for_a_leaked_key_leaves_the_new_ones_alone(folder: Path) -> None:
+def test_a_rotation_for_a_leaked_key_keeps_only_the_new_authorities(folder: Path) -> None:
     before = roots(folder)
     assert run("--data", folder, "ca", "rotate", "--now", "--yes").exit_code == 0
     after = roots(folder)
@@ -66,13 +66,13 @@ def test_a_rotation_for_a_leaked_key_leaves_the_new_ones_alone(folder: Path) -> 
     assert not set(before) & set(after)
 
 
-def test_it_asks_before(folder: Path) -> None:
+def test_a_rotation_needs_confirmation(folder: Path) -> None:
     before = roots(folder)
     assert CliRunner().invoke(command, ["--data", str(folder), "ca", "rotate"], input="n\n").exit_code == 1
     assert roots(folder) == before
 
 
-def test_without_a_cloud_none_is_made(tmp_path: Path) -> None:
+def test_without_a_cloud_no_authority_is_created(tmp_path: Path) -> None:
     done = run("--data", tmp_path / "nothing", "ca")
     assert done.exit_code == 1
     assert "there is no cloud in" in done.output
@@ -91,7 +91,7 @@ def test_without_a_cloud_none_is_made(tmp_path: Path) -> None:
         (["--proxy", "10.0.0.7/24"], "10.0.0.7/24 has host bits set"),
     ],
 )
-def test_options_that_do_not_fit(words: list[str], text: str) -> None:
+def test_incompatible_options(words: list[str], text: str) -> None:
     done = run(*words)
     assert done.exit_code == 2
     assert text in done.output

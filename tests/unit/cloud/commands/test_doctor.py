@@ -71,7 +71,7 @@ def test_a_healthy_cloud(patient: Patient) -> None:
     assert (code, report["files"], report["named"], report["unnamed"]) == (0, 3, 3, 0)
 
 
-def test_files_that_are_missing_or_changed(patient: Patient) -> None:
+def test_missing_and_changed_files_are_reported(patient: Patient) -> None:
     patient.path(0).unlink()
     patient.path(1).write_bytes(b"short")
     patient.path(2).write_bytes(b"c0ntent")
@@ -94,7 +94,7 @@ def test_modes_are_repaired(patient: Patient) -> None:
     assert patient.checks() == []
 
 
-def test_another_clouds_files_are_adopted_only_when_it_is_said(patient: Patient) -> None:
+def test_files_of_another_cloud_are_adopted_only_with_the_option(patient: Patient) -> None:
     stamp = patient.files / "machine-cloud.json"
     stamp.write_text('{"cloud": "other", "count": 40}')
     assert patient.checks("--repair") == [("identity", str(patient.files))]
@@ -105,7 +105,7 @@ def test_another_clouds_files_are_adopted_only_when_it_is_said(patient: Patient)
     assert patient.checks() == []
 
 
-def test_files_without_rows(patient: Patient) -> None:
+def test_files_without_rows_are_reported(patient: Patient) -> None:
     import trio
 
     async def spoil() -> None:

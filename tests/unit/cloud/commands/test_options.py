@@ -23,7 +23,7 @@ from cloud.server.cli import command
         (["--data", "nowhere", "files", "copy", "--to", "s3://bucket/"], "no folder nowhere/files"),
     ],
 )
-def test_what_does_not_fit_is_a_mistake_of_the_command_line(words: list[str], said: str) -> None:
+def test_incompatible_options_are_usage_errors(words: list[str], said: str) -> None:
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 2
     assert said in done.output

@@ -39,7 +39,7 @@ DOCUMENT = {
         ("missing", None, DOCUMENT),
     ],
 )
-def test_a_value_is_put_where_the_path_leads(path: str, value: Any, expected: Any) -> None:
+def test_a_value_is_set_at_its_path(path: str, value: Any, expected: Any) -> None:
     assert changed(DOCUMENT, path, value) == expected
 
 
@@ -53,7 +53,7 @@ def test_a_value_is_put_where_the_path_leads(path: str, value: Any, expected: An
         ("debug.x", ErrorKind.INVALID, "debug is True"),
     ],
 )
-def test_a_path_that_leads_nowhere_is_named(path: str, kind: ErrorKind, words: str) -> None:
+def test_an_invalid_path_is_named(path: str, kind: ErrorKind, words: str) -> None:
     with pytest.raises(MachineError) as caught:
         changed(DOCUMENT, path, 1)
     assert caught.value.kind is kind
@@ -65,7 +65,7 @@ words = st.text(st.characters(categories=["Ll"]), min_size=1, max_size=4)
 
 
 @given(st.dictionaries(words, st.dictionaries(words, st.integers())), words, words, st.integers())
-def test_what_was_put_is_there_and_the_rest_is_untouched(
+def test_only_the_value_at_the_path_changes(
     document: dict[str, dict[str, int]], first: str, second: str, value: int
 ) -> None:
     before = {key: dict(inner) for key, inner in document.items()}

@@ -28,7 +28,7 @@ class Message(Struct, frozen=True):
 
 
 @pytest.mark.parametrize("make", [Fields, Message, lambda text, more: {"text": text, "more": more}])
-def test_values_inside_a_result_count(make: Callable[[str, Any], Any]) -> None:
+def test_nested_values_of_a_result_are_counted(make: Callable[[str, Any], Any]) -> None:
     many, long = MAX_EXAMINED // 3, "x" * (SMALL + 1)
     assert not heavy([make("x", None)])
     assert not heavy(make("x" * SMALL, None))
@@ -43,5 +43,5 @@ def test_plain_values_are_light(result: Any) -> None:
     assert not heavy(result)
 
 
-def test_a_size_is_compared_with_the_largest_small_one() -> None:
+def test_a_size_is_compared_with_the_limit_of_small_input() -> None:
     assert heavy(SMALL + 1)

@@ -41,7 +41,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG, ids=range(len(WRONG)))
-async def test_what_no_client_could_read_is_not_saved(cloud: MemoryCloud, part: str, text: str, words: str) -> None:
+async def test_documents_that_clients_cannot_read_are_not_saved(
+    cloud: MemoryCloud, part: str, text: str, words: str
+) -> None:
     owner = cloud.first.organization
     fragment = (await cloud.app("create_fragment", organization_id=owner, name="drive"))["id"]
     for method, given_to, argument in (
@@ -67,20 +69,20 @@ async def test_the_deepest_document_is_read_everywhere(cloud: MemoryCloud, part:
     assert (await cloud.app("get_fragment_history", id=made["id"]))["history"][0]["config"] == deepest
 
 
-async def test_a_path_does_not_lead_deeper(cloud: MemoryCloud, part: str) -> None:
+async def test_a_path_cannot_exceed_the_allowed_depth(cloud: MemoryCloud, part: str) -> None:
     changes = [{"path": ".".join("a" * (MAX_DEPTH + 1)), "value": 1}]
     (told,) = await cloud.app("set_config_property", robot_part_id=part, property_changes=changes)
     assert "is not a valid path" in told["error"]
     assert (await cloud.app("get_robot_part", id=part))["config_json"] == "{}"
 
 
-async def test_metadata_are_read_by_every_client(cloud: MemoryCloud, machine: str) -> None:
+async def test_metadata_is_readable_by_every_client(cloud: MemoryCloud, machine: str) -> None:
     with pytest.raises(MachineError, match="x: nan"):
         await cloud.app("update_robot_metadata", id=machine, data={"x": math.nan})
     assert await cloud.app("get_robot_metadata", id=machine) == {}
 
 
-async def test_a_reading_that_is_no_number_does_not_hinder_questions(cloud: MemoryCloud, part: str) -> None:
+async def test_a_reading_that_is_not_a_number_does_not_break_queries(cloud: MemoryCloud, part: str) -> None:
     metadata = {"part_id": part, "component_type": "sensor", "component_name": "s", "method_name": "Readings"}
     sent = [{"struct": {"readings": {"t": number}}} for number in (math.nan, 1.0, math.inf, 3.0)]
     client = cloud.client()
@@ -101,7 +103,7 @@ async def test_a_reading_that_is_no_number_does_not_hinder_questions(cloud: Memo
         max_leaves=10,
     )
 )
-def test_what_is_readable_is_written_and_read_again(value: Any) -> None:
+def test_readable_documents_survive_writing_and_reading(value: Any) -> None:
     document = {"a": value}
     check_readable(document)
     assert json.loads(json.dumps(document, ensure_ascii=False, allow_nan=False).encode()) == document

@@ -95,7 +95,7 @@ def test_merged(words: str, document: dict[str, Any], expected: dict[str, Any]) 
     assert found.problems == ()
 
 
-def test_nested_fragments_come_first_and_all_are_told() -> None:
+def test_nested_fragments_come_first_and_all_are_listed() -> None:
     found = merged(fragments=["both"])
     assert names(found) == ["arm", "local", "left", "base"]
     assert {one.id for one in found.used} == {"both", "arm", "rover"}
@@ -131,7 +131,9 @@ PROBLEMS: list[tuple[dict[str, Any], Kind, str]] = [
 
 
 @pytest.mark.parametrize(("document", "kind", "text"), PROBLEMS, ids=[case[2][:30] for case in PROBLEMS])
-def test_what_cannot_be_merged_is_left_out_and_told(document: dict[str, Any], kind: Kind, text: str) -> None:
+def test_fragments_that_cannot_be_merged_are_left_out_with_an_error(
+    document: dict[str, Any], kind: Kind, text: str
+) -> None:
     found = merged(**document, services=[{"name": "kept"}])
     assert found.document["services"] == [{"name": "kept"}]
     assert found.problems[0].kind is kind
@@ -151,13 +153,13 @@ DOCUMENTS = st.dictionaries(st.sampled_from(["fragments", "fragment_mods", "comp
 
 
 @given(document=DOCUMENTS)
-def test_no_document_breaks_it(document: dict[str, Any]) -> None:
+def test_any_document_is_resolved_or_reported(document: dict[str, Any]) -> None:
     found = resolve(document, find)
     assert not {"fragments", "fragment_mods"} & found.document.keys()
 
 
 @given(below=DOCUMENTS, above=DOCUMENTS)
-def test_what_is_above_wins(below: dict[str, Any], above: dict[str, Any]) -> None:
+def test_the_including_document_wins(below: dict[str, Any], above: dict[str, Any]) -> None:
     found = merge(below, above)
     assert found.keys() == below.keys() | above.keys()
     for key, value in above.items():
@@ -166,5 +168,5 @@ def test_what_is_above_wins(below: dict[str, Any], above: dict[str, Any]) -> Non
 
 
 @given(document=DOCUMENTS)
-def test_a_prefix_keeps_the_shape(document: dict[str, Any]) -> None:
+def test_a_prefix_keeps_the_structure(document: dict[str, Any]) -> None:
     assert prefixed(document, "p").keys() == document.keys()

@@ -32,7 +32,7 @@ def told(found: Resolved) -> set[tuple[Kind, str]]:
 ARM = {"components": [{"name": "arm"}]}
 
 
-def test_fragments_that_multiply_are_given_up_soon() -> None:
+def test_exponentially_nested_fragments_are_abandoned_early() -> None:
     nested = {"f0": ARM, **{f"f{depth}": {"fragments": many(f"f{depth - 1}")} for depth in range(1, 5)}}
     found = merged(nested, *many("f4"))  # would expand to 10,000,000,000 arms
     assert len(found.document["components"]) <= MAX_USES
@@ -41,7 +41,7 @@ def test_fragments_that_multiply_are_given_up_soon() -> None:
     assert "more than 1000 fragments or 100000 values" in text
 
 
-def test_entries_are_looked_at_a_few_times_however_many_fragments_bring_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_are_processed_a_limited_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
 
     def counted(entry: Any) -> str | None:
@@ -61,12 +61,12 @@ VALUES = st.recursive(st.integers(0, 3) | ENTRIES, lambda inner: st.dictionaries
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3), max_size=4))
-def test_many_are_merged_as_one_after_the_other(documents: list[dict[str, Any]]) -> None:
+def test_many_fragments_merge_like_one_after_another(documents: list[dict[str, Any]]) -> None:
     assert merge(*documents) == reduce(merge, documents, {})
     assert merge(*documents[:1]) == (documents[0] if documents else {})
 
 
-def test_variables_that_multiply_are_given_up_soon() -> None:
+def test_exponentially_growing_variables_are_abandoned_early() -> None:
     variable = {"$variable": {"name": "x"}}
     nested: dict[str, Any] = {"f0": {"log": [variable] * 100}}
     for depth in range(1, 5):
@@ -78,13 +78,13 @@ def test_variables_that_multiply_are_given_up_soon() -> None:
 
 
 @pytest.mark.parametrize("document", [{"log": ["a" * 100_000]}, {"log": [{"a" * 100_000: 1}]}])
-def test_long_texts_count(document: dict[str, Any]) -> None:
+def test_long_texts_count_towards_the_limit(document: dict[str, Any]) -> None:
     found = merged({"f": document}, *many("f", 200))
     assert {kind for kind, _ in told(found)} == {Kind.NESTING}
     assert len(found.document["log"]) == 100_000 // (100_000 // 32 + 4) < 200
 
 
-def test_mods_and_prefixes_are_bounded() -> None:
+def test_mods_and_prefixes_are_limited() -> None:
     mod = {"$set": {"components.arm.x": 1}}
     more = [{"fragment_id": "f", "mods": [mod] * (MAX_MODS + 1)}]
     found = merged({"f": ARM}, "f", fragment_mods=more)
@@ -94,11 +94,11 @@ def test_mods_and_prefixes_are_bounded() -> None:
     assert [(one.kind, one.path) for one in found.problems] == [(Kind.MISTAKE, "fragments.0.prefix")]
 
 
-def test_a_thousand_machines_worth_of_fragments_is_merged() -> None:
+def test_fragments_for_a_thousand_machines_are_merged() -> None:
     found = merged({"f": ARM}, *many("f", MAX_USES))
     assert not found.problems
     assert len(found.document["components"]) == MAX_USES
 
 
-def test_what_cannot_be_an_id_is_not_remembered_as_one() -> None:
+def test_an_invalid_id_is_not_cached() -> None:
     assert uses({"fragments": ["a", {"id": "b" * 101, "disabled": True}, {"id": "c", "disabled": True}]}) == {"a", "c"}

@@ -123,7 +123,7 @@ def arguments(method: str, field: str, subject: str) -> dict[str, Any]:
 async def outcome(client: ApiClient, method: str, given: dict[str, Any]) -> ErrorKind | None:
     try:
         if method == "tail_robot_part_logs":
-            return None  # the stream never ends; test_tailing_needs_the_role_too covers it
+            return None  # the stream never ends; test_following_logs_needs_the_role_too covers it
         await client.call(APP, "", method, **given)
     except MachineError as error:
         return error.kind
@@ -134,7 +134,7 @@ GUARDED = sorted(name for name, rule in RULES.items() if rule.of is not None and
 
 
 @pytest.mark.parametrize("method", GUARDED)
-async def test_a_role_that_is_too_low_is_refused_and_nothing_else_is(world: World, method: str) -> None:
+async def test_only_insufficient_roles_are_refused(world: World, method: str) -> None:
     rule = RULES[method]
     assert rule.of is not None
     given = arguments(method, rule.field, world.ids[rule.of])
@@ -150,7 +150,7 @@ async def test_a_role_that_is_too_low_is_refused_and_nothing_else_is(world: Worl
 
 
 @pytest.mark.parametrize("method", GUARDED)
-async def test_what_belongs_to_another_organization_is_not_there(world: World, method: str) -> None:
+async def test_resources_of_another_organization_are_not_found(world: World, method: str) -> None:
     rule = RULES[method]
     assert rule.of is not None
     theirs = await outcome(world.client("org_owner"), method, arguments(method, rule.field, world.other[rule.of]))
@@ -158,7 +158,7 @@ async def test_what_belongs_to_another_organization_is_not_there(world: World, m
     assert theirs is nothing is ErrorKind.NOT_FOUND
 
 
-async def test_the_words_for_what_is_anothers_are_those_for_what_is_not_there(world: World) -> None:
+async def test_errors_are_identical_for_foreign_and_missing_objects(world: World) -> None:
     def words(error: MachineError, subject: str) -> str:
         return str(error).replace(subject, "ID")
 
@@ -170,7 +170,7 @@ async def test_the_words_for_what_is_anothers_are_those_for_what_is_not_there(wo
     assert len(said) == 1
 
 
-async def test_tailing_needs_the_role_too(world: World) -> None:
+async def test_following_logs_needs_the_role_too(world: World) -> None:
     with pytest.raises(MachineError) as caught:
         async for _ in world.client("other").stream(APP, "", "tail_robot_part_logs", id=world.ids[ObjectKind.PART]):
             pass
@@ -189,7 +189,7 @@ async def test_tailing_needs_the_role_too(world: World) -> None:
         ("get_organization", lambda w: {"organization_id": w.ids[ObjectKind.ORGANIZATION]}, False),
     ],
 )  # fmt: skip
-async def test_methods_that_ask_themselves_keep_organizations_apart(
+async def test_methods_with_their_own_checks_separate_organizations(
     world: World, method: str, given: Any, refused: bool
 ) -> None:
     kind = await outcome(world.client("org_owner"), method, given(world))
@@ -206,7 +206,7 @@ def role_at_location(ids: dict[ObjectKind, str], **more: str) -> dict[str, str]:
     }
 
 
-async def test_lists_show_what_one_has_a_role_in_and_no_more(world: World) -> None:
+async def test_lists_contain_only_resources_at_which_the_caller_has_a_role(world: World) -> None:
     for key in KEYS:
         names = [one["name"] for one in await world.client(key).call(APP, "", "list_organizations")]
         assert names == (["Other"] if key == "other" else ["Test"])
@@ -218,7 +218,7 @@ async def test_lists_show_what_one_has_a_role_in_and_no_more(world: World) -> No
         assert len(found) == expected, key
 
 
-async def test_nobody_gives_a_role_that_he_does_not_have(world: World) -> None:
+async def test_callers_cannot_grant_roles_that_they_do_not_have(world: World) -> None:
     grant = {**role_at_location(world.ids), "authorization_id": "organization_owner", "resource_type": "organization"}
     grant["resource_id"] = world.ids[ObjectKind.ORGANIZATION]
     with pytest.raises(MachineError) as caught:
@@ -230,7 +230,7 @@ async def test_nobody_gives_a_role_that_he_does_not_have(world: World) -> None:
     assert set(made) == {"id", "key"}
 
 
-async def test_a_machine_may_do_what_concerns_itself_and_nothing_else(world: World) -> None:
+async def test_a_machine_may_only_act_for_itself(world: World) -> None:
     itself = world.cloud.client(world.ids[ObjectKind.PART], PART)
     await itself.call(ROBOT, "", "config", id=world.ids[ObjectKind.PART])
     for service, method, field, subject in (
@@ -255,7 +255,7 @@ async def test_secrets_are_shown_to_owners_only(world: World) -> None:
         assert bool(found["secrets"]) is shown
 
 
-async def test_permissions_are_told_as_they_are(world: World) -> None:
+async def test_reported_permissions_match_the_checks(world: World) -> None:
     asked = [
         {
             "resource_type": "robot",
@@ -296,7 +296,7 @@ def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
         assert public >= {"read", "write"}
 
 
-async def test_a_rule_inside_is_asked_before_anything_else_of_the_first_transaction(world: World) -> None:
+async def test_inner_rules_are_checked_first_in_the_first_transaction(world: World) -> None:
     asked: list[str] = []
 
     @guarded({name: Rule(Role.OPERATOR, ObjectKind.PART, "part", inside=True) for name in ("look", "leave", "nothing")})
@@ -335,7 +335,7 @@ grants = st.builds(
 @given(
     st.lists(grants), st.sets(st.tuples(st.sampled_from(["organization", "location", "robot"]), st.sampled_from("abc")))
 )
-def test_only_grants_on_the_way_count(given_: list[Grant], within: set[tuple[str, str]]) -> None:
+def test_only_grants_on_the_path_to_an_object_apply(given_: list[Grant], within: set[tuple[str, str]]) -> None:
     place = Place("a", frozenset(within))
     reaching = [one for one in given_ if (one.kind, one.subject) in within]
     assert best(given_, place) == best(reaching, place)

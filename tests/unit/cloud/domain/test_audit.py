@@ -39,7 +39,7 @@ async def entries(cloud: MemoryCloud, **wanted: Any) -> list[AuditRecord]:
     return await cloud.cloud.store.read(lambda sql: audit.entries(sql, cloud.first.organization, AuditQuery(**wanted)))
 
 
-def test_every_method_of_every_service_is_known_to_change_something_or_not() -> None:
+def test_every_method_is_classified_as_change_or_read() -> None:
     for cls in SERVICES.values():
         for name, _ in inspect.getmembers(cls, inspect.isfunction):
             if not name.startswith("_") and not hasattr(Service, name):
@@ -47,7 +47,7 @@ def test_every_method_of_every_service_is_known_to_change_something_or_not() -> 
                 assert (word in READS) != audit.is_change(name), f"{cls.__name__}.{name}: neither or both"
 
 
-async def test_a_change_is_noted_with_who_what_and_what_it_was_called(cloud: MemoryCloud, machine: str) -> None:
+async def test_a_change_is_recorded_with_author_action_and_name(cloud: MemoryCloud, machine: str) -> None:
     await cloud.app("update_robot", id=machine, name="plane")
     await cloud.app("delete_robot", id=machine)
     deleted, renamed, made = await entries(cloud)
@@ -65,7 +65,7 @@ async def test_a_change_is_noted_with_who_what_and_what_it_was_called(cloud: Mem
     assert made.happened < renamed.happened < deleted.happened
 
 
-async def test_what_is_looked_at_and_what_fails_is_not_noted(cloud: MemoryCloud, machine: str) -> None:
+async def test_reads_and_failed_calls_are_not_recorded(cloud: MemoryCloud, machine: str) -> None:
     before = len(await entries(cloud))
     await cloud.app("get_robot", id=machine)
     await cloud.app("list_keys", org_id=cloud.first.organization)
@@ -76,7 +76,7 @@ async def test_what_is_looked_at_and_what_fails_is_not_noted(cloud: MemoryCloud,
     assert len(await entries(cloud)) == before
 
 
-async def test_the_entry_and_the_change_are_one(cloud: MemoryCloud) -> None:
+async def test_the_entry_is_in_the_transaction_of_the_change(cloud: MemoryCloud) -> None:
     """If either the change or its entry fails, both are rolled back."""
 
     class Broken(Service):
@@ -102,14 +102,14 @@ def _refuse(*_: Any) -> None:
     raise MachineError("the disk is full", kind=ErrorKind.EXHAUSTED)
 
 
-async def test_pages_are_noted_as_calls_are(cloud: MemoryCloud, machine: str) -> None:
+async def test_changes_by_pages_are_recorded_like_calls(cloud: MemoryCloud, machine: str) -> None:
     person = await signed_in(cloud)
     await post(person, f"/machines/{machine}/rename", name="boat")
     (newest, *_) = await entries(cloud)
     assert (newest.action, newest.detail["name"]) == ("update_robot", "boat")
 
 
-async def test_no_secret_is_in_it(cloud: MemoryCloud, part: str) -> None:
+async def test_the_audit_log_contains_no_secrets(cloud: MemoryCloud, part: str) -> None:
     document = {"components": [], "modules": [{"name": "m", "env": {"PASSWORD": SECRET}}]}
     await cloud.app("update_robot_part", id=part, name="", robot_config_json=json.dumps(document))
     await cloud.app("update_robot_part", id=part, name="", robot_config=document)
@@ -129,7 +129,7 @@ async def test_no_secret_is_in_it(cloud: MemoryCloud, part: str) -> None:
     assert made[0] in text
 
 
-async def test_roles_are_told(cloud: MemoryCloud, machine: str) -> None:
+async def test_changes_of_roles_are_described(cloud: MemoryCloud, machine: str) -> None:
     await key_at(cloud, "robot", machine)
     (newest, *_) = await entries(cloud)
     assert newest.action == "create_key"
@@ -138,7 +138,7 @@ async def test_roles_are_told(cloud: MemoryCloud, machine: str) -> None:
     ]
 
 
-async def test_it_is_found_by_who_what_when_and_text(cloud: MemoryCloud, clock: Clock, machine: str) -> None:
+async def test_entries_are_found_by_author_action_time_and_text(cloud: MemoryCloud, clock: Clock, machine: str) -> None:
     key = await key_at(cloud, "organization", cloud.first.organization, "owner")
     clock.now += timedelta(hours=1)
     later = clock.now
@@ -160,7 +160,7 @@ async def test_it_is_found_by_who_what_when_and_text(cloud: MemoryCloud, clock: 
         assert len(await entries(cloud, **wanted)) == count, wanted  # type: ignore[arg-type]
 
 
-async def test_what_another_organization_changes_is_theirs(cloud: MemoryCloud) -> None:
+async def test_entries_belong_to_the_organization_that_was_changed(cloud: MemoryCloud) -> None:
     from cloud.server.memory import APP
 
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
@@ -205,7 +205,7 @@ async def test_the_page_filters_and_pages(cloud: MemoryCloud) -> None:
 # ---- arguments in entries
 
 
-def test_what_is_told_of_arguments() -> None:
+def test_arguments_in_entries() -> None:
     told = audit.loggable(
         {
             "name": "n",
@@ -249,12 +249,12 @@ def test_what_is_told_of_arguments() -> None:
 @given(
     st.recursive(st.none() | st.integers() | st.text() | st.binary(), lambda inner: st.lists(inner) | st.tuples(inner))
 )
-def test_whatever_is_given_can_be_written_down(value: Any) -> None:
+def test_any_argument_can_be_recorded(value: Any) -> None:
     json.dumps(audit.loggable({"value": value}))
     assert isinstance(audit.created_id(value), str)
 
 
-def test_keys_are_never_what_was_made() -> None:
+def test_a_created_key_is_never_recorded() -> None:
     from cloud.values.names import new_id, new_location_id, new_secret
 
     for _ in range(50):

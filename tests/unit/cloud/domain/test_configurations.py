@@ -20,7 +20,7 @@ def document(speed: int) -> dict[str, Any]:
     return {"components": [motor]}
 
 
-async def test_what_is_saved_is_read(cloud: MemoryCloud, part: str) -> None:
+async def test_a_saved_document_is_read_back(cloud: MemoryCloud, part: str) -> None:
     saved = await cloud.app("update_robot_part", id=part, name="rover-main", robot_config=document(10))
     assert saved["robot_config"] == document(10)
     found = await cloud.app("get_robot_part", id=part)
@@ -28,7 +28,7 @@ async def test_what_is_saved_is_read(cloud: MemoryCloud, part: str) -> None:
     assert json.loads(found["config_json"]) == document(10)
 
 
-async def test_text_keeps_what_a_structure_cannot(cloud: MemoryCloud, part: str) -> None:
+async def test_text_keeps_details_that_a_struct_cannot(cloud: MemoryCloud, part: str) -> None:
     text = '{"components": [], "big": 9007199254740993, "empty": {}}'
     await cloud.app("update_robot_part", id=part, name="", robot_config_json=text)
     found = await cloud.app("get_robot_part", id=part)
@@ -38,13 +38,13 @@ async def test_text_keeps_what_a_structure_cannot(cloud: MemoryCloud, part: str)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"text"', "null"])
-async def test_what_is_no_object_is_refused(cloud: MemoryCloud, part: str, text: str) -> None:
+async def test_a_document_that_is_not_an_object_is_refused(cloud: MemoryCloud, part: str, text: str) -> None:
     with pytest.raises(MachineError) as caught:
         await cloud.app("update_robot_part", id=part, name="", robot_config_json=text)
     assert caught.value.kind is ErrorKind.INVALID
 
 
-async def test_the_slower_of_two_authors_is_told(cloud: MemoryCloud, part: str) -> None:
+async def test_the_slower_of_two_authors_gets_a_conflict(cloud: MemoryCloud, part: str) -> None:
     known = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
     fast = await cloud.app("update_robot_part", id=part, name="", robot_config=document(1), last_known_update=known)
     with pytest.raises(MachineError, match="changed in the meantime") as caught:
@@ -56,7 +56,7 @@ async def test_the_slower_of_two_authors_is_told(cloud: MemoryCloud, part: str) 
     )
 
 
-async def test_history_tells_what_was_before_and_who_changed_it(cloud: MemoryCloud, part: str) -> None:
+async def test_history_has_previous_documents_and_authors(cloud: MemoryCloud, part: str) -> None:
     for speed in (1, 2, 2, 3):
         await cloud.app("update_robot_part", id=part, name="", robot_config=document(speed))
     found = (await cloud.app("get_robot_part_history", id=part))["history"]
@@ -79,7 +79,7 @@ async def test_history_has_numbers_as_they_were_written(cloud: MemoryCloud, part
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8, 100])
-async def test_history_comes_in_pages(cloud: MemoryCloud, part: str, limit: int) -> None:
+async def test_history_is_paged(cloud: MemoryCloud, part: str, limit: int) -> None:
     for speed in range(7):
         await cloud.app("update_robot_part", id=part, name="", robot_config=document(speed))
     seen, token = [], None
@@ -106,7 +106,7 @@ async def test_a_page_of_the_history_ends_at_the_limit_of_bytes(
     assert seen == [*(document(speed) for speed in range(2, -1, -1)), {}]
 
 
-async def test_history_of_a_span_of_time(cloud: MemoryCloud, part: str) -> None:
+async def test_history_of_a_time_range(cloud: MemoryCloud, part: str) -> None:
     times = []
     for speed in range(4):
         saved = await cloud.app("update_robot_part", id=part, name="", robot_config=document(speed))
@@ -117,7 +117,7 @@ async def test_history_of_a_span_of_time(cloud: MemoryCloud, part: str) -> None:
     assert (await cloud.app("get_robot_part_history", id=part, start=late))["history"] == []
 
 
-async def test_properties_are_set_together_or_not_at_all(cloud: MemoryCloud, part: str) -> None:
+async def test_properties_are_set_all_or_none(cloud: MemoryCloud, part: str) -> None:
     await cloud.app("update_robot_part", id=part, name="", robot_config=document(1))
     good = {"path": "components.wheel.attributes.max_rpm", "value": 5.0}
     bad = {"path": "components.other.attributes.max_rpm", "value": 6.0}
@@ -131,7 +131,7 @@ async def test_properties_are_set_together_or_not_at_all(cloud: MemoryCloud, par
     assert (await cloud.app("get_robot_part", id=part))["part"]["robot_config"] == document(5)
 
 
-async def test_a_machine_that_polls_gets_it(cloud: MemoryCloud, part: str) -> None:
+async def test_a_polling_machine_gets_the_configuration(cloud: MemoryCloud, part: str) -> None:
     frame = {
         "parent": "world",
         "translation": {"x": 1, "y": 2, "z": 3},
@@ -172,7 +172,7 @@ async def test_a_machine_that_polls_gets_it(cloud: MemoryCloud, part: str) -> No
     assert seen["fqdn"] == "10.0.0.5:8081"
 
 
-async def test_a_document_that_cannot_be_used_is_said_to_the_machine(cloud: MemoryCloud, part: str) -> None:
+async def test_a_machine_is_informed_of_an_unusable_document(cloud: MemoryCloud, part: str) -> None:
     await cloud.app("update_robot_part", id=part, name="", robot_config_json='{"components": 5}')
     with pytest.raises(MachineError, match="components") as caught:
         await cloud.client(part, "robot-secret").call(ROBOT, "", "config", id=part)
@@ -193,7 +193,7 @@ async def test_a_part_is_online_for_a_minute(cloud: MemoryCloud, part: str, cloc
     assert await state() == ("OFFLINE", 90)
 
 
-async def test_a_restart_is_asked_for_once(cloud: MemoryCloud, part: str) -> None:
+async def test_a_restart_is_requested_once(cloud: MemoryCloud, part: str) -> None:
     machine = cloud.client(part, "robot-secret")
     assert (await machine.call(ROBOT, "", "needs_restart", id=part))["must_restart"] is False
     await cloud.app("mark_part_for_restart", part_id=part)
@@ -201,7 +201,7 @@ async def test_a_restart_is_asked_for_once(cloud: MemoryCloud, part: str) -> Non
     assert asked == [True, False]
 
 
-async def test_mistakes_of_what_is_saved_are_in_the_log_of_the_part(cloud: MemoryCloud, part: str) -> None:
+async def test_errors_in_a_saved_document_are_in_the_log_of_the_part(cloud: MemoryCloud, part: str) -> None:
     wrong = {**document(1), "triggers": [{"name": "on", "event": {"type": "part_on"}, "notifications": []}]}
     wrong["components"][0]["attributes"] = {"max_rpm": "fast", "password": "correct horse"}
     for _ in range(2):  # the second document is identical, so nothing is saved
@@ -216,7 +216,7 @@ async def test_mistakes_of_what_is_saved_are_in_the_log_of_the_part(cloud: Memor
     assert "correct horse" not in str(logged)
 
 
-async def test_a_part_tells_what_its_machine_said_of_itself(cloud: MemoryCloud, part: str) -> None:
+async def test_a_part_shows_the_reported_facts_of_its_machine(cloud: MemoryCloud, part: str) -> None:
     said = {"host": "rover", "os": "linux", "version": "0.9", "ips": ["10.0.0.2"], "rejected": "secret"}
     await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), said))
     found = (await cloud.app("get_robot_part", id=part))["part"]["user_supplied_info"]

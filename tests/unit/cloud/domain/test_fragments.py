@@ -41,7 +41,7 @@ async def refused(call: Any) -> MachineError:
     return caught.value
 
 
-async def test_a_machine_runs_what_its_fragment_says_and_hears_of_each_change(cloud: MemoryCloud, part: str) -> None:
+async def test_a_machine_gets_its_fragments_and_every_change_of_them(cloud: MemoryCloud, part: str) -> None:
     made = await create(cloud)
     await use(cloud, part, made["id"])
     before, components = await running(cloud, part)
@@ -86,13 +86,13 @@ async def test_revisions_tags_and_pins(cloud: MemoryCloud, part: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["1", "v2", "A", "a b", "x" * 61, ""])
-async def test_what_is_no_tag(cloud: MemoryCloud, tag: str) -> None:
+async def test_invalid_tags_are_refused(cloud: MemoryCloud, tag: str) -> None:
     made = (await create(cloud))["id"]
     error = await refused(cloud.app("set_fragment_tag", fragment_id=made, tag=tag, revision="1"))
     assert error.kind is ErrorKind.INVALID
 
 
-async def test_what_cannot_be_merged_is_not_saved(cloud: MemoryCloud, part: str) -> None:
+async def test_a_document_that_cannot_be_merged_is_not_saved(cloud: MemoryCloud, part: str) -> None:
     error = await refused(use(cloud, part, "no-such-fragment"))
     assert (error.kind, "fragments.0" in str(error)) == (ErrorKind.INVALID, True)
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {}
@@ -102,7 +102,7 @@ async def test_what_cannot_be_merged_is_not_saved(cloud: MemoryCloud, part: str)
     assert (error.kind, "contains itself" in str(error)) == (ErrorKind.INVALID, True)
 
 
-async def test_what_is_used_is_not_deleted(cloud: MemoryCloud, part: str) -> None:
+async def test_a_used_fragment_cannot_be_deleted(cloud: MemoryCloud, part: str) -> None:
     inner = (await create(cloud))["id"]
     outer = (await create(cloud, "outer", {"fragments": [inner]}))["id"]
     await use(cloud, part, outer)
@@ -119,7 +119,7 @@ async def test_what_is_used_is_not_deleted(cloud: MemoryCloud, part: str) -> Non
     assert (await refused(cloud.app("get_fragment", id=inner))).kind is ErrorKind.NOT_FOUND
 
 
-async def test_others_see_and_use_what_is_public_only(cloud: MemoryCloud) -> None:
+async def test_others_see_and_use_only_public_fragments(cloud: MemoryCloud) -> None:
     made = (await create(cloud))["id"]
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     theirs = cloud.client(other.id)
@@ -139,7 +139,7 @@ async def test_others_see_and_use_what_is_public_only(cloud: MemoryCloud) -> Non
     assert error.kind is ErrorKind.PRECONDITION
 
 
-async def test_no_secret_in_a_public_fragment(cloud: MemoryCloud) -> None:
+async def test_a_public_fragment_cannot_contain_secrets(cloud: MemoryCloud) -> None:
     hook = {"type": "webhook", "value": "http://x", "auth": {"basic": {"username": "u", "password": "p"}}}
     config = {"triggers": [{"name": "t", "notifications": [hook]}]}
     made = (await create(cloud, config=config))["id"]
@@ -147,7 +147,7 @@ async def test_no_secret_in_a_public_fragment(cloud: MemoryCloud) -> None:
     assert (error.kind, '"p"' in str(error)) == (ErrorKind.INVALID, False)
 
 
-async def test_what_a_machine_gets_of_each_fragment(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_a_machine_gets_the_content_of_every_fragment(cloud: MemoryCloud, machine: str, part: str) -> None:
     made = (await create(cloud, config={"components": [{**MOTOR, "name": {"$variable": {"name": "n"}}}]}))["id"]
     await use(cloud, part, {"id": made, "variables": {"n": "left"}})
     found = await cloud.app("list_machine_fragments", machine_id=machine, additional_fragment_ids=["gone"])

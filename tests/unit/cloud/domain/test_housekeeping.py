@@ -45,7 +45,7 @@ def delivery(sql: Sql, number: int, moment: datetime) -> None:
         ("deliveries", deliveries, delivery, ["deliveries", "delivery_attempts"]),
     ],
 )
-async def test_what_is_old_goes_a_part_at_a_time_and_the_rest_stays(
+async def test_old_entries_are_deleted_in_batches(
     cloud: MemoryCloud, what: str, module: Any, make: Any, tables: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 3)

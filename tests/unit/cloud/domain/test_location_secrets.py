@@ -21,7 +21,7 @@ __all__ = ["world"]
 LIMIT = 30.0  # seconds; each step takes milliseconds
 
 
-async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> None:
+async def test_parts_log_in_with_a_secret_of_their_location(world: World) -> None:
     place, part = world.ids[ObjectKind.LOCATION], world.ids[ObjectKind.PART]
     assert (await world.cloud.app("location_auth", location_id=place))["secrets"] == []
     await world.cloud.app("create_location_secret", location_id=place)
@@ -46,7 +46,7 @@ async def test_parts_sign_in_with_a_secret_of_their_location(world: World) -> No
     assert await authenticator.identified(token) is None
 
 
-async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(world: World) -> None:
+async def test_secrets_of_a_location_apply_only_to_parts_in_it(world: World) -> None:
     outer, part = world.ids[ObjectKind.LOCATION], world.ids[ObjectKind.PART]
     organization = world.ids[ObjectKind.ORGANIZATION]
 
@@ -68,7 +68,7 @@ async def test_secrets_hold_for_what_lies_in_the_location_and_for_nothing_else(w
     assert await entities() == set()
 
 
-async def test_machines_are_told_what_they_accept_as_they_come_and_go(world: World) -> None:
+async def test_machines_are_notified_of_added_and_deleted_secrets(world: World) -> None:
     """A machine receives the digests of the secrets of its location and all enclosing ones, also after a move."""
     outer, part = world.ids[ObjectKind.LOCATION], world.ids[ObjectKind.PART]
     organization, cloud = world.ids[ObjectKind.ORGANIZATION], world.cloud
@@ -110,7 +110,7 @@ async def test_machines_are_told_what_they_accept_as_they_come_and_go(world: Wor
             await hears()
 
 
-async def test_not_more_secrets_than_ten_and_only_those_of_the_location(world: World) -> None:
+async def test_a_location_has_at_most_ten_secrets(world: World) -> None:
     place = world.ids[ObjectKind.LOCATION]
     for _ in range(sharing.MAX_SECRETS):
         auth = await world.cloud.app("create_location_secret", location_id=place)

@@ -36,27 +36,27 @@ async def messages(cloud: MemoryCloud, part: str, **query: Any) -> list[str]:
     return [one["message"] for one in (await cloud.app("get_robot_part_logs", id=part, **query))["logs"]]
 
 
-async def test_an_entry_comes_back_whole(cloud: MemoryCloud, part: str) -> None:
+async def test_an_entry_is_read_back_completely(cloud: MemoryCloud, part: str) -> None:
     sent = entry(1, "error", caller={"File": "a.go", "Line": 3.0}, stack="at a.go", fields=[{"key": "x", "value": 1.0}])
     await send(cloud, part, sent)
     assert (await cloud.app("get_robot_part_logs", id=part))["logs"] == [sent]
 
 
-async def test_whole_numbers_are_kept_as_such(cloud: MemoryCloud, part: str) -> None:
+async def test_integers_stay_integers(cloud: MemoryCloud, part: str) -> None:
     await send(cloud, part, entry(1, caller={"Line": 3.0}, fields=[{"Key": "n", "Value": [25.0, {"x": 2.5}]}]))
     (row,) = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT caller, fields FROM log_entries"))
     assert row["caller"] == '{"Line": 3}'
     assert '"Value": [25, {"x": 2.5}]' in row["fields"]  # a Struct does not preserve the order of keys
 
 
-async def test_an_entry_without_a_place_has_an_empty_one(cloud: MemoryCloud, part: str) -> None:
+async def test_an_entry_without_a_source_has_an_empty_source(cloud: MemoryCloud, part: str) -> None:
     """The official SDKs fail to write a log to a file if these keys are missing."""
     await send(cloud, part, entry(1))
     (found,) = (await cloud.app("get_robot_part_logs", id=part))["logs"]
     assert found["caller"] == {"File": "", "Line": 0}
 
 
-async def test_what_is_sent_again_is_known_in_whatever_order_its_fields_come(cloud: MemoryCloud, part: str) -> None:
+async def test_repeated_entries_are_recognized_in_any_order_of_fields(cloud: MemoryCloud, part: str) -> None:
     """A Struct has no order of keys, so another process may decode the same message in a different order."""
     places = ({"File": "a.go", "Line": 3}, {"Line": 3, "File": "a.go"})
     for place, values in zip(places, ({"x": 1, "y": 2}, {"y": 2, "x": 1}), strict=True):
@@ -67,7 +67,7 @@ async def test_what_is_sent_again_is_known_in_whatever_order_its_fields_come(clo
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 10, 11])
 @pytest.mark.parametrize("order", ["ASCENDING", "DESCENDING", None])
-async def test_pages_have_every_entry_once_in_order(
+async def test_pages_contain_every_entry_once_in_order(
     cloud: MemoryCloud, part: str, limit: int, order: str | None
 ) -> None:
     await send(cloud, part, *(entry(number) for number in range(10)))
@@ -81,7 +81,7 @@ async def test_pages_have_every_entry_once_in_order(
     assert seen == (expected if order == "ASCENDING" else expected[::-1])
 
 
-async def test_a_batch_that_is_sent_again_is_kept_once(cloud: MemoryCloud, part: str) -> None:
+async def test_a_repeated_batch_is_stored_once(cloud: MemoryCloud, part: str) -> None:
     await send(cloud, part, *(entry(number) for number in range(4)))
     await send(cloud, part, entry(100))  # an unrelated entry
     await send(cloud, part, *(entry(number) for number in range(7)), entry(1))
@@ -120,7 +120,7 @@ async def test_filters(cloud: MemoryCloud, part: str) -> None:
             await messages(cloud, part, **wrong)
 
 
-async def test_entries_come_as_they_are_logged_and_never_an_empty_list(cloud: MemoryCloud, part: str) -> None:
+async def test_following_yields_entries_and_no_empty_lists(cloud: MemoryCloud, part: str) -> None:
     await send(cloud, part, entry(0, "error", message="before"))
     send_batch, batches = trio.open_memory_channel[list[str]](100)
 
@@ -151,14 +151,14 @@ async def test_entries_come_as_they_are_logged_and_never_an_empty_list(cloud: Me
     assert not cloud.cloud.events._listeners["logs"]
 
 
-async def test_too_many_at_once_are_refused_whole(cloud: MemoryCloud, part: str) -> None:
+async def test_a_batch_with_too_many_entries_is_refused_completely(cloud: MemoryCloud, part: str) -> None:
     with pytest.raises(MachineError) as caught:
         await send(cloud, part, *(entry(number) for number in range(1001)))
     assert caught.value.kind is ErrorKind.INVALID
     assert await messages(cloud, part) == []
 
 
-async def test_what_is_far_too_long_is_cut_and_says_so(cloud: MemoryCloud, part: str) -> None:
+async def test_a_too_long_entry_is_truncated_with_a_note(cloud: MemoryCloud, part: str) -> None:
     await send(cloud, part, entry(0, message="x" * (MAX_TEXT + 7)))
     (found,) = await messages(cloud, part)
     assert len(found) < MAX_TEXT + 60
@@ -177,7 +177,7 @@ async def test_entries_expire_after_thirty_days_and_not_before(cloud: MemoryClou
     assert timedelta(days=30) == RETENTION
 
 
-async def test_what_arrives_late_is_told_by_arrival(cloud: MemoryCloud, part: str) -> None:
+async def test_late_entries_are_returned_by_arrival(cloud: MemoryCloud, part: str) -> None:
     store = cloud.cloud.store
     for moment in (5, 1):
         record = LogRecord(START + timedelta(seconds=moment), "INFO", "rdk", str(moment))

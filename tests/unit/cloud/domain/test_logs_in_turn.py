@@ -19,7 +19,7 @@ def keep(sql: Sql, part: str, message: str) -> None:
     logs.append(sql, part, [LogRecord(time=now(), level="info", logger="x", message=message)], now())
 
 
-async def test_who_follows_a_part_passes_over_no_entry(postgresql: Cluster) -> None:
+async def test_followers_of_a_part_miss_no_entry(postgresql: Cluster) -> None:
     """Without a lock, the entry with the lower number could be committed last, and followers would skip it."""
     url = postgresql.fresh()
     written, go_on, kept = threading.Event(), threading.Event(), trio.Event()

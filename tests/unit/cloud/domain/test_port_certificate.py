@@ -47,7 +47,7 @@ def port(cloud: MemoryCloud, clock: Clock) -> Port:
     return Port(cloud, clock)
 
 
-async def test_it_stays_until_there_is_a_reason(port: Port, clock: Clock) -> None:
+async def test_a_certificate_is_kept_until_there_is_a_reason_to_renew_it(port: Port, clock: Clock) -> None:
     assert port.made.context is None
     assert await port.made.look()
     context = port.made.context
@@ -57,7 +57,7 @@ async def test_it_stays_until_there_is_a_reason(port: Port, clock: Clock) -> Non
     assert port.made.names == ("cloud.example",)
 
 
-async def test_age_names_and_authority_are_reasons(port: Port, cloud: MemoryCloud, clock: Clock) -> None:
+async def test_age_names_and_authority_are_reasons_to_renew(port: Port, cloud: MemoryCloud, clock: Clock) -> None:
     await port.made.look()
     clock.now += port.made.renewed
     assert await port.made.look()
@@ -69,13 +69,13 @@ async def test_age_names_and_authority_are_reasons(port: Port, cloud: MemoryClou
     assert not await port.made.look()
 
 
-async def test_a_clock_that_was_set_back_is_a_reason(port: Port, clock: Clock) -> None:
+async def test_a_clock_that_was_set_back_is_a_reason_to_renew(port: Port, clock: Clock) -> None:
     await port.made.look()
     clock.now -= timedelta(days=400)
     assert await port.made.look()
 
 
-async def test_a_rotation_is_taken_over_at_once(
+async def test_a_rotation_takes_effect_immediately(
     port: Port, cloud: MemoryCloud, clock: Clock, nursery: trio.Nursery, told: Told
 ) -> None:
     await port.made.look()
@@ -87,7 +87,9 @@ async def test_a_rotation_is_taken_over_at_once(
     nursery.cancel_scope.cancel()
 
 
-async def test_a_short_life_is_renewed_again_and_again(cloud: MemoryCloud, nursery: trio.Nursery, told: Told) -> None:
+async def test_a_short_lived_certificate_is_renewed_repeatedly(
+    cloud: MemoryCloud, nursery: trio.Nursery, told: Told
+) -> None:
     port = FromAuthority(
         cloud.cloud.store,
         cloud.cloud.events,
@@ -121,7 +123,7 @@ def leaf(name: str) -> Pair:
     return new_leaf(new_root("test", now()), (name, "localhost"), now())
 
 
-async def test_renewed_files_are_taken_over_and_bad_ones_are_not(
+async def test_renewed_files_take_effect_unless_they_are_invalid(
     tmp_path: Path, nursery: trio.Nursery, told: Told
 ) -> None:
     made = FromFiles(*write(tmp_path, leaf("first.example")))
@@ -141,7 +143,7 @@ async def test_renewed_files_are_taken_over_and_bad_ones_are_not(
     nursery.cancel_scope.cancel()
 
 
-def test_files_that_cannot_be_used_are_no_start(tmp_path: Path) -> None:
+def test_unusable_files_prevent_the_start(tmp_path: Path) -> None:
     with pytest.raises(TlsError, match=r"missing\.pem"):
         FromFiles(tmp_path / "missing.pem", tmp_path / "key.pem")
 
@@ -149,25 +151,25 @@ def test_files_that_cannot_be_used_are_no_start(tmp_path: Path) -> None:
 # ---- names
 
 
-def test_a_port_of_this_computer_alone_has_its_names_alone() -> None:
+def test_a_loopback_port_has_only_loopback_names() -> None:
     assert port_names("localhost:8090", "", ()) == LOOPBACK
     assert port_names("127.0.0.1:8090", "", ()) == ("127.0.0.1", "localhost", "::1")
     assert port_names("192.168.7.1:8090", "", ()) == ("192.168.7.1", *LOOPBACK)
 
 
-def test_names_that_were_given_come_first() -> None:
+def test_configured_names_come_first() -> None:
     names = port_names("localhost:8090", "https://Cloud.Example:8443", ("a.example", "[fd00::1]"))
     assert names[:3] == ("a.example", "fd00::1", "cloud.example")
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8090", ":8090", "[::]:8090"])
-def test_a_port_for_all_interfaces_has_the_computers_names(listen: str) -> None:
+def test_a_port_for_all_interfaces_has_the_names_of_the_computer(listen: str) -> None:
     names = port_names(listen, "", ())
     assert set(LOOPBACK) < set(names)
     assert any(name.endswith(".local") for name in names)
     assert len(set(names)) == len(names)
 
 
-def test_an_address_that_is_none_is_told() -> None:
+def test_an_invalid_address_is_reported() -> None:
     with pytest.raises(ConfigError, match="--listen"):
         port_names("nonsense", "", ())

@@ -29,11 +29,11 @@ UPLOADED = ["1.0.0", "1.2.0", "1.10.0", "2.0.0-rc.1", "1.2.1", "0.9.0"]
         ("1.2.x", None),
     ],
 )
-def test_what_a_version_means(wanted: str, chosen: str | None) -> None:
+def test_meanings_of_versions(wanted: str, chosen: str | None) -> None:
     assert versions.chosen(wanted, UPLOADED) == chosen
 
 
-def test_versions_that_are_not_semantic_go_by_their_upload() -> None:
+def test_versions_that_are_not_semantic_are_ordered_by_upload() -> None:
     assert versions.chosen("latest", ["2026-02", "2026-01"]) == "2026-01"
     assert versions.chosen("2026-02", ["2026-02", "2026-01"]) == "2026-02"
     assert versions.chosen("1", ["2026-02", "1.0.0"]) is None
@@ -51,13 +51,13 @@ def test_the_precedence_of_the_specification(shuffled: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["1", "1.2", "01.2.3", "1.2.3-", "v1.2.3", "1.2.3 ", "", "latest", "a/b", "1.2.3\n"])
-def test_what_is_no_version_of_a_module(text: str) -> None:
+def test_invalid_versions_of_modules_are_refused(text: str) -> None:
     with pytest.raises(MachineError, match="is not a valid version"):
         versions.checked_version(text, semantic=True)
 
 
 @pytest.mark.parametrize("text", ["", "latest", "latest-with-prerelease", "../x", "a b", "-x", "x" * 101])
-def test_what_is_no_version_of_anything(text: str) -> None:
+def test_invalid_versions_are_refused(text: str) -> None:
     with pytest.raises(MachineError, match="is not a valid version"):
         versions.checked_version(text, semantic=False)
 
@@ -74,12 +74,12 @@ def test_what_is_no_version_of_anything(text: str) -> None:
         ("linux/any", "linux/any"),
     ],
 )
-def test_platforms_are_kept_as_registries_write_them(given_text: str, kept: str) -> None:
+def test_platforms_are_stored_as_registries_write_them(given_text: str, kept: str) -> None:
     assert versions.checked_platform(given_text) == kept
 
 
 @pytest.mark.parametrize("text", ["linux", "linux/", "beos/amd64", "linux/amd64/x", "linux/vax"])
-def test_what_is_no_platform(text: str) -> None:
+def test_invalid_platforms_are_refused(text: str) -> None:
     with pytest.raises(MachineError, match="is not a valid platform"):
         versions.checked_platform(text)
 
@@ -111,11 +111,11 @@ ALL = (
         ("linux", set(), ("any", "")),
     ],
 )
-def test_the_closest_file_is_the_one(machine: str, has: set[str], gets: tuple[str, str]) -> None:
+def test_the_most_specific_file_is_selected(machine: str, has: set[str], gets: tuple[str, str]) -> None:
     assert best(machine, has, *ALL) == gets
 
 
-def test_nothing_for_another_computer() -> None:
+def test_files_for_another_platform_are_not_selected() -> None:
     assert best("linux/amd64", set(), ("linux/arm64", ""), ("darwin/arm64", ""), ("any", "gpu:1")) is None
 
 

@@ -158,7 +158,7 @@ async def check_key(model: Model, key: Key, one: Replica) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_every_call_is_answered_by_what_the_last_change_says(cloud: MemoryCloud, machine: str, seed: int) -> None:
+async def test_every_call_sees_the_latest_change_of_keys(cloud: MemoryCloud, machine: str, seed: int) -> None:
     model = Model(cloud, machine, random.Random(seed))
     async with replica(cloud, hears=True) as (near, _), replica(cloud, hears=False) as (far, _):
         for _ in range(15):
@@ -170,7 +170,7 @@ async def test_every_call_is_answered_by_what_the_last_change_says(cloud: Memory
 # ---- number of queries
 
 
-async def test_a_flood_of_unknown_keys_is_no_flood_of_queries(cloud: MemoryCloud) -> None:
+async def test_many_unknown_keys_cause_few_queries(cloud: MemoryCloud) -> None:
     refused = 0
 
     async with replica(cloud, hears=True) as (near, store):
@@ -190,7 +190,7 @@ async def test_a_flood_of_unknown_keys_is_no_flood_of_queries(cloud: MemoryCloud
         assert store.reads - before <= 4
 
 
-async def test_while_the_database_is_away_those_count_that_were_known_last(cloud: MemoryCloud) -> None:
+async def test_during_an_outage_of_the_database_cached_keys_are_valid(cloud: MemoryCloud) -> None:
     async with replica(cloud, hears=False) as (far, store):
         made = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
         store.away = True
@@ -202,7 +202,7 @@ async def test_while_the_database_is_away_those_count_that_were_known_last(cloud
             assert await far.sign_in(*made)
 
 
-async def test_a_long_name_is_not_asked_for(cloud: MemoryCloud) -> None:
+async def test_a_too_long_name_causes_no_query(cloud: MemoryCloud) -> None:
     async with replica(cloud, hears=True) as (near, store):
         before = store.reads
         with pytest.raises(GRPCError):
@@ -210,7 +210,7 @@ async def test_a_long_name_is_not_asked_for(cloud: MemoryCloud) -> None:
         assert store.reads == before
 
 
-async def test_a_part_signs_in_with_a_secret_that_was_made_elsewhere_until_it_is_deleted(
+async def test_a_part_logs_in_with_a_secret_of_another_replica_until_it_is_deleted(
     cloud: MemoryCloud, part: str
 ) -> None:
     async with replica(cloud, hears=False) as (far, _):
@@ -242,7 +242,7 @@ async def _pages(made: Browser) -> str:
 
 
 @pytest.mark.parametrize("hears", [True, False])
-async def test_who_signs_out_is_out_at_every_replica_and_after_a_restart(cloud: MemoryCloud, hears: bool) -> None:
+async def test_a_logout_applies_to_all_replicas_and_survives_a_restart(cloud: MemoryCloud, hears: bool) -> None:
     person, other = await signed_in(cloud), await signed_in(cloud)
     cookies = dict(person.cookies)
     ((_, token),) = cookies.items()
@@ -259,7 +259,7 @@ async def test_who_signs_out_is_out_at_every_replica_and_after_a_restart(cloud: 
         assert await _pages(_at_replica(restarted, cookies)) == "/login?next=/"
 
 
-async def test_pages_that_are_open_end_where_one_signs_out(cloud: MemoryCloud) -> None:
+async def test_open_pages_end_at_logout(cloud: MemoryCloud) -> None:
     person = await signed_in(cloud)
     async with replica(cloud, hears=True) as (far, _):
         async with person.live("/live/machines", {"origin": f"http://{HOST}"}) as page:
@@ -272,7 +272,7 @@ async def test_pages_that_are_open_end_where_one_signs_out(cloud: MemoryCloud) -
     assert await _pages(person) == "/login?next=/"
 
 
-async def test_nobody_is_told_to_be_signed_out_while_the_database_is_away(cloud: MemoryCloud) -> None:
+async def test_an_outage_of_the_database_logs_no_one_out(cloud: MemoryCloud) -> None:
     cookies = dict((await signed_in(cloud)).cookies)
     async with replica(cloud, hears=False) as (far, store):
         there = _at_replica(far, cookies)
@@ -286,7 +286,7 @@ async def test_nobody_is_told_to_be_signed_out_while_the_database_is_away(cloud:
         assert await _pages(_at_replica(far, cookies)) == "/login?next=/"
 
 
-async def test_what_was_signed_out_is_forgotten_when_it_would_have_ended(cloud: MemoryCloud) -> None:
+async def test_a_logout_is_deleted_when_the_session_would_have_expired(cloud: MemoryCloud) -> None:
     store, ends = cloud.cloud.store, datetime(2027, 1, 1, tzinfo=UTC)
     for name, later in (("a", 0), ("b", 1)):
         moment = int(ends.timestamp()) + later
@@ -297,7 +297,7 @@ async def test_what_was_signed_out_is_forgotten_when_it_would_have_ended(cloud: 
         assert [row["token"] for row in rows] == left
 
 
-async def test_tokens_of_programs_are_not_signed_out(cloud: MemoryCloud) -> None:
+async def test_tokens_of_programs_are_not_affected_by_logout(cloud: MemoryCloud) -> None:
     async with replica(cloud, hears=True) as (near, _):
         token = await near.sign_in(cloud.first.id, cloud.first.key)
         cookie = cookie_name(cloud.cloud.authenticator.instance, secure=False)
@@ -306,7 +306,7 @@ async def test_tokens_of_programs_are_not_signed_out(cloud: MemoryCloud) -> None
         assert await near.call(token, "list_organizations") == "ok"
 
 
-async def test_no_page_is_shown_to_whom_has_signed_out(cloud: MemoryCloud) -> None:
+async def test_no_page_is_shown_after_logout(cloud: MemoryCloud) -> None:
     """Every page checks the session, even at a replica that receives no events."""
     person = await signed_in(cloud)
     cookies = dict(person.cookies)

@@ -34,9 +34,7 @@ async def silence(cloud: MemoryCloud, subject: str) -> float:
     return inf if moment is None else (cloud.cloud.clock() - moment).total_seconds()
 
 
-async def test_the_first_call_is_written_at_once_and_the_next_ones_with_others(
-    cloud: MemoryCloud, clock: Clock
-) -> None:
+async def test_the_first_call_is_stored_at_once_and_later_ones_together(cloud: MemoryCloud, clock: Clock) -> None:
     subject = await new_part(cloud)
     machine = cloud.client(subject, "robot-secret")
     assert await silence(cloud, subject) == inf
@@ -56,7 +54,7 @@ async def test_the_first_call_is_written_at_once_and_the_next_ones_with_others(
     assert await silence(cloud, subject) < 1
 
 
-async def test_what_was_not_written_is_written_at_the_end(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_pending_contacts_are_stored_at_the_end(cloud: MemoryCloud, clock: Clock) -> None:
     subject, seen = await new_part(cloud), Seen()
     assert seen.called(subject, clock())
     clock.now += timedelta(seconds=5)
@@ -69,7 +67,7 @@ async def test_what_was_not_written_is_written_at_the_end(cloud: MemoryCloud, cl
     assert await silence(cloud, subject) < 1
 
 
-async def test_who_connects_is_written_soon_and_told(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_a_connection_is_stored_soon_and_announced(cloud: MemoryCloud, clock: Clock) -> None:
     subject = await new_part(cloud)
     with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen") as news:
         cloud.cloud.seen.heard(subject, clock())
@@ -77,7 +75,7 @@ async def test_who_connects_is_written_soon_and_told(cloud: MemoryCloud, clock: 
     assert await silence(cloud, subject) < 1
 
 
-def test_whoever_is_silent_is_forgotten_and_a_clock_that_was_set_back_does_no_harm(clock: Clock) -> None:
+def test_silent_parts_are_forgotten_even_if_the_clock_was_set_back(clock: Clock) -> None:
     seen = Seen()
     assert seen.called("a", clock())
     clock.now += timedelta(seconds=100)
@@ -88,7 +86,7 @@ def test_whoever_is_silent_is_forgotten_and_a_clock_that_was_set_back_does_no_ha
     assert seen.called("b", clock())
 
 
-def test_a_clock_that_was_set_back_is_no_reason_to_write_each_call(clock: Clock) -> None:
+def test_setting_the_clock_back_does_not_cause_a_write_per_call(clock: Clock) -> None:
     """Not even if a part with a later time never calls again."""
     seen = Seen()
     for one in ("gone", "stays"):
@@ -101,7 +99,7 @@ def test_a_clock_that_was_set_back_is_no_reason_to_write_each_call(clock: Clock)
         assert not seen.called("stays", clock())
 
 
-async def test_nobody_is_online_because_the_clock_was_wrong(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_a_wrong_clock_shows_no_part_online(cloud: MemoryCloud, clock: Clock) -> None:
     """The computer of the cloud started with tomorrow's date, which was corrected later."""
     clock.now += timedelta(days=1)
     subject, silent = await new_part(cloud), await new_part(cloud, "silent")
@@ -126,7 +124,7 @@ async def test_nobody_is_online_because_the_clock_was_wrong(cloud: MemoryCloud, 
         (-SILENCE, Presence.OFFLINE, 0),
     ],
 )
-def test_who_is_online(ago: timedelta, wanted: Presence, seconds: int, clock: Clock) -> None:
+def test_parts_that_are_online(ago: timedelta, wanted: Presence, seconds: int, clock: Clock) -> None:
     assert presence(clock.now - ago, clock.now, online=False) is wanted
     assert silent_for(clock.now - ago, clock.now, online=False) == seconds
     assert presence(clock.now - ago, clock.now, online=True) is Presence.ONLINE
@@ -134,7 +132,7 @@ def test_who_is_online(ago: timedelta, wanted: Presence, seconds: int, clock: Cl
     assert presence(None, clock.now, online=False) is Presence.NEVER
 
 
-async def test_an_older_note_does_not_replace_a_newer_one(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_an_older_contact_does_not_replace_a_newer_one(cloud: MemoryCloud, clock: Clock) -> None:
     """Of two replicas that heard a part, the one that writes last may have the older time."""
     subject = await new_part(cloud)
     one, other = Seen(), Seen()
@@ -147,7 +145,7 @@ async def test_an_older_note_does_not_replace_a_newer_one(cloud: MemoryCloud, cl
     assert await silence(cloud, subject) < 4
 
 
-async def test_a_secret_is_no_news_for_who_listens_to_keys(cloud: MemoryCloud) -> None:
+async def test_a_new_secret_does_not_notify_listeners_of_keys(cloud: MemoryCloud) -> None:
     """Creating a machine must not make every connected machine reload its configuration."""
     with cloud.cloud.events.listening("key") as keys, cloud.cloud.events.listening("key", also=["secret"]) as both:
         subject = await new_part(cloud)
@@ -157,7 +155,7 @@ async def test_a_secret_is_no_news_for_who_listens_to_keys(cloud: MemoryCloud) -
             raise AssertionError(await keys.next())
 
 
-async def test_a_part_that_was_deleted_meanwhile_harms_nobody(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_a_concurrently_deleted_part_is_ignored(cloud: MemoryCloud, clock: Clock) -> None:
     subject, seen = await new_part(cloud), Seen()
     for one in ("gone", subject):
         seen.called(one, clock())

@@ -51,14 +51,14 @@ async def states(cloud: MemoryCloud, machine: str, part: str) -> set[tuple[str, 
     return {(one["online_state"], int(one["seconds_since_online"])) for one in told}
 
 
-async def test_calls_show_a_part_online_until_it_is_given_up(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_calls_keep_a_part_online_until_the_time_limit(cloud: MemoryCloud, machine: str, part: str) -> None:
     assert await states(cloud, machine, part) == {("ONLINE", 0)}
     await give_up(cloud, part)
     assert await states(cloud, machine, part) == {("OFFLINE", 5 * 3600)}
 
 
 @pytest.mark.parametrize("page", ["/", "/machines/{part}"])
-async def test_pages_show_a_part_online(cloud: MemoryCloud, part: str, page: str) -> None:
+async def test_pages_show_that_a_part_is_online(cloud: MemoryCloud, part: str, page: str) -> None:
     text = (await (await signed_in(cloud)).get(page.format(part=part))).text
     assert "is-online" in text
     assert "is-offline" not in text
@@ -72,7 +72,7 @@ async def test_pages_show_a_part_online(cloud: MemoryCloud, part: str, page: str
         ("/machines/{part}/config/live", "does not run revision 1 yet"),
     ],
 )
-async def test_live_pages_hear_when_it_is_given_up(cloud: MemoryCloud, part: str, page: str, before: str) -> None:
+async def test_live_pages_show_when_a_part_goes_offline(cloud: MemoryCloud, part: str, page: str, before: str) -> None:
     person = await signed_in(cloud)
     with trio.fail_after(LIMIT):
         async with person.live(page.format(part=part), ORIGIN) as shown:

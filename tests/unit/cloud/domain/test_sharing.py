@@ -40,9 +40,7 @@ GUARDED = sorted(
 
 
 @pytest.mark.parametrize("method", GUARDED)
-async def test_guests_may_do_what_their_role_says_but_for_what_decides_over_belonging(
-    world: World, method: str
-) -> None:
+async def test_guests_have_their_role_except_for_moving_sharing_and_deleting(world: World, method: str) -> None:
     rule = RULES[method]
     assert rule.of is not None
     given = arguments(method, rule.field, world.ids[rule.of])
@@ -58,7 +56,7 @@ async def test_guests_may_do_what_their_role_says_but_for_what_decides_over_belo
         assert await outcome(world.by(key), method, **given) is ErrorKind.NOT_FOUND
 
 
-def test_what_decides_over_belonging_is_known() -> None:
+def test_calls_reserved_for_the_owning_organization_are_listed() -> None:
     assert {name for name, rule in RULES.items() if rule.home} == {
         "update_location",
         "delete_location",
@@ -76,7 +74,7 @@ def test_what_decides_over_belonging_is_known() -> None:
     }
 
 
-async def test_lists_show_what_is_shared_and_by_whom(world: World) -> None:
+async def test_lists_show_shared_locations_and_their_owners(world: World) -> None:
     inner = (
         await world.cloud.app(
             "create_location",
@@ -110,7 +108,7 @@ async def test_lists_show_what_is_shared_and_by_whom(world: World) -> None:
     assert [one["name"] for one in access] == ["Test", "Guest"]
 
 
-async def test_guests_are_not_told_of_each_other(world: World) -> None:
+async def test_guests_do_not_see_each_other(world: World) -> None:
     third = await world.cloud.cloud.store.write(lambda sql: create_owner(sql, "Third", START))
     place = world.ids[ObjectKind.LOCATION]
     await world.share()
@@ -137,7 +135,7 @@ async def test_keys_of_machines_and_secrets_of_parts_stay_with_the_owner(world: 
     assert await outcome(world.by(world.owner), "add_role", authorization=mine) is ErrorKind.NOT_FOUND
 
 
-async def test_a_role_given_to_a_guest_ends_with_the_share_and_does_not_come_back(world: World) -> None:
+async def test_the_role_of_a_guest_ends_with_the_share_for_good(world: World) -> None:
     await world.share()
     grants = [
         role("robot", "owner", world.ids[ObjectKind.ROBOT]),
@@ -152,7 +150,7 @@ async def test_a_role_given_to_a_guest_ends_with_the_share_and_does_not_come_bac
     assert await outcome(world.by(world.owner), "get_robot", id=world.ids[ObjectKind.ROBOT]) is None
 
 
-async def test_a_machine_accepts_the_keys_of_guests_as_long_as_it_is_shared(world: World) -> None:
+async def test_a_machine_accepts_keys_of_guests_only_while_shared(world: World) -> None:
     store, part = world.cloud.cloud.store, world.ids[ObjectKind.PART]
 
     async def keys() -> set[str]:
@@ -165,7 +163,7 @@ async def test_a_machine_accepts_the_keys_of_guests_as_long_as_it_is_shared(worl
     assert await keys() == {world.cloud.first.id}
 
 
-async def test_what_a_guest_follows_ends_when_it_is_not_shared_any_more(world: World) -> None:
+async def test_streams_of_a_guest_end_with_the_share(world: World) -> None:
     await world.share()
     told = trio.Event()
     ended: list[ErrorKind] = []
@@ -191,7 +189,7 @@ async def test_what_a_guest_follows_ends_when_it_is_not_shared_any_more(world: W
     assert ended == [ErrorKind.NOT_FOUND]
 
 
-async def test_captured_data_are_read_where_they_are_shared_and_deleted_by_nobody_else(world: World) -> None:
+async def test_guests_read_captured_data_and_cannot_delete_them(world: World) -> None:
     up = Uploads(world.cloud, world.ids[ObjectKind.PART])
     await up.readings(piece(0, secret=1))
     file = await up.file()
@@ -251,7 +249,7 @@ async def test_private_modules_stay_private(world: World) -> None:
     assert await outcome(world.by(made["id"]), "get_organization", organization_id=world.ids[ObjectKind.ORGANIZATION])
 
 
-async def test_it_is_shared_with_others_and_taken_from_those_who_have_it(world: World) -> None:
+async def test_a_location_is_shared_with_others_and_unshared(world: World) -> None:
     place = world.ids[ObjectKind.LOCATION]
     own = world.cloud.client()
     call = {"location_id": place, "organization_id": world.ids[ObjectKind.ORGANIZATION]}
@@ -264,7 +262,7 @@ async def test_it_is_shared_with_others_and_taken_from_those_who_have_it(world: 
     assert await world.cloud.cloud.store.read(lambda sql: sharing.shared_itself(sql, place)) == []
 
 
-async def test_nothing_stays_of_what_is_deleted(world: World) -> None:
+async def test_deleting_leaves_no_shares(world: World) -> None:
     await world.share()
     guest = world.by(world.owner)
     own = [one["id"] for one in await guest.call(APP, "", "list_locations", organization_id=world.guest)]
@@ -285,7 +283,7 @@ async def test_nothing_stays_of_what_is_deleted(world: World) -> None:
         assert await world.cloud.cloud.store.read(lambda sql, t=table: sql.rows(f"SELECT * FROM {t}")) == []
 
 
-async def test_a_role_counts_for_nothing_where_the_organization_has_no_access(world: World) -> None:
+async def test_a_role_has_no_effect_where_the_organization_has_no_access(world: World) -> None:
     """A role that is already in the database has no effect without the share, however it got there."""
     robot, place = world.ids[ObjectKind.ROBOT], world.ids[ObjectKind.LOCATION]
     grants = [Grant("owner", "robot", robot), Grant("owner", "location", place)]

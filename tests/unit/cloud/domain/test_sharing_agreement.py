@@ -39,7 +39,7 @@ def suppress_kinds(*kinds: ErrorKind) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_every_way_to_a_machine_agrees_whatever_is_shared_moved_and_given(world: World, seed: int) -> None:
+async def test_all_checks_of_access_to_a_machine_agree(world: World, seed: int) -> None:
     """After every step, each key has the same role in calls, on pages, at the machine and for captured data."""
     chance, store, own = random.Random(seed), world.cloud.cloud.store, world.cloud.client()
     organization = world.ids[ObjectKind.ORGANIZATION]

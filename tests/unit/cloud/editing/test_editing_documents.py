@@ -75,7 +75,7 @@ def resource(*, modules: Any = (), **more: Any) -> str:
         ('{"debugg": 1}', 1, "did you mean 'debug'"),
     ],
 )
-def test_mistakes_at_their_lines(text: str, line: int, words: str) -> None:
+def test_errors_are_reported_at_their_lines(text: str, line: int, words: str) -> None:
     found = told(text)
     assert any(at == line and words in said for _, at, said in found), found
 
@@ -93,11 +93,11 @@ def test_mistakes_at_their_lines(text: str, line: int, words: str) -> None:
         json.dumps({"services": [{"api": "rdk:service:data_manager", "attributes": {"capture_dir": "captured"}}]}),
     ],
 )
-def test_what_is_right_and_what_a_module_may_know(text: str) -> None:
+def test_valid_documents_and_models_of_modules_have_no_errors(text: str) -> None:
     assert told(text) == []
 
 
-def test_variables_of_fragments_may_be_anything() -> None:
+def test_variables_of_fragments_may_have_any_value() -> None:
     variable = {"$variable": {"name": "n"}}
     text = json.dumps({"components": [{**SENSOR, "name": variable, "attributes": variable, "depends_on": ["x"]}]})
     assert told(text, partial=True) == []
@@ -118,7 +118,7 @@ def published() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("document", list(published()))
-def test_no_published_example_is_called_wrong(document: Any) -> None:
+def test_published_examples_have_no_errors(document: Any) -> None:
     wrong = [
         one.text
         for one in findings(json.dumps(document), EditingContext(), partial=True)  # may be part of a configuration
@@ -136,7 +136,7 @@ def test_every_model_can_be_added() -> None:
         assert set(required(entry)) == set(document[entry.section][0]["attributes"])
 
 
-def test_a_name_that_is_taken_or_cannot_be_one() -> None:
+def test_a_used_or_invalid_name_is_rejected() -> None:
     entry = model_named(catalogue(), "rdk:component:sensor fake")
     for name in ("heat", "", "a b"):
         with pytest.raises(MachineError):
@@ -163,13 +163,13 @@ def test_a_difference_names_what_changed_and_hides_secrets() -> None:
     assert [one.text.strip() for one in found.lines if one.sign == "+"] == ['"n": 2', '"debug": true']
 
 
-def test_a_secret_is_hidden_where_it_is_repeated() -> None:
+def test_a_secret_is_hidden_wherever_it_is_repeated() -> None:
     old = {"components": [{**SENSOR, "attributes": {"password": "correct horse"}}]}
     new = {"components": [{**SENSOR, "attributes": {"password": "", "note": "it was correct horse"}}]}
     assert "correct horse" not in repr(review(old, new))
 
 
-def test_only_a_secret_differs() -> None:
+def test_a_difference_of_a_secret_only() -> None:
     old, new = ({"agent": {"secret": text}} for text in ("one-secret", "two-secret"))
     found = review(old, new)
     assert found
@@ -203,7 +203,7 @@ DOCUMENTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
 
 
 @given(DOCUMENTS, DOCUMENTS)
-def test_who_changed_nothing_wins_nothing(base: Any, changed: Any) -> None:
+def test_an_unchanged_side_does_not_win_a_merge(base: Any, changed: Any) -> None:
     for theirs, mine in ((changed, base), (base, changed), (changed, changed)):
         found = merged(base, theirs, mine)
         assert same(found.document, changed)
@@ -211,7 +211,7 @@ def test_who_changed_nothing_wins_nothing(base: Any, changed: Any) -> None:
 
 
 @given(DOCUMENTS, DOCUMENTS, DOCUMENTS)
-def test_nothing_is_lost(base: Any, theirs: Any, mine: Any) -> None:
+def test_a_merge_keeps_all_changes(base: Any, theirs: Any, mine: Any) -> None:
     """Every top-level change of either side is in the result or reported as a conflict."""
     found = merged(base, theirs, mine)
     for key in {*base, *theirs, *mine}:
@@ -239,7 +239,7 @@ def test_entries_are_merged_by_name() -> None:
     }
 
 
-def test_one_removes_what_the_other_changes() -> None:
+def test_a_removal_conflicts_with_a_change() -> None:
     base = {"components": [{"name": "a", "v": 1}]}
     (conflict,) = merged(base, {"components": []}, {"components": [{"name": "a", "v": 2}]}).conflicts
     assert (conflict.path, conflict.theirs) == ("components.a", ABSENT)

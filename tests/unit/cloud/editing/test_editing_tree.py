@@ -36,7 +36,7 @@ def nodes(node: Node, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...],
 
 @given(JSON, st.sampled_from([None, 1, 2]))
 @example({"a": "\\", 'q"': ["]"]}, None)
-def test_what_is_json_is_read_as_what_it_is(value: Any, indent: int | None) -> None:
+def test_json_is_read_as_its_value(value: Any, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     root = read(text)
     assert root is not None
@@ -47,7 +47,7 @@ def test_what_is_json_is_read_as_what_it_is(value: Any, indent: int | None) -> N
 
 
 @given(JSON)
-def test_what_is_written_is_the_same_document_in_the_same_order(value: Any) -> None:
+def test_a_written_document_keeps_its_content_and_order(value: Any) -> None:
     text = written(value)
     assert json.loads(text) == value
     assert json.dumps(json.loads(text)) == json.dumps(value)
@@ -57,7 +57,7 @@ def test_what_is_written_is_the_same_document_in_the_same_order(value: Any) -> N
 @example('{"a', 3)
 @example('{"a":', 5)
 @example('[{"b": [1, {"c": "', 18)
-def test_anything_is_read_and_every_place_is_within_it(text: str, cursor: int) -> None:
+def test_any_text_is_read_with_positions_inside_it(text: str, cursor: int) -> None:
     cursor = min(cursor, len(text))
     root = read(text)
     outline(text)
@@ -79,7 +79,7 @@ def test_anything_is_read_and_every_place_is_within_it(text: str, cursor: int) -
         assert one.text
 
 
-def test_nesting_without_end_is_no_trouble() -> None:
+def test_deep_nesting_is_read() -> None:
     deep = "[" * 100_000
     assert read(deep) is not None
     assert findings(deep, EditingContext())
@@ -91,7 +91,7 @@ def test_nesting_without_end_is_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("key", ["²", "9" * 5000, "٣"])
-def test_a_key_that_looks_like_an_index_is_none(key: str) -> None:
+def test_a_key_that_looks_like_an_index_is_a_key(key: str) -> None:
     for section in ("services", "log", "network", "x"):
         text = f'{{"{section}": {{"{key}": {{"name": }}}}}}'
         completions(text, len(text) - 4, EditingContext(), catalogue())
@@ -122,7 +122,7 @@ def test_lines_and_columns_count_from_one() -> None:
         ("", "{"),
     ],
 )
-def test_places_of_paths(path: str, expected: str) -> None:
+def test_paths_have_positions(path: str, expected: str) -> None:
     text = '{"a": {"b": 1}, "l": [2, 3], "dotted.key": 7}'
     root = read(text)
     assert root is not None
@@ -168,7 +168,7 @@ MOTOR = '{"components": [{"name": "m", "api": "rdk:component:motor", "model": "g
         ('{"debug" | }', []),
     ],
 )
-def test_what_may_stand_there(marked: str, labels: list[str]) -> None:
+def test_completion_offers_allowed_values(marked: str, labels: list[str]) -> None:
     _, choices = complete(marked)
     assert [one.label for one in choices][: len(labels)] == labels
     assert bool(choices) == bool(labels)
@@ -202,19 +202,19 @@ def test_what_may_stand_there(marked: str, labels: list[str]) -> None:
         ('{"de|": {"log": ":8080"}}', '{"debug": {"log": ":8080"}}'),
     ],
 )
-def test_what_is_taken_leaves_json(marked: str, expected: str) -> None:
+def test_an_accepted_completion_leaves_valid_json(marked: str, expected: str) -> None:
     assert complete(marked)[0] == expected
     json.loads(expected)
 
 
-def test_fragments_are_known_by_name() -> None:
+def test_fragments_are_offered_by_name() -> None:
     _, (choice,) = complete('{"fragments": [{"id": "|"}]}', EditingContext({"f-1": "base"}))
     assert (choice.label, choice.detail) == ("f-1", "base")
     _, choices = complete('{"components": [{"name": "a", "depends_on": ["|"]}]}', EditingContext({}, ("brought",)))
     assert [one.label for one in choices] == ["brought"]
 
 
-def test_required_attributes_come_first_and_say_what_they_are() -> None:
+def test_required_attributes_come_first_with_descriptions() -> None:
     _, choices = complete(MOTOR % "|")
     assert [one.detail for one in choices[:2]] == ["required", "required"]
     assert "required" not in [one.detail for one in choices[2:]]
@@ -222,7 +222,7 @@ def test_required_attributes_come_first_and_say_what_they_are() -> None:
     assert choices[0].insert[: choices[0].cursor] == '"board": "'
 
 
-def test_keys_that_are_used_most_come_first() -> None:
+def test_the_most_used_keys_come_first() -> None:
     _, choices = complete(MOTOR % '"board": "b", "pins": {}, "|"')
     assert [one.label for one in choices[:3]] == ["max_rpm", "encoder", "ticks_per_rotation"]
 

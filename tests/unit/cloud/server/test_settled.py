@@ -27,7 +27,7 @@ class Changes:
 @pytest.mark.parametrize(
     ("state", "expected"), [(State.READY, ["collect", "freeze", "threshold"]), (State.UNHEALTHY, [])]
 )
-async def test_what_has_been_loaded_is_kept_from_the_collector_of_garbage(
+async def test_loaded_objects_are_frozen_for_the_garbage_collector(
     state: State, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []

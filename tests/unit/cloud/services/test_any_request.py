@@ -84,7 +84,7 @@ async def known_ids(cloud: MemoryCloud) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("database", "seed"), [*(("sqlite", seed) for seed in range(3)), ("postgresql", 3)], indirect=["database"]
 )
-async def test_no_request_makes_an_internal_error(cloud: MemoryCloud, seed: int) -> None:
+async def test_no_request_causes_an_internal_error(cloud: MemoryCloud, seed: int) -> None:
     random, known = Random(seed), await known_ids(cloud)
     filler = Filler(random, known)
     channel = MemoryChannel(cloud.router, identity=Identity(cloud.first.id, API_KEY))

@@ -32,7 +32,7 @@ def test_the_page_is_current(generator: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_each_published_call_has_one_row(generator: ModuleType, service: str) -> None:
+def test_every_published_call_has_one_row(generator: ModuleType, service: str) -> None:
     section = generator.page().partition(f"## {service}\n")[2].partition("\n## ")[0]
     for method in methods_of(PUBLISHED[service]).values():
         call = method.path.rpartition("/")[2]

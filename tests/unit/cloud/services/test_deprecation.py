@@ -61,7 +61,7 @@ async def refused(kind: ErrorKind, call: Any) -> str:
     return str(caught.value)
 
 
-async def test_an_item_that_is_advised_against(cloud: MemoryCloud, module: str) -> None:
+async def test_a_deprecated_item(cloud: MemoryCloud, module: str) -> None:
     other = cloud.client((await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", now()))).id)
     assert [one["item_id"] for one in await other.call(APP, "", "list_registry_items")] == [module]
     await cloud.app("deprecate_registry_item", item_id=module, message="use smoother")
@@ -84,7 +84,7 @@ async def test_an_item_that_is_advised_against(cloud: MemoryCloud, module: str) 
     assert [one["item_id"] for one in await other.call(APP, "", "list_registry_items")] == [module]
 
 
-async def test_a_version_that_is_advised_against(cloud: MemoryCloud, module: str) -> None:
+async def test_a_deprecated_version(cloud: MemoryCloud, module: str) -> None:
     version = {"item_id": module, "version": "1.1.0"}
     await cloud.app("deprecate_registry_item_version", **version, message="it shakes")
     await upload(cloud.client(), module, "1.1.0", "linux/arm64")
@@ -97,14 +97,14 @@ async def test_a_version_that_is_advised_against(cloud: MemoryCloud, module: str
         assert "9.9.9" in await refused(ErrorKind.NOT_FOUND, cloud.app(method, item_id=module, version="9.9.9"))
 
 
-async def test_advice_goes_with_its_version(cloud: MemoryCloud, module: str) -> None:
+async def test_a_deprecation_is_deleted_with_its_version(cloud: MemoryCloud, module: str) -> None:
     await cloud.app("deprecate_registry_item_version", item_id=module, version="1.1.0", message="it shakes")
     await cloud.client().call(PACKAGES, "", "delete_package", id=module, version="1.1.0")
     await upload(cloud.client(), module, "1.1.0")
     assert (await status(cloud, module))[1]["1.1.0"] is None
 
 
-async def test_the_editor_warns_of_what_a_configuration_names(cloud: MemoryCloud, module: str, part: str) -> None:
+async def test_the_editor_warns_about_deprecated_items(cloud: MemoryCloud, module: str, part: str) -> None:
     organization = cloud.first.organization
     await cloud.client().call(
         PACKAGES, "", "create_package",
@@ -141,7 +141,7 @@ async def test_the_editor_warns_of_what_a_configuration_names(cloud: MemoryCloud
     assert len((await asks.fragment_editing(made["id"])).context.advice) == 2
 
 
-async def test_what_others_keep_private_is_nobody_elses_business(cloud: MemoryCloud, module: str) -> None:
+async def test_deprecations_of_private_items_are_not_disclosed(cloud: MemoryCloud, module: str) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", now()))
     robot = await cloud.client(other.id).call(APP, "", "new_robot", name="theirs", location=other.location)
     part = (await cloud.client(other.id).call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
@@ -155,7 +155,7 @@ async def test_what_others_keep_private_is_nobody_elses_business(cloud: MemoryCl
     await refused(ErrorKind.NOT_FOUND, service.list_deprecated_versions(module))
 
 
-async def test_only_owners_advise_and_in_few_words(cloud: MemoryCloud, module: str) -> None:
+async def test_only_owners_deprecate_and_reasons_are_limited(cloud: MemoryCloud, module: str) -> None:
     other = cloud.client((await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", now()))).id)
     for method in ("deprecate_registry_item", "undeprecate_registry_item"):
         await refused(ErrorKind.NOT_FOUND, other.call(APP, "", method, item_id=module))

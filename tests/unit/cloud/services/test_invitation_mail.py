@@ -69,7 +69,7 @@ async def state(cloud: MemoryCloud, wanted: str) -> invites.Invite:
             await trio.lowlevel.checkpoint()
 
 
-async def test_the_link_of_the_mail_is_the_one_that_works(mailing: MemoryCloud, post: Post) -> None:
+async def test_only_the_mailed_link_is_valid(mailing: MemoryCloud, post: Post) -> None:
     await invite(mailing)
     await state(mailing, "sent")
     (message,) = post.got
@@ -79,7 +79,7 @@ async def test_the_link_of_the_mail_is_the_one_that_works(mailing: MemoryCloud, 
     await accept(mailing, post.link())
 
 
-async def test_without_mail_none_is_sent(mailing: MemoryCloud, post: Post) -> None:
+async def test_without_a_mail_server_no_mail_is_sent(mailing: MemoryCloud, post: Post) -> None:
     given = {"organization_id": mailing.first.organization, "send_email_invite": False}
     await mailing.client().call(APP, "", "create_organization_invite", email=ADA, **given)
     await invite(mailing, "bob@example.com")
@@ -88,7 +88,7 @@ async def test_without_mail_none_is_sent(mailing: MemoryCloud, post: Post) -> No
     assert [one["To"] for one in post.got] == ["bob@example.com"]
 
 
-async def test_a_failure_is_told_and_tried_again_with_another_link(
+async def test_a_failure_is_reported_and_retried_with_a_new_link(
     mailing: MemoryCloud, post: Post, clock: Clock
 ) -> None:
     post.answers = [Outcome(451, "come back later")]
@@ -105,14 +105,14 @@ async def test_a_failure_is_told_and_tried_again_with_another_link(
     await accept(mailing, post.link(sent))
 
 
-async def test_who_does_not_exist_gets_no_second_mail(mailing: MemoryCloud, post: Post) -> None:
+async def test_an_unknown_recipient_gets_no_second_mail(mailing: MemoryCloud, post: Post) -> None:
     post.answers = [Outcome(550, "no such user", final=True)]
     await invite(mailing)
     assert (await state(mailing, "failed")).error == "no such user"
     assert await mailing.cloud.store.read(lambda sql: invites.next_due(sql, mailing.cloud.clock())) is None
 
 
-async def test_a_server_that_hangs_keeps_no_call_waiting(mailing: MemoryCloud, post: Post) -> None:
+async def test_a_hanging_mail_server_delays_no_call(mailing: MemoryCloud, post: Post) -> None:
     post.answers = [None]
     await invite(mailing)
     with trio.fail_after(30):
@@ -123,9 +123,7 @@ async def test_a_server_that_hangs_keeps_no_call_waiting(mailing: MemoryCloud, p
         await accept(mailing, post.link())
 
 
-async def test_a_link_that_was_shown_is_not_replaced_by_a_late_mail(
-    mailing: MemoryCloud, post: Post, clock: Clock
-) -> None:
+async def test_a_late_mail_does_not_replace_a_shown_link(mailing: MemoryCloud, post: Post, clock: Clock) -> None:
     post.answers = [Outcome(451, "come back later")]
     await invite(mailing)
     await state(mailing, "waiting")

@@ -167,7 +167,7 @@ async def answer(world: World, service: str, method: Method, given: dict[str, An
 
 
 @pytest.mark.parametrize("path", sorted(METHODS))
-async def test_no_call_reads_or_changes_what_is_anothers(world: World, path: str) -> None:
+async def test_no_call_reads_or_changes_objects_of_another_organization(world: World, path: str) -> None:
     service, method = METHODS[path]
     chance = random.Random(path)
     before = await world.rows()

@@ -154,7 +154,7 @@ def quiet(what: str, text: str) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents(), documents())
-def test_what_is_said_of_a_change(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_descriptions_of_changes(old: dict[str, Any], new: dict[str, Any]) -> None:
     quiet("the difference", repr(review(old, new)))
     decoded = decode_value(new)
     quiet("problems", " ".join(str(one) for one in (*decoded.problems, *decoded.warnings)))
@@ -171,7 +171,7 @@ def _quiet_log(caplog: pytest.LogCaptureFixture) -> Any:
     quiet("the log", caplog.text)
 
 
-async def test_an_operator_sees_none_on_any_page() -> None:
+async def test_an_operator_sees_no_secret_on_any_page() -> None:
     old, new = everything("a"), everything("b")
     async with open_cloud() as cloud:
         first = cloud.first
@@ -273,7 +273,7 @@ ASKED_BY: Mapping[str, Mapping[str, ObjectKind]] = {
 """Ids for calls without a role in the table."""
 
 
-async def test_nobody_but_owners_reads_a_secret_by_any_call(planted: Planted) -> None:
+async def test_only_owners_read_secrets_by_any_call(planted: Planted) -> None:
     answered = set()
     for service, rules in call_rules.CALLS.items():
         for name, rule in rules.items():
@@ -301,7 +301,7 @@ async def test_nobody_but_owners_reads_a_secret_by_any_call(planted: Planted) ->
     } <= answered  # fmt: skip
 
 
-async def test_owners_and_the_machine_read_documents_whole(planted: Planted) -> None:
+async def test_owners_and_the_machine_read_complete_documents(planted: Planted) -> None:
     cloud, part = planted.cloud, planted.ids[ObjectKind.PART]
     whole = everything("b")["nonsense"]["token"]
     found = await cloud.app("get_robot_part", id=part)
@@ -330,7 +330,7 @@ async def test_a_document_without_its_secrets_does_not_overwrite_them(planted: P
     assert (await cloud.app("get_robot_part", id=part))["config_json"] == before
 
 
-async def test_a_mask_that_was_there_before_may_stay(cloud: MemoryCloud, part: str) -> None:
+async def test_an_existing_mask_may_stay(cloud: MemoryCloud, part: str) -> None:
     old = json.dumps({"components": [component("left", {"password": "***", "n": 1})]}, separators=(",", ":"))
     statement = "UPDATE configurations SET document = ? WHERE part_id = ?"
     await cloud.cloud.store.write(lambda sql: sql.run(statement, old, part))
@@ -341,7 +341,7 @@ async def test_a_mask_that_was_there_before_may_stay(cloud: MemoryCloud, part: s
 
 
 @pytest.mark.parametrize("who", ["guest operator", "operator of the machine"])
-async def test_no_page_shows_a_secret_to(planted: Planted, who: str) -> None:
+async def test_no_page_shows_a_secret_to_callers_without_access(planted: Planted, who: str) -> None:
     cloud, reader = planted.cloud, planted.readers[who]
     organization = await cloud.cloud.store.read(lambda sql: organization_of(sql, reader.name))
     grants = await cloud.cloud.store.read(lambda sql: grants_of(sql, reader.name))
@@ -361,7 +361,7 @@ async def test_no_page_shows_a_secret_to(planted: Planted, who: str) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents())
-def test_every_masked_document_is_known_as_one(document: dict[str, Any]) -> None:
+def test_every_masked_document_is_recognized(document: dict[str, Any]) -> None:
     assert list(masks_in(document)) == []
     copy = shown(document, whole=False)
     assert copy == document or list(masks_in(copy))

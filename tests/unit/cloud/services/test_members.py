@@ -96,12 +96,12 @@ async def test_an_invitation_becomes_a_member_with_a_key_of_exactly_the_invited_
     assert found["api_key"]["name"] == ADA
 
 
-async def test_without_roles_it_is_that_of_an_owner_as_published(cloud: MemoryCloud) -> None:
+async def test_without_roles_an_invitation_is_for_an_owner(cloud: MemoryCloud) -> None:
     made = await invite(cloud)
     assert [one["authorization_id"] for one in made["authorizations"]] == ["organization_owner"]
 
 
-async def test_a_link_works_once_and_for_a_week_and_only_the_newest(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_only_the_newest_link_is_valid_once_and_for_a_week(cloud: MemoryCloud, clock: Clock) -> None:
     await invite(cloud)
     first, second = await secret(cloud), await secret(cloud)
     assert await kind_of(accept(cloud, first)) is ErrorKind.NOT_FOUND
@@ -116,7 +116,7 @@ async def test_a_link_works_once_and_for_a_week_and_only_the_newest(cloud: Memor
     assert await cloud.cloud.store.write(lambda sql: invites.expire(sql, clock())) == 1
 
 
-async def test_sending_again_voids_the_link_and_begins_the_week_anew(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_resending_invalidates_the_old_link_and_restarts_the_week(cloud: MemoryCloud, clock: Clock) -> None:
     await invite(cloud)
     link = await secret(cloud)
     clock.now += timedelta(days=5)
@@ -126,7 +126,7 @@ async def test_sending_again_voids_the_link_and_begins_the_week_anew(cloud: Memo
     assert await listed(cloud) == ([], [ADA])
 
 
-async def test_withdrawn_is_void(cloud: MemoryCloud) -> None:
+async def test_a_withdrawn_invitation_is_invalid(cloud: MemoryCloud) -> None:
     await invite(cloud)
     link = await secret(cloud)
     await cloud.app("delete_organization_invite", organization_id=cloud.first.organization, email=ADA)
@@ -136,7 +136,7 @@ async def test_withdrawn_is_void(cloud: MemoryCloud) -> None:
     assert await kind_of(gone) is ErrorKind.NOT_FOUND
 
 
-async def test_what_somebody_is_invited_to_changes_until_it_is_accepted(cloud: MemoryCloud, machine: str) -> None:
+async def test_the_roles_of_an_invitation_can_change_until_it_is_accepted(cloud: MemoryCloud, machine: str) -> None:
     place = cloud.first.location
     await invite(cloud, ADA, role("robot", "operator", machine))
     link = await secret(cloud)
@@ -164,7 +164,9 @@ async def test_what_somebody_is_invited_to_changes_until_it_is_accepted(cloud: M
     await cloud.client(key).call(APP, "", "new_robot", name="hers", location=place)
 
 
-async def test_nobody_invites_with_more_than_he_has(cloud: MemoryCloud, machine: str, clock: Clock) -> None:
+async def test_an_invitation_cannot_grant_more_than_the_inviter_has(
+    cloud: MemoryCloud, machine: str, clock: Clock
+) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", clock()))
     theirs = role("location", "operator", other.location)
     assert await kind_of(invite(cloud, ADA, theirs)) is ErrorKind.NOT_FOUND
@@ -177,7 +179,7 @@ async def test_nobody_invites_with_more_than_he_has(cloud: MemoryCloud, machine:
     assert await listed(cloud) == (["lo@example.com", "oo@example.com"], [])
 
 
-async def test_twice_is_refused(cloud: MemoryCloud) -> None:
+async def test_a_second_invitation_is_refused(cloud: MemoryCloud) -> None:
     await invite(cloud)
     assert await kind_of(invite(cloud)) is ErrorKind.EXISTS
     await accept(cloud, await secret(cloud))
@@ -185,14 +187,14 @@ async def test_twice_is_refused(cloud: MemoryCloud) -> None:
     assert await kind_of(invite(cloud, "no address")) is ErrorKind.INVALID
 
 
-async def test_not_more_than_so_many_strangers(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_open_invitations_is_limited(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invites, "MAX_OPEN", 2)
     await invite(cloud, "a@example.com")
     await invite(cloud, "b@example.com")
     assert await kind_of(invite(cloud, "c@example.com")) is ErrorKind.EXHAUSTED
 
 
-async def test_a_member_who_is_removed_has_no_key_at_once(cloud: MemoryCloud) -> None:
+async def test_keys_of_a_removed_member_are_invalid_immediately(cloud: MemoryCloud) -> None:
     organization = cloud.first.organization
     key = await member(cloud, ADA)
     her = cloud.client(key)
@@ -213,7 +215,7 @@ async def test_a_member_who_is_removed_has_no_key_at_once(cloud: MemoryCloud) ->
     assert rows == []
 
 
-async def test_the_last_owner_stays(cloud: MemoryCloud) -> None:
+async def test_the_last_owner_cannot_be_removed(cloud: MemoryCloud) -> None:
     key = await member(cloud, ADA)
     her = cloud.client(key)
     await her.call(APP, "", "delete_key", id=cloud.first.id)
@@ -224,7 +226,7 @@ async def test_the_last_owner_stays(cloud: MemoryCloud) -> None:
     assert (await her.call(APP, "", "list_organizations"))[0]["id"] == organization
 
 
-async def test_people_are_found_by_those_who_see_them_and_by_themselves(
+async def test_people_are_found_by_themselves_and_by_owners_of_their_organizations(
     cloud: MemoryCloud, machine: str, clock: Clock
 ) -> None:
     her = cloud.client(await member(cloud, ADA, role("robot", "operator", machine)))
@@ -248,7 +250,7 @@ async def test_people_are_found_by_those_who_see_them_and_by_themselves(
         assert [one["org_name"] for one in await cloud.app("search_organizations", **wanted)] == found, wanted
 
 
-async def test_a_person_of_two_organizations_is_one_and_leaves_one(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_a_person_in_two_organizations_can_leave_one(cloud: MemoryCloud, clock: Clock) -> None:
     key = await member(cloud, ADA)
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", clock()))
     await cloud.client(other.id).call(
@@ -264,7 +266,7 @@ async def test_a_person_of_two_organizations_is_one_and_leaves_one(cloud: Memory
     assert [one["name"] for one in await cloud.client(theirs).call(APP, "", "list_organizations")] == ["Other"]
 
 
-async def test_what_was_deleted_since_is_left_out(cloud: MemoryCloud, machine: str) -> None:
+async def test_roles_at_deleted_resources_are_left_out(cloud: MemoryCloud, machine: str) -> None:
     await invite(cloud, ADA, role("robot", "owner", machine), role("location", "operator", cloud.first.location))
     await invite(cloud, "bob@example.com", role("robot", "owner", machine))
     hers, his = await secret(cloud), await secret(cloud, "bob@example.com")
@@ -275,7 +277,7 @@ async def test_what_was_deleted_since_is_left_out(cloud: MemoryCloud, machine: s
     assert [one["authorization_id"] for one in found if one["identity_id"] == key] == ["location_operator"]
 
 
-async def test_only_digests_are_kept_and_nothing_is_told(cloud: MemoryCloud) -> None:
+async def test_only_digests_are_stored_and_links_are_not_disclosed(cloud: MemoryCloud) -> None:
     await invite(cloud)
     link = await secret(cloud)
 
@@ -291,7 +293,7 @@ async def test_only_digests_are_kept_and_nothing_is_told(cloud: MemoryCloud) -> 
     assert noted[1].detail["email"] == ADA
 
 
-async def test_an_organization_that_is_deleted_leaves_nobody(cloud: MemoryCloud) -> None:
+async def test_deleting_an_organization_deletes_its_members(cloud: MemoryCloud) -> None:
     await member(cloud, ADA)
     await invite(cloud, "bob@example.com")
     link = await secret(cloud, "bob@example.com")
@@ -303,13 +305,13 @@ async def test_an_organization_that_is_deleted_leaves_nobody(cloud: MemoryCloud)
 
 
 @pytest.mark.parametrize("text", ["", "x", "a@", "@b", "a b@c", "a@b@c", "a@-b", "a@b..c", "a\n@b", "a@é.com"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(MachineError, match="is not a valid email address"):
         checked_email(text)
 
 
 @given(st.emails())
-def test_addresses_are_taken_or_refused_and_stay_as_they_are(text: str) -> None:
+def test_addresses_are_stored_unchanged_or_refused(text: str) -> None:
     try:
         found = checked_email(text)
     except MachineError:

@@ -26,12 +26,12 @@ async def invalid(call: Any) -> str:
 
 
 @pytest.mark.parametrize("token", ["--5.3", "5.", f"1.{DIGITS}", f"{DIGITS}.1", f"1.{'9' * 20}", "²", "1.2.3", "1.-2"])
-async def test_page_tokens_of_logs_that_nobody_was_given(cloud: MemoryCloud, part: str, token: str) -> None:
+async def test_forged_page_tokens_of_logs_are_refused(cloud: MemoryCloud, part: str, token: str) -> None:
     await invalid(cloud.app("get_robot_part_logs", id=part, page_token=token))
 
 
 @pytest.mark.parametrize("token", ["-1", "9" * 20, DIGITS, "²"])
-async def test_page_tokens_of_history_that_nobody_was_given(cloud: MemoryCloud, part: str, token: str) -> None:
+async def test_forged_page_tokens_of_history_are_refused(cloud: MemoryCloud, part: str, token: str) -> None:
     await invalid(cloud.app("get_robot_part_history", id=part, page_token=token))
     made = await cloud.app("create_fragment", organization_id=cloud.first.organization, name="f")
     await invalid(cloud.app("get_fragment_history", id=made["id"], page_token=token))
@@ -39,13 +39,13 @@ async def test_page_tokens_of_history_that_nobody_was_given(cloud: MemoryCloud, 
 
 @BOTH
 @pytest.mark.parametrize("asked", [{"filter": LONG}, {"source": LONG}, {"levels": [str(one) for one in range(70_000)]}])
-async def test_more_is_looked_for_in_logs_than_a_query_holds(
+async def test_a_search_in_logs_with_more_values_than_a_query_allows(
     cloud: MemoryCloud, part: str, asked: dict[str, Any]
 ) -> None:
     assert "more than 50 levels" in await invalid(cloud.app("get_robot_part_logs", id=part, **asked))
 
 
-async def test_a_path_of_a_property_is_bounded(cloud: MemoryCloud, part: str) -> None:
+async def test_the_path_of_a_property_is_limited(cloud: MemoryCloud, part: str) -> None:
     await cloud.app("update_robot_part", id=part, robot_config_json='{"components": [{"name": "arm"}]}')
     for path in ("a." * 3000 + "a", f"components.{DIGITS}"):
         changes = [{"path": path, "value": 1}]
@@ -57,7 +57,7 @@ async def test_a_path_of_a_property_is_bounded(cloud: MemoryCloud, part: str) ->
 
 
 @pytest.mark.parametrize("network", [5, "x", ["a"], True, {"bind_address": ":9000"}])
-async def test_a_section_of_another_shape_is_kept_and_machines_are_answered(
+async def test_a_malformed_section_is_kept_and_machines_are_answered(
     cloud: MemoryCloud, part: str, network: Any
 ) -> None:
     text = json.dumps({"network": network})
@@ -80,7 +80,7 @@ async def test_a_section_of_another_shape_is_kept_and_machines_are_answered(
         {"fragments": [{"id": LONG, "disabled": True}]},
     ],
 )
-async def test_a_public_fragment_of_any_shape(cloud: MemoryCloud, part: str, document: Any) -> None:
+async def test_a_malformed_public_fragment_is_handled(cloud: MemoryCloud, part: str, document: Any) -> None:
     owner = cloud.first.organization
     made = await cloud.app("create_fragment", organization_id=owner, name="f", config=document, visibility=2)
     assert made["public"]
@@ -89,7 +89,7 @@ async def test_a_public_fragment_of_any_shape(cloud: MemoryCloud, part: str, doc
 
 
 @BOTH
-async def test_tags_of_a_platform_are_few(cloud: MemoryCloud) -> None:
+async def test_the_number_of_platform_tags_is_limited(cloud: MemoryCloud) -> None:
     owner = cloud.first.organization
     module = (await cloud.app("create_module", organization_id=owner, name="smooth"))["module_id"]
 
@@ -106,14 +106,14 @@ async def test_tags_of_a_platform_are_few(cloud: MemoryCloud) -> None:
         await call(APP, "", "upload_module_file", **given, platform_tags=tags[:20], pieces=sent)
 
 
-async def test_an_address_that_would_become_another_is_none(cloud: MemoryCloud) -> None:
+async def test_an_address_that_would_be_normalized_is_invalid(cloud: MemoryCloud) -> None:
     for email in ("=?utf-8?q?victim=40example.net=2C?=@example.com", "=?utf-8?b?*?=@example.com"):
         await invalid(cloud.app("create_organization_invite", organization_id=cloud.first.organization, email=email))
 
 
 @pytest.mark.parametrize("section", ["components", "services", "fragments", "fragment_mods", "network", "triggers"])
 @pytest.mark.parametrize("value", [5, [5], {"x": 5}])
-async def test_what_was_saved_with_a_mistake_is_shown_to_be_corrected(
+async def test_a_saved_document_with_errors_is_shown_for_correction(
     cloud: MemoryCloud, machine: str, part: str, section: str, value: Any
 ) -> None:
     given: dict[str, Any] = {"organization_id": cloud.first.organization, "config": {section: value}, "visibility": 2}
@@ -128,7 +128,7 @@ async def test_what_was_saved_with_a_mistake_is_shown_to_be_corrected(
         await cloud.app("list_machine_fragments", machine_id=machine)
 
 
-async def test_the_longest_names_are_enough_for_all_that_is_called_after_them(cloud: MemoryCloud) -> None:
+async def test_the_longest_names_fit_into_everything_derived_from_them(cloud: MemoryCloud) -> None:
     name = "n" * 200
     robot = await cloud.app("new_robot", name=name, location=cloud.first.location)
     (main,) = await cloud.app("get_robot_parts", robot_id=robot)
@@ -142,7 +142,7 @@ async def test_the_longest_names_are_enough_for_all_that_is_called_after_them(cl
     assert keys == {made["id"]: name, copy["id"]: "n" * 193 + " (copy)"}
 
 
-async def test_metadata_of_a_package_are_read_again(cloud: MemoryCloud) -> None:
+async def test_metadata_of_a_package_are_read_back(cloud: MemoryCloud) -> None:
     async def pieces() -> Any:
         yield b"an archive"
 
@@ -158,7 +158,7 @@ async def test_metadata_of_a_package_are_read_again(cloud: MemoryCloud) -> None:
     assert await cloud.client().call(service, "", "list_packages", organization_id=cloud.first.organization) == []
 
 
-async def test_few_fragments_are_merged_by_one_call(cloud: MemoryCloud, machine: str) -> None:
+async def test_the_number_of_merged_fragments_is_limited(cloud: MemoryCloud, machine: str) -> None:
     made = await cloud.app("create_fragment", organization_id=cloud.first.organization, name="f")
     ids, entries = [made["id"]] * 101, [{"fragment_id": made["id"]}] * 101
     for asked in ({"additional_fragment_ids": ids}, {"additional_fragments": entries}):

@@ -281,7 +281,7 @@ async def outcome(world: World, service: str, name: str, caller: str) -> ErrorKi
 REFUSALS: Final = (ErrorKind.NOT_FOUND, ErrorKind.PERMISSION, ErrorKind.UNAUTHENTICATED)
 
 
-async def test_every_call_is_answered_as_the_table_says(world: World) -> None:
+async def test_every_call_follows_the_table_of_permissions(world: World) -> None:
     wrong, walked = [], 0
     for service, name in CALLS:
         rule = TABLES[service][name]
@@ -296,7 +296,7 @@ async def test_every_call_is_answered_as_the_table_says(world: World) -> None:
     assert walked > 700
 
 
-async def test_no_change_without_a_role_in_the_table_begins_for_strangers_machines_and_operators(world: World) -> None:
+async def test_changes_without_a_role_in_the_table_are_refused_before_they_begin(world: World) -> None:
     begun = {
         name
         for service, name in CALLS
@@ -307,7 +307,7 @@ async def test_no_change_without_a_role_in_the_table_begins_for_strangers_machin
     assert begun <= set(UNASKED_CHANGES), begun - set(UNASKED_CHANGES)
 
 
-async def test_no_call_is_answered_without_a_key_but_those_that_say_so(cloud: MemoryCloud) -> None:
+async def test_calls_without_a_key_are_refused_except_public_calls(cloud: MemoryCloud) -> None:
     standard = {path[1:].partition("/")[0] for path in call_rules.STANDARD}
     assert {*call_rules.CALLS, *standard} == set(cloud.router.names())
     paths = [one.path for service in call_rules.CALLS for one in methods_of(table.SERVICES[service]).values()]
@@ -324,7 +324,7 @@ async def test_no_call_is_answered_without_a_key_but_those_that_say_so(cloud: Me
     }
 
 
-async def test_nobody_calls_without_a_key(world: World) -> None:
+async def test_calls_without_a_key_are_refused(world: World) -> None:
     with pytest.raises(MachineError, match="needs a key") as caught:
         await world.cloud.authenticator.confirmed(None)
     assert caught.value.kind is ErrorKind.UNAUTHENTICATED
@@ -398,7 +398,7 @@ async def ask(app: Any, name: str, path: str, token: str, *, refused: bool) -> i
     return code
 
 
-async def test_every_route_is_answered_as_the_table_says(world: World) -> None:
+async def test_every_route_follows_the_table_of_permissions(world: World) -> None:
     statuses = {
         ErrorKind.NOT_FOUND: {404, 4404},
         ErrorKind.PERMISSION: {403, 4403},

@@ -85,7 +85,7 @@ async def test_a_module_with_its_versions(cloud: MemoryCloud, module: str) -> No
     assert len(item["module_metadata"]["versions"]) == 3
 
 
-async def test_a_version_is_never_written_over(cloud: MemoryCloud, module: str) -> None:
+async def test_a_version_is_never_overwritten(cloud: MemoryCloud, module: str) -> None:
     await upload(cloud.client(), module, "1.0.0", platform="linux/amd64")
     said = await refused(ErrorKind.EXISTS, upload(cloud.client(), module, "1.0.0", platform="linux/x86_64"))
     assert "1.0.0" in said
@@ -98,16 +98,14 @@ async def test_a_version_is_never_written_over(cloud: MemoryCloud, module: str) 
     [(b"", ErrorKind.INVALID), (b"\x1f", ErrorKind.INVALID), (b"PK\x03\x04", ErrorKind.INVALID),
      (ARCHIVE * 3, ErrorKind.EXHAUSTED)],
 )  # fmt: skip
-async def test_uploads_that_are_refused_leave_nothing(
-    cloud: MemoryCloud, module: str, data: bytes, kind: ErrorKind
-) -> None:
+async def test_refused_uploads_leave_no_files(cloud: MemoryCloud, module: str, data: bytes, kind: ErrorKind) -> None:
     small = MemoryCloud(replace(cloud.cloud, limits=UploadLimits(package=2000)), cloud.first)
     await refused(kind, upload(small.client(), module, "1.0.0", data))
     assert await blobs(cloud) == 0
     assert (await cloud.app("get_module", module_id=module))["versions"] == []
 
 
-async def test_two_uploads_of_one_version_at_once(cloud: MemoryCloud, module: str) -> None:
+async def test_concurrent_uploads_of_one_version(cloud: MemoryCloud, module: str) -> None:
     """The second upload begins before the first has ended: one of them wins, the other leaves no file."""
 
     async def slow() -> AsyncIterator[bytes]:
@@ -121,11 +119,11 @@ async def test_two_uploads_of_one_version_at_once(cloud: MemoryCloud, module: st
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", "x" * 61, "a:b", "a/b"])
-async def test_names_that_are_refused(cloud: MemoryCloud, name: str) -> None:
+async def test_invalid_names_are_refused(cloud: MemoryCloud, name: str) -> None:
     await refused(ErrorKind.INVALID, cloud.app("create_module", organization_id=cloud.first.organization, name=name))
 
 
-async def test_one_name_is_one_item(cloud: MemoryCloud, module: str) -> None:
+async def test_a_name_identifies_one_item(cloud: MemoryCloud, module: str) -> None:
     organization = cloud.first.organization
     await refused(ErrorKind.EXISTS, cloud.app("create_module", organization_id=organization, name="smooth"))
     await cloud.app("create_registry_item", organization_id=organization, name="net", type="PACKAGE_TYPE_ML_MODEL")
@@ -135,7 +133,7 @@ async def test_one_name_is_one_item(cloud: MemoryCloud, module: str) -> None:
     assert (await cloud.app("get_registry_item", item_id="acme:network"))["name"] == "network"
 
 
-async def test_public_needs_a_namespace(cloud: MemoryCloud) -> None:
+async def test_a_public_item_needs_a_namespace(cloud: MemoryCloud) -> None:
     made = await cloud.app("create_module", organization_id=cloud.first.organization, name="open")
     assert made["module_id"] == f"{cloud.first.organization}:open"
     change = {"item_id": made["module_id"], "description": "", "visibility": "VISIBILITY_PUBLIC"}
@@ -145,7 +143,9 @@ async def test_public_needs_a_namespace(cloud: MemoryCloud) -> None:
     assert "namespace" in said
 
 
-async def test_what_is_private_is_not_there_for_others(cloud: MemoryCloud, module: str, other: ApiClient) -> None:
+async def test_private_items_are_not_found_by_other_organizations(
+    cloud: MemoryCloud, module: str, other: ApiClient
+) -> None:
     await upload(cloud.client(), module, "1.0.0")
     calls = [
         ("get_module", {"module_id": module}),
@@ -168,7 +168,7 @@ async def test_what_is_private_is_not_there_for_others(cloud: MemoryCloud, modul
     assert await other.call(APP, "", "list_registry_items") == []
 
 
-async def test_what_is_public_is_read_by_all_and_changed_by_its_owner(
+async def test_public_items_are_readable_by_all_and_changed_by_their_owner(
     cloud: MemoryCloud, module: str, other: ApiClient
 ) -> None:
     await cloud.app(
@@ -234,7 +234,7 @@ def entry(version: str, module: str = "acme:smooth", **more: Any) -> dict[str, A
     return {"name": "m", "type": "registry", "module_id": module, "version": version, **more}
 
 
-async def test_what_a_machine_is_told(cloud: MemoryCloud, module: str, other: ApiClient) -> None:
+async def test_a_machine_gets_its_packages(cloud: MemoryCloud, module: str, other: ApiClient) -> None:
     mine = cloud.first.organization
     for version, platform in (("1.0.0", "any"), ("1.1.0", "linux/arm64"), ("1.2.0-rc.1", "any")):
         await upload(cloud.client(), module, version, platform=platform)
@@ -255,7 +255,7 @@ async def test_what_a_machine_is_told(cloud: MemoryCloud, module: str, other: Ap
     assert "error" in broken
 
 
-async def test_a_package_of_another_type_is_not_taken(cloud: MemoryCloud, module: str) -> None:
+async def test_a_package_of_another_type_is_not_used(cloud: MemoryCloud, module: str) -> None:
     await package(cloud, "net", "1.0.0", b"x", "ML_MODEL")
     (found,) = await sources(cloud, cloud.first.organization, "", entry("latest", "acme:net"))
     assert found == {"error": "acme:net has the type ml_model, not module"}
@@ -272,7 +272,7 @@ async def test_a_machine_of_another_organization_gets_nothing_private(
     assert (await sources(cloud, theirs, "", entry("latest")))[0]["version"] == "1.0.0"
 
 
-async def test_what_an_agent_is_told(cloud: MemoryCloud, part: str) -> None:
+async def test_an_agent_gets_its_packages(cloud: MemoryCloud, part: str) -> None:
     document = {
         "agent": {
             "version_control": {"agent": "stable", "machine-server": "http://example.test/server"},
@@ -310,7 +310,7 @@ async def test_what_an_agent_is_told(cloud: MemoryCloud, part: str) -> None:
     await refused(ErrorKind.NOT_FOUND, agent.call(AGENT, "", "device_agent_config", id="another"))
 
 
-async def test_a_machine_that_polls_is_told_versions_and_why_there_is_none(
+async def test_a_polling_machine_gets_versions_or_the_reason_why_there_is_none(
     cloud: MemoryCloud, part: str, module: str
 ) -> None:
     await upload(cloud.client(), module, "1.0.0", platform="linux/arm64")

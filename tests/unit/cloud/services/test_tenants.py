@@ -17,7 +17,7 @@ async def refused(call: Any) -> ErrorKind:
     return caught.value.kind
 
 
-async def test_a_location_lies_in_another_but_never_in_itself(cloud: MemoryCloud) -> None:
+async def test_a_location_may_contain_others_but_not_itself(cloud: MemoryCloud) -> None:
     owner, top = cloud.first.organization, cloud.first.location
     inner = await cloud.app("create_location", organization_id=owner, name="Hall", parent_location_id=top)
     assert inner["parent_location_id"] == top
@@ -31,7 +31,7 @@ async def test_a_location_lies_in_another_but_never_in_itself(cloud: MemoryCloud
     assert [one["name"] for one in await cloud.app("list_locations", organization_id=owner)] == ["Test"]
 
 
-async def test_a_role_at_a_location_reaches_what_lies_in_it(cloud: MemoryCloud) -> None:
+async def test_a_role_at_a_location_applies_to_everything_in_it(cloud: MemoryCloud) -> None:
     owner, top = cloud.first.organization, cloud.first.location
     inner = await cloud.app("create_location", organization_id=owner, name="Hall", parent_location_id=top)
     robot = await cloud.app("new_robot", name="deep", location=inner["id"])
@@ -44,7 +44,7 @@ async def test_a_role_at_a_location_reaches_what_lies_in_it(cloud: MemoryCloud) 
     assert await refused(call) is ErrorKind.NOT_FOUND
 
 
-async def test_machines_have_unique_names_where_they_are(cloud: MemoryCloud, machine: str) -> None:
+async def test_machine_names_are_unique_in_a_location(cloud: MemoryCloud, machine: str) -> None:
     place, owner = cloud.first.location, cloud.first.organization
     assert await refused(cloud.app("new_robot", name="rover", location=place)) is ErrorKind.EXISTS
     assert await refused(cloud.app("new_robot", name="  ", location=place)) is ErrorKind.INVALID
@@ -57,7 +57,7 @@ async def test_machines_have_unique_names_where_they_are(cloud: MemoryCloud, mac
     assert names == ["rover", "tractor"]
 
 
-async def test_parts_have_one_main_part_among_them(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_a_machine_has_exactly_one_main_part(cloud: MemoryCloud, machine: str, part: str) -> None:
     second = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
     assert await refused(cloud.app("new_robot_part", robot_id=machine, part_name="arm")) is ErrorKind.EXISTS
     assert await refused(cloud.app("delete_robot_part", part_id=part)) is ErrorKind.PRECONDITION
@@ -68,7 +68,7 @@ async def test_parts_have_one_main_part_among_them(cloud: MemoryCloud, machine: 
     assert await refused(cloud.app("get_robot_part", id=part)) is ErrorKind.NOT_FOUND
 
 
-async def test_a_machine_goes_with_all_that_it_has(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_deleting_a_machine_deletes_everything_of_it(cloud: MemoryCloud, machine: str, part: str) -> None:
     grant = {"authorization_id": "robot_owner", "resource_type": "robot", "resource_id": machine}
     await cloud.app("create_key", authorizations=[grant], name="of the machine")
     assert len(await cloud.app("get_robot_api_keys", robot_id=machine)) == 1
@@ -81,7 +81,7 @@ async def test_a_machine_goes_with_all_that_it_has(cloud: MemoryCloud, machine: 
     }
 
 
-async def test_secrets_are_added_and_removed_but_for_the_last(cloud: MemoryCloud, part: str) -> None:
+async def test_secrets_are_added_and_removed_except_the_last(cloud: MemoryCloud, part: str) -> None:
     first = (await cloud.app("get_robot_part", id=part))["part"]["secrets"]
     both = (await cloud.app("create_robot_part_secret", part_id=part))["secrets"]
     assert len(both) == 2
@@ -93,7 +93,7 @@ async def test_secrets_are_added_and_removed_but_for_the_last(cloud: MemoryCloud
     assert await refused(last) is ErrorKind.PRECONDITION
 
 
-async def test_keys_are_shown_once_and_never_again(cloud: MemoryCloud) -> None:
+async def test_keys_are_shown_only_once(cloud: MemoryCloud) -> None:
     grant = {
         "authorization_type": "role",
         "authorization_id": "organization_operator",
@@ -116,7 +116,7 @@ async def test_keys_are_shown_once_and_never_again(cloud: MemoryCloud) -> None:
     assert sorted(names) == ["guard (copy)", "owner"]
 
 
-async def test_the_last_owner_stays(cloud: MemoryCloud) -> None:
+async def test_the_last_owner_cannot_be_removed(cloud: MemoryCloud) -> None:
     assert await refused(cloud.app("delete_key", id=cloud.first.id)) is ErrorKind.PRECONDITION
 
 
@@ -129,13 +129,13 @@ async def test_the_last_owner_stays(cloud: MemoryCloud) -> None:
         {"authorization_id": "", "resource_type": "organization"},
     ],
 )
-async def test_a_role_that_there_is_not_is_refused(cloud: MemoryCloud, grant: dict[str, str]) -> None:
+async def test_an_unknown_role_is_refused(cloud: MemoryCloud, grant: dict[str, str]) -> None:
     authorization = {**grant, "resource_id": cloud.first.organization}
     assert await refused(cloud.app("create_key", authorizations=[authorization], name="x")) is ErrorKind.INVALID
     assert await refused(cloud.app("create_key", authorizations=[], name="x")) is ErrorKind.INVALID
 
 
-async def test_roles_come_and_go(cloud: MemoryCloud, machine: str) -> None:
+async def test_roles_are_added_and_removed(cloud: MemoryCloud, machine: str) -> None:
     owner = cloud.first.organization
     grant = {"authorization_id": "robot_operator", "resource_type": "robot", "resource_id": machine}
     key = await cloud.app("create_key", authorizations=[grant], name="guard")
@@ -156,7 +156,7 @@ async def test_roles_come_and_go(cloud: MemoryCloud, machine: str) -> None:
     assert await refused(last) is ErrorKind.PRECONDITION
 
 
-async def test_metadata_is_whatever_people_put_there(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_metadata_is_stored_unchanged(cloud: MemoryCloud, machine: str, part: str) -> None:
     for kind, field, subject in (
         ("organization", "organization_id", cloud.first.organization),
         ("location", "location_id", cloud.first.location),
@@ -201,7 +201,7 @@ async def test_the_fleet_at_a_glance(cloud: MemoryCloud, machine: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 201, "a\nb", "\x00"])
-def test_names_that_nobody_can_read_are_refused(name: str) -> None:
+def test_unreadable_names_are_refused(name: str) -> None:
     with pytest.raises(MachineError, match="cannot be called"):
         checked_name(name, "a machine")
 

@@ -69,7 +69,9 @@ async def test_an_agent_gets_programs_of_its_own_organization_only(
     assert not told.get("viam_server_update_info")
 
 
-async def test_what_a_public_fragment_nests_stays_private(cloud: MemoryCloud, machine: str, other: FirstKey) -> None:
+async def test_private_fragments_in_a_public_fragment_stay_private(
+    cloud: MemoryCloud, machine: str, other: FirstKey
+) -> None:
     others = cloud.client(other.id)
     inner = {"components": [{"name": SECRET}]}
     owner = other.organization

@@ -55,7 +55,7 @@ async def operator_key(cloud: MemoryCloud) -> Author:
     return Author(KEY, made["id"])
 
 
-async def test_what_is_in_force_with_mistakes_pauses_and_stops(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_effective_triggers_with_errors_pauses_and_stops(cloud: MemoryCloud, part: str, clock: Any) -> None:
     paused = webhook("https://b.test/", seconds_between_notifications=600, secret=SECRET)
     await configure(cloud, part, tabular("all", webhook(), paused), hotter("hot", 30), {"name": "broken"})
     await upload(cloud, part, 10)
@@ -75,7 +75,7 @@ async def test_what_is_in_force_with_mistakes_pauses_and_stops(cloud: MemoryClou
     assert (await service(cloud).list_triggers(part)).triggers[0].targets[0].stopped == ""
 
 
-async def test_a_dry_run_says_why_and_changes_nothing(cloud: MemoryCloud, part: str) -> None:
+async def test_a_dry_run_explains_and_changes_nothing(cloud: MemoryCloud, part: str) -> None:
     await configure(
         cloud, part, hotter("hot", 30, webhook(seconds_between_notifications=60)), trigger("on", "part_online")
     )
@@ -94,7 +94,7 @@ async def test_a_dry_run_says_why_and_changes_nothing(cloud: MemoryCloud, part: 
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_a_test_message_goes_the_way_of_all_and_is_tried_once(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_test_message_uses_the_outbox_and_is_not_retried(cloud: MemoryCloud, part: str, clock: Any) -> None:
     hot = hotter("hot", 30, webhook(seconds_between_notifications=60), webhook("https://b.test/"), email("a@b.c"))
     await configure(
         cloud, part, hot, trigger("on", "part_online"), trigger("l", "conditional_logs_ingested", log_levels=["warn"])
@@ -182,7 +182,7 @@ async def test_a_delivery_of_another_part_is_not_found(cloud: MemoryCloud, machi
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_operators_read_only_the_host_of_a_webhook(cloud: MemoryCloud, part: str) -> None:
+async def test_operators_see_only_the_host_of_a_webhook(cloud: MemoryCloud, part: str) -> None:
     secret = "https://receiver.test:8443/services/T000/SECRET?token=SECRET"
     await configure(cloud, part, tabular("all", webhook(secret), email("ann@example.com")))
     await upload(cloud, part, 1)

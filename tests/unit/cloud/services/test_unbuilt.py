@@ -16,18 +16,18 @@ UNBUILT = sorted(one.path for name, one in methods_of(ENTRY).items() if not hasa
 
 
 @pytest.mark.parametrize("path", UNBUILT)
-def test_each_published_call_without_a_method_has_a_sentence(path: str) -> None:
+def test_every_unsupported_call_has_a_sentence(path: str) -> None:
     found = reason_unsupported(path, SERVED)
     assert found is not None
     assert found.startswith(path.rpartition("/")[2])
 
 
-def test_each_sentence_says_more_than_that_it_is_not_built() -> None:
+def test_every_sentence_says_more_than_not_built() -> None:
     assert len(UNBUILT) < 50
     assert not [path for path in UNBUILT if "this cloud does not support" in str(reason_unsupported(path, SERVED))]
 
 
-def test_services_that_are_not_there_and_strangers() -> None:
+def test_unknown_services_and_callers_without_keys() -> None:
     assert "WebRTC" in str(reason_unsupported("/proto.rpc.webrtc.v1.SignalingService/Call", SERVED))
     assert reason_unsupported("/somebody.Else/Call", SERVED) is None
     assert reason_unsupported("/", SERVED) is None

@@ -64,7 +64,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, set[bool]]]:
     return found
 
 
-async def test_documents_are_worked_on_beside_transactions(
+async def test_documents_are_processed_outside_transactions(
     cloud: MemoryCloud, part: str, noted: dict[str, set[bool]]
 ) -> None:
     change = {"path": "x", "value": 2}
@@ -98,7 +98,7 @@ class Meanwhile:
         await self._cloud.app("update_robot_part", id=self._part, robot_config={"other": self._number})
 
 
-async def test_a_property_is_set_in_what_others_saved_meanwhile(
+async def test_a_property_is_set_in_a_concurrently_saved_document(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meanwhile = Meanwhile(cloud, part, monkeypatch)
@@ -109,7 +109,7 @@ async def test_a_property_is_set_in_what_others_saved_meanwhile(
     assert json.loads(found["config_json"]) == {"other": 1, "x": 2}
 
 
-async def test_a_property_is_not_set_while_others_save_again_and_again(
+async def test_setting_a_property_gives_up_under_constant_saves(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meanwhile = Meanwhile(cloud, part, monkeypatch)
@@ -122,7 +122,7 @@ async def test_a_property_is_not_set_while_others_save_again_and_again(
     assert "x" not in json.loads(found["config_json"])
 
 
-async def test_a_save_is_checked_where_others_do_not_wait_to_write(
+async def test_a_save_is_checked_outside_the_write_transaction(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, check = cloud.cloud.store.write, configurations.configurations.check_unmasked
@@ -148,7 +148,7 @@ async def test_a_save_is_checked_where_others_do_not_wait_to_write(
     assert seen == [False]
 
 
-async def test_a_save_replaces_what_others_saved_meanwhile(
+async def test_a_save_replaces_a_concurrent_save(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meanwhile = Meanwhile(cloud, part, monkeypatch)
@@ -159,7 +159,7 @@ async def test_a_save_replaces_what_others_saved_meanwhile(
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"x": 1}
 
 
-async def test_a_save_gets_its_turn_while_others_save_again_and_again(
+async def test_a_save_succeeds_under_constant_saves(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meanwhile = Meanwhile(cloud, part, monkeypatch)
@@ -169,7 +169,7 @@ async def test_a_save_gets_its_turn_while_others_save_again_and_again(
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"x": 1}
 
 
-async def test_a_save_that_knows_the_newest_is_refused_if_others_save_meanwhile(
+async def test_a_save_based_on_a_revision_is_refused_after_a_concurrent_save(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
@@ -181,7 +181,7 @@ async def test_a_save_that_knows_the_newest_is_refused_if_others_save_meanwhile(
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"other": 1}
 
 
-async def test_a_fragment_that_is_deleted_meanwhile_is_not_used(
+async def test_a_concurrently_deleted_fragment_is_not_used(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fragment = await cloud.app(
@@ -195,7 +195,7 @@ async def test_a_fragment_that_is_deleted_meanwhile_is_not_used(
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {}
 
 
-async def test_a_caller_whose_key_is_deleted_meanwhile_saves_nothing(
+async def test_a_caller_with_a_concurrently_deleted_key_saves_nothing(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     revoked = []
@@ -212,7 +212,7 @@ async def test_a_caller_whose_key_is_deleted_meanwhile_saves_nothing(
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {}
 
 
-async def test_a_fragment_replaces_what_others_saved_meanwhile(
+async def test_a_saved_fragment_replaces_a_concurrent_save(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization, config={"a": 1})
@@ -224,7 +224,7 @@ async def test_a_fragment_replaces_what_others_saved_meanwhile(
     assert [entry["old"]["fragment"] for entry in history[:2]] == [{"other": 1}, {"a": 1}]
 
 
-async def test_a_fragment_does_not_use_one_that_is_deleted_meanwhile(
+async def test_a_fragment_does_not_use_a_concurrently_deleted_one(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = cloud.first.organization

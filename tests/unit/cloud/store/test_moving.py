@@ -122,7 +122,7 @@ def test_every_table_and_every_row_is_copied(url: str, file: Path) -> None:
         assert copied(url, table) == in_file(file, table), table.name
 
 
-def test_running_numbers_go_on_behind_those_that_were_ever_given(url: str, file: Path) -> None:
+def test_generated_ids_continue_after_the_highest_ever_used(url: str, file: Path) -> None:
     fill(file)
     with closing(sqlite3.connect(file)) as opened, opened:
         opened.execute("DELETE FROM audit")
@@ -142,7 +142,7 @@ def test_running_numbers_go_on_behind_those_that_were_ever_given(url: str, file:
     assert set(given.values()) == {ROWS + 1}, given
 
 
-def test_more_rows_than_go_at_once_and_what_is_told_of_them(url: str, file: Path) -> None:
+def test_more_rows_than_one_batch_with_progress(url: str, file: Path) -> None:
     with closing(sqlite3.connect(file)) as opened, opened:
         opened.executemany("INSERT INTO settings VALUES (?, '')", [(f"{one:05}",) for one in range(2 * BATCH + 1)])
     told: list[tuple[str, int]] = []
@@ -151,7 +151,7 @@ def test_more_rows_than_go_at_once_and_what_is_told_of_them(url: str, file: Path
     assert copied(url, TABLES["settings"]) == in_file(file, TABLES["settings"])
 
 
-async def test_a_cloud_that_has_moved_goes_on(url: str, tmp_path: Path) -> None:
+async def test_a_moved_cloud_continues(url: str, tmp_path: Path) -> None:
     file, author = tmp_path / "cloud.db", Author(KEY, "somebody")
     entry = LogRecord(now(), "error", "rdk", "it broke")
 
@@ -193,7 +193,7 @@ def refused(file: Path, url: str, kind: ErrorKind) -> str:
     return str(caught.value)
 
 
-def test_a_database_that_is_not_empty_is_left_alone(url: str, file: Path) -> None:
+def test_a_database_that_is_not_empty_is_not_changed(url: str, file: Path) -> None:
     fill(file)
     with closing(Session(url, "test", lambda news: None)) as session:
         move(file, url, nothing)
@@ -222,7 +222,7 @@ def test_a_failure_at_the_last_table_leaves_nothing(url: str, file: Path) -> Non
     assert not any(copied(url, table) for table in TABLES.values())
 
 
-def test_a_file_that_a_cloud_uses_is_left_alone(url: str, file: Path) -> None:
+def test_a_database_in_use_is_not_moved(url: str, file: Path) -> None:
     with closing(sqlite3.connect(file)) as other:
         other.execute("PRAGMA journal_mode = WAL")
         other.execute("SELECT * FROM settings").fetchall()
@@ -232,7 +232,7 @@ def test_a_file_that_a_cloud_uses_is_left_alone(url: str, file: Path) -> None:
     assert sum(move(file, url, nothing).values()) == 0
 
 
-def test_versions_that_differ(url: str, file: Path) -> None:
+def test_different_schema_versions(url: str, file: Path) -> None:
     for version, said in ((len(STEPS) + 1, "newer version"), (len(STEPS) - 1, "start this machine-cloud with it once")):
         with closing(sqlite3.connect(file)) as opened:
             opened.execute(f"PRAGMA user_version = {version}")
@@ -245,11 +245,11 @@ def test_versions_that_differ(url: str, file: Path) -> None:
         assert "tables of another version" in refused(file, url, ErrorKind.EXISTS)
 
 
-def test_what_is_no_database_and_what_is_not_there(url: str, tmp_path: Path) -> None:
+def test_invalid_and_missing_databases(url: str, tmp_path: Path) -> None:
     assert "--data" in refused(tmp_path / "cloud.db", url, ErrorKind.NOT_FOUND)
     (tmp_path / "cloud.db").write_bytes(b"x" * 5000)
     assert "file is not a database" in refused(tmp_path / "cloud.db", url, ErrorKind.PRECONDITION)
 
 
-def test_a_server_that_is_not_there(file: Path) -> None:
+def test_a_missing_server(file: Path) -> None:
     assert "cannot be reached" in refused(file, "postgresql:///cloud?host=/nowhere", ErrorKind.UNAVAILABLE)

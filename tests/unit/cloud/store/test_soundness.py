@@ -64,7 +64,7 @@ async def test_flipped_bytes_are_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cloud.db"
     path.write_bytes(os.urandom(8192))
     with pytest.raises(MachineError, match="cannot be opened: file is not a database"):
@@ -104,7 +104,7 @@ async def test_a_broken_log_is_refused(tmp_path: Path, change: object, word: str
 
 
 @pytest.mark.parametrize("log", [None, b"", bytes(4096)])
-async def test_a_whole_log_and_one_that_was_never_written_are_used(tmp_path: Path, log: bytes | None) -> None:
+async def test_a_complete_and_an_empty_log_are_used(tmp_path: Path, log: bytes | None) -> None:
     path = tmp_path / "cloud.db"
     whole = log_of(path)
     (tmp_path / "cloud.db-wal").write_bytes(whole if log is None else log)
@@ -145,7 +145,7 @@ async def test_a_long_check_goes_on_in_the_background(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("existing", [False, True])
-async def test_the_database_is_for_its_user_alone(tmp_path: Path, existing: bool) -> None:
+async def test_the_database_is_private_to_its_user(tmp_path: Path, existing: bool) -> None:
     names = ("cloud.db", "cloud.db-wal", "cloud.db-shm")
     path = tmp_path / "cloud.db"
     with everybody():
@@ -156,7 +156,7 @@ async def test_the_database_is_for_its_user_alone(tmp_path: Path, existing: bool
             assert [mode(tmp_path / name) for name in names] == [0o600] * 3
 
 
-async def test_files_are_for_their_user_alone(tmp_path: Path) -> None:
+async def test_files_are_private_to_their_user(tmp_path: Path) -> None:
     with everybody():
         folder = tmp_path / "files"
         folder.mkdir(mode=0o755)
@@ -167,7 +167,7 @@ async def test_files_are_for_their_user_alone(tmp_path: Path) -> None:
         assert mode(folder / made.key[:2] / made.key) == mode(folder / "machine-cloud.json") == 0o600
 
 
-def test_the_data_folder_is_closed_if_it_is_ours(tmp_path: Path) -> None:
+def test_the_permissions_of_an_own_data_folder_are_restricted(tmp_path: Path) -> None:
     with everybody():
         for name in ("", "cloud.db"):
             folder = tmp_path / f"data{name}"

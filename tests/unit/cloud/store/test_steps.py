@@ -25,13 +25,13 @@ HAD = {
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 
 
-def test_steps_stay_as_they_were() -> None:
+def test_migration_steps_are_unchanged() -> None:
     found = [hashlib.sha256("\n".join(statements(step)).encode()).hexdigest()[:16] for step in STEPS]
     assert dict(zip(HAD, found, strict=True)) == HAD
 
 
 @pytest.mark.parametrize("had", range(len(STEPS)))
-def test_what_is_missing_is_made(had: int) -> None:
+def test_missing_tables_are_created(had: int) -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     for step in STEPS[:had]:
         for statement in statements(step):

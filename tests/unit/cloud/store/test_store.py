@@ -59,7 +59,7 @@ def settings(sql: Sql) -> dict[str, str]:
     return {row["name"]: row["value"] for row in sql.rows("SELECT name, value FROM settings")}
 
 
-async def test_what_was_written_is_read_and_survives(make: Make) -> None:
+async def test_written_rows_are_read_back_and_survive_a_restart(make: Make) -> None:
     async with make() as store:
         await store.write(put("a", "1"))
         assert await store.read(settings) == {"a": "1"}
@@ -67,7 +67,7 @@ async def test_what_was_written_is_read_and_survives(make: Make) -> None:
         assert await store.read(settings) == {"a": "1"}
 
 
-async def test_a_transaction_that_fails_leaves_nothing_and_harms_no_neighbour(store: Store) -> None:
+async def test_a_failed_transaction_leaves_nothing_and_affects_no_other(store: Store) -> None:
     def half(sql: Sql) -> None:
         inserted(sql, "settings", {"name": "half", "value": ""})
         raise ValueError("no")
@@ -110,7 +110,7 @@ async def _share(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(groups) <= 3
 
 
-async def test_a_full_disk_refuses_for_now(tmp_path: Path, events: Events) -> None:
+async def test_a_full_disk_is_a_temporary_error(tmp_path: Path, events: Events) -> None:
     async with SqliteStore(tmp_path / "cloud.db", events).opened() as store:
         pages = await store._writer.run(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0])
         await store._writer.run(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages + 3}"))
@@ -130,7 +130,7 @@ async def test_a_full_disk_refuses_for_now(tmp_path: Path, events: Events) -> No
         assert await store.read(settings) == {**kept, "again": ""}
 
 
-async def test_a_log_that_had_to_grow_shrinks_again(
+async def test_a_grown_write_ahead_log_shrinks_again(
     tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long read, such as a backup, keeps later writes in the log."""
@@ -149,7 +149,7 @@ async def test_a_log_that_had_to_grow_shrinks_again(
         assert len(await store.read(settings)) == 23
 
 
-async def test_the_log_is_copied_into_the_file_beside_the_writer(
+async def test_checkpoints_run_next_to_the_writer(
     tmp_path: Path, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "WAL_LIMIT", 1 << 40)  # no commit reaches the limit
@@ -162,7 +162,7 @@ async def test_the_log_is_copied_into_the_file_beside_the_writer(
 
 
 @pytest.mark.parametrize("call", ["read", "write"])
-async def test_what_the_file_refuses_is_no_mistake_of_the_statement(tmp_path: Path, events: Events, call: str) -> None:
+async def test_file_errors_are_not_statement_errors(tmp_path: Path, events: Events, call: str) -> None:
     def not_there(sql: Sql) -> None:
         sqlite3.connect(tmp_path / "nowhere" / "cloud.db")
 
@@ -178,7 +178,7 @@ async def test_what_the_file_refuses_is_no_mistake_of_the_statement(tmp_path: Pa
 
 
 @pytest.mark.parametrize("call", ["read", "write"])
-async def test_postgresql_that_has_used_something_up_refuses_for_now(
+async def test_exhausted_resources_of_postgresql_are_a_temporary_error(
     postgresql: Cluster, events: Events, call: str
 ) -> None:
     def large(sql: Sql) -> object:
@@ -193,14 +193,14 @@ async def test_postgresql_that_has_used_something_up_refuses_for_now(
         assert await store.read(settings) == {}
 
 
-async def test_a_row_twice_is_a_conflict(store: Store) -> None:
+async def test_a_duplicate_row_is_a_conflict(store: Store) -> None:
     await store.write(put("a", "1"))
     with pytest.raises(Conflict):
         await store.write(put("a", "2"))
     assert await store.read(settings) == {"a": "1"}
 
 
-async def test_a_conflict_is_the_end_of_its_transaction(store: Store) -> None:
+async def test_a_conflict_ends_its_transaction(store: Store) -> None:
     await store.write(put("a", "1"))
 
     def swallowed(sql: Sql) -> None:
@@ -224,7 +224,7 @@ async def test_a_reference_to_nothing_is_a_conflict(store: Store) -> None:
         )
 
 
-async def test_values_come_back_as_they_were(store: Store) -> None:
+async def test_values_are_read_back_unchanged(store: Store) -> None:
     def work(sql: Sql) -> list[Row]:
         sql.run(typed(THINGS) if sql.skip_locked else THINGS)
         insert = "INSERT INTO things (i, t, r, b) VALUES (?, ?, ?, ?)"
@@ -256,7 +256,7 @@ async def test_texts_are_ordered_by_code_points(store: Store) -> None:
     assert await store.write(work) == sorted(("b", "B", "a", "ä", "_", "Z", "é"))
 
 
-async def test_a_row_that_is_written_again(store: Store) -> None:
+async def test_a_row_is_overwritten(store: Store) -> None:
     def work(sql: Sql) -> list[Row]:
         again = (
             "INSERT INTO settings (name, value) VALUES (?, ?) "
@@ -267,7 +267,7 @@ async def test_a_row_that_is_written_again(store: Store) -> None:
     assert await store.write(work) == [{"value": "1"}, {"value": "2"}]
 
 
-async def test_decisions_are_made_as_if_alone(store: Store) -> None:
+async def test_transactions_are_serializable(store: Store) -> None:
     """Each transaction stores the number of existing rows: all numbers must differ."""
 
     def work(sql: Sql) -> None:
@@ -286,7 +286,7 @@ async def test_reading_changes_nothing(store: Store) -> None:
         await store.read(put("a", "1"))
 
 
-async def test_a_long_read_keeps_no_other_waiting(store: Store) -> None:
+async def test_a_long_read_does_not_delay_others(store: Store) -> None:
     end = threading.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.read, lambda sql: end.wait(60))
@@ -298,7 +298,7 @@ async def test_a_long_read_keeps_no_other_waiting(store: Store) -> None:
             end.set()
 
 
-async def test_readers_whose_callers_have_left_are_used_again(store: Store) -> None:
+async def test_readers_of_cancelled_callers_are_reused(store: Store) -> None:
     end = threading.Event()
     with trio.move_on_after(0.05):
         async with trio.open_nursery() as nursery:
@@ -310,7 +310,7 @@ async def test_readers_whose_callers_have_left_are_used_again(store: Store) -> N
             assert await store.read(settings) == {}
 
 
-async def test_events_are_told_once_what_they_tell_is_there(store: Store, events: Events) -> None:
+async def test_events_are_sent_after_the_commit(store: Store, events: Events) -> None:
     def telling(sql: Sql) -> None:
         inserted(sql, "settings", {"name": "a", "value": ""})
         sql.notify("setting", "a")
@@ -331,7 +331,7 @@ async def test_events_are_told_once_what_they_tell_is_there(store: Store, events
             assert limit.cancelled_caught
 
 
-async def test_a_busy_listener_hears_of_each_subject_once(events: Events) -> None:
+async def test_a_busy_listener_gets_each_subject_once(events: Events) -> None:
     with events.listening("part") as all_parts, events.listening("part", "x") as only_x:
         for subject in ("x", "y", "x"):
             events.notify("part", subject)
@@ -339,7 +339,7 @@ async def test_a_busy_listener_hears_of_each_subject_once(events: Events) -> Non
         assert await only_x.next() == "x"
 
 
-async def test_a_write_that_was_given_up_in_the_queue_is_not_carried_out(store: Store) -> None:
+async def test_a_write_cancelled_in_the_queue_is_not_executed(store: Store) -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
         await store.write(put("never", ""))
@@ -347,7 +347,7 @@ async def test_a_write_that_was_given_up_in_the_queue_is_not_carried_out(store: 
     assert await store.read(settings) == {"later": ""}
 
 
-def test_migration_is_done_once_and_refuses_the_future() -> None:
+def test_migration_runs_once_and_refuses_newer_versions() -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     migrate(connection)
     migrate(connection)
@@ -364,7 +364,7 @@ def test_statements_have_no_comments() -> None:
     ]
 
 
-async def test_a_folder_that_is_not_there_is_said(tmp_path: Path, events: Events) -> None:
+async def test_a_missing_folder_is_reported(tmp_path: Path, events: Events) -> None:
     with pytest.raises(MachineError, match="cannot be opened"):
         async with SqliteStore(tmp_path / "no" / "cloud.db", events).opened():
             pass

@@ -20,7 +20,7 @@ from cloud.values.times import now
 LIMIT = 30.0  # seconds; each step takes milliseconds
 
 
-async def test_a_rotation_by_a_command_is_served_by_the_running_cloud_at_once(
+async def test_the_running_cloud_uses_a_rotation_by_command_immediately(
     tmp_path: Path, database: str, nursery: trio.Nursery
 ) -> None:
     file, events = tmp_path / "cloud.db", Events()
@@ -43,7 +43,7 @@ async def test_a_rotation_by_a_command_is_served_by_the_running_cloud_at_once(
         nursery.cancel_scope.cancel()
 
 
-async def test_only_what_others_wait_for_is_told(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_only_events_with_listeners_are_sent(tmp_path: Path, nursery: trio.Nursery) -> None:
     file, events = tmp_path / "cloud.db", Events()
     async with SqliteStore(file, events).opened() as running:
         await nursery.start(follow_commands, file, events)
@@ -61,7 +61,7 @@ async def test_only_what_others_wait_for_is_told(tmp_path: Path, nursery: trio.N
         nursery.cancel_scope.cancel()
 
 
-async def test_what_is_written_counts_also_where_no_note_can_be_left(
+async def test_writes_take_effect_even_if_no_event_can_be_recorded(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "cloud.db"

@@ -16,14 +16,14 @@ from schema.errors import ErrorKind, MachineError
 @given(st.datetimes(timezones=st.just(UTC)), st.integers(0, 10**18 - 1))
 @example(datetime.min.replace(tzinfo=UTC), 0)
 @example(datetime.max.replace(tzinfo=UTC), 10**18 - 1)
-def test_what_was_told_is_understood(moment: datetime, number: int) -> None:
+def test_valid_snapshots_are_decoded(moment: datetime, number: int) -> None:
     assert read_cursor(cursor(moment, number)) == (stored(moment), number)
 
 
 @given(st.text(st.sampled_from("-.0159²٣ x"), max_size=60))
 @example("9" * 5000 + ".1")
 @example("1." + "9" * 19)
-def test_any_other_text_is_refused_or_fits_a_database(text: str) -> None:
+def test_any_other_text_is_refused_or_can_be_stored(text: str) -> None:
     try:
         found = read_cursor(text)
     except MachineError:
@@ -32,7 +32,7 @@ def test_any_other_text_is_refused_or_fits_a_database(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "--1.1", "1.-1", "1.1.1", "².1"])
-def test_what_is_refused_says_so(text: str) -> None:
+def test_refused_snapshots_have_a_reason(text: str) -> None:
     with pytest.raises(MachineError, match="the first page") as caught:
         read_cursor(text)
     assert caught.value.kind is ErrorKind.INVALID

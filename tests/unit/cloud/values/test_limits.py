@@ -43,7 +43,7 @@ def test_the_page_is_current(generator: ModuleType) -> None:
     assert generator.PAGE.read_text() == generator.page(), "run make generate"
 
 
-def test_every_limit_is_on_the_page_once() -> None:
+def test_every_limit_is_listed_once() -> None:
     made = [one for one in vars(limits).values() if isinstance(one, Limit)]
     assert sorted(made, key=lambda one: one.name) == sorted(LIMITS, key=lambda one: one.name)
     assert len({one.name for one in LIMITS}) == len(LIMITS)
@@ -58,7 +58,7 @@ async def refused(limit: Limit, cloud: MemoryCloud, method: str, **arguments: An
     return str(caught.value)
 
 
-async def test_a_configuration_that_is_too_large_is_refused_and_nothing_is_kept(cloud: MemoryCloud, part: str) -> None:
+async def test_a_too_large_configuration_is_refused_and_not_stored(cloud: MemoryCloud, part: str) -> None:
     text = await refused(DOCUMENT, cloud, "update_robot_part", id=part, robot_config=LARGE)
     assert re.search(r"the configuration has 4,194,\d+ bytes", text)
     await refused(DOCUMENT, cloud, "update_robot_part", id=part, robot_config_json=json.dumps(LARGE))
@@ -66,7 +66,7 @@ async def test_a_configuration_that_is_too_large_is_refused_and_nothing_is_kept(
     assert (await cloud.app("get_robot_part", id=part))["config_json"] == "{}"
 
 
-async def test_a_configuration_of_the_largest_size_is_kept(cloud: MemoryCloud, part: str) -> None:
+async def test_a_configuration_of_the_maximum_size_is_stored(cloud: MemoryCloud, part: str) -> None:
     text = json.dumps({"x": "y" * (DOCUMENT.value - len('{"x":""}'))}, separators=(",", ":"))
     assert len(text) == DOCUMENT.value
     await cloud.app("update_robot_part", id=part, robot_config_json=text)
@@ -85,7 +85,7 @@ async def test_a_section_of_too_many_entries_is_refused(cloud: MemoryCloud, part
         assert section in text
 
 
-async def test_a_fragment_that_is_too_large_is_refused(cloud: MemoryCloud) -> None:
+async def test_a_too_large_fragment_is_refused(cloud: MemoryCloud) -> None:
     place = cloud.first.organization
     await refused(DOCUMENT, cloud, "create_fragment", name="f", organization_id=place, config=LARGE)
     made = (await cloud.app("create_fragment", name="f", organization_id=place, config={}))["id"]
@@ -103,7 +103,7 @@ async def test_fragments_that_are_too_large_together_are_refused(cloud: MemoryCl
     assert "with its fragments" in text
 
 
-async def test_a_single_value_that_makes_it_too_large_is_refused(cloud: MemoryCloud, part: str) -> None:
+async def test_a_property_that_makes_a_configuration_too_large_is_refused(cloud: MemoryCloud, part: str) -> None:
     change = {"path": "attributes.x", "value": "x" * DOCUMENT.value}
     await refused(DOCUMENT, cloud, "set_config_property", robot_part_id=part, property_changes=[change])
 

@@ -71,7 +71,7 @@ def text_of(reply: Reply) -> str:
     return html.unescape(found[1])
 
 
-async def test_what_is_saved_is_what_is_shown_in_its_order(rover: Rover) -> None:
+async def test_the_saved_document_is_shown_in_its_order(rover: Rover) -> None:
     document = {"services": [], "components": [{**SENSOR, "attributes": {"z": 1, "a": [1, 2]}}], "agent": {"ü": "<&>"}}
     await rover.save(document)
     reply = await rover.get()
@@ -97,7 +97,7 @@ async def test_review_then_save(rover: Rover) -> None:
     assert await rover.saved() == changed
 
 
-async def test_nothing_changed_and_no_json(rover: Rover) -> None:
+async def test_unchanged_and_invalid_documents_are_reported(rover: Rover) -> None:
     await rover.save({"components": [SENSOR]})
     assert "Nothing has changed" in (await rover.post("review", {"components": [SENSOR]}, 2)).text
     broken = '{\n "components": [\n}'
@@ -122,7 +122,7 @@ async def test_nesting_that_clients_cannot_read_is_named(rover: Rover, levels: i
     assert await rover.saved() == {}
 
 
-async def test_two_who_edit_lose_nothing(rover: Rover) -> None:
+async def test_two_concurrent_edits_lose_nothing(rover: Rover) -> None:
     """The draft has the changes of both; for a conflict it shows both values."""
     motor = {"name": "m", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": 1}}
     await rover.save({"components": [motor]})
@@ -158,7 +158,7 @@ async def test_adding_a_resource_without_scripts(rover: Rover) -> None:
     assert (await rover.post("add", {}, 1, model="", resource="x")).status == 400
 
 
-async def test_checking_and_completing_while_one_types(rover: Rover) -> None:
+async def test_checks_and_completions_while_typing(rover: Rover) -> None:
     await rover.save({"components": [SENSOR]})
     answer = await rover.ask("check", text='{"components": [\n{"name": "ü", "x": 1}]}')
     assert {(one["line"], one["severity"]) for one in answer["findings"]} == {(2, "error"), (2, "warning")}
@@ -190,7 +190,7 @@ async def test_history_compares_and_reverts(rover: Rover) -> None:
     assert (await rover.get(f"{path}?from=x&to=1")).status == 400
 
 
-async def test_an_operator_looks_and_changes_nothing(cloud: MemoryCloud, rover: Rover) -> None:
+async def test_an_operator_reads_but_does_not_change(cloud: MemoryCloud, rover: Rover) -> None:
     await rover.save({"components": [{**SENSOR, "attributes": {"api_key": SECRET}}]})
     authorization = {
         "authorization_type": "role",
@@ -223,7 +223,7 @@ async def test_another_organization_sees_nothing(cloud: MemoryCloud, rover: Rove
     assert (await stranger.get("/fragments")).text.count(fragment["id"]) == 0
 
 
-async def test_nothing_of_the_pages_is_for_strangers(cloud: MemoryCloud, rover: Rover) -> None:
+async def test_all_pages_need_a_login(cloud: MemoryCloud, rover: Rover) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     fragment = (await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization))["id"]
     free = {"organizations"}
@@ -241,7 +241,7 @@ async def test_nothing_of_the_pages_is_for_strangers(cloud: MemoryCloud, rover: 
     assert await Editor(cloud.cloud, Author("robot-secret", rover.part)).organizations() == []
 
 
-async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rover: Rover) -> None:
+async def test_fragments_are_created_edited_tagged_and_used(cloud: MemoryCloud, rover: Rover) -> None:
     made = await post(rover.browser, "/fragments", organization=cloud.first.organization, name="base")
     path = made.headers["location"]
     again = await post(rover.browser, "/fragments", organization=cloud.first.organization, name="base")
@@ -276,7 +276,7 @@ async def test_fragments_are_made_edited_tagged_and_used(cloud: MemoryCloud, rov
     assert "ground" in (await rover.get("/fragments")).text
 
 
-async def test_what_the_machine_makes_of_it(rover: Rover) -> None:
+async def test_the_effective_configuration_is_shown(rover: Rover) -> None:
     store, clock = rover.cloud.cloud.store, rover.cloud.cloud.clock
 
     async def status() -> str:

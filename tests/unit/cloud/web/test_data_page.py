@@ -47,12 +47,12 @@ async def get(made: Browser, path: str, **headers: str) -> Reply:
 # ---- page
 
 
-async def test_an_empty_cloud_says_so(page: Browser) -> None:
+async def test_an_empty_cloud_shows_a_hint(page: Browser) -> None:
     assert "No machine has uploaded a file yet" in (await get(page, "/data")).text
     assert "No machine has uploaded a reading yet" in (await get(page, "/data?view=readings")).text
 
 
-async def test_pictures_with_boxes_and_files_with_names(up: Uploads, page: Browser) -> None:
+async def test_images_with_boxes_and_files_with_names(up: Uploads, page: Browser) -> None:
     subject = await up.picture(0, tags=["<b>"])
     await up.ask("add_bounding_box_to_image_by_id", binary_data_id=subject, label="cat & dog", **BOX)
     document = await up.file(b"x" * 1234, "notes.txt")
@@ -78,7 +78,7 @@ async def test_readings_with_plots(up: Uploads, page: Browser) -> None:
     assert text.index("00:00:02") < text.index("00:00:00.000")  # newest first
 
 
-async def test_data_of_one_machine_are_among_its_pages(up: Uploads, cloud: MemoryCloud, page: Browser) -> None:
+async def test_data_of_a_machine_are_on_its_own_page(up: Uploads, cloud: MemoryCloud, page: Browser) -> None:
     await up.readings(piece(0, t=1.0))
     text = (await get(page, f"/data?view=readings&part={up.part}")).text
     assert "<title>Data of rover</title>" in text
@@ -104,13 +104,13 @@ async def test_older_data_are_on_the_next_page(up: Uploads, page: Browser) -> No
     assert 'rel="next"' not in text
 
 
-async def test_a_time_that_is_none_is_said_on_the_page(page: Browser) -> None:
+async def test_an_invalid_time_is_reported_on_the_page(page: Browser) -> None:
     reply = await get(page, "/data?start=yesterday")
     assert reply.status == 400
     assert "is not a time" in reply.text
 
 
-async def test_a_part_has_its_own_data(up: Uploads, page: Browser) -> None:
+async def test_data_are_separated_by_part(up: Uploads, page: Browser) -> None:
     subject = await up.picture(0)
     reply = await get(page, f"/machines/{up.part}/data")
     assert reply.status == 303
@@ -118,7 +118,7 @@ async def test_a_part_has_its_own_data(up: Uploads, page: Browser) -> None:
     assert "No files match" in (await get(page, "/data?part=other")).text
 
 
-async def test_what_is_ticked_is_tagged_collected_and_deleted_after_a_question(up: Uploads, page: Browser) -> None:
+async def test_selected_files_are_tagged_added_and_deleted_after_confirmation(up: Uploads, page: Browser) -> None:
     subject = await up.picture(0)
     reply = await post(page, "/data/change", id=subject, action="tag", new_tag="good", component="eye")
     assert (reply.status, reply.headers["location"]) == (303, "/data?view=files&component=eye")
@@ -138,13 +138,13 @@ async def test_what_is_ticked_is_tagged_collected_and_deleted_after_a_question(u
 @pytest.mark.parametrize(
     "form", [{"action": "tag"}, {"action": "nothing", "id": "x"}, {"action": "tag", "id": "x", "new_tag": ""}]
 )
-async def test_a_form_that_says_too_little_is_answered_in_words(page: Browser, form: dict[str, str]) -> None:
+async def test_an_incomplete_form_is_refused_with_a_reason(page: Browser, form: dict[str, str]) -> None:
     reply = await post(page, "/data/change", **form)
     assert reply.status in (400, 404)
     assert 'role="alert"' in reply.text
 
 
-async def test_how_long_data_are_kept(up: Uploads, page: Browser) -> None:
+async def test_retention_of_data_is_shown_and_changed(up: Uploads, page: Browser) -> None:
     organization = up.cloud.first.organization
     assert (await post(page, "/data/retention", organization=organization, days="30")).status == 303
     assert 'value="30"' in (await get(page, "/data")).text
@@ -153,7 +153,7 @@ async def test_how_long_data_are_kept(up: Uploads, page: Browser) -> None:
     assert 'value="30"' in (await get(page, "/data")).text
 
 
-async def test_an_operator_looks_and_deletes_nothing(up: Uploads) -> None:
+async def test_an_operator_reads_but_does_not_delete(up: Uploads) -> None:
     subject = await up.picture(0)
     organization = up.cloud.first.organization
     grant = Grant("operator", "organization", organization)
@@ -172,7 +172,7 @@ async def test_an_operator_looks_and_deletes_nothing(up: Uploads) -> None:
 # ---- files
 
 
-async def test_a_file_is_read_with_a_key_whole_or_in_part(up: Uploads, page: Browser) -> None:
+async def test_a_file_is_downloaded_with_a_key_completely_or_by_range(up: Uploads, page: Browser) -> None:
     subject = await up.file(bytes(range(256)) * 10, "numbers.bin")
     reply = await get(page, f"/files/{subject}")
     assert reply.status == 200
@@ -186,7 +186,7 @@ async def test_a_file_is_read_with_a_key_whole_or_in_part(up: Uploads, page: Bro
     assert (await get(browser(up.cloud), f"/files/{subject}")).status == 401
 
 
-async def test_a_page_that_a_machine_uploads_runs_nothing_here(up: Uploads, page: Browser) -> None:
+async def test_an_uploaded_html_page_runs_no_scripts(up: Uploads, page: Browser) -> None:
     subject = await up.file(b"<script>alert(1)</script>", 'x".html\r\nset-cookie: a=b')
     reply = await get(page, f"/files/{subject}")
     assert reply.headers["content-disposition"].startswith("attachment; filename=")
@@ -197,7 +197,7 @@ async def test_a_page_that_a_machine_uploads_runs_nothing_here(up: Uploads, page
     assert (await get(page, f"/files/{picture}")).headers["content-disposition"].startswith("inline")
 
 
-async def test_a_signed_link_opens_one_file_for_a_while(up: Uploads, clock: Any) -> None:
+async def test_a_signed_link_opens_one_file_for_a_limited_time(up: Uploads, clock: Any) -> None:
     subject, other = await up.picture(0), await up.picture(1)
     made = await up.ask("create_binary_data_signed_url", binary_data_id=subject)
     assert made["expires_at"] - clock.now < timedelta(minutes=15)
@@ -228,7 +228,7 @@ async def fill(up: Uploads) -> None:
     await up.readings(piece(1, readings={"t": -2.0, "mixed": "=1+1", "list": [1.0, "ü"], "none": None}))
 
 
-async def test_csv_has_a_column_for_each_value(up: Uploads, page: Browser) -> None:
+async def test_csv_has_a_column_per_value(up: Uploads, page: Browser) -> None:
     await fill(up)
     reply = await exported(page, "csv", "component=s")
     assert reply.headers["content-disposition"] == 'attachment; filename="readings.csv"'
@@ -277,7 +277,7 @@ def test_a_value_called_other_values_is_kept() -> None:
     }
 
 
-async def test_an_export_of_nothing_is_a_file(page: Browser) -> None:
+async def test_an_empty_export_is_a_file(page: Browser) -> None:
     assert (await exported(page, "csv")).text.startswith("time_requested,time_received,")
     assert parquet.read_table(io.BytesIO((await exported(page, "parquet")).body)).num_rows == 0
     assert (await get(page, "/data/export?format=xls")).status == 400
@@ -293,7 +293,7 @@ async def test_an_export_of_several_pages_has_everything(
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
-async def test_exports_are_made_in_the_threads_that_organizations_share(
+async def test_exports_run_in_the_workroom(
     up: Uploads, page: Browser, format_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(up)
@@ -327,7 +327,7 @@ def test_values_by_their_paths() -> None:
     assert max(Kind.NUMBER, Kind.TEXT) is Kind.TEXT
 
 
-def test_a_plot_keeps_its_extremes_however_many_values_there_are() -> None:
+def test_a_plot_keeps_its_extremes_with_many_values() -> None:
     values = [(START + timedelta(seconds=number), float(number % 7)) for number in range(10_000)]
     values[5000] = (values[5000][0], 100.0)
     made = plot("x", values)
@@ -340,7 +340,7 @@ def test_a_plot_keeps_its_extremes_however_many_values_there_are() -> None:
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
 
 
-def test_a_plot_of_little() -> None:
+def test_a_plot_of_few_values() -> None:
     assert plot("x", []) is None
     assert plot("x", [(START, float("nan"))]) is None
     one = plot("x", [(START, 5.0)])
@@ -348,7 +348,7 @@ def test_a_plot_of_little() -> None:
     assert len(one.points.split()) == 2
 
 
-def test_what_the_address_asks_for() -> None:
+def test_the_query_of_the_address_is_parsed() -> None:
     asked = DataQuery.of({"view": "readings", "start": "2026-01-01T12:00", "end": "2026-01-01T14:00+02:00", "x": "y"})
     interval = asked.filter().interval
     assert interval is not None

@@ -31,7 +31,7 @@ FIELDS = {
 }
 
 
-async def test_an_operator_changes_nothing_that_is_an_owners(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_an_operator_cannot_do_what_needs_an_owner(cloud: MemoryCloud, machine: str, part: str) -> None:
     first = cloud.first
     key = await key_at(cloud, "organization", first.organization)
     fragment = await cloud.app("create_fragment", name="shared", organization_id=first.organization, config={})

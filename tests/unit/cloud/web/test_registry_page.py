@@ -26,7 +26,7 @@ async def module(cloud: MemoryCloud) -> str:
     return (await cloud.app("create_module", organization_id=organization, name="smooth"))["module_id"]
 
 
-async def test_from_a_namespace_to_a_deleted_module(cloud: MemoryCloud) -> None:
+async def test_a_module_from_its_namespace_to_its_deletion(cloud: MemoryCloud) -> None:
     person, organization = await signed_in(cloud), cloud.first.organization
     assert "There are no modules yet" in (await person.get("/modules")).text
     reply = await post(person, "/modules", action="namespace", organization=organization, namespace="Not One!")
@@ -54,7 +54,7 @@ async def test_from_a_namespace_to_a_deleted_module(cloud: MemoryCloud) -> None:
     assert (await person.get("/modules/acme:smooth")).status == 404
 
 
-async def test_what_is_deprecated_says_so_and_is_taken_back(cloud: MemoryCloud, module: str) -> None:
+async def test_a_deprecation_is_shown_and_withdrawn(cloud: MemoryCloud, module: str) -> None:
     for version in ("1.0.0", "1.1.0"):
         await upload(cloud.client(), module, version)
     person, path = await signed_in(cloud), f"/modules/{module}"
@@ -82,7 +82,7 @@ async def test_what_is_deprecated_says_so_and_is_taken_back(cloud: MemoryCloud, 
     assert "eprecated" not in (await looker.get(path)).text
 
 
-async def test_who_owns_one_organization_changes_nothing_of_another(cloud: MemoryCloud, module: str) -> None:
+async def test_an_owner_changes_nothing_of_another_organization(cloud: MemoryCloud, module: str) -> None:
     now, store = cloud.cloud.clock, cloud.cloud.store
     second = await store.write(lambda sql: create_owner(sql, "Second", now()))
     grants = [Grant("operator", "organization", cloud.first.organization)]
@@ -94,7 +94,7 @@ async def test_who_owns_one_organization_changes_nothing_of_another(cloud: Memor
     assert "Delete" not in (await person.get(f"/modules/{module}")).text
 
 
-async def test_an_operator_looks_and_an_owner_changes(cloud: MemoryCloud, module: str, machine: str) -> None:
+async def test_an_operator_reads_and_an_owner_changes(cloud: MemoryCloud, module: str, machine: str) -> None:
     await upload(cloud.client(), module, "1.0.0")
     person = await signed_in(cloud, await key_at(cloud, "organization", cloud.first.organization))
     page = (await person.get(f"/modules/{module}")).text
@@ -105,7 +105,7 @@ async def test_an_operator_looks_and_an_owner_changes(cloud: MemoryCloud, module
     assert "1.0.0" in (await guest.get(f"/modules/{module}")).text
 
 
-async def test_a_download_with_a_link_only_and_not_without(cloud: MemoryCloud, module: str) -> None:
+async def test_a_download_needs_a_signed_link(cloud: MemoryCloud, module: str) -> None:
     await upload(cloud.client(), module, "1.0.0")
     person = await signed_in(cloud)
     page = (await person.get(f"/modules/{module}")).text
@@ -143,13 +143,13 @@ def test_ranges(header: str, found: tuple[int, int] | None) -> None:
 
 
 @pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
-def test_ranges_that_a_file_has_nothing_of(header: str) -> None:
+def test_ranges_outside_the_file(header: str) -> None:
     with pytest.raises(ValueError, match="bytes"):
         span(header, 100)
 
 
 @given(st.text(max_size=30), st.integers(0, 1000))
-def test_a_range_lies_in_the_file_whatever_was_asked(header: str, size: int) -> None:
+def test_a_range_is_always_inside_the_file(header: str, size: int) -> None:
     try:
         found = span(f"bytes={header}", size)
     except ValueError:

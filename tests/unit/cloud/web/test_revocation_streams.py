@@ -47,7 +47,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_tail_ends_with_its_key(cloud: MemoryCloud, part: str, change: str) -> None:
+async def test_a_log_stream_ends_when_its_key_is_deleted(cloud: MemoryCloud, part: str, change: str) -> None:
     do, kind = CHANGES[change]
     key = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
     async with replica(cloud, hears=True) as (near, _):
@@ -75,7 +75,7 @@ async def test_a_tail_ends_with_its_key(cloud: MemoryCloud, part: str, change: s
         assert [error.kind for error in ended] == [kind]
 
 
-async def test_a_page_ends_when_its_key_was_deleted_before_it_listened(cloud: MemoryCloud, part: str) -> None:
+async def test_a_page_ends_if_its_key_was_deleted_before_it_subscribed(cloud: MemoryCloud, part: str) -> None:
     key = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
     person = await signed_in(cloud, key)
     async with person.live("/live/machines", {"origin": f"http://{HOST}"}) as page:
@@ -94,7 +94,7 @@ async def _closed(machine: Machine) -> dict[str, Any]:
             return message
 
 
-async def test_the_push_channel_ends_with_the_secret_and_says_why(cloud: MemoryCloud, part: str) -> None:
+async def test_the_push_channel_ends_when_the_secret_is_deleted_with_a_reason(cloud: MemoryCloud, part: str) -> None:
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine:
             await machine.hears("document")
@@ -115,7 +115,7 @@ async def test_the_push_channel_of_a_deleted_part_says_that_it_is_gone(cloud: Me
     assert message["code"] in (GONE, REFUSED)  # depends on which task notices first
 
 
-async def test_the_push_channel_outlives_an_outage_of_the_database(cloud: MemoryCloud, part: str) -> None:
+async def test_the_push_channel_survives_an_outage_of_the_database(cloud: MemoryCloud, part: str) -> None:
     store = Counted(cloud.cloud.store)
     cloud.cloud = replace(cloud.cloud, store=store)
     with trio.fail_after(LIMIT):
@@ -129,7 +129,7 @@ async def test_the_push_channel_outlives_an_outage_of_the_database(cloud: Memory
             assert await machine.hears("document") == {"components": []}
 
 
-async def test_a_machine_is_told_in_http_why_it_is_not_let_in(cloud: MemoryCloud, part: str) -> None:
+async def test_a_refused_machine_gets_the_reason_in_http(cloud: MemoryCloud, part: str) -> None:
     store = Counted(cloud.cloud.store)
     token = await machine_token(cloud, part)
     cloud.cloud = replace(cloud.cloud, store=store)
@@ -144,7 +144,7 @@ async def test_a_machine_is_told_in_http_why_it_is_not_let_in(cloud: MemoryCloud
 # ---- open streams per key
 
 
-async def test_one_key_has_so_many_streams_open_and_no_more(
+async def test_the_streams_of_one_key_are_limited(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cloud.services.target.STREAMS", 2)
@@ -181,7 +181,7 @@ async def test_one_key_has_so_many_streams_open_and_no_more(
     assert not cloud.cloud.openings._open
 
 
-async def test_a_part_is_followed_by_so_many_and_no_more(
+async def test_the_followers_of_a_part_are_limited(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cloud.web.api.push.FOLLOWERS", 1)

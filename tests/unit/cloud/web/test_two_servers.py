@@ -29,7 +29,7 @@ async def page(made: Browser) -> int:
     return (await made.get("/", HTML)).status
 
 
-async def test_signing_in_to_one_does_not_sign_out_of_the_other(cloud: MemoryCloud) -> None:
+async def test_logging_in_to_one_program_does_not_log_out_of_another(cloud: MemoryCloud) -> None:
     async with open_machine(KEYS) as machine:
         of_cloud = browser(cloud)
         of_machine = Browser(machine.serving.pages(loopback=True), host=of_cloud.host)
@@ -41,14 +41,14 @@ async def test_signing_in_to_one_does_not_sign_out_of_the_other(cloud: MemoryClo
         assert [await page(of_cloud), await page(of_machine)] == [200, 303]
 
 
-async def test_machines_of_one_host_have_cookies_of_their_own() -> None:
+async def test_machines_on_one_host_have_separate_cookies() -> None:
     async with open_machine(KEYS) as one, open_machine(KEYS) as same:
         names = {each.serving.gate.authenticator.instance for each in (one, same)}
         assert len(names) == 1, "the same machine after a restart"
         assert all(len(name) >= 16 for name in names)
 
 
-async def test_a_session_of_the_pages_is_no_token_of_a_program(cloud: MemoryCloud) -> None:
+async def test_a_session_cookie_is_not_a_token_for_programs(cloud: MemoryCloud) -> None:
     """A cookie that another server on the host received does not authorize calls, nor anything at other servers."""
     authenticator = cloud.cloud.authenticator
     made = browser(cloud)

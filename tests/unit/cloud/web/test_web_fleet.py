@@ -41,12 +41,12 @@ def machine_rows(page: str) -> list[str]:
     return re.findall(r'<tr id="(\w+)"', page)
 
 
-async def test_without_a_key_one_is_sent_to_sign_in(cloud: MemoryCloud) -> None:
+async def test_without_a_key_pages_redirect_to_the_login(cloud: MemoryCloud) -> None:
     reply = await browser(cloud).get("/")
     assert (reply.status, reply.headers["location"]) == (303, "/login?next=/")
 
 
-async def test_every_machine_is_there_with_its_state_and_what_it_runs(cloud: MemoryCloud, machine: str) -> None:
+async def test_every_machine_is_listed_with_state_and_version(cloud: MemoryCloud, machine: str) -> None:
     part = await part_of(cloud, machine)
     await cloud.app("new_robot", name="other", location=cloud.first.location)
     await report(cloud, part, version="1.2.3", revision="1", problems=2, unhealthy=1)
@@ -56,7 +56,7 @@ async def test_every_machine_is_there_with_its_state_and_what_it_runs(cloud: Mem
         assert text in page
 
 
-async def test_pages_have_no_scripts_and_styles_in_them_and_are_kept_nowhere(cloud: MemoryCloud, machine: str) -> None:
+async def test_pages_have_no_inline_scripts_and_are_not_cached(cloud: MemoryCloud, machine: str) -> None:
     person = await signed_in(cloud)
     reply = await person.get("/")
     assert "default-src 'none'" in reply.headers["content-security-policy"]
@@ -71,7 +71,7 @@ async def test_pages_have_no_scripts_and_styles_in_them_and_are_kept_nowhere(clo
         assert (answer.status, "immutable" in answer.headers["cache-control"]) == (200, True), url
 
 
-async def test_a_key_of_one_machine_sees_that_machine_only(cloud: MemoryCloud, machine: str) -> None:
+async def test_a_key_of_one_machine_sees_only_that_machine(cloud: MemoryCloud, machine: str) -> None:
     await cloud.app("new_robot", name="secret-one", location=cloud.first.location)
     person = await signed_in(cloud, await key_at(cloud, "robot", machine))
     page = (await person.get("/")).text
@@ -80,7 +80,7 @@ async def test_a_key_of_one_machine_sees_that_machine_only(cloud: MemoryCloud, m
     assert "New machine" not in page
 
 
-async def test_a_key_of_a_location_sees_what_lies_below_it(cloud: MemoryCloud, machine: str) -> None:
+async def test_a_key_of_a_location_sees_everything_below_it(cloud: MemoryCloud, machine: str) -> None:
     hall = await cloud.app("create_location", organization_id=cloud.first.organization, name="hall")
     room = await cloud.app(
         "create_location", organization_id=cloud.first.organization, name="room", parent_location_id=hall["id"]
@@ -117,7 +117,9 @@ async def test_search_and_filters_without_a_script(
     assert {name for name in ("rover", "oven", "pump") if f">{name}</a>" in page} == shown
 
 
-async def test_sorted_by_state_what_needs_somebody_comes_first(cloud: MemoryCloud, clock: Clock, machine: str) -> None:
+async def test_sorted_by_state_machines_with_problems_come_first(
+    cloud: MemoryCloud, clock: Clock, machine: str
+) -> None:
     online = await cloud.app("new_robot", name="a-online", location=cloud.first.location)
     await report(cloud, await part_of(cloud, machine))
     clock.now += timedelta(minutes=5)
@@ -128,7 +130,7 @@ async def test_sorted_by_state_what_needs_somebody_comes_first(cloud: MemoryClou
     assert by_state.index(">rover</a>") < by_state.index(">a-online</a>")
 
 
-async def test_many_machines_come_in_pages_and_a_page_beyond_them_is_the_last_one(cloud: MemoryCloud) -> None:
+async def test_many_machines_are_paged_and_a_page_beyond_the_end_is_the_last(cloud: MemoryCloud) -> None:
     def many(sql: Sql) -> None:
         for number in range(2 * PAGE + 5):
             machines.create_machine(sql, cloud.first.location, f"m{number:03}", cloud.cloud.clock())
@@ -152,7 +154,7 @@ async def test_many_machines_come_in_pages_and_a_page_beyond_them_is_the_last_on
             assert ("m200" in patch["machines"], "m100" in patch["machines"]) == (True, False)
 
 
-async def test_a_name_is_text_whatever_is_in_it(cloud: MemoryCloud) -> None:
+async def test_names_are_escaped(cloud: MemoryCloud) -> None:
     await cloud.app("new_robot", name="<script>alert(1)</script>", location=cloud.first.location)
     page = (await (await signed_in(cloud)).get("/")).text
     assert "<script>alert" not in page
@@ -162,7 +164,7 @@ async def test_a_name_is_text_whatever_is_in_it(cloud: MemoryCloud) -> None:
 # ---- a new machine
 
 
-async def test_a_new_machine_comes_with_its_credentials_file(cloud: MemoryCloud) -> None:
+async def test_a_new_machine_has_a_credentials_file(cloud: MemoryCloud) -> None:
     person = await signed_in(cloud)
     reply = await post(person, "/machines", name="drone", location=cloud.first.location)
     assert reply.status == 200
@@ -172,16 +174,14 @@ async def test_a_new_machine_comes_with_its_credentials_file(cloud: MemoryCloud)
         assert text in reply.text
 
 
-async def test_a_name_that_is_taken_is_said_at_the_form_and_what_was_typed_stays(
-    cloud: MemoryCloud, machine: str
-) -> None:
+async def test_a_used_name_is_reported_in_the_form_which_keeps_its_values(cloud: MemoryCloud, machine: str) -> None:
     reply = await post(await signed_in(cloud), "/machines", name="rover", location=cloud.first.location)
     assert reply.status == 409
     assert "There is already a machine called" in reply.text
     assert 'value="rover"' in reply.text
 
 
-async def test_an_operator_makes_no_machine(cloud: MemoryCloud) -> None:
+async def test_an_operator_cannot_create_a_machine(cloud: MemoryCloud) -> None:
     person = await signed_in(cloud, await key_at(cloud, "location", cloud.first.location))
     reply = await post(person, "/machines", name="drone", location=cloud.first.location)
     assert reply.status == 403
@@ -197,7 +197,7 @@ async def test_a_form_of_another_site_is_refused(cloud: MemoryCloud) -> None:
 # ---- live
 
 
-async def test_rows_follow_what_machines_tell(cloud: MemoryCloud, machine: str) -> None:
+async def test_rows_follow_the_reports_of_machines(cloud: MemoryCloud, machine: str) -> None:
     person = await signed_in(cloud)
     part = await part_of(cloud, machine)
     with trio.fail_after(LIMIT):
@@ -230,7 +230,7 @@ async def test_an_online_machine_with_problems_is_degraded(cloud: MemoryCloud, m
     assert "is-degraded" in (await person.get(f"/machines/{subject}")).text
 
 
-async def test_machines_that_come_are_renamed_and_go(cloud: MemoryCloud, machine: str) -> None:
+async def test_machines_are_added_renamed_and_deleted(cloud: MemoryCloud, machine: str) -> None:
     person = await signed_in(cloud)
     with trio.fail_after(LIMIT):
         async with person.live("/live/machines", ORIGIN) as page:
@@ -243,9 +243,7 @@ async def test_machines_that_come_are_renamed_and_go(cloud: MemoryCloud, machine
             assert "plane" not in (await page.patch())["machines"]
 
 
-async def test_a_machine_that_falls_silent_goes_offline_without_anybody_telling(
-    cloud: MemoryCloud, clock: Clock, machine: str
-) -> None:
+async def test_a_silent_machine_goes_offline_without_a_message(cloud: MemoryCloud, clock: Clock, machine: str) -> None:
     person = await signed_in(cloud)
     await report(cloud, await part_of(cloud, machine))
     clock.now += timedelta(seconds=59, milliseconds=700)
@@ -256,7 +254,7 @@ async def test_a_machine_that_falls_silent_goes_offline_without_anybody_telling(
             assert "offline" in "".join((await page.patch()).values())
 
 
-async def test_what_another_organization_does_is_not_told(cloud: MemoryCloud, machine: str) -> None:
+async def test_changes_of_another_organization_are_not_sent(cloud: MemoryCloud, machine: str) -> None:
     from cloud.domain.organizations.first import create_owner
 
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
@@ -280,7 +278,7 @@ def clock_of(cloud: MemoryCloud) -> Any:
     return cloud.cloud.clock()
 
 
-async def test_a_key_that_is_deleted_ends_what_its_pages_hear(cloud: MemoryCloud, machine: str) -> None:
+async def test_deleting_a_key_ends_the_streams_of_its_pages(cloud: MemoryCloud, machine: str) -> None:
     key = await key_at(cloud, "robot", machine)
     person = await signed_in(cloud, key)
     with trio.fail_after(LIMIT):
@@ -295,7 +293,7 @@ async def test_a_key_that_is_deleted_ends_what_its_pages_hear(cloud: MemoryCloud
 # ---- error messages
 
 
-async def test_a_page_that_there_is_not(cloud: MemoryCloud) -> None:
+async def test_a_missing_page(cloud: MemoryCloud) -> None:
     person = await signed_in(cloud)
     reply = await person.get("/no/such")
     assert reply.status == 404

@@ -27,9 +27,7 @@ def shown(html: str) -> tuple[str, str]:
     return found[0], found[1]
 
 
-async def test_a_new_key_is_shown_once_and_does_what_its_role_says(
-    cloud: MemoryCloud, machine: str, person: Browser
-) -> None:
+async def test_a_new_key_is_shown_once_and_has_its_role(cloud: MemoryCloud, machine: str, person: Browser) -> None:
     reply = await post(person, "/keys", name="guard", role="operator", place=f"robot/{machine}")
     assert reply.status == 200
     made = shown(reply.text)
@@ -58,7 +56,7 @@ async def test_a_key_is_renamed_rotated_and_deleted(cloud: MemoryCloud, machine:
     assert "night watch" not in (await person.get("/keys")).text
 
 
-async def test_roles_come_and_go(cloud: MemoryCloud, machine: str, person: Browser) -> None:
+async def test_roles_are_added_and_removed(cloud: MemoryCloud, machine: str, person: Browser) -> None:
     key = await key_at(cloud, "robot", machine)
     place = f"location/{cloud.first.location}"
     assert (await post(person, f"/keys/{key[0]}/add-role", role="owner", place=place)).status == 303
@@ -82,7 +80,7 @@ async def test_roles_come_and_go(cloud: MemoryCloud, machine: str, person: Brows
         ("explode", {}, 404, "no action"),
     ],
 )
-async def test_what_cannot_be_done_is_said_at_the_key(
+async def test_refusals_are_shown_next_to_the_key(
     cloud: MemoryCloud, person: Browser, action: str, form: dict[str, str], code: int, words: str
 ) -> None:
     reply = await post(person, f"/keys/{cloud.first.id}/{action}", **form)
@@ -93,7 +91,7 @@ async def test_what_cannot_be_done_is_said_at_the_key(
     assert (await person.get("/keys")).status == 200
 
 
-async def test_with_many_machines_a_place_is_written_and_completed(cloud: MemoryCloud, person: Browser) -> None:
+async def test_with_many_machines_a_resource_is_typed_with_completion(cloud: MemoryCloud, person: Browser) -> None:
     def many(sql: Sql) -> list[str]:
         return [create_machine(sql, cloud.first.location, f"m{at:03}", cloud.cloud.clock()) for at in range(120)]
 
@@ -119,7 +117,7 @@ async def another(cloud: MemoryCloud) -> str:
     return str(made["id"])
 
 
-async def test_a_key_of_another_organization_is_not_there(cloud: MemoryCloud, person: Browser) -> None:
+async def test_a_key_of_another_organization_is_not_found(cloud: MemoryCloud, person: Browser) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     for action in ("rename", "rotate", "delete"):
         theirs = await post(person, f"/keys/{other.id}/{action}", name="mine")
@@ -130,7 +128,7 @@ async def test_a_key_of_another_organization_is_not_there(cloud: MemoryCloud, pe
     assert (await post(person, f"/keys/{cloud.first.id}/add-role", role="owner", place=place)).status == 404
 
 
-async def test_the_owner_of_a_location_sees_no_keys_but_makes_some_for_it(cloud: MemoryCloud, machine: str) -> None:
+async def test_the_owner_of_a_location_creates_keys_for_it_but_sees_none(cloud: MemoryCloud, machine: str) -> None:
     person = await signed_in(cloud, await key_at(cloud, "location", cloud.first.location, "owner"))
     page = await person.get("/keys")
     assert page.status == 403
@@ -143,7 +141,7 @@ async def test_the_owner_of_a_location_sees_no_keys_but_makes_some_for_it(cloud:
     assert (await post(person, "/keys", name="x", role="owner", place=everything)).status == 404
 
 
-async def test_an_operator_is_offered_no_key(cloud: MemoryCloud, machine: str) -> None:
+async def test_an_operator_cannot_create_keys(cloud: MemoryCloud, machine: str) -> None:
     person = await signed_in(cloud, await key_at(cloud, "organization", cloud.first.organization, "operator"))
     page = await person.get("/keys")
     assert page.status == 403

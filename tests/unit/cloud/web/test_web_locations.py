@@ -42,7 +42,7 @@ async def test_a_location_is_shared_and_unshared(cloud: MemoryCloud, person: Bro
     assert place not in (await theirs.get("/locations")).text
 
 
-async def test_what_is_wrong_is_said_at_its_location(cloud: MemoryCloud, person: Browser) -> None:
+async def test_errors_are_shown_next_to_the_location(cloud: MemoryCloud, person: Browser) -> None:
     place = cloud.first.location
     reply = await post(person, f"/locations/{place}/share", organization="nobody")
     assert reply.status == 404
@@ -52,7 +52,7 @@ async def test_what_is_wrong_is_said_at_its_location(cloud: MemoryCloud, person:
     assert (await post(person, f"/locations/{place}/burn")).status == 404
 
 
-async def test_a_secret_is_shown_when_it_is_made_and_deleted(cloud: MemoryCloud, person: Browser) -> None:
+async def test_a_secret_is_shown_when_created_and_can_be_deleted(cloud: MemoryCloud, person: Browser) -> None:
     place = cloud.first.location
     made = await post(person, f"/locations/{place}/add-secret")
     (secret,) = re.findall(r'<pre aria-label="Secret">([^<]+)</pre>', made.text)

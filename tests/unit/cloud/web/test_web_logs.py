@@ -42,7 +42,7 @@ def messages(html: str) -> list[str]:
     return re.findall(r'<span class="what">([^<\n]*?)(?: <|</)', html)
 
 
-async def test_the_newest_line_is_at_the_bottom_and_thirty_days_are_said(cloud: MemoryCloud, part: str) -> None:
+async def test_the_newest_line_is_last_and_the_retention_is_shown(cloud: MemoryCloud, part: str) -> None:
     await log(cloud, part, entry("second", minute=2), entry("first", minute=1))
     page = (await (await signed_in(cloud)).get(f"/machines/{part}/logs")).text
     assert messages(page) == ["first", "second"]
@@ -80,7 +80,7 @@ async def test_filters(cloud: MemoryCloud, part: str, query: str, shown: list[st
     assert messages(page) == shown
 
 
-async def test_every_line_is_on_one_page_and_paging_back_ends(cloud: MemoryCloud, part: str) -> None:
+async def test_every_line_is_on_exactly_one_page(cloud: MemoryCloud, part: str) -> None:
     count = 2 * PAGE + 7
     await log(cloud, part, *(entry(f"m{number}", minute=number // 3) for number in range(count)))
     person = await signed_in(cloud)
@@ -101,7 +101,7 @@ NO_PLACES = ("before=1", "before=x.y", "before=1.2.3", f"before={'9' * 30}.1", f
 
 
 @pytest.mark.parametrize("query", [*NO_TIMES, *NO_PLACES])
-async def test_what_is_no_time_and_no_place_is_said(cloud: MemoryCloud, part: str, query: str) -> None:
+async def test_invalid_times_and_positions_are_reported(cloud: MemoryCloud, part: str, query: str) -> None:
     made = await signed_in(cloud)
     assert (await made.get(f"/machines/{part}/logs?{query}")).status == 400
     if query in NO_TIMES:
@@ -110,14 +110,14 @@ async def test_what_is_no_time_and_no_place_is_said(cloud: MemoryCloud, part: st
         assert "is not a time" in (await made.get(f"/data?{named}")).text
 
 
-async def test_lines_are_text(cloud: MemoryCloud, part: str) -> None:
+async def test_lines_are_escaped(cloud: MemoryCloud, part: str) -> None:
     await log(cloud, part, entry("<img src=x>", logger="<b>", note="<i>"))
     page = (await (await signed_in(cloud)).get(f"/machines/{part}/logs")).text
     assert not {"<img", "<b>", "<i>"} & set(re.findall(r"<\w+[ >]?", page))
     assert "&lt;img src=x&gt;" in page
 
 
-async def test_the_logs_of_another_organization_are_not_there(cloud: MemoryCloud, part: str) -> None:
+async def test_logs_of_another_organization_are_not_found(cloud: MemoryCloud, part: str) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     await cloud.cloud.authenticator.load()
     stranger = await signed_in(cloud, (other.id, other.key))
@@ -136,7 +136,7 @@ async def lines(page: LivePage, count: int) -> list[str]:
     return found
 
 
-async def test_lines_come_that_fit_and_none_is_lost_or_twice(cloud: MemoryCloud, part: str) -> None:
+async def test_matching_lines_arrive_exactly_once(cloud: MemoryCloud, part: str) -> None:
     person = await signed_in(cloud)
     await log(cloud, part, entry("before"))
     page = (await person.get(f"/machines/{part}/logs?level=warn")).text
@@ -152,7 +152,7 @@ async def test_lines_come_that_fit_and_none_is_lost_or_twice(cloud: MemoryCloud,
             assert await lines(live, 5) == [f"loud{number}" for number in range(5)]
 
 
-async def test_a_page_of_the_past_is_not_live(cloud: MemoryCloud, part: str) -> None:
+async def test_a_page_of_older_lines_is_not_live(cloud: MemoryCloud, part: str) -> None:
     person = await signed_in(cloud)
     for query in ("to=2026-01-01T00:00", "before=1.1"):
         assert "data-live" not in (await person.get(f"/machines/{part}/logs?{query}")).text
@@ -169,7 +169,7 @@ TEXTS = st.sampled_from(["", "a", "A", "left", "%", "_", "!", "x y"])
         st.tuples(st.sampled_from(["debug", "info", "warn", "error", "fatal", "odd"]), TEXTS, TEXTS, TEXTS), max_size=8
     ),
 )
-def test_what_comes_live_is_what_a_search_would_find(
+def test_live_lines_are_those_that_a_search_finds(
     level: str, text: str, logger: str, given_: list[tuple[str, str, str, str]]
 ) -> None:
     """SQL and Python implement the same filter."""
@@ -189,12 +189,12 @@ def test_what_comes_live_is_what_a_search_would_find(
     assert sorted(found) == live
 
 
-def test_what_a_line_shows() -> None:
+def test_contents_of_a_line() -> None:
     one = line(LogRecord(BEGIN, "panic", "l", "m", stack="at f\n", fields=({"n": 1, "t": "x"},)))
     assert (one.level, one.message, one.fields) == ("error", "m\nat f", "n=1 t=x")
 
 
-def test_a_filter_survives_as_a_query() -> None:
+def test_a_filter_is_kept_in_the_address() -> None:
     wanted = LogFilter.of(
         {"level": "warn", "text": " a ", "logger": "l", "from": "2026-01-01T00:00", "to": "2026-01-02T00:00"}
     )

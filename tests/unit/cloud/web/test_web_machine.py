@@ -95,7 +95,7 @@ async def machine_token(cloud: MemoryCloud, subject: str) -> str:
     return await cloud.cloud.authenticator.sign_in(subject, "robot-secret", found[0]["secret"], peer=Peer())
 
 
-async def test_what_a_machine_says_wrong_ends_nothing(cloud: MemoryCloud, part: str) -> None:
+async def test_invalid_messages_of_a_machine_do_not_end_the_channel(cloud: MemoryCloud, part: str) -> None:
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, cloud.cloud.clock()))
     with trio.fail_after(LIMIT), cloud.cloud.events.listening("live", part) as news:
         async with connected(cloud, part) as follower:
@@ -109,7 +109,7 @@ async def test_what_a_machine_says_wrong_ends_nothing(cloud: MemoryCloud, part: 
     assert found.snapshot["resources"][1]["state"] == "at ?"
 
 
-async def test_a_machine_hears_of_keys_that_concern_it_and_reads_nothing_for_others(
+async def test_a_machine_is_notified_only_of_keys_that_concern_it(
     cloud: MemoryCloud, part: str, machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, readings = cloud.cloud.store, 0
@@ -146,7 +146,7 @@ async def person(cloud: MemoryCloud) -> Browser:
     return await signed_in(cloud)
 
 
-async def test_the_page_by_the_id_of_the_machine_and_of_its_part(
+async def test_the_page_is_found_by_the_id_of_the_machine_or_its_part(
     cloud: MemoryCloud, machine: str, part: str, person: Browser
 ) -> None:
     for subject in (machine, part):
@@ -157,7 +157,9 @@ async def test_the_page_by_the_id_of_the_machine_and_of_its_part(
         assert f"/machines/{part}/logs" in page.text
 
 
-async def test_the_page_of_somebody_elses_machine_is_not_there(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_the_page_of_a_machine_of_another_organization_is_not_found(
+    cloud: MemoryCloud, machine: str, part: str
+) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     await cloud.cloud.authenticator.load()
     stranger = await signed_in(cloud, (other.id, other.key))
@@ -173,7 +175,7 @@ async def test_the_page_of_somebody_elses_machine_is_not_there(cloud: MemoryClou
     assert watched == []  # a stranger cannot make a machine report its state
 
 
-async def test_a_machine_is_asked_to_tell_while_somebody_looks_and_not_before(
+async def test_a_machine_sends_snapshots_only_while_its_page_is_open(
     cloud: MemoryCloud, part: str, person: Browser
 ) -> None:
     with trio.fail_after(LIMIT):
@@ -193,7 +195,7 @@ async def test_a_machine_is_asked_to_tell_while_somebody_looks_and_not_before(
                 assert "is-ready" in rows
 
 
-async def test_readings_come_with_their_numbers(cloud: MemoryCloud, part: str, person: Browser) -> None:
+async def test_readings_are_shown_with_numbers(cloud: MemoryCloud, part: str, person: Browser) -> None:
     readings = {SENSOR: {"values": [["temperature", "21.5", 21.5], ["door", "open", None]], "error": ""}}
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine, person.live(f"/live/machines/{part}", ORIGIN) as page:
@@ -206,7 +208,7 @@ async def test_readings_come_with_their_numbers(cloud: MemoryCloud, part: str, p
             ]
 
 
-async def test_packages_on_their_way_are_shown_and_go_when_they_are_there(
+async def test_downloads_of_packages_are_shown_until_they_are_complete(
     cloud: MemoryCloud, part: str, person: Browser
 ) -> None:
     known = {"name": "acme:smooth", "version": "1.2.0", "done": 1_500_000, "size": 6_000_000}
@@ -225,7 +227,7 @@ async def test_packages_on_their_way_are_shown_and_go_when_they_are_there(
             assert " hidden" in (await page.patch())["downloads"]
 
 
-async def test_a_reason_leads_to_its_place_in_the_editor(
+async def test_a_reason_links_to_its_line_in_the_editor(
     cloud: MemoryCloud, clock: Clock, part: str, person: Browser
 ) -> None:
     since = "2026-01-01T00:00:00+00:00"
@@ -241,7 +243,7 @@ async def test_a_reason_leads_to_its_place_in_the_editor(
     assert f'<a href="/machines/{part}/config#components.4">' in page
 
 
-async def test_what_is_told_without_being_asked_is_not_kept(cloud: MemoryCloud, part: str) -> None:
+async def test_unrequested_snapshots_are_not_kept(cloud: MemoryCloud, part: str) -> None:
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine:
             await machine.says(live=told())
@@ -255,7 +257,7 @@ async def reported(cloud: MemoryCloud, subject: str) -> Any:
     return (await cloud.cloud.store.read(lambda sql: part(sql, subject))).reported
 
 
-async def test_a_look_lasts_a_while_and_what_was_told_is_forgotten_later(
+async def test_watching_ends_after_a_while_and_snapshots_are_deleted_later(
     cloud: MemoryCloud, clock: Clock, part: str
 ) -> None:
     store = cloud.cloud.store
@@ -271,7 +273,7 @@ async def test_a_look_lasts_a_while_and_what_was_told_is_forgotten_later(
     assert await store.read(lambda sql: watching.latest_snapshot(sql, part)) is None
 
 
-async def test_a_shorter_look_does_not_end_a_longer_one(cloud: MemoryCloud, clock: Clock, part: str) -> None:
+async def test_closing_one_page_does_not_end_another(cloud: MemoryCloud, clock: Clock, part: str) -> None:
     store, early = cloud.cloud.store, clock()
     clock.now += timedelta(seconds=10)
     await store.write(lambda sql: watching.watch(sql, part, clock()))
@@ -293,7 +295,7 @@ async def test_a_shorter_look_does_not_end_a_longer_one(cloud: MemoryCloud, cloc
         {"downloads": [{"name": "x", "done": -1}]},
     ],
 )
-async def test_what_does_not_fit_is_no_snapshot_and_breaks_no_page(
+async def test_an_invalid_snapshot_is_ignored(
     cloud: MemoryCloud, clock: Clock, part: str, person: Browser, hostile: dict[str, Any]
 ) -> None:
     assert snapshot_of(LiveSnapshot(clock(), told())) is not None
@@ -303,7 +305,7 @@ async def test_what_does_not_fit_is_no_snapshot_and_breaks_no_page(
     assert (await person.get(f"/machines/{part}")).status == 200
 
 
-async def test_names_in_a_snapshot_are_text(cloud: MemoryCloud, clock: Clock, part: str, person: Browser) -> None:
+async def test_names_in_a_snapshot_are_escaped(cloud: MemoryCloud, clock: Clock, part: str, person: Browser) -> None:
     since = "2026-01-01T00:00:00+00:00"
     evil = {"resources": [{"name": "rdk:component:motor/<img src=x>", "state": "<b>", "since": since}]}
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
@@ -353,7 +355,7 @@ async def test_an_offline_machine_shows_its_last_state_and_cannot_be_restarted(
     assert message["sensors"][0]["values"] == [["celsius", "20.5", 20.5]]
 
 
-async def test_pages_are_reached_by_the_id_of_the_machine(
+async def test_pages_are_addressed_by_the_id_of_the_machine(
     cloud: MemoryCloud, machine: str, part: str, person: Browser
 ) -> None:
     for page in ("config", "history", "logs?level=warn", "data", "triggers"):
@@ -364,9 +366,7 @@ async def test_pages_are_reached_by_the_id_of_the_machine(
     assert (await person.get(f"/machines/{machine}")).status == 200
 
 
-async def test_a_restart_is_asked_for_and_the_machine_hears_of_it(
-    cloud: MemoryCloud, part: str, person: Browser
-) -> None:
+async def test_a_requested_restart_is_sent_to_the_machine(cloud: MemoryCloud, part: str, person: Browser) -> None:
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine:
             reply = await post(person, f"/machines/{part}/restart")
@@ -375,7 +375,7 @@ async def test_a_restart_is_asked_for_and_the_machine_hears_of_it(
     assert "Restart requested" in (await person.get(reply.headers["location"])).text
 
 
-async def test_a_machine_is_only_deleted_with_its_name(cloud: MemoryCloud, machine: str, person: Browser) -> None:
+async def test_deleting_a_machine_needs_its_name(cloud: MemoryCloud, machine: str, person: Browser) -> None:
     reply = await post(person, f"/machines/{machine}/delete", name="Rover")
     assert reply.status == 400
     assert "not the machine&#39;s name" in reply.text
@@ -384,7 +384,7 @@ async def test_a_machine_is_only_deleted_with_its_name(cloud: MemoryCloud, machi
     assert (await person.get(f"/machines/{machine}")).status == 404
 
 
-async def test_a_further_part_has_credentials_of_its_own(
+async def test_an_additional_part_has_its_own_credentials(
     cloud: MemoryCloud, machine: str, part: str, person: Browser
 ) -> None:
     reply = await post(person, f"/machines/{machine}/parts", name="arm")
@@ -394,7 +394,7 @@ async def test_a_further_part_has_credentials_of_its_own(
     assert "There is already a part called" in (await post(person, f"/machines/{machine}/parts", name="arm")).text
 
 
-async def test_an_operator_restarts_but_neither_changes_nor_sees_credentials(
+async def test_an_operator_can_restart_but_not_change_or_see_credentials(
     cloud: MemoryCloud, machine: str, part: str
 ) -> None:
     guard = await signed_in(cloud, await key_at(cloud, "robot", machine))
@@ -407,7 +407,7 @@ async def test_an_operator_restarts_but_neither_changes_nor_sees_credentials(
         assert (await post(guard, f"/machines/{machine}/{action}", name="rover")).status == 403, action
 
 
-async def test_a_machine_that_is_deleted_ends_the_page_that_shows_it(
+async def test_deleting_a_machine_ends_its_open_page(
     cloud: MemoryCloud, machine: str, part: str, person: Browser
 ) -> None:
     with trio.fail_after(LIMIT):

@@ -42,9 +42,7 @@ async def invited(cloud: MemoryCloud, person: Browser, place: str = "", email: s
     return link(reply.text)
 
 
-async def test_from_an_invitation_to_a_key_that_is_shown_once(
-    cloud: MemoryCloud, machine: str, person: Browser
-) -> None:
+async def test_an_accepted_invitation_shows_a_key_once(cloud: MemoryCloud, machine: str, person: Browser) -> None:
     path = await invited(cloud, person, f"robot/{machine}")
     page = (await person.get("/keys")).text
     assert ADA in page
@@ -68,14 +66,14 @@ async def test_from_an_invitation_to_a_key_that_is_shown_once(
         assert "not valid, or no longer valid" in reply.text
 
 
-async def test_only_pages_of_this_site_accept(cloud: MemoryCloud, person: Browser) -> None:
+async def test_invitations_are_accepted_only_from_this_site(cloud: MemoryCloud, person: Browser) -> None:
     path = await invited(cloud, person)
     headers = {**HTML, "origin": "http://evil.example", "content-type": "application/x-www-form-urlencoded"}
     assert (await browser(cloud).send("POST", path, headers, b"")).status == 403
     assert await listed(cloud) == ([], [ADA])
 
 
-async def test_wrong_links_are_counted_for_each_link_and_for_the_address(cloud: MemoryCloud, person: Browser) -> None:
+async def test_wrong_links_are_throttled_per_link_and_address(cloud: MemoryCloud, person: Browser) -> None:
     path = await invited(cloud, person)
     stranger = browser(cloud)
     for _ in range(FAILURES):
@@ -92,7 +90,7 @@ async def test_wrong_links_are_counted_for_each_link_and_for_the_address(cloud: 
     assert (await post(stranger, path)).status == 200
 
 
-async def test_a_wrong_link_takes_no_turn_to_write(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_link_causes_no_write(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     async def write(work: object) -> None:
         raise AssertionError("the database was to be written")
 
@@ -100,7 +98,7 @@ async def test_a_wrong_link_takes_no_turn_to_write(cloud: MemoryCloud, monkeypat
     assert (await post(browser(cloud), "/invites/guess")).status == 404
 
 
-async def test_who_accepted_is_in_the_audit_log_and_the_link_is_not(cloud: MemoryCloud, person: Browser) -> None:
+async def test_the_audit_log_names_the_accepting_person_but_not_the_link(cloud: MemoryCloud, person: Browser) -> None:
     path = await invited(cloud, person)
     await post(browser(cloud), path)
     entries = await cloud.cloud.store.read(lambda sql: audit.entries(sql, cloud.first.organization, AuditQuery()))
@@ -129,7 +127,7 @@ async def test_links_are_renewed_withdrawn_and_members_removed(cloud: MemoryClou
     assert await listed(cloud) == ([], [])
 
 
-async def test_what_is_wrong_is_said_on_the_page(cloud: MemoryCloud, person: Browser) -> None:
+async def test_errors_are_shown_on_the_page(cloud: MemoryCloud, person: Browser) -> None:
     await invited(cloud, person)
     organization = cloud.first.organization
     again = await post(
@@ -143,7 +141,7 @@ async def test_what_is_wrong_is_said_on_the_page(cloud: MemoryCloud, person: Bro
     assert unknown.status == 404
 
 
-async def test_others_than_owners_see_nobody_and_invite_nobody(cloud: MemoryCloud, machine: str) -> None:
+async def test_only_owners_see_and_invite_members(cloud: MemoryCloud, machine: str) -> None:
     await invite(cloud, "seen@example.com")
     place = f"robot/{machine}"
     await invite(cloud, ADA, role("organization", "operator", cloud.first.organization))
@@ -164,7 +162,7 @@ async def test_others_than_owners_see_nobody_and_invite_nobody(cloud: MemoryClou
     assert await listed(cloud) == ([ADA], ["seen@example.com"])
 
 
-async def test_with_a_mail_server_no_link_is_shown_unless_asked(cloud: MemoryCloud) -> None:
+async def test_with_a_mail_server_the_link_is_shown_only_on_request(cloud: MemoryCloud) -> None:
     mailing = MemoryCloud(replace(cloud.cloud, mails=True), cloud.first)
     person = await signed_in(mailing)
     organization = cloud.first.organization

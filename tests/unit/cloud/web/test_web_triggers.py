@@ -38,7 +38,7 @@ def shown(text: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", text).replace("&gt;", ">").replace("&#34;", '"').split())
 
 
-async def test_what_is_in_force_and_what_is_wrong(cloud: MemoryCloud, part: str) -> None:
+async def test_effective_triggers_and_their_errors(cloud: MemoryCloud, part: str) -> None:
     await configure(
         cloud,
         part,
@@ -95,7 +95,7 @@ async def test_a_dry_run(cloud: MemoryCloud, part: str, reading: str, words: str
     assert not await log(cloud, part)
 
 
-async def test_a_test_is_sent_its_failure_shown_and_it_is_replayed(cloud: MemoryCloud, part: str) -> None:
+async def test_a_failed_test_message_is_shown_and_replayed(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, hotter("hot", 30.0))
     made = await signed_in(cloud)
     path = f"/machines/{part}/triggers"
@@ -124,7 +124,7 @@ async def test_a_test_is_sent_its_failure_shown_and_it_is_replayed(cloud: Memory
     assert "delivered" in shown((await made.get(detail, HTML)).text)
 
 
-async def test_a_target_that_is_gone_is_started_again(cloud: MemoryCloud, part: str) -> None:
+async def test_a_stopped_target_is_started_again(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("any"))
     await upload(cloud, part, 1.0)
     await evaluated(cloud, part)
@@ -156,7 +156,7 @@ async def test_the_log_is_filtered_and_paged(cloud: MemoryCloud, part: str) -> N
     assert (await made.get(f"{path}?state=x", HTML)).status == 400
 
 
-async def test_an_email_is_shown_as_text(cloud: MemoryCloud, part: str) -> None:
+async def test_an_email_is_escaped(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, hotter("hot", 30.0, email("ann@example.com")))
     await upload(cloud, part, 31.0)
     (one,) = await evaluated(cloud, part)
@@ -166,7 +166,7 @@ async def test_an_email_is_shown_as_text(cloud: MemoryCloud, part: str) -> None:
     assert "Content-Transfer-Encoding" not in text
 
 
-async def test_nothing_that_is_configured_becomes_markup(cloud: MemoryCloud, part: str) -> None:
+async def test_configured_texts_are_escaped(cloud: MemoryCloud, part: str) -> None:
     evil = '<script>alert("x")</script>'
     await configure(cloud, part, {**hotter(evil, 30.0), "notes": evil})
     made = await signed_in(cloud)
@@ -177,7 +177,7 @@ async def test_nothing_that_is_configured_becomes_markup(cloud: MemoryCloud, par
         assert "<script>alert" not in (await made.get(page, HTML)).text
 
 
-async def test_operators_look_and_owners_act(cloud: MemoryCloud, part: str) -> None:
+async def test_operators_read_and_owners_change(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("any"))
     await upload(cloud, part, 1.0)
     (one,) = await evaluated(cloud, part)
@@ -198,7 +198,7 @@ async def test_operators_look_and_owners_act(cloud: MemoryCloud, part: str) -> N
     assert (await post(operator, path, trigger="any", action="x")).status == 400
 
 
-async def test_what_is_not_there(cloud: MemoryCloud, part: str) -> None:
+async def test_missing_objects_are_not_found(cloud: MemoryCloud, part: str) -> None:
     made = await signed_in(cloud)
     assert (await made.get("/machines/nothing/triggers", HTML)).status == 404
     assert (await made.get(f"/machines/{part}/triggers/deliveries/nothing", HTML)).status == 404
@@ -215,7 +215,7 @@ async def live_of(made: Browser, path: str) -> str:
     return html.unescape(found[1])
 
 
-async def test_deliveries_and_pauses_come_as_they_happen(cloud: MemoryCloud, part: str) -> None:
+async def test_deliveries_and_pauses_are_shown_live(cloud: MemoryCloud, part: str) -> None:
     await configure(
         cloud, part, tabular("any", webhook(seconds_between_notifications=60)), trigger("gone", "part_offline")
     )
@@ -267,7 +267,7 @@ async def test_one_delivery_and_the_list_of_all_are_live(cloud: MemoryCloud, par
             assert "delivered" in shown((await every.patch())["overview"])
 
 
-async def test_nobody_listens_to_a_part_that_is_not_his(cloud: MemoryCloud, part: str) -> None:
+async def test_a_part_of_another_organization_cannot_be_followed(cloud: MemoryCloud, part: str) -> None:
     other = await cloud.app("new_robot", name="other", location=cloud.first.location)
     made = await signed_in(cloud, await key_at(cloud, "robot", other))
     for path in (f"/live/triggers/{part}", f"/live/triggers/{part}/x"):

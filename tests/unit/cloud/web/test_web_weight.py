@@ -15,7 +15,7 @@ async def by_page(amounts: Amounts) -> dict[str, Measured]:
     return {re.sub(r"^/machines/[^/]+|\d+$", "", one.path): one for one in found}
 
 
-async def test_no_page_grows_beyond_its_budget_or_asks_more_when_there_is_more() -> None:
+async def test_pages_stay_within_their_budget_of_bytes_and_queries() -> None:
     little = await by_page(Amounts(machines=3, lines=300, readings=300, files=40, deliveries=40, revisions=12))
     much = await by_page(Amounts(machines=240, lines=1500, readings=900, files=90, deliveries=90, revisions=24))
     assert much["/"].size > 2 * little["/"].size  # there was more to show

@@ -15,7 +15,7 @@ from cloud.work.shares import BURST, LONG, SHARE, Shares
 from support.worker import Worker
 
 
-def test_a_burst_is_free_and_what_exceeds_it_is_waited_for() -> None:
+def test_calls_above_the_burst_wait() -> None:
     shares = Shares()
     assert shares.note("one", BURST, 100.0) == 0
     assert shares.note("one", 0.1, 100.0) == pytest.approx(0.1 / SHARE)
@@ -29,7 +29,7 @@ def test_short_calls_do_not_count() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 2), st.floats(0, 2)), max_size=50))
-def test_who_waits_as_long_as_it_must_takes_no_more_than_its_share(calls: list[tuple[float, float]]) -> None:
+def test_an_organization_that_waits_gets_no_more_than_its_share(calls: list[tuple[float, float]]) -> None:
     shares, now, taken = Shares(), 0.0, 0.0
     for seconds, idle in calls:
         now += idle + seconds
@@ -38,7 +38,7 @@ def test_who_waits_as_long_as_it_must_takes_no_more_than_its_share(calls: list[t
         assert taken <= BURST + now * SHARE + 1e-6
 
 
-async def test_an_organization_rests_only_while_another_one_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_organization_waits_only_while_another_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Shares, "note", lambda self, organization, seconds, now: 3600.0)
     begun: list[str] = []
     async with AsyncExitStack() as stack:

@@ -44,7 +44,7 @@ def test_organizations_take_turns_and_each_keeps_its_order() -> None:
     assert not line
 
 
-def test_who_begins_to_wait_comes_before_the_next_of_who_was_served() -> None:
+def test_a_new_waiter_precedes_the_next_one_of_a_served_organization() -> None:
     line: Line[str] = Line()
     for item in "12345":
         line.put("a", item)
@@ -56,7 +56,7 @@ def test_who_begins_to_wait_comes_before_the_next_of_who_was_served() -> None:
     assert found + taken(line) == "1b2c345"
 
 
-def test_who_comes_again_and_again_does_not_keep_others_out() -> None:
+def test_repeated_requests_do_not_starve_other_organizations() -> None:
     line: Line[str] = Line()
     for item in "1234":
         line.put("a", item)
@@ -67,7 +67,7 @@ def test_who_comes_again_and_again_does_not_keep_others_out() -> None:
     assert found == "1b2b3b4b"
 
 
-def test_what_was_given_up_waits_no_more() -> None:
+def test_a_cancelled_request_leaves_the_queue() -> None:
     line: Line[str] = Line()
     line.put("a", "1")
     assert line.remove("a", "1")
@@ -75,7 +75,7 @@ def test_what_was_given_up_waits_no_more() -> None:
     assert (bool(line), line.count("a"), line.take()) == (False, 0, None)
 
 
-async def test_slots_go_to_another_organization_after_one_piece_of_work() -> None:
+async def test_a_slot_goes_to_another_organization_after_one_job() -> None:
     slots, order = Slots(1, 1), list[str]()
 
     async def work(owner: str) -> None:
@@ -94,7 +94,7 @@ async def test_slots_go_to_another_organization_after_one_piece_of_work() -> Non
     assert len(order) == MANY + 1
 
 
-async def test_one_organization_leaves_slots_to_others() -> None:
+async def test_one_organization_does_not_use_all_slots() -> None:
     slots = Slots(3, 2)
     async with slots.hold("a"), slots.hold("a"):
         with trio.move_on_after(0):
@@ -104,7 +104,7 @@ async def test_one_organization_leaves_slots_to_others() -> None:
             pass
 
 
-async def test_slots_of_those_who_left_are_free_again() -> None:
+async def test_slots_of_cancelled_callers_are_freed() -> None:
     slots = Slots(1, 1)
     async with trio.open_nursery() as nursery:
         async with slots.hold("a"):
@@ -161,13 +161,13 @@ async def in_line(run: Run, held: Held) -> list[str]:
     return held.order
 
 
-async def test_work_waits_for_one_piece_of_another_organization() -> None:
+async def test_a_job_waits_for_at_most_one_job_of_another_organization() -> None:
     async with opened_crew(1, 1) as crew:
         order = await in_line(lambda owner, held: crew.run(owner, lambda _: held(owner)), Held())
     assert (order.index("one"), len(order)) == (1, MANY + 1)
 
 
-async def test_work_does_not_wait_for_two_organizations_with_much() -> None:
+async def test_a_job_does_not_wait_for_two_busy_organizations() -> None:
     held, room = Held(lead=2), Workroom()
     async with room.opened():
 
@@ -212,13 +212,13 @@ async def test_a_write_waits_for_one_of_another_organization(tmp_path: Path, mon
     assert (order.index("one"), len(order)) == (1, MANY + 1)
 
 
-async def test_a_write_joins_the_commit_in_progress_before_those_of_who_was_served(tmp_path: Path) -> None:
+async def test_a_new_writer_joins_the_next_commit_before_served_organizations(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "cloud.db", Events()).opened() as store:
         order = await in_line(writing(store), Held())
     assert order.index("one") == 1
 
 
-async def test_a_read_does_not_wait_for_those_of_another_organization(tmp_path: Path) -> None:
+async def test_a_read_does_not_wait_for_reads_of_another_organization(tmp_path: Path) -> None:
     assert sqlite.READERS > sqlite.EACH
     assert postgres.CONNECTIONS > postgres.EACH
     held, end = Held(), threading.Event()
@@ -238,7 +238,7 @@ async def test_a_read_does_not_wait_for_those_of_another_organization(tmp_path: 
 # ---- owner of the work
 
 
-async def test_tasks_work_for_who_started_them() -> None:
+async def test_tasks_count_for_the_organization_that_started_them() -> None:
     found: list[str] = []
 
     async def inner() -> None:
@@ -253,14 +253,14 @@ async def test_tasks_work_for_who_started_them() -> None:
     assert [*found, organization()] == ["a", "b", "a", ""]
 
 
-async def test_everybody_has_an_organization(cloud: MemoryCloud, part: str) -> None:
+async def test_every_caller_has_an_organization(cloud: MemoryCloud, part: str) -> None:
     homes, store, own = Homes(), cloud.cloud.store, cloud.first.organization
     assert await homes.of(store, Author(KEY, cloud.first.id)) == own
     assert await homes.of(store, Author(PART, part)) == own
     assert await homes.of(store, Author(KEY, "gone")) == "gone"
 
 
-async def test_calls_and_pages_read_and_write_for_their_organization(
+async def test_calls_and_pages_count_for_their_organization(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person = await signed_in(cloud)
@@ -284,7 +284,7 @@ async def test_calls_and_pages_read_and_write_for_their_organization(
     assert {*calls, *found} == {own}
 
 
-async def test_a_free_slot_takes_no_round_of_the_event_loop() -> None:
+async def test_a_free_slot_is_taken_without_a_checkpoint() -> None:
     slots = Slots(1, 1)
     with pytest.raises(StopIteration) as ended:
         slots.take("a").send(None)

@@ -40,7 +40,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await trio.sleep(0.001)
 
 
-async def test_one_organization_has_one_thread_also_for_work_that_nobody_waits_for() -> None:
+async def test_an_organization_has_one_thread_even_for_abandoned_work() -> None:
     room, held = Workroom(), Held()
     with trio.fail_after(30):
         async with room.opened(), trio.open_nursery() as nursery:
@@ -84,12 +84,12 @@ async def test_an_error_leaves_the_thread_free() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": 1', '{"a": NaN}', "[" * 100_000, '{"a": 1} x', "", '"\\ud800'])
-def test_what_is_no_json_is_refused_in_pieces_too(text: str) -> None:
+def test_invalid_json_is_refused_in_pieces_too(text: str) -> None:
     with pytest.raises((ValueError, RecursionError)):
         loads(text + " " * 100_000)
 
 
-def test_large_json_is_read_and_written_as_it_is() -> None:
+def test_large_json_is_read_and_written_unchanged() -> None:
     entries = [{"x": number / 3, "y": "ü" * 100, "z": 2**70, "n": None} for number in range(2000)]
     document = {"a": entries, "t": "é" * 99_999}
     assert loads(json.dumps(document)) == loads(dumps(document)) == document
@@ -97,7 +97,7 @@ def test_large_json_is_read_and_written_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("value", [{"x": [1.5] * 60_000}, {"x": {str(one): [] for one in range(60_000)}}])
-def test_many_small_values_are_read_together(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_small_values_are_decoded_at_once(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, read = [], json.loads
     monkeypatch.setattr("cloud.documents.pieces.json.loads", lambda text: (calls.append(len(text)), read(text))[1])
     assert loads(json.dumps(value)) == value
@@ -105,7 +105,7 @@ def test_many_small_values_are_read_together(value: Any, monkeypatch: pytest.Mon
     assert max(calls) <= SMALL + 2
 
 
-def test_texts_of_many_equal_lines_are_not_compared_line_by_line() -> None:
+def test_texts_with_many_equal_lines_are_compared_quickly() -> None:
     old = {"x": [[number % 7] * 80 for number in range(300)]}
     new = {"x": [[number % 7 + 1] * 80 for number in range(299)]}
     found = review.review(old, new)
@@ -141,7 +141,7 @@ async def calls_on_the_loop(function: Callable[[], Awaitable[object]]) -> int:
 
 
 @pytest.mark.parametrize("page", ["config", "history"])
-async def test_pages_of_a_large_document_leave_the_loop_free(cloud: MemoryCloud, part: str, page: str) -> None:
+async def test_pages_of_a_large_document_do_not_block_the_event_loop(cloud: MemoryCloud, part: str, page: str) -> None:
     """Large pages are rendered in the workroom, so their size must not affect the event loop."""
     person, bodies = await signed_in(cloud), list[bytes]()
 

@@ -54,7 +54,7 @@ def openssl(folder: Path, chain: str, roots: str, *options: str) -> str:
     return "" if done.returncode == 0 else done.stderr
 
 
-def test_a_leaf_is_good_for_all_its_names_and_for_no_other(tmp_path: Path) -> None:
+def test_a_leaf_is_valid_for_exactly_its_names(tmp_path: Path) -> None:
     root = new_root("test", NOW)
     leaf = new_leaf(root, NAMES, NOW)
     for name in NAMES:
@@ -65,7 +65,7 @@ def test_a_leaf_is_good_for_all_its_names_and_for_no_other(tmp_path: Path) -> No
     assert "mismatch" in openssl(tmp_path, leaf.certificate, root.certificate, "-verify_ip", "192.168.7.6")
 
 
-def test_another_root_is_not_enough(tmp_path: Path) -> None:
+def test_a_leaf_is_not_valid_under_another_root(tmp_path: Path) -> None:
     leaf, other = new_leaf(new_root("test", NOW), NAMES, NOW), new_root("test", NOW)
     with pytest.raises(VerificationError):
         verified(leaf.certificate, other.certificate, NAMES[0])
@@ -102,7 +102,7 @@ def test_extensions_are_those_of_an_authority_and_of_a_server() -> None:
     assert [one.dotted_string for one in purposes] == ["1.3.6.1.5.5.7.3.1"]
 
 
-def test_a_leaf_signs_nothing(tmp_path: Path) -> None:
+def test_a_leaf_cannot_sign(tmp_path: Path) -> None:
     root = new_root("test", NOW)
     leaf = new_leaf(root, NAMES, NOW)
     false = new_leaf(leaf, ["bank.example"], NOW)
@@ -127,7 +127,7 @@ def test_after_a_rotation_both_roots_lead_to_the_new_leaf(turns: int, tmp_path: 
         verified(chain, new_root("test", NOW).certificate, "rover")
 
 
-def test_a_path_has_an_end() -> None:
+def test_the_length_of_a_chain_is_limited() -> None:
     roots = [new_root("test", NOW) for _ in range(MOST_CROSSED + 2)]
     crosses = "".join(reversed([crossed(old, new) for old, new in pairwise(roots)]))
     chain = new_leaf(roots[-1], NAMES, NOW).certificate + crosses
@@ -136,7 +136,7 @@ def test_a_path_has_an_end() -> None:
         verified(chain, roots[0].certificate, "rover")
 
 
-def test_no_two_roots_are_called_alike_and_no_key_is_shown() -> None:
+def test_roots_have_unique_names_and_keys_are_not_shown() -> None:
     one, other = new_root("test", NOW), new_root("test", NOW)
     assert issue.subject_of(one.certificate) != issue.subject_of(other.certificate)
     assert fingerprint(one.certificate) != fingerprint(other.certificate)
@@ -145,7 +145,7 @@ def test_no_two_roots_are_called_alike_and_no_key_is_shown() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "*.example", "-a", "a-", "a..b", "x" * 64, "ä.local", "a_b", "-"])
-def test_what_is_no_name_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     assert not is_dns_name(name)
     with pytest.raises(ValueError, match="name"):
         new_leaf(new_root("test", NOW), [name], NOW)

@@ -64,7 +64,7 @@ def test_table(channel: str, rollout: Rollout | None, facts: Facts, version: str
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.floats(0, 100), st.floats(0, 100))
-def test_a_higher_percentage_moves_no_machine_back(rollout: str, part: str, one: float, other: float) -> None:
+def test_a_higher_percentage_keeps_all_selected_machines(rollout: str, part: str, one: float, other: float) -> None:
     lower, higher = sorted((one, other))
     facts = replace(FACTS, part=part)
     if selected(replace(ROLLOUT, id=rollout, percent=lower), facts):
@@ -95,5 +95,7 @@ def test_shares_are_even_and_differ_by_rollout() -> None:
         (None, State.ACTIVE, ["a", "b", "c"], False),
     ],
 )
-def test_when_a_rollout_stops(stop_after: int | None, state: State, parts: list[str], stops: bool) -> None:
+def test_a_rollout_stops_above_its_limit_of_failures(
+    stop_after: int | None, state: State, parts: list[str], stops: bool
+) -> None:
     assert must_stop(replace(ROLLOUT, stop_after=stop_after, state=state), parts) is stops

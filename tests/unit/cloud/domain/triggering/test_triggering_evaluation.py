@@ -60,7 +60,7 @@ async def test_an_upload_becomes_one_request_with_body_and_headers(cloud: Memory
     assert await waiting(cloud) == 0
 
 
-async def test_what_nobody_waits_for_is_not_queued(cloud: MemoryCloud, part: str) -> None:
+async def test_events_without_triggers_are_not_queued(cloud: MemoryCloud, part: str) -> None:
     await upload(cloud, part, 1.0)
     await configure(cloud, part, trigger("on", "part_online"))
     await upload(cloud, part, 1.0)
@@ -80,7 +80,7 @@ async def test_an_upload_that_fails_queues_nothing(cloud: MemoryCloud, part: str
     assert await waiting(cloud) == 0
 
 
-async def test_conditions_choose(cloud: MemoryCloud, part: str) -> None:
+async def test_conditions_select_readings(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, hotter("hot", 30), hotter("hotter", 40))
     await upload(cloud, part, 20, 35)
     await upload(cloud, part, 45)
@@ -105,7 +105,9 @@ async def test_a_failure_in_the_transaction_leaves_the_event_and_no_delivery(clo
     assert len(await evaluated(cloud, part)) == 1
 
 
-async def test_events_are_evaluated_in_order_and_parts_in_turn(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_events_are_evaluated_in_order_and_fairly_among_parts(
+    cloud: MemoryCloud, machine: str, part: str
+) -> None:
     other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
     await configure(cloud, part, tabular("all"))
     await configure(cloud, other, tabular("all"))
@@ -116,7 +118,7 @@ async def test_events_are_evaluated_in_order_and_parts_in_turn(cloud: MemoryClou
         assert found == list(range(rest, 250, 2))
 
 
-async def test_a_pause_holds_per_target_and_over_restarts(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_pause_applies_per_target_and_survives_restarts(cloud: MemoryCloud, part: str, clock: Any) -> None:
     often, seldom = webhook("https://a.test/", seconds_between_notifications=10), webhook("https://b.test/")
     seldom["seconds_between_notifications"] = 100
     await configure(cloud, part, tabular("all", often, seldom))
@@ -131,7 +133,7 @@ async def test_a_pause_holds_per_target_and_over_restarts(cloud: MemoryCloud, pa
         assert all(b - a >= timedelta(seconds=interval) for a, b in itertools.pairwise(times))
 
 
-async def test_a_pause_of_one_part_is_none_of_another(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_pauses_are_separate_per_part(cloud: MemoryCloud, machine: str, part: str) -> None:
     other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
     for one in (part, other):
         await configure(cloud, one, tabular("all", webhook(seconds_between_notifications=1000)))
@@ -141,7 +143,7 @@ async def test_a_pause_of_one_part_is_none_of_another(cloud: MemoryCloud, machin
     assert len(await evaluated(cloud, other)) == 1
 
 
-async def test_a_clock_that_was_set_back_silences_nobody(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_setting_the_clock_back_does_not_stop_deliveries(cloud: MemoryCloud, part: str, clock: Any) -> None:
     await configure(cloud, part, tabular("all", webhook(seconds_between_notifications=60)))
     await upload(cloud, part, 1)
     clock.now -= timedelta(days=300)
@@ -149,13 +151,13 @@ async def test_a_clock_that_was_set_back_silences_nobody(cloud: MemoryCloud, par
     assert len(await evaluated(cloud, part)) == 2
 
 
-async def test_one_trigger_with_a_mistake_stops_no_other(cloud: MemoryCloud, part: str) -> None:
+async def test_one_invalid_trigger_does_not_stop_others(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, {"name": "broken"}, {"name": 5, "event": 7}, tabular("good"))
     await upload(cloud, part, 1)
     assert [one.trigger for one in await evaluated(cloud, part)] == ["good"]
 
 
-async def test_events_of_a_deleted_machine_are_dropped_and_nothing_of_it_stays(
+async def test_events_and_deliveries_of_a_deleted_machine_are_deleted(
     cloud: MemoryCloud, machine: str, part: str
 ) -> None:
     await configure(cloud, part, tabular("all", webhook(seconds_between_notifications=60)))
@@ -169,7 +171,7 @@ async def test_events_of_a_deleted_machine_are_dropped_and_nothing_of_it_stays(
     assert await rows(cloud, "SELECT * FROM trigger_clocks") == []
 
 
-async def test_emails_go_to_addresses_and_to_owners_that_metadata_name(cloud: MemoryCloud, part: str) -> None:
+async def test_emails_go_to_addresses_and_to_owners_in_the_metadata(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("all", email("ann@example.com"), email("all_machine_owners")))
     await upload(cloud, part, 1)
     assert [one.target for one in await evaluated(cloud, part)] == ["ann@example.com", "all_machine_owners"]
@@ -184,7 +186,7 @@ async def test_emails_go_to_addresses_and_to_owners_that_metadata_name(cloud: Me
     )
 
 
-async def test_a_target_that_is_gone_is_left_alone_until_the_trigger_changes(cloud: MemoryCloud, part: str) -> None:
+async def test_a_stopped_target_is_not_called_until_the_trigger_changes(cloud: MemoryCloud, part: str) -> None:
     store, clock = cloud.cloud.store, cloud.cloud.clock
     await configure(cloud, part, tabular("all", webhook("https://gone.test/"), webhook()))
     await upload(cloud, part, 1)
@@ -197,7 +199,7 @@ async def test_a_target_that_is_gone_is_left_alone_until_the_trigger_changes(clo
     assert [one.target for one in (await evaluated(cloud, part))[3:]] == ["https://gone.test/", URL]
 
 
-async def test_triggers_of_a_fragment_count(cloud: MemoryCloud, part: str) -> None:
+async def test_triggers_of_a_fragment_apply(cloud: MemoryCloud, part: str) -> None:
     made = await cloud.app(
         "create_fragment",
         name="alarms",
@@ -211,7 +213,7 @@ async def test_triggers_of_a_fragment_count(cloud: MemoryCloud, part: str) -> No
     assert [one.trigger for one in await evaluated(cloud, part)] == ["from the fragment"]
 
 
-async def test_logs_are_looked_at_every_hour(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_logs_are_checked_every_hour(cloud: MemoryCloud, part: str, clock: Any) -> None:
     store = cloud.cloud.store
     await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error", "warn"]))
 
@@ -240,9 +242,7 @@ async def test_logs_are_looked_at_every_hour(cloud: MemoryCloud, part: str, cloc
     assert len(await evaluated(cloud, part)) == 2
 
 
-async def test_an_entry_that_is_kept_after_a_later_one_is_not_passed_over(
-    cloud: MemoryCloud, part: str, clock: Any
-) -> None:
+async def test_a_late_log_entry_is_not_skipped(cloud: MemoryCloud, part: str, clock: Any) -> None:
     """Of two replicas that store entries at the same time, the one with the lower number may commit last."""
     store = cloud.cloud.store
     await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
@@ -262,7 +262,7 @@ async def test_an_entry_that_is_kept_after_a_later_one_is_not_passed_over(
     assert sorted(told) == ["entry 7", "entry 8"]
 
 
-async def test_a_clock_that_was_set_back_tells_of_no_log_twice(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_setting_the_clock_back_does_not_repeat_log_events(cloud: MemoryCloud, part: str, clock: Any) -> None:
     store = cloud.cloud.store
     await configure(cloud, part, trigger("errors", "conditional_logs_ingested", log_levels=["error"]))
     await store.write(lambda sql: check(sql, clock()))
@@ -273,7 +273,7 @@ async def test_a_clock_that_was_set_back_tells_of_no_log_twice(cloud: MemoryClou
     assert len(await evaluated(cloud, part)) == 1
 
 
-async def test_a_hog_of_expressions_is_given_up_and_delays_nobody(
+async def test_expensive_expressions_are_abandoned_without_delaying_others(
     cloud: MemoryCloud, machine: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cloud.domain.triggering.evaluation.EFFORT", 20_000)
@@ -301,7 +301,7 @@ async def test_a_hog_of_expressions_is_given_up_and_delays_nobody(
 
 
 @BOTH
-async def test_names_of_any_text_fit_an_index(cloud: MemoryCloud, part: str) -> None:
+async def test_names_of_any_length_can_be_indexed(cloud: MemoryCloud, part: str) -> None:
     """PostgreSQL refuses index rows over about 2,700 bytes; an error here would stop evaluation."""
     letters = Random(1)
     name = "".join(chr(letters.randrange(0x20000, 0x2A6D0)) for _ in range(MAX_NAME))
@@ -315,7 +315,7 @@ async def test_names_of_any_text_fit_an_index(cloud: MemoryCloud, part: str) -> 
     assert len(await evaluated(cloud, part)) == 1
 
 
-async def test_what_is_no_address_in_metadata_is_passed_over(cloud: MemoryCloud, machine: str, part: str) -> None:
+async def test_invalid_addresses_in_metadata_are_skipped(cloud: MemoryCloud, machine: str, part: str) -> None:
     odd = ["a b@x.com", "a@x.com\nBcc: b@x.com", "=?utf-8?q?a=40y.com=2C?=@x.com", '"a"@x.com', "a\x7f@x.com", 5]
     await cloud.app("update_robot_metadata", id=machine, data={"email": [*odd, "ann@example.com", "ann@example.com"]})
     await configure(cloud, part, tabular("all", email("all_machine_owners")))
@@ -323,7 +323,7 @@ async def test_what_is_no_address_in_metadata_is_passed_over(cloud: MemoryCloud,
     assert [one.target for one in await evaluated(cloud, part)] == ["ann@example.com"]
 
 
-async def test_whether_a_part_listens_follows_its_configuration(cloud: MemoryCloud, part: str) -> None:
+async def test_a_part_is_watched_according_to_its_configuration(cloud: MemoryCloud, part: str) -> None:
     online = frozenset({"part_online"})
     for triggers, expected in ((), False), ((trigger("a", "part_online"),), True), ((tabular("b"),), False):
         await configure(cloud, part, *triggers)
@@ -333,7 +333,7 @@ async def test_whether_a_part_listens_follows_its_configuration(cloud: MemoryClo
     assert await cloud.cloud.store.read(lambda sql: listens(sql, "nobody", online)) is False
 
 
-async def test_what_a_dead_process_left_is_evaluated_at_the_start(cloud: MemoryCloud, part: str) -> None:
+async def test_events_left_by_a_killed_process_are_evaluated_at_the_start(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("all"))
     await upload(cloud, part, 1)
     with cloud.cloud.events.listening(deliveries.TOPIC) as made:

@@ -61,7 +61,9 @@ async def test_a_delivery_is_sent_and_recorded(cloud: MemoryCloud, part: str) ->
     assert await said(cloud, part) == []
 
 
-async def test_what_fails_is_tried_by_the_schedule_and_then_given_up(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_failed_deliveries_are_retried_on_schedule_and_then_abandoned(
+    cloud: MemoryCloud, part: str, clock: Any
+) -> None:
     (one,) = await made(cloud, part)
     receiver = Receiver(*[of_status(500)] * 20)
     for wait in SCHEDULE:
@@ -99,7 +101,7 @@ async def test_what_fails_is_tried_by_the_schedule_and_then_given_up(cloud: Memo
     }
 
 
-async def test_a_target_that_stays_down_is_an_error_once(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_target_that_stays_down_is_logged_once(cloud: MemoryCloud, part: str, clock: Any) -> None:
     names = await made(cloud, part, 3)
     down = Receiver(*[of_status(500)] * 3)
     for _ in names:
@@ -114,7 +116,7 @@ async def test_a_target_that_stays_down_is_an_error_once(cloud: MemoryCloud, par
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 410])
-async def test_what_cannot_get_better_is_not_tried_again(cloud: MemoryCloud, part: str, status: int) -> None:
+async def test_permanent_failures_are_not_retried(cloud: MemoryCloud, part: str, status: int) -> None:
     await made(cloud, part)
     await sent(cloud, Receiver(of_status(status)))
     (kept,) = await log(cloud, part)
@@ -125,7 +127,7 @@ async def test_what_cannot_get_better_is_not_tried_again(cloud: MemoryCloud, par
     assert len(await evaluated(cloud, part)) == (1 if status == 410 else 2)
 
 
-async def test_a_receiver_says_when_it_wants_to_be_asked_again(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_retry_after_header_is_respected(cloud: MemoryCloud, part: str, clock: Any) -> None:
     await made(cloud, part)
     receiver = Receiver(of_status(429, 600.0))
     await sent(cloud, receiver)
@@ -137,9 +139,7 @@ async def test_a_receiver_says_when_it_wants_to_be_asked_again(cloud: MemoryClou
     assert len(receiver.got) == 2
 
 
-async def test_first_tries_are_in_order_and_a_repetition_may_be_overtaken(
-    cloud: MemoryCloud, part: str, clock: Any
-) -> None:
+async def test_first_attempts_are_in_order_and_may_overtake_retries(cloud: MemoryCloud, part: str, clock: Any) -> None:
     names = await made(cloud, part, 3)
     receiver = Receiver(of_status(503))
     for _ in range(5):
@@ -150,7 +150,7 @@ async def test_first_tries_are_in_order_and_a_repetition_may_be_overtaken(
     assert [name for name, _ in receiver.got] == [*names, names[0]]
 
 
-async def test_one_target_hears_one_message_at_a_time_and_others_do_not_wait(cloud: MemoryCloud, part: str) -> None:
+async def test_a_target_gets_one_message_at_a_time_and_does_not_delay_others(cloud: MemoryCloud, part: str) -> None:
     await made(cloud, part, 4, webhook("https://slow.test/"), webhook("https://fast.test/"))
     slow = trio.Event()
     inside: list[str] = []
@@ -172,7 +172,7 @@ async def test_one_target_hears_one_message_at_a_time_and_others_do_not_wait(clo
         slow.set()
 
 
-async def test_repetitions_for_a_dead_target_fill_no_round(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_retries_for_a_dead_target_do_not_fill_a_batch(cloud: MemoryCloud, part: str, clock: Any) -> None:
     dead, well = "https://dead.test/", "https://well.test/"
     await configure(cloud, part, tabular("all", webhook(dead), webhook(well)))
     for _ in range(2 * CONCURRENT):
@@ -201,7 +201,7 @@ async def test_repetitions_for_a_dead_target_fill_no_round(cloud: MemoryCloud, p
         nursery.cancel_scope.cancel()
 
 
-async def test_a_mail_server_that_hangs_keeps_no_webhook_waiting(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_hanging_mail_server_delays_no_webhook(cloud: MemoryCloud, part: str, clock: Any) -> None:
     owners = [email(f"owner{number}@example.com") for number in range(2 * CONCURRENT)]
     await configure(cloud, part, tabular("mails", *owners), tabular("hook"))
     await upload(cloud, part, 20)
@@ -227,7 +227,7 @@ async def test_a_mail_server_that_hangs_keeps_no_webhook_waiting(cloud: MemoryCl
         nursery.cancel_scope.cancel()
 
 
-async def test_who_died_with_a_message_in_hand_leaves_it_to_the_next(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_message_of_a_killed_process_is_sent_by_another(cloud: MemoryCloud, part: str, clock: Any) -> None:
     names = await made(cloud, part, 2)
     store = cloud.cloud.store
     (taken,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
@@ -241,7 +241,7 @@ async def test_who_died_with_a_message_in_hand_leaves_it_to_the_next(cloud: Memo
     assert [name for name, _ in receiver.got] == names
 
 
-async def test_after_a_restart_of_the_only_process_nothing_waits_for_the_dead(
+async def test_after_a_restart_messages_do_not_wait_for_the_lease_of_the_killed_process(
     cloud: MemoryCloud, part: str, clock: Any
 ) -> None:
     if await cloud.cloud.store.read(lambda sql: sql.skip_locked):
@@ -261,7 +261,7 @@ async def test_after_a_restart_of_the_only_process_nothing_waits_for_the_dead(
     assert [name for name, _ in receiver.got] == [one]
 
 
-async def test_who_took_too_long_records_and_undoes_nothing(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_process_that_lost_its_lease_records_nothing(cloud: MemoryCloud, part: str, clock: Any) -> None:
     (one,) = await made(cloud, part)
     store = cloud.cloud.store
     (slow,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
@@ -273,7 +273,7 @@ async def test_who_took_too_long_records_and_undoes_nothing(cloud: MemoryCloud, 
     assert [(each.number, each.error) for each in await attempts(cloud, one)] == [(1, ""), (2, "no answer")]
 
 
-async def test_a_replay_sends_the_same_under_the_same_id(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_replay_sends_the_same_content_with_the_same_id(cloud: MemoryCloud, part: str, clock: Any) -> None:
     (one,) = await made(cloud, part)
     store, receiver = cloud.cloud.store, Receiver(of_status(404))
     with pytest.raises(MachineError) as caught:
@@ -290,7 +290,7 @@ async def test_a_replay_sends_the_same_under_the_same_id(cloud: MemoryCloud, par
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_what_waits_to_be_tried_again_is_tried_now(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_a_waiting_retry_can_be_sent_immediately(cloud: MemoryCloud, part: str, clock: Any) -> None:
     (one,) = await made(cloud, part)
     store, receiver = cloud.cloud.store, Receiver(of_status(503), of_status(503))
     await sent(cloud, receiver)
@@ -307,7 +307,7 @@ async def test_what_waits_to_be_tried_again_is_tried_now(cloud: MemoryCloud, par
     assert (taken.id, caught.value.kind) == (one, ErrorKind.PRECONDITION)
 
 
-async def test_what_was_removed_from_the_triggers_is_not_sent(cloud: MemoryCloud, part: str) -> None:
+async def test_messages_of_removed_triggers_are_not_sent(cloud: MemoryCloud, part: str) -> None:
     await made(cloud, part, 1, webhook("https://old.test/"))
     await configure(cloud, part, tabular("all", webhook("https://new.test/")))
     receiver = Receiver()
@@ -318,7 +318,7 @@ async def test_what_was_removed_from_the_triggers_is_not_sent(cloud: MemoryCloud
     assert "was removed" in (await attempts(cloud, kept.id))[0].error
 
 
-async def test_a_mistake_of_a_sender_is_an_attempt_that_failed(cloud: MemoryCloud, part: str) -> None:
+async def test_an_exception_in_a_sender_is_a_failed_attempt(cloud: MemoryCloud, part: str) -> None:
     (one,) = await made(cloud, part)
 
     async def fail(_: object) -> None:
@@ -331,7 +331,7 @@ async def test_a_mistake_of_a_sender_is_an_attempt_that_failed(cloud: MemoryClou
     assert [each.state for each in await log(cloud, part)] == [State.WAITING]
 
 
-async def test_emails_without_a_server_are_kept_with_the_reason(cloud: MemoryCloud, part: str) -> None:
+async def test_emails_without_a_server_are_stored_with_the_reason(cloud: MemoryCloud, part: str) -> None:
     await made(cloud, part, 1, email("ann@example.com"), email("all_machine_owners"))
     async with senders(NOTHING_SET) as known:
         both = await log(cloud, part)
@@ -345,7 +345,7 @@ async def test_emails_without_a_server_are_kept_with_the_reason(cloud: MemoryClo
     assert message["To"] == "ann@example.com"
 
 
-async def test_push_messages_are_said_not_to_be_delivered(cloud: MemoryCloud, part: str) -> None:
+async def test_push_messages_are_recorded_as_not_delivered(cloud: MemoryCloud, part: str) -> None:
     await made(cloud, part, 1, {"type": "push", "value": "phone", "application": "app"})
     await sent(cloud, Receiver())
     (kept,) = await log(cloud, part)
@@ -375,7 +375,7 @@ def given(**more: Any) -> DeliverySettings:
     return ways(**{**words, "allow": (), **more})
 
 
-def test_settings_of_the_command_line() -> None:
+def test_settings_from_the_command_line() -> None:
     assert given() == NOTHING_SET
     smtp = given(
         smtp="mail.test:2525",
@@ -404,12 +404,12 @@ def test_settings_of_the_command_line() -> None:
         {"allow": ["not a host"]},
     ],
 )
-def test_settings_that_cannot_be(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         given(**wrong)
 
 
-async def test_a_pause_lies_between_messages_as_they_are_sent(cloud: MemoryCloud, part: str, clock: Any) -> None:
+async def test_the_pause_applies_to_sent_messages(cloud: MemoryCloud, part: str, clock: Any) -> None:
     receiver, began = Receiver(), clock.now
     await configure(cloud, part, tabular("all", webhook(seconds_between_notifications=10)))
     for happens, sends in ((0.0, 1.5), (10.0, 10.4)):  # the first delivery is sent late, the second one at once

@@ -34,7 +34,7 @@ def begin(sql: Sql) -> list[str]:
     return found
 
 
-async def test_replicas_evaluate_and_send_each_once_and_in_order(postgresql: Cluster) -> None:
+async def test_replicas_evaluate_and_send_every_event_once_in_order(postgresql: Cluster) -> None:
     url = postgresql.fresh()
     one, two = Events(), Events()
     receiver = Receiver()

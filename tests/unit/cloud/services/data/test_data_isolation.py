@@ -113,7 +113,7 @@ ID_METHODS = [one for one in PUBLISHED if not one[1].endswith("by_filter")]
 
 
 @pytest.mark.parametrize(("service", "name"), ID_METHODS)
-async def test_what_is_anothers_is_not_there(world: World, service: str, name: str) -> None:
+async def test_objects_of_another_organization_are_not_found(world: World, service: str, name: str) -> None:
     before = await state(world)
     theirs = arguments(name, world.theirs, {})
     kind, said = await outcome(world.mine, service, name, theirs)
@@ -131,7 +131,7 @@ async def test_what_is_anothers_is_not_there(world: World, service: str, name: s
 
 @pytest.mark.parametrize("name", [name for _, name in PUBLISHED if name.endswith("by_filter")])
 @pytest.mark.parametrize("key", ["organization_ids", "location_ids", "robot_id", "part_id", "dataset_id"])
-async def test_filters_reach_nothing_of_another(world: World, name: str, key: str) -> None:
+async def test_filters_find_nothing_of_another_organization(world: World, name: str, key: str) -> None:
     before = await state(world)
     value = world.theirs[key.removesuffix("_ids").removesuffix("_id")]
     wanted = {key: [value] if key.endswith("s") else value}
@@ -141,7 +141,7 @@ async def test_filters_reach_nothing_of_another(world: World, name: str, key: st
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_mixed_ids_reach_nothing_of_another(world: World, seed: int) -> None:
+async def test_mixed_ids_find_nothing_of_another_organization(world: World, seed: int) -> None:
     chance = random.Random(seed)
     changing = [one for one in PUBLISHED if not one[1].startswith(("delete", "remove"))]
     for _ in range(60):
@@ -162,7 +162,7 @@ async def test_mixed_ids_reach_nothing_of_another(world: World, seed: int) -> No
     assert rows == []
 
 
-async def test_data_of_one_organization_never_get_into_a_dataset_of_another(world: World) -> None:
+async def test_data_cannot_be_added_to_a_dataset_of_another_organization(world: World) -> None:
     for dataset, subject in (("own", "theirs"), ("theirs", "own")):
         made, one = getattr(world, dataset)["dataset"], getattr(world, subject)["file"]
         for method in ("add_binary_data_to_dataset_by_ids", "remove_binary_data_from_dataset_by_ids"):
@@ -232,7 +232,7 @@ OWNERS_ONLY = {
 
 
 @pytest.mark.parametrize(("service", "name"), PUBLISHED)
-async def test_an_operator_looks_and_labels_and_deletes_nothing(world: World, service: str, name: str) -> None:
+async def test_an_operator_reads_and_labels_but_does_not_delete(world: World, service: str, name: str) -> None:
     organization = world.own["organization"]
     grant = Grant("operator", "organization", organization)
     key = await world.cloud.cloud.store.write(lambda sql: create_key(sql, organization, "guard", [grant], START)[0])
@@ -252,7 +252,7 @@ async def test_a_machine_reads_no_data(world: World, service: str, name: str) ->
 
 
 @pytest.mark.parametrize("kind", ["robot", "location"])
-async def test_a_key_for_one_machine_sees_its_data_only(world: World, kind: Any) -> None:
+async def test_a_key_for_one_machine_sees_only_its_data(world: World, kind: Any) -> None:
     first = world.cloud.first
     hall = await world.mine.call(
         APP, "", "create_location", organization_id=first.organization, name="Hall", parent_location_id=first.location

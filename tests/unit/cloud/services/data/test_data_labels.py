@@ -30,7 +30,7 @@ async def known(up: Uploads, subject: str) -> Any:
 # ---- tags
 
 
-async def test_tags_come_and_go(up: Uploads) -> None:
+async def test_tags_are_added_and_removed(up: Uploads) -> None:
     first, second = await up.picture(0), await up.picture(1)
     await up.ask("add_tags_to_binary_data_by_ids", binary_data_ids=[first], tags=["b", "a", "b"])
     await up.ask("add_tags_to_binary_data_by_filter", filter={"component_name": "eye"}, tags=["a"])
@@ -43,7 +43,7 @@ async def test_tags_come_and_go(up: Uploads) -> None:
     assert await up.ask("tags_by_filter") == []
 
 
-async def test_one_file_that_is_not_there_changes_nothing(up: Uploads) -> None:
+async def test_one_missing_file_prevents_the_whole_change(up: Uploads) -> None:
     subject = await up.picture(0)
     with pytest.raises(MachineError) as caught:
         await up.ask("add_tags_to_binary_data_by_ids", binary_data_ids=[subject, "nothing"], tags=["a"])
@@ -83,7 +83,7 @@ async def test_a_box_is_drawn_changed_and_removed(up: Uploads) -> None:
         {"confidence": float("nan")},
     ],
 )
-async def test_a_box_that_makes_no_sense_is_refused(up: Uploads, change: dict[str, Any]) -> None:
+async def test_an_invalid_box_is_refused(up: Uploads, change: dict[str, Any]) -> None:
     subject = await up.picture(0)
     with pytest.raises(MachineError) as caught:
         await up.ask("add_bounding_box_to_image_by_id", binary_data_id=subject, **{"label": "cat", **BOX, **change})
@@ -96,7 +96,7 @@ async def test_a_box_that_makes_no_sense_is_refused(up: Uploads, change: dict[st
     assert found["label"] == "cat"
 
 
-async def test_a_box_belongs_to_one_picture(up: Uploads) -> None:
+async def test_a_box_belongs_to_one_image(up: Uploads) -> None:
     first, second = await up.picture(0), await up.picture(1)
     box = await up.ask("add_bounding_box_to_image_by_id", binary_data_id=first, label="cat", **BOX)
     for method in ("update_bounding_box", "remove_bounding_box_from_image_by_id"):
@@ -108,7 +108,7 @@ async def test_a_box_belongs_to_one_picture(up: Uploads) -> None:
 # ---- datasets
 
 
-async def test_datasets_are_made_renamed_merged_and_deleted(up: Uploads) -> None:
+async def test_datasets_are_created_renamed_merged_and_deleted(up: Uploads) -> None:
     organization = up.cloud.first.organization
     ids = [await up.picture(number) for number in range(3)]
     one = await sets(up, "create_dataset", name="one", organization_id=organization)
@@ -137,7 +137,7 @@ async def test_datasets_are_made_renamed_merged_and_deleted(up: Uploads) -> None
     assert await up.found() == ids  # the files stay
 
 
-async def test_a_deleted_file_leaves_its_datasets(up: Uploads) -> None:
+async def test_a_deleted_file_is_removed_from_its_datasets(up: Uploads) -> None:
     organization = up.cloud.first.organization
     made = await sets(up, "create_dataset", name="one", organization_id=organization)
     subject = await up.picture(0, tags=["a"])
@@ -149,7 +149,7 @@ async def test_a_deleted_file_leaves_its_datasets(up: Uploads) -> None:
     assert await up.found(dataset_id=made) == []
 
 
-async def test_an_organization_with_data_is_deleted_with_them(up: Uploads, machine: str) -> None:
+async def test_deleting_an_organization_deletes_its_data(up: Uploads, machine: str) -> None:
     organization = up.cloud.first.organization
     await sets(up, "create_dataset", name="one", organization_id=organization)
     await up.picture(0, tags=["a"])
@@ -165,7 +165,7 @@ async def test_an_organization_with_data_is_deleted_with_them(up: Uploads, machi
     assert rows == []
 
 
-async def test_what_there_is_not_is_said_in_words(up: Uploads) -> None:
+async def test_unsupported_options_are_refused_with_a_reason(up: Uploads) -> None:
     organization = up.cloud.first.organization
     calls = [
         (SETS, "create_dataset", {"name": "x", "organization_id": organization, "type": "SEQUENCE_DATA"}, "sequences"),

@@ -37,7 +37,7 @@ async def refused(up: Uploads, method: str, kind: ErrorKind, **arguments: Any) -
 # ---- filters
 
 
-async def test_each_field_of_a_filter_chooses_and_all_of_them_hold(up: Uploads, machine: str) -> None:
+async def test_every_field_of_a_filter_applies_and_they_are_combined(up: Uploads, machine: str) -> None:
     first = up.cloud.first
     wanted = await up.picture(10, tags=["x"])
     other = await up.picture(20, component_name="ear", component_type="audio_in", method_name="Read", mime_type="a/b")
@@ -75,7 +75,7 @@ async def test_each_field_of_a_filter_chooses_and_all_of_them_hold(up: Uploads, 
         assert await up.found(**none) == [], none
 
 
-async def test_the_same_fields_choose_readings(up: Uploads) -> None:
+async def test_the_same_fields_filter_readings(up: Uploads) -> None:
     await up.readings(piece(1, x=1.0), tags=["a"])
     await up.readings(piece(2, x=2.0), component_name="other")
     assert await up.values(component_name="s") == [{"x": 1.0}]
@@ -94,7 +94,7 @@ async def test_the_same_fields_choose_readings(up: Uploads) -> None:
 @pytest.mark.parametrize("limit", [1, 3, 7, 50])
 @pytest.mark.parametrize("order", ["ASCENDING", "DESCENDING", None])
 @pytest.mark.parametrize("few", [32, 0])
-async def test_pages_have_everything_once_in_order_until_an_empty_one(
+async def test_pages_contain_everything_once_in_order_and_end_with_an_empty_page(
     up: Uploads, limit: int, order: str | None, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "FEW", few)
@@ -113,7 +113,7 @@ async def test_pages_have_everything_once_in_order_until_an_empty_one(
 
 
 @pytest.mark.parametrize("few", [0, 32])
-async def test_whole_rows_are_read_of_one_page_alone(up: Uploads, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_complete_rows_are_read_for_one_page_only(up: Uploads, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "FEW", few)
     for number in range(9):
         await up.readings(piece(number, x=float(number)), component_name=f"s{number % 3}")
@@ -143,7 +143,7 @@ class Counting:
         return found
 
 
-async def test_counting_answers_no_data(up: Uploads) -> None:
+async def test_a_count_returns_no_data(up: Uploads) -> None:
     await up.picture(0)
     await up.readings(piece(0, x=1.0), piece(1, x=1.0))
     answer = await up.ask("binary_data_by_filter", count_only=True)
@@ -152,7 +152,7 @@ async def test_counting_answers_no_data(up: Uploads) -> None:
     assert (answer["data"], answer["count"]) == ([], 2)
 
 
-async def test_content_comes_only_when_it_is_asked_for(up: Uploads) -> None:
+async def test_content_is_returned_only_on_request(up: Uploads) -> None:
     subject = await up.picture(0)
     for content, expected in ((True, PNG), (False, b"")):
         (one,) = (await up.ask("binary_data_by_filter", include_binary=content))["data"]
@@ -161,7 +161,7 @@ async def test_content_comes_only_when_it_is_asked_for(up: Uploads) -> None:
         assert one["binary"] == expected
 
 
-async def test_a_page_with_content_ends_where_a_message_would(cloud: MemoryCloud, part: str) -> None:
+async def test_a_page_with_content_ends_at_the_message_limit(cloud: MemoryCloud, part: str) -> None:
     up = Uploads(MemoryCloud(replace(cloud.cloud, limits=UploadLimits(message=400)), cloud.first), part)
     ids = [await up.picture(number, bytes([number]) * 140) for number in range(4)]
     request: dict[str, Any] = {}
@@ -180,7 +180,7 @@ async def test_a_page_with_content_ends_where_a_message_would(cloud: MemoryCloud
 
 
 @pytest.mark.parametrize("last", ["x", "1", "1.x", "1.2.3", "١.٢", "9" * 50 + ".1"])
-async def test_a_place_that_is_none_is_refused(up: Uploads, last: str) -> None:
+async def test_an_invalid_page_position_is_refused(up: Uploads, last: str) -> None:
     await refused(up, "binary_data_by_filter", ErrorKind.INVALID, data_request={"last": last})
     await refused(up, "tabular_data_by_filter", ErrorKind.INVALID, data_request={"last": last})
 
@@ -188,7 +188,7 @@ async def test_a_place_that_is_none_is_refused(up: Uploads, last: str) -> None:
 # ---- by id
 
 
-async def test_old_and_new_names_of_files_mean_the_same(up: Uploads) -> None:
+async def test_old_and_new_ids_of_files_are_equivalent(up: Uploads) -> None:
     subject = await up.picture(0)
     old = {"file_id": subject, "organization_id": "whatever", "location_id": "whatever"}
     answer = await up.ask("binary_data_by_ids", binary_ids=[old], binary_data_ids=[subject])
@@ -200,7 +200,7 @@ async def test_old_and_new_names_of_files_mean_the_same(up: Uploads) -> None:
 # ---- the newest, and exports
 
 
-async def test_the_newest_is_the_one_captured_last_not_the_one_that_came_last(up: Uploads) -> None:
+async def test_the_newest_file_is_the_one_captured_last(up: Uploads) -> None:
     source = {"part_id": up.part, "resource_name": "s", "method_name": "Readings", "resource_subtype": "sensor"}
     assert await up.ask("get_latest_tabular_data", **source) == {}
     await up.readings(piece(9, x=9.0))
@@ -238,7 +238,7 @@ async def test_an_export_has_all_readings_of_a_method_in_order(up: Uploads, monk
 # ---- deleting
 
 
-async def test_deleting_files_removes_rows_and_content(up: Uploads) -> None:
+async def test_deleting_files_deletes_rows_and_content(up: Uploads) -> None:
     ids = [await up.picture(number, PNG + bytes([number]), tags=["t"]) for number in range(3)]
     await refused(up, "delete_binary_data_by_filter", ErrorKind.INVALID)
     await refused(up, "delete_binary_data_by_filter", ErrorKind.INVALID, filter={})
@@ -277,7 +277,7 @@ async def test_readings_are_deleted_by_age_and_filter(up: Uploads, clock: Any) -
 # ---- retention
 
 
-async def test_data_are_kept_until_their_days_are_over(up: Uploads, clock: Any) -> None:
+async def test_data_are_kept_for_the_configured_days(up: Uploads, clock: Any) -> None:
     store, organization = up.cloud.cloud.store, up.cloud.first.organization
     await up.readings(piece(-86_400 * 400, x=1.0))  # captured long before it arrived
     await up.picture(0)
@@ -301,7 +301,7 @@ async def test_data_are_kept_until_their_days_are_over(up: Uploads, clock: Any) 
     assert await blobs(up.cloud) == set()
 
 
-async def test_what_a_row_names_is_not_swept_up(up: Uploads) -> None:
+async def test_blobs_with_a_row_are_not_swept(up: Uploads) -> None:
     await up.picture(0)
     assert await days_later(up.cloud, 100) == Swept(0, total=1)
     assert len(await blobs(up.cloud)) == 1
@@ -309,13 +309,13 @@ async def test_what_a_row_names_is_not_swept_up(up: Uploads) -> None:
 
 
 @pytest.mark.parametrize("days", [-1, 36_501])
-async def test_days_that_make_no_sense_are_refused(up: Uploads, days: int) -> None:
+async def test_invalid_numbers_of_days_are_refused(up: Uploads, days: int) -> None:
     with pytest.raises(MachineError) as caught:
         await up.cloud.cloud.store.write(lambda sql: retention.set_days(sql, up.cloud.first.organization, days))
     assert caught.value.kind is ErrorKind.INVALID
 
 
-async def test_many_readings_expire_a_part_at_a_time(up: Uploads, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_readings_expire_in_batches(up: Uploads, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "AT_ONCE", 2)
     await up.readings(*(piece(number, x=1.0) for number in range(5)))
     store = up.cloud.cloud.store
@@ -325,7 +325,7 @@ async def test_many_readings_expire_a_part_at_a_time(up: Uploads, clock: Any, mo
     assert counts == [2, 2, 1, 0]
 
 
-async def test_readings_by_arrival_have_each_once(up: Uploads) -> None:
+async def test_readings_by_arrival_are_returned_once(up: Uploads) -> None:
     for number in (3, 1, 2):
         await up.readings(piece(number, x=float(number)))
     store, scope = up.cloud.cloud.store, Scope((up.cloud.first.organization,))

@@ -38,7 +38,7 @@ async def rows(up: Uploads, text: str) -> list[dict[str, Any]]:
     return [bson.decode(one, bson.CodecOptions(tz_aware=True)) for one in found]
 
 
-async def test_the_table_has_what_is_published(up: Uploads, machine: str) -> None:
+async def test_the_table_has_the_published_columns(up: Uploads, machine: str) -> None:
     (row,) = await rows(up, "SELECT * FROM readings WHERE time_requested = '2026-01-01 00:00:02.000000'")
     first = up.cloud.first
     assert tuple(row) == COLUMNS
@@ -60,7 +60,7 @@ async def test_the_table_has_what_is_published(up: Uploads, machine: str) -> Non
     }
 
 
-async def test_questions_of_all_kinds(up: Uploads) -> None:
+async def test_queries_of_all_kinds(up: Uploads) -> None:
     assert await rows(up, "SELECT COUNT(*) AS n, AVG(data->>'$.t') AS mean FROM readings") == [{"n": 5, "mean": 2.0}]
     text = """
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT SUM(i) AS s FROM n
@@ -96,7 +96,7 @@ async def test_questions_of_all_kinds(up: Uploads) -> None:
         "SELECT 1 /* \0",
     ],
 )
-async def test_nothing_but_a_select_from_the_readings(up: Uploads, text: str) -> None:
+async def test_only_a_select_from_the_readings_is_allowed(up: Uploads, text: str) -> None:
     with pytest.raises(MachineError) as caught:
         await rows(up, text)
     assert caught.value.kind is ErrorKind.INVALID
@@ -132,7 +132,7 @@ async def asked(engine: QueryProcesses, text: str, organization: str = "a") -> l
         (f"SELECT 1 -- {'x' * 70_000}", Bounds()),
     ],
 )
-async def test_what_takes_too_long_or_is_too_much_is_ended(text: str, bounds: Bounds) -> None:
+async def test_queries_that_are_too_slow_or_too_large_are_ended(text: str, bounds: Bounds) -> None:
     engine, before = QueryProcesses(bounds), children()  # a database server of other tests may be running
     with trio.fail_after(30), pytest.raises(MachineError) as caught:
         await asked(engine, text)
@@ -153,7 +153,7 @@ def seconds(process: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def test_a_caller_who_goes_away_ends_his_question_and_its_process() -> None:
+async def test_a_disconnected_caller_ends_the_query_and_its_process() -> None:
     before = children()
     with trio.fail_after(60), trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -167,7 +167,7 @@ async def test_a_caller_who_goes_away_ends_his_question_and_its_process() -> Non
     assert children() <= before
 
 
-async def test_slow_questions_of_one_organization_do_not_block_another() -> None:
+async def test_slow_queries_of_an_organization_do_not_block_others() -> None:
     engine, before = QueryProcesses(), children()
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
@@ -208,7 +208,7 @@ for number in range(3, 100):
     assert done.returncode == 0, done.stderr
 
 
-async def test_more_readings_than_fit_are_refused_not_cut(up: Uploads) -> None:
+async def test_too_many_readings_are_refused_and_not_truncated(up: Uploads) -> None:
     object.__setattr__(up.cloud.cloud, "queries", QueryProcesses(Bounds(readings=4)))
     with pytest.raises(MachineError) as caught:
         await rows(up, "SELECT 1 AS x")
@@ -239,10 +239,10 @@ def test_bson_is_read_by_the_official_implementation(document: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("document", [{"a\0": 1}, {"a": 2**63}, {"a": object()}])
-def test_what_has_no_place_in_bson_is_refused(document: dict[str, Any]) -> None:
+def test_values_that_bson_cannot_contain_are_refused(document: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"BSON|NUL"):
         encode(document)
 
 
-def test_numbers_that_are_none() -> None:
+def test_numbers_that_are_not_finite() -> None:
     assert math.isnan(bson.decode(encode({"a": math.nan}))["a"])

@@ -35,7 +35,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return heard
 
 
-async def test_readings_come_back_as_they_were_with_where_they_came_from(up: Uploads, machine: str) -> None:
+async def test_readings_are_returned_unchanged_with_their_source(up: Uploads, machine: str) -> None:
     value = {"readings": {"t": 21.5, "ok": True, "name": "ü", "list": [1.0, None], "deep": {"x": -0.5}}}
     await up.readings(piece(0, **value), piece(1, readings={}), tags=["b", "a"])
     answer = await up.ask("tabular_data_by_filter")
@@ -61,7 +61,7 @@ async def test_readings_come_back_as_they_were_with_where_they_came_from(up: Upl
     assert answer["count"] == 2
 
 
-async def test_a_repeated_upload_of_readings_adds_nothing(up: Uploads, told: list[Any]) -> None:
+async def test_a_repeated_upload_of_readings_is_stored_once(up: Uploads, told: list[Any]) -> None:
     first = await up.readings(piece(0, x=1.0), piece(1, x=2.0))
     assert await up.readings(piece(0, x=1.0), piece(1, x=2.0)) == first
     assert await up.values() == [{"x": 1.0}, {"x": 2.0}]
@@ -72,19 +72,19 @@ async def test_a_repeated_upload_of_readings_adds_nothing(up: Uploads, told: lis
     "other",
     [{"component_name": "other"}, {"method_name": "Other"}, {"tags": ["t"]}, {"file_name": "x.capture"}],
 )
-async def test_readings_that_differ_in_anything_are_others(up: Uploads, other: dict[str, Any]) -> None:
+async def test_readings_that_differ_are_stored_separately(up: Uploads, other: dict[str, Any]) -> None:
     first = await up.readings(piece(0, x=1.0))
     assert await up.readings(piece(0, x=1.0), **other) != first
     assert await up.readings(piece(1, x=1.0)) != first
     assert len(await up.values()) == 3
 
 
-async def test_readings_without_any_time_are_new_each_time(up: Uploads) -> None:
+async def test_readings_without_a_time_are_always_new(up: Uploads) -> None:
     assert await up.readings({"struct": {"x": 1.0}}) != await up.readings({"struct": {"x": 1.0}})
     assert len(await up.values()) == 2
 
 
-async def test_triggers_hear_of_readings_with_the_times_of_the_first_and_the_last(up: Uploads, told: list[Any]) -> None:
+async def test_triggers_get_the_times_of_the_first_and_last_reading(up: Uploads, told: list[Any]) -> None:
     subject = await up.readings(piece(5, x=1.0), piece(2, x=2.0))
     (what,) = told
     assert (what.part, what.component_type, what.component_name, what.method) == (up.part, "sensor", "s", "Readings")
@@ -95,13 +95,15 @@ async def test_triggers_hear_of_readings_with_the_times_of_the_first_and_the_las
     ]
 
 
-async def test_triggers_hear_of_files_by_their_kind_and_once(up: Uploads, told: list[Any]) -> None:
+async def test_triggers_get_files_once_by_kind(up: Uploads, told: list[Any]) -> None:
     ids = [await up.file(), await up.picture(0), await up.file()]
     assert [(one.data_type, one.file_id) for one in told] == [("file", ids[0]), ("binary", ids[1])]
     assert ids[2] == ids[0]
 
 
-async def test_an_upload_that_triggers_cannot_note_is_not_kept(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_upload_is_not_stored_if_its_event_cannot_be_stored(
+    up: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(sql: object, what: object) -> None:
         raise MachineError("no", kind=ErrorKind.PRECONDITION)
 
@@ -116,7 +118,7 @@ async def test_an_upload_that_triggers_cannot_note_is_not_kept(up: Uploads, monk
     assert await up.values() == [{"x": 1.0}]
 
 
-async def test_a_file_in_pieces_is_kept_whole(up: Uploads) -> None:
+async def test_a_file_in_pieces_is_stored_as_one(up: Uploads) -> None:
     pieces = [b"\xff\xd8\xff", b"a" * 70_000, b"b"]
     sent = await up.machine.call(
         SYNC, "", "file_upload", part_id=up.part, file_name="", contents=[{"data": one} for one in pieces]
@@ -128,13 +130,13 @@ async def test_a_file_in_pieces_is_kept_whole(up: Uploads) -> None:
     assert (metadata["capture_metadata"]["mime_type"], metadata["file_ext"]) == ("image/jpeg", ".jpg")
 
 
-async def test_an_empty_file_is_a_file(up: Uploads) -> None:
+async def test_an_empty_file_is_stored(up: Uploads) -> None:
     sent = await up.machine.call(SYNC, "", "file_upload", part_id=up.part, file_name="empty", contents=[])
     (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["file_id"]], include_binary=True))["data"]
     assert one["binary"] == b""
 
 
-async def test_a_repeated_file_is_kept_once_and_takes_more_tags(up: Uploads) -> None:
+async def test_a_repeated_file_is_stored_once_and_gets_new_tags(up: Uploads) -> None:
     first = await up.file(tags=["a"])
     assert await up.file(tags=["b"]) == first
     assert await up.file(b"content!") != first
@@ -146,7 +148,7 @@ async def test_a_repeated_file_is_kept_once_and_takes_more_tags(up: Uploads) -> 
     assert len(await blobs(up.cloud)) == len(await up.found()) == 5
 
 
-async def test_several_pictures_of_one_upload_are_several_files(up: Uploads) -> None:
+async def test_several_images_of_one_upload_are_several_files(up: Uploads) -> None:
     metadata = {"part_id": up.part, "type": "BINARY_SENSOR"}
     contents = [{"binary": PNG + bytes([number])} for number in range(3)]
     sent = await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
@@ -155,7 +157,7 @@ async def test_several_pictures_of_one_upload_are_several_files(up: Uploads) -> 
     assert sent["file_id"] == found[0]
 
 
-async def test_a_streamed_picture_with_its_labels(up: Uploads) -> None:
+async def test_a_streamed_image_with_labels(up: Uploads) -> None:
     box = {"label": "cat", "x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.3}
     given = {
         "time_requested": at(3),
@@ -179,7 +181,7 @@ async def test_a_streamed_picture_with_its_labels(up: Uploads) -> None:
     assert known["annotations"]["classifications"][0]["label"] == "indoors"
 
 
-async def test_a_file_above_the_limit_is_refused_and_leaves_nothing(cloud: MemoryCloud, part: str) -> None:
+async def test_a_file_above_the_limit_is_refused_and_not_stored(cloud: MemoryCloud, part: str) -> None:
     up = Uploads(MemoryCloud(replace(cloud.cloud, limits=UploadLimits(file=10)), cloud.first), part)
     await up.file(b"x" * 10)
     with pytest.raises(MachineError) as caught:
@@ -203,7 +205,7 @@ async def test_a_file_above_the_limit_is_refused_and_leaves_nothing(cloud: Memor
         ({"component_name": "x" * 1001}, [{"struct": {}}]),
     ],
 )
-async def test_what_makes_no_sense_is_refused(
+async def test_invalid_uploads_are_refused(
     up: Uploads, metadata: dict[str, Any], contents: list[dict[str, Any]]
 ) -> None:
     with pytest.raises(MachineError) as caught:
@@ -214,7 +216,7 @@ async def test_what_makes_no_sense_is_refused(
     assert await up.found() == await up.values() == []
 
 
-async def test_a_file_for_a_dataset_that_is_not_there_is_not_kept(up: Uploads) -> None:
+async def test_a_file_for_a_missing_dataset_is_not_stored(up: Uploads) -> None:
     with pytest.raises(MachineError) as caught:
         await up.file(dataset_ids=["nothing"])
     assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -224,7 +226,7 @@ async def test_a_file_for_a_dataset_that_is_not_there_is_not_kept(up: Uploads) -
     assert await up.found(dataset_id=made) == [subject]
 
 
-async def test_a_machine_uploads_for_itself_only(up: Uploads, machine: str) -> None:
+async def test_a_machine_uploads_only_for_itself(up: Uploads, machine: str) -> None:
     other = await up.cloud.app("new_robot_part", robot_id=machine, part_name="arm")
     stranger = up.cloud.client(other, "robot-secret")
     with pytest.raises(MachineError) as caught:
@@ -264,7 +266,7 @@ async def test_parameters_of_methods_are_kept_as_plain_values(up: Uploads) -> No
     assert (await up.ask("get_latest_tabular_data", **latest, additional_parameters={"n": 2.0})) == {}
 
 
-async def test_uploads_are_forgotten_when_nobody_repeats_them_any_more(up: Uploads) -> None:
+async def test_records_of_uploads_are_deleted_after_the_retry_period(up: Uploads) -> None:
     await up.readings(piece(0, x=1.0))
     store = up.cloud.cloud.store
     assert await store.write(lambda sql: readings.forget_uploads(sql, START + readings.REMEMBERED)) == 0
@@ -286,7 +288,7 @@ async def test_uploads_are_forgotten_when_nobody_repeats_them_any_more(up: Uploa
         ("", "", b"", UNKNOWN),
     ],
 )
-def test_types_of_content(said: str, extension: str, beginning: bytes, mime: str) -> None:
+def test_content_types(said: str, extension: str, beginning: bytes, mime: str) -> None:
     assert mime_of(said, extension, beginning) == mime
 
 
@@ -298,7 +300,7 @@ def test_extensions() -> None:
     assert all(TYPES[extension] == mime for mime, extension in EXTENSIONS.items())
 
 
-async def test_a_file_whose_row_may_have_been_committed_stays(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_whose_row_may_be_committed_is_kept(up: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database failed during the commit: the row may or may not exist, so the sweep decides."""
 
     def lost(sql: object, what: object) -> None:
@@ -311,7 +313,7 @@ async def test_a_file_whose_row_may_have_been_committed_stays(up: Uploads, monke
 
 
 @pytest.mark.parametrize(("kind", "fires"), [("UNSPECIFIED", "unspecified"), ("TABULAR_SENSOR", "tabular")])
-async def test_readings_count_as_the_type_that_their_sender_gave(up: Uploads, kind: str, fires: str) -> None:
+async def test_readings_have_the_type_that_their_sender_gave(up: Uploads, kind: str, fires: str) -> None:
     triggers = [
         {
             "name": name,
@@ -327,7 +329,7 @@ async def test_readings_count_as_the_type_that_their_sender_gave(up: Uploads, ki
     assert [one.trigger for one in await evaluated(up.cloud, up.part)] == [fires]
 
 
-async def test_many_values_of_an_upload_are_worked_on_in_the_room_and_files_are_not(
+async def test_many_values_are_processed_in_the_workroom_and_files_are_not(
     up: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, offloaded = Workroom.run, list[str]()

@@ -88,12 +88,14 @@ async def test_a_machine_gets_a_certificate_of_its_organization(secure: MemoryCl
     assert last == x509.load_pem_x509_certificates(trusted.encode())[0]
 
 
-async def test_the_name_in_the_cloud_is_one_of_its_names(secure: MemoryCloud, part: str) -> None:
+async def test_the_cloud_host_name_is_in_the_certificate(secure: MemoryCloud, part: str) -> None:
     record = (await secure.app("get_robot_part", id=part))["part"]
     assert record["local_fqdn"] in names_in((await asked(secure, part))["tls_certificate"])
 
 
-async def test_whoever_asks_again_gets_the_same_until_it_is_old(secure: MemoryCloud, part: str, clock: Clock) -> None:
+async def test_a_repeated_request_gets_the_same_certificate_until_renewal(
+    secure: MemoryCloud, part: str, clock: Clock
+) -> None:
     first = await asked(secure, part, "pi4")
     clock.now += issue.RENEW - timedelta(minutes=1)
     assert await asked(secure, part, "pi4") == first
@@ -103,7 +105,7 @@ async def test_whoever_asks_again_gets_the_same_until_it_is_old(secure: MemoryCl
     verified(again["tls_certificate"], await roots(secure, secure.first.organization, clock), "pi4", clock.now)
 
 
-async def test_other_names_make_another_one(secure: MemoryCloud, part: str) -> None:
+async def test_changed_names_need_a_new_certificate(secure: MemoryCloud, part: str) -> None:
     first = await asked(secure, part, "pi4")
     assert names_in((await asked(secure, part, "pi5"))["tls_certificate"]) >= {"pi5", "pi5.local"}
     saved = {"network": {"fqdn": "rover.example.org"}}
@@ -113,7 +115,7 @@ async def test_other_names_make_another_one(secure: MemoryCloud, part: str) -> N
     assert owned["tls_certificate"] != first["tls_certificate"]
 
 
-async def test_what_it_reported_counts_where_it_says_nothing(secure: MemoryCloud, part: str) -> None:
+async def test_reported_names_apply_if_a_request_has_none(secure: MemoryCloud, part: str) -> None:
     info = {"host": "unit7", "os": "linux", "ips": ["10.1.2.3", "8.8.8.8"], "version": "1", "git_revision": ""}
     await asking(secure, part).call(ROBOT, "", "config", id=part, agent_info=info)
     names = names_in((await asked(secure, part))["tls_certificate"])
@@ -122,7 +124,7 @@ async def test_what_it_reported_counts_where_it_says_nothing(secure: MemoryCloud
 
 
 @pytest.mark.parametrize(("peer", "here"), [("192.168.7.2", False), ("192.168.7.1", True), ("127.0.0.1", True)])
-async def test_no_machine_is_the_cloud_unless_it_runs_there(
+async def test_a_certificate_names_the_cloud_only_if_the_machine_runs_there(
     secure: MemoryCloud, part: str, peer: str, here: bool
 ) -> None:
     await secure.app("update_robot_part", id=part, name="", robot_config={"network": {"fqdn": "cloud.example"}})
@@ -134,7 +136,7 @@ async def test_no_machine_is_the_cloud_unless_it_runs_there(
     assert names & set(Port.names) == (set(Port.names) if here else set())
 
 
-async def test_a_cloud_without_tls_gives_none(cloud: MemoryCloud, part: str) -> None:
+async def test_a_cloud_without_tls_issues_no_certificates(cloud: MemoryCloud, part: str) -> None:
     with pytest.raises(MachineError, match="--tls") as caught:
         await asked(cloud, part)
     assert caught.value.kind is ErrorKind.PRECONDITION
@@ -142,12 +144,14 @@ async def test_a_cloud_without_tls_gives_none(cloud: MemoryCloud, part: str) -> 
     assert config["signaling_insecure"] is True
 
 
-async def test_a_machine_that_polls_is_told_to_expect_one(secure: MemoryCloud, part: str) -> None:
+async def test_a_polling_machine_learns_that_it_gets_a_certificate(secure: MemoryCloud, part: str) -> None:
     assert not (await asking(secure, part).call(ROBOT, "", "config", id=part))["cloud"].get("signaling_insecure")
 
 
 @pytest.mark.parametrize(("role", "allowed"), [("owner", True), ("operator", False)])
-async def test_keys_get_it_for_owners_only(secure: MemoryCloud, part: str, role: str, allowed: bool) -> None:
+async def test_only_owners_get_a_certificate_with_a_key(
+    secure: MemoryCloud, part: str, role: str, allowed: bool
+) -> None:
     kind = {"resource_type": "organization", "resource_id": secure.first.organization}
     grant = {"authorization_id": f"organization_{role}", **kind}
     key = (await secure.app("create_key", authorizations=[grant], name=role))["id"]
@@ -208,7 +212,7 @@ async def test_after_a_rotation_old_and_new_clients_trust_the_machine(
         verified(chain["tls_certificate"], trusted, "pi4", clock.now)
 
 
-async def test_the_old_one_goes_when_its_time_is_over(secure: MemoryCloud, part: str, clock: Clock) -> None:
+async def test_the_old_authority_is_removed_when_it_expires(secure: MemoryCloud, part: str, clock: Clock) -> None:
     scope = secure.first.organization
     await asked(secure, part)
     old = await roots(secure, scope, clock)
@@ -222,7 +226,7 @@ async def test_the_old_one_goes_when_its_time_is_over(secure: MemoryCloud, part:
     assert await secure.cloud.store.write(lambda sql: authorities.expire(sql, clock())) == 1
 
 
-async def test_a_leaked_one_goes_at_once(secure: MemoryCloud, part: str, clock: Clock) -> None:
+async def test_a_leaked_authority_is_removed_immediately(secure: MemoryCloud, part: str, clock: Clock) -> None:
     scope = secure.first.organization
     await asked(secure, part)
     await rotated(secure, clock)
@@ -236,7 +240,7 @@ async def test_a_leaked_one_goes_at_once(secure: MemoryCloud, part: str, clock: 
         verified(after["tls_certificate"], old, "pi4", clock.now)
 
 
-async def test_too_many_at_once_are_refused(secure: MemoryCloud, part: str, clock: Clock) -> None:
+async def test_too_many_concurrent_requests_are_refused(secure: MemoryCloud, part: str, clock: Clock) -> None:
     await asked(secure, part)
     first = await roots(secure, secure.first.organization, clock)
     for _ in range(issue.MOST_CROSSED):
@@ -249,7 +253,9 @@ async def test_too_many_at_once_are_refused(secure: MemoryCloud, part: str, cloc
 # ---- roots that clients trust
 
 
-async def test_everybody_is_told_of_the_port_and_members_of_their_machines(secure: MemoryCloud, clock: Clock) -> None:
+async def test_everyone_gets_the_ports_authority_and_members_those_of_their_machines(
+    secure: MemoryCloud, clock: Clock
+) -> None:
     await secure.cloud.store.write(lambda sql: create_owner(sql, "Öther", clock()))
     await secure.cloud.store.write(lambda sql: authorities.current(sql, PORT, clock()))
     nobody = await AuthorityService(secure.cloud, Author("", "")).list_authorities()
@@ -263,9 +269,7 @@ async def test_everybody_is_told_of_the_port_and_members_of_their_machines(secur
     assert x509.load_pem_x509_certificates(member.encode())[0].extensions
 
 
-async def test_machines_that_are_connected_are_told_of_every_change(
-    secure: MemoryCloud, part: str, clock: Clock
-) -> None:
+async def test_connected_machines_are_notified_of_every_change(secure: MemoryCloud, part: str, clock: Clock) -> None:
     store, scope = secure.cloud.store, secure.first.organization
     await store.write(lambda sql: authorities.current(sql, PORT, clock()))
     other = await store.write(lambda sql: create_owner(sql, "Other", clock()))
@@ -291,7 +295,9 @@ async def test_machines_that_are_connected_are_told_of_every_change(
             assert [text.count("BEGIN") for text in found.values()] == [1, 1]
 
 
-async def test_a_machine_is_told_nothing_of_a_port_with_others_certificates(cloud: MemoryCloud, part: str) -> None:
+async def test_a_machine_gets_no_authorities_for_a_port_with_external_certificates(
+    cloud: MemoryCloud, part: str
+) -> None:
     await cloud.cloud.store.write(lambda sql: authorities.current(sql, PORT, cloud.cloud.clock()))
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine:
@@ -305,7 +311,7 @@ async def test_a_machine_is_told_nothing_of_a_port_with_others_certificates(clou
     st.lists(st.one_of(st.text(max_size=80), st.ip_addresses().map(str), st.sampled_from(["pi", "a.b.c", "*.x"]))),
     st.sampled_from(["", "rover.example", "*.example", "a b", "8.8.8.8", "[::1]"]),
 )
-def test_whatever_a_machine_says_a_certificate_can_be_made(claimed: list[str], fqdn: str) -> None:
+def test_any_report_of_a_machine_leads_to_a_certificate(claimed: list[str], fqdn: str) -> None:
     names = names_for("rover.4k0q.local", {"network": {"fqdn": fqdn, "bind_address": fqdn}}, claimed)
     assert len(names) <= MAX_NAMES
     assert names[0] == "rover.4k0q.local"
@@ -315,19 +321,19 @@ def test_whatever_a_machine_says_a_certificate_can_be_made(claimed: list[str], f
 
 
 @pytest.mark.parametrize("claimed", ["bank.example", "8.8.8.8", "2001:4860:4860::8888", "224.0.0.1", "*", "0.0.0.0"])
-def test_a_machine_claims_nothing_public(claimed: str) -> None:
+def test_a_machine_cannot_claim_public_names(claimed: str) -> None:
     assert claimed not in names_for("rover.4k0q.local", {}, [claimed])
 
 
 @pytest.mark.parametrize("network", [None, 5, {"fqdn": 5}, {"bind_address": "nonsense"}, {"bind_address": 7}])
-def test_a_broken_network_section_is_no_obstacle(network: object) -> None:
+def test_a_malformed_network_section_is_ignored(network: object) -> None:
     assert "pi" in names_for("rover.4k0q.local", {"network": network}, ["pi"])
 
 
 # ---- pages
 
 
-async def test_what_the_page_gives_to_whom(secure: MemoryCloud, cloud: MemoryCloud, clock: Clock) -> None:
+async def test_downloads_of_the_page_by_role(secure: MemoryCloud, cloud: MemoryCloud, clock: Clock) -> None:
     await secure.cloud.store.write(lambda sql: authorities.current(sql, PORT, clock()))
     anybody = await browser(secure).get("/ca.pem")
     assert (anybody.status, anybody.text.count("BEGIN CERTIFICATE")) == (200, 1)
@@ -339,7 +345,7 @@ async def test_what_the_page_gives_to_whom(secure: MemoryCloud, cloud: MemoryClo
 
 
 @pytest.mark.parametrize("own", [True, False])
-async def test_credentials_of_a_machine_name_whom_it_should_trust(
+async def test_credentials_of_a_machine_contain_the_authority_to_trust(
     secure: MemoryCloud, cloud: MemoryCloud, part: str, own: bool
 ) -> None:
     page = await post(await signed_in(secure if own else cloud), f"/machines/{part}/setup")

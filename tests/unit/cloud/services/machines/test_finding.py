@@ -8,7 +8,7 @@ from cloud.server.memory import APP, MemoryCloud
 from schema.errors import ErrorKind, MachineError
 
 
-async def test_favorites_are_each_callers_own(cloud: MemoryCloud, machine: str) -> None:
+async def test_favorites_belong_to_the_caller(cloud: MemoryCloud, machine: str) -> None:
     for _ in range(2):
         await cloud.app("add_favorite_machine", machine_id=machine)
     found = await cloud.app("list_favorite_machines")
@@ -25,7 +25,7 @@ async def test_favorites_are_each_callers_own(cloud: MemoryCloud, machine: str) 
     assert await theirs.call(APP, "", "list_favorite_machines") == []
 
 
-async def test_a_part_by_its_name_and_who_has_access(cloud: MemoryCloud, part: str) -> None:
+async def test_a_part_by_name_and_the_organizations_with_access(cloud: MemoryCloud, part: str) -> None:
     place = {"location_id": cloud.first.location}
     found = await cloud.app("get_robot_part_by_name_and_location", name="rover-main", **place)
     assert found["id"] == part

@@ -53,7 +53,7 @@ async def told(cloud: MemoryCloud, part: str, document: dict[str, Any]) -> Any:
     return await cloud.client(part, "robot-secret").call(ROBOT, "", "config", id=part)
 
 
-async def test_every_section_goes_over_the_wire(cloud: MemoryCloud, part: str) -> None:
+async def test_every_section_is_sent(cloud: MemoryCloud, part: str) -> None:
     config = await told(cloud, part, FULL)
     empty = [name for name in FULL if name not in ("auth", "debug") and not config[name]]
     assert empty == []

@@ -98,7 +98,7 @@ async def test_a_client_of_tuf_accepts_the_repository(cloud: MemoryCloud, clock:
     assert updater.get_targetinfo("machine-server/1.1.0/linux-x86_64") is not None
 
 
-async def test_metadata_that_is_refused(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_invalid_metadata_is_refused(cloud: MemoryCloud, clock: Clock) -> None:
     person = await opened(cloud, "1.0.0")
     before, now = await versions(cloud), clock()
     other = Person(person.owner, targets_version=1)
@@ -143,7 +143,7 @@ async def test_a_changed_byte_is_refused(cloud: MemoryCloud, clock: Clock) -> No
     assert "not signed" in await refused(ErrorKind.PERMISSION, call)
 
 
-async def test_roots_that_are_refused(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_invalid_roots_are_refused(cloud: MemoryCloud, clock: Clock) -> None:
     person = await opened(cloud, "1.0.0")
     now = clock()
     online = await online_keys(cloud, person.owner)
@@ -227,7 +227,9 @@ async def test_renewal_is_in_time(cloud: MemoryCloud, clock: Clock) -> None:
     assert len([row for row in rows if row["role"] == "timestamp"]) == 1
 
 
-async def test_a_restored_database_is_not_taken_for_a_replay(cloud: MemoryCloud, clock: Clock, tmp_path: Path) -> None:
+async def test_a_restored_database_does_not_look_like_a_replay(
+    cloud: MemoryCloud, clock: Clock, tmp_path: Path
+) -> None:
     """Timestamp and snapshot are numbered by time; only newer targets that the backup lacks need a rotation."""
     person = await opened(cloud, "1.0.0")
     rows = await cloud.cloud.store.read(lambda sql: sql.rows("SELECT * FROM release_metadata"))
@@ -273,7 +275,7 @@ async def test_newer_targets_than_the_backup_need_new_keys_of_the_cloud(
     assert updater.get_targetinfo("machine-server/1.0.0/linux-x86_64") is not None
 
 
-async def test_files_are_checked_and_repeated_uploads_cost_nothing(cloud: MemoryCloud) -> None:
+async def test_files_are_checked_and_repeated_uploads_are_not_stored_again(cloud: MemoryCloud) -> None:
     owner, digest = cloud.first.organization, hashlib.sha256(b"content").hexdigest()
     upload = service(cloud).upload_release_file
     assert "not " + digest in await refused(ErrorKind.INVALID, upload(owner, digest, pieces(b"contenT")))
@@ -296,7 +298,7 @@ async def test_files_are_checked_and_repeated_uploads_cost_nothing(cloud: Memory
     assert sorted((await sizes(cloud.cloud.blobs)).values()) == [4, 7]
 
 
-async def test_too_large_files_leave_nothing(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_large_files_are_refused_and_not_stored(cloud: MemoryCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloud.services.releases.releases.MAX_FILE", 5)
     owner, digest = cloud.first.organization, hashlib.sha256(b"content").hexdigest()
     await refused(ErrorKind.EXHAUSTED, service(cloud).upload_release_file(owner, digest, pieces(b"content")))
@@ -318,7 +320,7 @@ async def test_files_without_a_target_are_removed_after_a_day(cloud: MemoryCloud
     assert await service(cloud).has_release_file(person.owner, hashlib.sha256(b"program 1.1.0").hexdigest())
 
 
-async def test_of_two_uploads_at_once_the_second_is_refused(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_the_second_of_two_concurrent_uploads_is_refused(cloud: MemoryCloud, clock: Clock) -> None:
     person = await opened(cloud, "1.0.0")
     results = []
 
@@ -366,7 +368,7 @@ async def test_another_organization_neither_reads_nor_writes(cloud: MemoryCloud,
     assert "was not uploaded" in text
 
 
-async def test_keys_that_no_root_lists_do_not_pile_up(cloud: MemoryCloud) -> None:
+async def test_keys_that_no_root_lists_are_deleted(cloud: MemoryCloud) -> None:
     person = await opened(cloud)
     for _ in range(2 * repository.MAX_KEYS):
         await online_keys(cloud, person.owner)

@@ -151,7 +151,7 @@ async def test_tags_and_locations(cloud: MemoryCloud, machine: str, part: str) -
         (SERVER, "2.0.0", {"tags": ["x"] * 101}, ErrorKind.INVALID),
     ],
 )
-async def test_rollouts_that_are_refused(
+async def test_invalid_rollouts_are_refused(
     cloud: MemoryCloud, program: str, name: str, changes: dict[str, Any], kind: ErrorKind
 ) -> None:
     person = await opened(cloud, "1.0.0", channels=["stable"])

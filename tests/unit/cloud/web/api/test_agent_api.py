@@ -83,7 +83,7 @@ async def test_a_repeated_report_has_its_outcomes_once(cloud: MemoryCloud, part:
     ],
     ids=lambda value: str(value)[:30],
 )
-async def test_what_is_not_a_report_is_refused_and_not_stored(
+async def test_invalid_reports_are_refused_and_not_stored(
     cloud: MemoryCloud, part: str, body: bytes, text: str
 ) -> None:
     reply = await send(cloud, part, body)

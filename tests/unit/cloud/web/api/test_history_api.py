@@ -26,7 +26,7 @@ async def save(cloud: MemoryCloud, part: str, *documents: dict[str, Any]) -> Non
         await cloud.app("update_robot_part", id=part, name="", robot_config_json=json.dumps(one))
 
 
-async def test_numbers_and_names_are_those_of_the_page(cloud: MemoryCloud, part: str) -> None:
+async def test_versions_match_those_of_the_page(cloud: MemoryCloud, part: str) -> None:
     await save(cloud, part, {"a": 1}, {"a": 1.0, "b": 2**53 + 1})
     person = await signed_in(cloud)
     found = await asked(person, f"parts/{part}/revisions")
@@ -43,7 +43,7 @@ async def test_numbers_and_names_are_those_of_the_page(cloud: MemoryCloud, part:
     ]
 
 
-async def test_pages_of_it(cloud: MemoryCloud, part: str) -> None:
+async def test_pages_of_the_history(cloud: MemoryCloud, part: str) -> None:
     await save(cloud, part, *({"a": one} for one in range(4)))
     person = await signed_in(cloud)
     for query, numbers in (
@@ -71,7 +71,7 @@ async def test_revisions_of_a_fragment(cloud: MemoryCloud) -> None:
     ]
 
 
-async def test_nobody_else_learns_of_it(cloud: MemoryCloud, part: str) -> None:
+async def test_others_cannot_read_the_history(cloud: MemoryCloud, part: str) -> None:
     made = await cloud.app("create_fragment", name="drive", config={}, organization_id=cloud.first.organization)
     second = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
     await cloud.cloud.authenticator.load()

@@ -26,7 +26,7 @@ async def scrape(cloud: MemoryCloud, subject: str, key: str) -> dict[tuple[str, 
     }
 
 
-async def test_the_state_of_machines_is_scraped(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> None:
+async def test_states_of_machines_are_exported(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> None:
     await cloud.cloud.store.write(lambda sql: note_seen(sql, part, clock(), {"unhealthy": 2}))
     found = await scrape(cloud, cloud.first.id, cloud.first.key)
     assert found["machine_cloud_machine_state", "rover", "degraded"] == 1

@@ -42,7 +42,7 @@ async def test_a_machine_downloads_metadata_and_files(cloud: MemoryCloud, part: 
         assert (await browser.send("GET", f"{base}/targets/{path}", headers, b"")).status == 404
 
 
-async def test_a_link_needs_no_key_and_expires(cloud: MemoryCloud, clock: Clock) -> None:
+async def test_a_signed_link_needs_no_key_and_expires(cloud: MemoryCloud, clock: Clock) -> None:
     await opened(cloud, "1.0.0")
     row = await cloud.cloud.store.read(lambda sql: sql.row("SELECT id FROM release_files"))
     assert row is not None

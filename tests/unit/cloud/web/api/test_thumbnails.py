@@ -39,7 +39,7 @@ def claiming(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_each_format_becomes_small_in_its_shape(format_: str) -> None:
+def test_every_format_is_scaled_with_its_aspect_ratio(format_: str) -> None:
     assert opened(small(picture(format_))).size == (EDGE, EDGE * 3 // 4)
 
 
@@ -47,13 +47,13 @@ def test_each_format_becomes_small_in_its_shape(format_: str) -> None:
     ("format_", "mode", "kept"),
     [("PNG", "L", "RGB"), ("PNG", "LA", "RGBA"), ("PNG", "RGBA", "RGBA"), ("GIF", "P", "RGB"), ("PNG", "1", "RGB")],
 )
-def test_what_can_be_seen_through_stays_so(format_: str, mode: str, kept: str) -> None:
+def test_transparency_is_kept(format_: str, mode: str, kept: str) -> None:
     found = opened(small(picture(format_, mode)))
     assert found.mode in (kept, "RGB")  # WebP drops an alpha channel without transparency
     assert found.size == (EDGE, EDGE * 3 // 4)
 
 
-def test_one_that_is_small_already_does_not_grow_and_one_on_its_side_is_upright() -> None:
+def test_small_images_are_not_enlarged_and_orientation_is_applied() -> None:
     assert opened(small(picture(size=(20, 10)))).size == (20, 10)
     turned = Image.Exif()
     turned[0x0112] = 6  # orientation: rotate by 90 degrees
@@ -78,13 +78,13 @@ def test_a_large_photograph_is_decoded_at_a_fraction() -> None:
     ],
     ids=["nothing", "svg", "cut png", "cut jpeg", "bmp", "a bomb", "a line"],
 )
-def test_of_anything_else_there_is_none(data: bytes) -> None:
+def test_other_files_have_no_thumbnail(data: bytes) -> None:
     with pytest.raises(MachineError) as caught:
         small(data)
     assert caught.value.kind is ErrorKind.INVALID
 
 
-async def test_who_sees_the_file_sees_the_small_one_once(cloud: MemoryCloud, part: str) -> None:
+async def test_a_thumbnail_has_the_permissions_of_its_file_and_is_made_once(cloud: MemoryCloud, part: str) -> None:
     subject = await Uploads(cloud, part).picture(0, picture("PNG"))
     path = f"/files/{subject}/thumbnail"
     person = await signed_in(cloud)
@@ -102,7 +102,7 @@ async def test_who_sees_the_file_sees_the_small_one_once(cloud: MemoryCloud, par
     assert (await other.get(path, JSON)).status == 404
 
 
-async def test_a_file_that_is_no_picture(cloud: MemoryCloud, part: str) -> None:
+async def test_a_file_that_is_not_an_image(cloud: MemoryCloud, part: str) -> None:
     up, person = Uploads(cloud, part), await signed_in(cloud)
     for data, name in ((b"text", "notes.txt"), (b"\x89PNG nonsense", "x.png")):
         reply = await person.get(f"/files/{await up.file(data, name)}/thumbnail", JSON)
@@ -110,7 +110,7 @@ async def test_a_file_that_is_no_picture(cloud: MemoryCloud, part: str) -> None:
     assert (await person.get("/files/nothing/thumbnail", JSON)).status == 404
 
 
-async def test_what_is_kept_stays_within_its_room(cloud: MemoryCloud) -> None:
+async def test_the_cache_stays_within_its_limit(cloud: MemoryCloud) -> None:
     made = Thumbnails(cloud.cloud, room=100)
     for digest in "abc":
         made.cache(digest, b"x" * 40)

@@ -31,7 +31,7 @@ from tests.unit.runtime.parts.web.client import HTML
         (b"\xff", 400),
     ],
 )
-async def test_a_reading_that_cannot_be(cloud: MemoryCloud, part: str, call: str, body: bytes, status: int) -> None:
+async def test_an_invalid_reading(cloud: MemoryCloud, part: str, call: str, body: bytes, status: int) -> None:
     await configure(cloud, part, hotter("hot", 30))
     made = await signed_in(cloud)
     headers = {**HTML, "origin": f"http://{HOST}", "content-type": "application/json"}
