@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rpc.pages.closing import close_reason
 from schema.errors import ErrorKind, MachineError
 
 RECONNECT: Final = 4401  # private close codes, after HTTP's. The key's permissions have changed: reconnect
@@ -15,17 +16,11 @@ CODES: Final = {
     ErrorKind.PERMISSION: REFUSED,
     ErrorKind.NOT_FOUND: GONE,
 }
-MAX_REASON: Final = 123  # bytes; RFC 6455 5.5: a control frame has 125, of which the code takes two
 
 
 def close_frame_of(error: MachineError) -> tuple[int, str]:
     """Return code and reason of the close frame for an error."""
-    return CODES.get(error.kind, FAILED), cut(str(error))
-
-
-def cut(reason: str) -> str:
-    """Truncate a reason to the size of a close frame."""
-    return reason.encode()[:MAX_REASON].decode(errors="ignore")
+    return CODES.get(error.kind, FAILED), close_reason(str(error))
 
 
 def first_leaf(group: BaseExceptionGroup[Any]) -> Any:

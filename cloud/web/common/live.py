@@ -22,9 +22,10 @@ from cloud.domain.permissions.credentials import SIGNED_OUT
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import check_in_force
 from cloud.values.author import Author
-from cloud.web.common.closing import RECONNECT, close_frame_of, cut, first_leaf
+from cloud.web.common.closing import RECONNECT, close_frame_of, first_leaf
 from cloud.web.common.site import author_of
 from cloud.work.openings import STREAMS
+from rpc.pages.closing import close_reason
 from schema.errors import MachineError
 
 FRAME: Final = 0.1  # minimum seconds between two patches of a page: faster changes are not visible, but cost rendering
@@ -81,7 +82,7 @@ async def _served(cloud: Cloud, page: LivePage, streams: Sequence[Stream]) -> No
         except* MachineError as group:
             code, reason = close_frame_of(first_leaf(group))
         if code:
-            await socket.close(code, cut(reason))
+            await socket.close(code, close_reason(reason))
 
 
 class _KeyChanged(Exception):

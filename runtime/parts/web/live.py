@@ -15,6 +15,7 @@ from typing import Any, Final
 import trio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from rpc.pages.closing import close_reason
 from rpc.pages.patches import Patcher, Piece
 from runtime.engine.views.readings import Shared
 from runtime.engine.views.source import Source
@@ -27,7 +28,6 @@ from schema.errors import MachineError
 
 FRAME: Final = 0.1  # seconds between two patches of a page; faster ones would be invisible but cost rendering
 REFUSED: Final = 4403  # close code for pages without permission; private use, like HTTP's 403
-MAX_REASON: Final = 123  # bytes of a close reason; RFC 6455 5.5: a control frame has 125, of which the code takes two
 
 
 class Live:
@@ -43,7 +43,7 @@ class Live:
         try:
             check_origin(socket)
         except MachineError as error:
-            await socket.close(REFUSED, cut(error.message))
+            await socket.close(REFUSED, close_reason(error.message))
             return
         await socket.accept()
         query = dict(socket.query_params)
@@ -96,11 +96,6 @@ class Live:
                 if lines:
                     await client.send({"log": [self._renderer.part("log_line", entry) for entry in lines]})
                     await trio.sleep(FRAME)
-
-
-def cut(reason: str) -> str:
-    """Truncate the reason of a close frame to MAX_REASON bytes, without half a character at the end."""
-    return reason.encode()[:MAX_REASON].decode(errors="ignore")
 
 
 class _Client:

@@ -18,9 +18,10 @@ import msgspec
 import trio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from rpc.pages.closing import close_reason
 from runtime.engine.views.source import LEVELS, LogEntry, Source
 from runtime.parts.web.forgery import check_origin
-from runtime.parts.web.live import FRAME, REFUSED, cut
+from runtime.parts.web.live import FRAME, REFUSED
 from runtime.parts.web.logview import Filter
 from schema.durations import parse_duration
 from schema.errors import ConfigError, ErrorKind, MachineError
@@ -77,14 +78,14 @@ class LogStream:
         try:
             check_origin(socket)
         except MachineError as error:
-            await socket.close(REFUSED, cut(error.message))
+            await socket.close(REFUSED, close_reason(error.message))
             return
         await socket.accept()
         parameters = dict(socket.query_params)
         try:
             query = LogQuery.of(parameters, datetime.now(UTC))
         except MachineError as error:
-            await socket.close(INVALID, cut(str(error)))
+            await socket.close(INVALID, close_reason(str(error)))
             return
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_until_gone, socket, nursery.cancel_scope)
