@@ -13,6 +13,7 @@ CHECKS: dict[str, list[str]] = {
     "types": [str(BIN / "mypy")],
     "docs": [str(BIN / "sphinx-build"), "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
     "floors": [str(BIN / "lint-imports"), "--no-cache"],
+    "contracts": [sys.executable, "-m", "tools.break_contracts"],
     "style": [str(BIN / "ruff"), "check", "."],
     "format": [str(BIN / "ruff"), "format", "--check", "."],
     "pure": [sys.executable, "-m", "tools.check_pure"],
@@ -38,7 +39,7 @@ def main() -> int:
     failed = False
     with ThreadPoolExecutor(max_workers=2) as pool:
         for name, status, output, seconds in pool.map(run, CHECKS):
-            print(f"{'ok  ' if status == 0 else 'FAIL'} {name:8} {seconds:5.1f} s", flush=True)
+            print(f"{'ok  ' if status == 0 else 'FAIL'} {name:9} {seconds:5.1f} s", flush=True)
             if status:
                 failed = True
                 print(output, flush=True)
