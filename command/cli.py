@@ -21,6 +21,8 @@ from command.cloud.locations import locations
 from command.cloud.members import members
 from command.cloud.registry.modules import modules
 from command.cloud.registry.packages import packages
+from command.cloud.releases.group import releases
+from command.cloud.releases.rollouts import rollout
 from command.cloud.triggers import triggers
 from command.connection import EXIT_INTERRUPTED, Connection, run
 from command.groups import Commands
@@ -350,6 +352,8 @@ cloud.add_command(modules)
 cloud.add_command(packages)
 cloud.add_command(fragments)
 cloud.add_command(triggers)
+cloud.add_command(releases)
+releases.add_command(rollout)
 
 if __name__ == "__main__":
     main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import httpcore
@@ -26,6 +26,8 @@ _KINDS: Final = {
     403: ErrorKind.PERMISSION,
     404: ErrorKind.NOT_FOUND,
     409: ErrorKind.PRECONDITION,
+    429: ErrorKind.EXHAUSTED,
+    503: ErrorKind.UNAVAILABLE,
 }
 
 
@@ -37,33 +39,57 @@ async def request_json(method: str, path: str, body: Mapping[str, Any] | None = 
     return _read(*await request(method, path, body))
 
 
+async def send_file(path: str, pieces: AsyncIterator[bytes], size: int) -> Any:
+    """Send a file of `size` bytes with POST, and return the JSON answer. Raises as `request_json`.
+
+    It may take any time, as long as the cloud accepts data.
+    """
+    headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+    return _read(*await _exchange("POST", path, headers, pieces))
+
+
 async def request(method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
     """Send a request, and return status and body of any answer.
 
     Raises Unreachable, or MachineError if the key is refused.
     """
+    content = json.dumps(body).encode() if body is not None else None
+    answer = None
+    with trio.move_on_after(ANSWER_LIMIT):
+        answer = await _exchange(method, path, {"Content-Type": "application/json"}, content)
+    if answer is None:
+        raise Unreachable(unreachable(login.load(os.environ).connection(), f"no answer within {ANSWER_LIMIT:g} s"))
+    return answer
+
+
+async def _exchange(
+    method: str, path: str, more: Mapping[str, str], content: bytes | AsyncIterator[bytes] | None
+) -> tuple[int, bytes]:
+    """Sign in, send a request, and return status and body of any answer."""
     connection = login.load(os.environ).connection()
     tls = tls_context(connection)
     target = Target.parse(connection.address)
     credentials = ApiKey(connection.api_key_id, connection.api_key)
-    headers = {"Host": target.authority, "Accept": "application/json", "Content-Type": "application/json"}
+    headers = {"Host": target.authority, "Accept": "application/json", **more}
     url = httpcore.URL(
         scheme="https" if tls else "http", host=target.host, port=target.port or None, target=path.encode()
     )
-    content = json.dumps(body).encode() if body is not None else None
-    with trio.move_on_after(ANSWER_LIMIT):
-        try:
-            async with Channel(connection.address, tls=tls, credentials=credentials) as channel:
-                headers |= dict(await credentials.headers(channel))
-            tls = tls_context(connection)  # a new one, because the channel has negotiated HTTP/2 with the first one
-            async with httpcore.AsyncConnectionPool(tls, uds=target.path or None) as pool:
-                answer = await pool.request(method, url, headers=list(headers.items()), content=content)
-            return answer.status, answer.content
-        except GRPCError as error:
-            raise to_machine_error(error) from None
-        except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
-            raise Unreachable(unreachable(connection, str(error))) from None
-    raise Unreachable(unreachable(connection, f"no answer within {ANSWER_LIMIT:g} s"))
+    patience = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), ANSWER_LIMIT)}
+    try:
+        async with Channel(connection.address, tls=tls, credentials=credentials) as channel:
+            headers |= dict(await credentials.headers(channel))
+        tls = tls_context(connection)  # a new one, because the channel has negotiated HTTP/2 with the first one
+        async with httpcore.AsyncConnectionPool(tls, uds=target.path or None) as pool:
+            answer = await pool.request(
+                method, url, headers=list(headers.items()), content=content, extensions=dict(patience)
+            )
+        return answer.status, answer.content
+    except GRPCError as error:
+        raise to_machine_error(error) from None
+    except httpcore.TimeoutException:
+        raise Unreachable(unreachable(connection, f"no answer within {ANSWER_LIMIT:g} s")) from None
+    except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
+        raise Unreachable(unreachable(connection, str(error))) from None
 
 
 def _read(status: int, content: bytes) -> Any:

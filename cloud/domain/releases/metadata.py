@@ -243,7 +243,7 @@ def _unsigned(text: str) -> MachineError:
     return MachineError(
         text,
         kind=ErrorKind.PERMISSION,
-        remedy="sign it with more keys: `machine cloud releases sign`; `machine cloud releases list` shows the keys",
+        remedy="sign it with more keys: give each folder with keys to the command, --keys FOLDER --keys FOLDER",
     )
 
 

@@ -1,0 +1,1 @@
+"""`machine cloud releases`: signed releases of an organization. Keys of people stay on their computers."""
