@@ -1,7 +1,7 @@
 """Check that modules described as pure import no scheduler, clock, randomness, input or output.
 
 The word "pure" in a module docstring covers that module; in a package docstring, it covers the whole package. A phrase
-such as "Pure but for Pillow" gets no exceptions: FORBIDDEN applies in full.
+such as "Pure, except for Pillow" gets no exceptions: FORBIDDEN applies in full.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The archive of `machine agent bundle`: what a supporter needs, without secrets. The functions block.
+"""The archive of `machine agent bundle`: facts for support, without secrets. The functions block.
 
 Every text passes a masker that knows the secrets of this device by value and recognizes others by their form. The
 credentials file itself is never included.
@@ -46,7 +46,7 @@ FILES: Final = ("/etc/os-release", "/proc/device-tree/model", "/proc/meminfo")
 
 
 def contents(device: Device, findings: str, status: bytes | None) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and text of each entry. `findings` is that of the checks, `status` the agent's, if it runs."""
+    """Yield the name and text of each entry, from the text of the checks and the status (JSON) of a running agent."""
     masker = _masker(device)
 
     def masked(data: bytes) -> bytes:
@@ -65,9 +65,9 @@ def contents(device: Device, findings: str, status: bytes | None) -> Iterator[tu
             yield f"files{name}", masked(text.rstrip(b"\0"))
     yield "files.txt", masked("\n".join(_listed(device.layout.root)).encode())
     for name, command in COMMANDS.items():
-        said = output(command)
-        if said:
-            yield name, masked(said.encode())
+        text_of_command = output(command)
+        if text_of_command:
+            yield name, masked(text_of_command.encode())
 
 
 def write(path: Path, entries: Iterator[tuple[str, bytes]]) -> int:

@@ -21,7 +21,7 @@ class StepperPins(msgspec.Struct, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         if len(set(self.all())) != len(self.all()):
-            raise ValueError("a pin is named twice")
+            raise ValueError("a pin is named twice: give each signal a pin of its own")
 
     def all(self) -> list[str]:
         """Return every configured pin."""
@@ -37,7 +37,7 @@ class GpioStepperConfig(Attributes, kw_only=True, frozen=True):
     microsteps: Annotated[int, msgspec.Meta(gt=0)] = 1  # microsteps per full step, as set on the driver chip
     max_rpm: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # highest speed in rpm; 0: 2000 steps per second
     acceleration_rpm_per_s: Annotated[float, msgspec.Meta(ge=0)] = 300.0  # speed change per second; 0: unlimited
-    stepper_delay_usec: Annotated[int, msgspec.Meta(ge=0)] = 0  # shortest time (µs) of the step pin high, and low
+    stepper_delay_usec: Annotated[int, msgspec.Meta(ge=0)] = 0  # shortest time (µs) of the step pin at high, and at low
     idle: Literal["release", "hold"] = "release"  # at rest: release switches power off, hold keeps torque
 
     def __post_init__(self) -> None:

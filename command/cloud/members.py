@@ -22,7 +22,7 @@ KINDS: Final = ("organization", "location", "robot")
 
 @click.group(cls=Commands)
 def members() -> None:
-    """Manage the people of an organization, who hold keys. MEMBER is a mail address or an id."""
+    """Manage the members of an organization and their invitations. MEMBER is an email address or an id."""
 
 
 @members.command("ls")

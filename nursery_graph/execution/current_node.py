@@ -1,4 +1,4 @@
-"""The node that the calling task belongs to, and what its code can report about it."""
+"""Access of a node's code to its own node: its name, and reports of its health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A readable description of where a task and its children wait."""
+"""Description of a task and its descendants for reports: where each of them waits."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ class HttpLimits:
     max_body: int = 8 * MIB  # of a request to a page; gRPC messages have a separate limit
     files_below: str = ""  # beginning of the paths of pages that receive files; empty if there are none
     max_file: int = 0  # of a request to such a page
-    body_grace: float = 20.0  # time allowed for a body, plus
-    body_rate: float = 1 * KIB  # the time that its size takes at this rate; similar to Apache's mod_reqtimeout
+    body_grace: float = 20.0  # time for a body, in addition to what its size takes at `body_rate`
+    body_rate: float = 1 * KIB  # slowest accepted rate; both are similar to Apache's mod_reqtimeout
     drain: int = 64 * KIB  # bytes of an unread body that are discarded to reuse the connection
     linger: float = 1.0  # time for the peer to read the last response before the connection is closed
 

@@ -1,6 +1,6 @@
 """Last call times of machines, collected in memory and stored together at intervals.
 
-A machine that was silent for a while is stored at once by its own call, so that it is online when the call returns.
+The first call after a while without calls is stored by the call itself, so that the machine is online when it returns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from schema.errors import ErrorKind, MachineError
 FRESH: Final = timedelta(seconds=25)  # a machine that called within this time is not stored at once
 FLUSH: Final = 5.0  # seconds between writes; shown call times are at most this much out of date
 BATCH: Final = 200  # parts in one transaction, which must be short
-FAREWELL: Final = 2.0  # seconds for the last write when the process ends
+LAST_WRITE: Final = 2.0  # seconds for the last write when the process ends
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.seen")
 
@@ -45,8 +45,8 @@ class Seen:
             return False
         return True
 
-    def heard(self, part: str, now: datetime) -> None:
-        """Note a sign of life that is not a call; see `called`. If it must be stored, `run` does so soon."""
+    def contacted(self, part: str, now: datetime) -> None:
+        """Note a contact that is not a call; see `called`. If it must be stored, `run` does so soon."""
         if self.called(part, now):
             self._pending[part] = now
             self._flush_requested.set()
@@ -68,7 +68,7 @@ class Seen:
                     await self._flush_requested.wait()
                 await self._write(store)
         finally:
-            with trio.move_on_after(FAREWELL, shield=True):
+            with trio.move_on_after(LAST_WRITE, shield=True):
                 await self._write(store)
 
     async def _write(self, store: Store) -> None:

@@ -16,4 +16,4 @@ from cloud.services.data.data_tabular import Tabular
 
 @guarded(call_rules.DATA)
 class DataService(Binary, Tabular, Queries, Labels):
-    """A call of DataService. Published methods that are missing here are UNIMPLEMENTED."""
+    """The calls of DataService for one caller. Published methods that are missing here are UNIMPLEMENTED."""

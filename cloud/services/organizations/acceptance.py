@@ -19,7 +19,7 @@ from schema.errors import MachineError
 
 @dataclass(frozen=True, slots=True)
 class OpenedInvite:
-    """An invitation as text for people."""
+    """An invitation, as the page of its link shows it."""
 
     organization: str
     email: str

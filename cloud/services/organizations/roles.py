@@ -1,4 +1,4 @@
-"""Calls of the pages for keys and data about roles, beyond the published API."""
+"""Calls about roles, for the pages of keys and data; they are not published."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cloud.store.sql import Sql
 
 @guarded(call_rules.ROLES)
 class RoleService(Service):
-    """A request of a page about roles."""
+    """The calls about roles for one caller."""
 
     async def places(self, organizations: Sequence[m.Organization]) -> Mapping[tuple[str, str], str]:
         """Return the places where the caller may grant roles (organizations, locations, machines) with names."""

@@ -140,7 +140,7 @@ class Push:
     async def _record_presence(self, subject: str) -> None:
         """Record the machine's presence while it is connected."""
         while True:
-            self._cloud.seen.heard(subject, self._cloud.clock())
+            self._cloud.seen.contacted(subject, self._cloud.clock())
             await trio.sleep(PRESENCE)
 
     async def _receive(self, socket: WebSocket, machine: Following) -> None:

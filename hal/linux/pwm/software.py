@@ -1,9 +1,9 @@
 """Software PWM: a task toggles a line at deadlines of a kernel timer.
 
 It is meant for slow loads such as a heater, a lamp or a small motor. Each edge is delayed by the wake-up time of the
-kernel and the event loop, typically 0.05 ms on an idle machine, and by other running tasks. So frequencies above
-MAX_FREQUENCY are rejected, pulses and pauses shorter than about 0.1 ms become longer or disappear, and a servo would
-jitter. Delays do not accumulate: periods begin on schedule, and a pulse that begins late is not shortened.
+kernel and the event loop, typically 0.05 ms on an idle machine, and by other running tasks. Frequencies above
+MAX_FREQUENCY are therefore rejected, pulses and pauses shorter than about 0.1 ms become longer or disappear, and a
+servo would jitter. Delays do not accumulate: periods begin on schedule, and a pulse that begins late is not shortened.
 """
 
 from __future__ import annotations

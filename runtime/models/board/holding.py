@@ -1,4 +1,4 @@
-"""Contexts held open by a separate task, so that they outlive a cancelled caller."""
+"""Context managers that a task of their own keeps open, so that they survive the cancellation of the caller."""
 
 from __future__ import annotations
 

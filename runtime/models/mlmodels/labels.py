@@ -1,4 +1,4 @@
-"""Label files: one label per line; the line number, from 0, is the class. Pure but for `read`."""
+"""Label files: one label per line; the line number, from 0, is the class. Pure, except for `read`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions of one hue in a picture. Pure but for Pillow."""
+"""Regions of one hue in a picture. Pure, except for Pillow."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Conversion of a picture to the input tensor of a model, and of coordinates in the tensor back to the picture.
 
-Pure but for Pillow, which processes the pixels; no numeric library is needed.
+Pure, except for Pillow, which processes the pixels; no numeric library is needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drawing of boxes and labels into a picture. Pure but for Pillow."""
+"""Drawing of boxes and labels into a picture. Pure, except for Pillow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effect of a transform camera's steps on coordinates in a picture. Pure but for Pillow.
+"""The effect of a transform camera's steps on coordinates in a picture. Pure, except for Pillow.
 
 Angles are in degrees, counterclockwise. Coordinates are in pixels from the top left, x to the right, y down.
 """

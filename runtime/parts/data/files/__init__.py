@@ -1,1 +1,1 @@
-"""Capture files: writing, reading and recovering readings in the published format."""
+"""Files of captured readings in the published format: writing, reading, and recovery after a crash."""

@@ -1,4 +1,4 @@
-"""The graph of nodes as text, as DOT for Graphviz, and as SVG. Pure but for the layout."""
+"""The graph of nodes as text, as DOT for Graphviz, and as SVG. Pure, except for the layout."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ async def test_pending_contacts_are_stored_at_the_end(cloud: MemoryCloud, clock:
 async def test_a_connection_is_stored_soon_and_announced(cloud: MemoryCloud, clock: Clock) -> None:
     subject = await new_part(cloud)
     with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen") as news:
-        cloud.cloud.seen.heard(subject, clock())
+        cloud.cloud.seen.contacted(subject, clock())
         assert await news.next() == subject
     assert await silence(cloud, subject) < 1
 
@@ -109,7 +109,7 @@ async def test_a_wrong_clock_shows_no_part_online(cloud: MemoryCloud, clock: Clo
     assert presence(await called(cloud, silent), clock(), online=False) is Presence.OFFLINE
     assert silent_for(await called(cloud, silent), clock(), online=False) == 0
     with trio.fail_after(LIMIT), cloud.cloud.events.listening("seen", subject) as news:
-        cloud.cloud.seen.heard(subject, clock())
+        cloud.cloud.seen.contacted(subject, clock())
         await news.next()
     assert presence(await called(cloud, subject), clock(), online=False) is Presence.ONLINE
 
