@@ -56,7 +56,7 @@ async def test_the_mean_of_the_last_five(rig: Rig) -> None:
     ("attributes", "place"),
     [({}, "sensor"), ({"sensor": "a", "count": 0}, "attributes.count"), ({"sensor": "a", "period_s": "1"}, "period_s")],
 )
-def test_mistakes_are_named(attributes: Mapping[str, Value], place: str) -> None:
+def test_errors_are_named(attributes: Mapping[str, Value], place: str) -> None:
     """A wrong attribute is rejected with its path, before the driver is constructed."""
     with pytest.raises(ConfigError, match=place):
         decode(SmoothConfig, attributes, path="attributes")

@@ -84,7 +84,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("fields", FOREIGN)
-def test_foreign_pages_move_nothing(server: Server, fields: Fields) -> None:
+def test_pages_of_other_origins_cannot_move_anything(server: Server, fields: Fields) -> None:
     given = [(name, value.format(port=server.port)) for name, value in fields]
     response, data = web(server, *given)
     assert response.status == 403
@@ -107,7 +107,7 @@ def test_foreign_pages_move_nothing(server: Server, fields: Fields) -> None:
 
 @pytest.mark.parametrize("kind", ["application/grpc-web+proto", "application/grpc"])
 @pytest.mark.parametrize("fields", FOREIGN[:4])
-def test_foreign_pages_move_nothing_over_http2(server: Server, kind: str, fields: Fields) -> None:
+def test_pages_of_other_origins_cannot_move_anything_over_http2(server: Server, kind: str, fields: Fields) -> None:
     given = {name: value.format(port=server.port) for name, value in fields}
     body = frame(SetPowerRequest(name="m", power_pct=1).SerializeToString())
     with httpcore.ConnectionPool(http1=False, http2=True) as client:
@@ -122,7 +122,7 @@ def test_foreign_pages_move_nothing_over_http2(server: Server, kind: str, fields
     assert not turning(server)
 
 
-def test_own_pages_and_programs_may(server: Server) -> None:
+def test_own_pages_and_programs_are_allowed(server: Server) -> None:
     own = f"http://localhost:{server.port}"
     for fields in (
         [],
@@ -179,7 +179,7 @@ def test_shells_files_and_tunnels_need_keys(server: Server) -> None:
     asyncio.run(refused())
 
 
-def test_the_start_says_what_is_open_to_whom(server: Server, tmp_path: Path) -> None:
+def test_the_start_logs_what_is_accessible_without_a_key(server: Server, tmp_path: Path) -> None:
     (line,) = [line for line in server.log().splitlines() if "listening on" in line]
     for words in ('"keys":"none', '"tls":false', '"shell":"refused', '"browsers":"its own pages'):
         assert words in line, line
@@ -191,7 +191,7 @@ def test_the_start_says_what_is_open_to_whom(server: Server, tmp_path: Path) -> 
             assert words in line, line
 
 
-def test_configured_origins_may(tmp_path: Path) -> None:
+def test_configured_origins_are_allowed(tmp_path: Path) -> None:
     document = {"components": [MOTOR], "network": {"allowed_origins": [APP, "https://app.example"]}}
     with Server(document, tmp_path) as server:
         server.wait_running()

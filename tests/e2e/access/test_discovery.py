@@ -23,7 +23,7 @@ def hal(*words: str) -> object:
     return json.loads(done.stdout.replace(": null", ": 0").replace(":null", ":0"))  # the SDK reads null as 0
 
 
-def test_the_service_says_what_the_command_says(tmp_path: Path) -> None:
+def test_the_service_and_the_command_agree(tmp_path: Path) -> None:
     entry = {"api": "rdk:service:discovery", "name": "found", "model": "hardware", "attributes": {"scan": False}}
 
     async def script(robot: RobotClient) -> None:

@@ -141,7 +141,7 @@ ROUTES: Mapping[str, Any] = {"machine": (machine_routes, OPEN_MACHINE), "cloud":
 
 
 @pytest.mark.parametrize("kind", ROUTES)
-async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
+async def test_every_page_needs_a_key(tmp_path: Path, kind: str) -> None:
     make, open_to_all = ROUTES[kind]
     routes = await make()
     found: list[str] = []
@@ -183,7 +183,7 @@ async def test_every_page_is_locked(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["machine", "cloud"])
-async def test_what_is_open_tells_nothing(tmp_path: Path, kind: str) -> None:
+async def test_public_pages_disclose_nothing(tmp_path: Path, kind: str) -> None:
     """Responses to requests without a token disclose no names of resources, keys, addresses or versions."""
     async with running(kind, tmp_path) as address, client(address) as http:
         for path in ("/", "/healthz", "/login", "/restart_status"):
@@ -200,7 +200,7 @@ def methods() -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["machine", "cloud"])
-async def test_every_call_is_locked(tmp_path: Path, kind: str) -> None:
+async def test_every_call_needs_a_key(tmp_path: Path, kind: str) -> None:
     """Use gRPC and gRPC-Web. Calls that are not served may return UNIMPLEMENTED: the published names are public."""
     calls = [method.path for method in methods() if method.path != AUTHENTICATE]
     calls.append("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")

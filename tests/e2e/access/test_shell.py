@@ -122,7 +122,7 @@ def test_a_terminal(server: Server) -> None:
     assert gone(server)
 
 
-def test_what_a_vanished_client_has_started_is_gone(server: Server) -> None:
+def test_processes_of_a_vanished_client_are_ended(server: Server) -> None:
     process = subprocess.Popen(
         [MACHINE, "shell", "--address", server.address, f"nohup {LONG} & {LONG}"], stdin=subprocess.PIPE
     )
@@ -137,7 +137,7 @@ def test_what_a_vanished_client_has_started_is_gone(server: Server) -> None:
     assert gone(server)
 
 
-def test_a_server_that_stops_takes_its_shells_along(server: Server) -> None:
+def test_a_stopping_server_ends_its_shells(server: Server) -> None:
     process = subprocess.Popen(
         [MACHINE, "shell", "--address", server.address, LONG], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -152,7 +152,7 @@ def test_a_server_that_stops_takes_its_shells_along(server: Server) -> None:
     assert b"Traceback" not in errors
 
 
-def test_files_there_and_back(server: Server, tmp_path: Path) -> None:
+def test_files_are_copied_both_ways(server: Server, tmp_path: Path) -> None:
     near, far = tmp_path / "near", tmp_path / "far"
     (near / "site" / "css").mkdir(parents=True)
     data = os.urandom(3_000_000)
@@ -175,7 +175,7 @@ def test_files_there_and_back(server: Server, tmp_path: Path) -> None:
     assert machine(server, "cp", "a", "b").returncode == 2
 
 
-def test_off_unless_configured_and_refused_without_trust(tmp_path: Path) -> None:
+def test_shells_are_off_by_default_and_refused_in_an_untrusted_environment(tmp_path: Path) -> None:
     with Server({}, tmp_path, "-allow-open-shell") as server:
         server.wait_running()
         done = machine(server, "shell", "true")

@@ -111,7 +111,7 @@ def settled_descriptors(server: Server, wanted: int) -> int:
     return found
 
 
-def test_a_hundred_megabytes_each_way_and_nothing_stays_open(tmp_path: Path) -> None:
+def test_a_hundred_megabytes_each_way_leave_nothing_open(tmp_path: Path) -> None:
     with Listening(digest_at_end) as sink, Listening(hundred_megabytes) as source:
         with Server(document(sink.port, source.port), tmp_path, "-allow-open-shell") as server:
             server.wait_running()
@@ -137,7 +137,7 @@ def test_a_hundred_megabytes_each_way_and_nothing_stays_open(tmp_path: Path) -> 
             assert data == BLOCK * 100
 
 
-def test_a_reader_that_does_not_read_costs_no_memory(tmp_path: Path) -> None:
+def test_a_stalled_reader_uses_no_memory(tmp_path: Path) -> None:
     sent = [0]
 
     def endless(connection: socket.socket) -> None:
@@ -189,7 +189,7 @@ def test_the_published_stub(tmp_path: Path) -> None:
         asyncio.run(script(server.wait_running(), sink.port))
 
 
-def test_a_port_that_is_not_open_is_refused_before_anything_listens(tmp_path: Path) -> None:
+def test_a_closed_port_is_refused_before_listening(tmp_path: Path) -> None:
     with Server({}, tmp_path, "-allow-open-shell") as server:
         done = server.command("tunnel", "0:22")
         assert done.returncode == 1
@@ -197,7 +197,7 @@ def test_a_port_that_is_not_open_is_refused_before_anything_listens(tmp_path: Pa
         assert server.command("tunnel", "x:22").returncode == 2
 
 
-def test_an_endpoint_taken_off_the_list_ends_its_tunnel(tmp_path: Path) -> None:
+def test_removing_an_endpoint_ends_its_tunnel(tmp_path: Path) -> None:
     def hello(connection: socket.socket) -> None:
         connection.sendall(b"hello")
         connection.recv(1)

@@ -19,7 +19,7 @@ from tests.e2e.agent.support import LIMIT, agent, new_part, until
 from tests.e2e.cloud.process import cloud
 
 
-async def test_settings_of_the_cloud_arrive_and_are_kept_without_the_cloud(tmp_path: Path) -> None:
+async def test_settings_of_the_cloud_are_used_and_kept_during_an_outage(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, running.client() as client:
         part = await new_part(running, client, tmp_path)
         await part.save({"agent": {"advanced_settings": {"disable_viam_server": True}}})

@@ -62,7 +62,7 @@ def started(shell: list[str], layout: Layout) -> str:
     return launch(shell, layout, SERVER).stdout.strip()
 
 
-def test_it_becomes_the_program_with_all_arguments(shell: list[str], layout: Layout) -> None:
+def test_the_launcher_becomes_the_program_with_all_arguments(shell: list[str], layout: Layout) -> None:
     stage(layout, A, '#!/bin/sh\nprintf "%s|" "$$" "$MACHINE_RELEASE" "$0" "$@"\n')
     point(layout, SERVER, run=A, back=None, trial=False)
     command = [*shell, str(layout.launcher), SERVER, "-config", "/a b", "*", ""]
@@ -74,7 +74,7 @@ def test_it_becomes_the_program_with_all_arguments(shell: list[str], layout: Lay
     assert output == f"{process.pid}|{A}|{path}|-config|/a b|*||"
 
 
-def test_three_starts_of_a_trial_and_then_back(shell: list[str], layout: Layout) -> None:
+def test_a_trial_has_three_starts_before_the_rollback(shell: list[str], layout: Layout) -> None:
     point(layout, SERVER, run=B, back=A, trial=True)
     assert [started(shell, layout) for _ in range(5)] == ["b", "b", "b", "a 1", "a 1"]
     assert read(layout, SERVER).starts == 4
@@ -88,13 +88,13 @@ def test_the_count_is_stored_before_the_program_runs(shell: list[str], layout: L
 
 
 @pytest.mark.parametrize("text", ["", "x", "10", "-1", "08", " 1", "3", "4"])
-def test_a_count_that_is_not_below_three_leads_back(shell: list[str], layout: Layout, text: str) -> None:
+def test_a_count_of_three_or_more_rolls_back(shell: list[str], layout: Layout, text: str) -> None:
     point(layout, SERVER, run=B, back=A, trial=True)
     (layout.launch(SERVER) / "trial").write_text(text)
     assert started(shell, layout) == "a 1"
 
 
-def test_a_start_that_cannot_be_counted_leads_back(shell: list[str], layout: Layout) -> None:
+def test_a_start_that_cannot_be_counted_rolls_back(shell: list[str], layout: Layout) -> None:
     point(layout, SERVER, run=B, back=A, trial=True)
     (layout.launch(SERVER) / "trial.part").mkdir()
     assert started(shell, layout) == "a 1"
@@ -114,7 +114,7 @@ BREAK: dict[str, Callable[[Layout], object]] = {
 
 @pytest.mark.parametrize("damage", BREAK)
 @pytest.mark.parametrize("trial", [False, True])
-def test_a_release_that_cannot_be_executed_leads_back(
+def test_a_release_that_cannot_be_executed_rolls_back(
     shell: list[str], layout: Layout, damage: str, trial: bool
 ) -> None:
     point(layout, SERVER, run=B, back=A, trial=trial)
@@ -125,14 +125,14 @@ def test_a_release_that_cannot_be_executed_leads_back(
     assert read(layout, SERVER).fell_back is trial
 
 
-def test_a_program_of_another_processor_leads_back(layout: Layout) -> None:
+def test_a_program_for_another_processor_rolls_back(layout: Layout) -> None:
     """busybox takes such a file for a shell script; releases are checked for their platform before they are linked."""
     stage(layout, B, b"\x7fELF\2\1\1\0" + bytes(100))
     point(layout, SERVER, run=B, back=A, trial=True)
     assert started(["dash"], layout) == "a 1"
 
 
-def test_factory_is_the_last_resort_and_then_it_gives_up(shell: list[str], layout: Layout) -> None:
+def test_the_factory_release_is_the_last_resort(shell: list[str], layout: Layout) -> None:
     (layout.releases(SERVER) / "factory").symlink_to(C)
     for sha256 in (A, B):
         stage(layout, sha256, "#!/nonexistent\n")
@@ -144,14 +144,14 @@ def test_factory_is_the_last_resort_and_then_it_gives_up(shell: list[str], layou
     assert "nothing to start: install machine-server again" in done.stderr
 
 
-def test_what_its_parent_was_started_with_is_not_passed_on(shell: list[str], layout: Layout) -> None:
+def test_variables_of_the_launcher_are_not_passed_on(shell: list[str], layout: Layout) -> None:
     point(layout, SERVER, run=A, back=None, trial=False)
     done = launch(shell, layout, SERVER, MACHINE_LAUNCH_FELL_BACK="1", MACHINE_RELEASE=B)
     assert done.stdout.split() == ["a"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("",), ("../x",), ("-v",), (".",)])
-def test_wrong_usage(shell: list[str], layout: Layout, arguments: tuple[str, ...]) -> None:
+def test_usage_errors(shell: list[str], layout: Layout, arguments: tuple[str, ...]) -> None:
     done = launch(shell, layout, *arguments)
     assert done.returncode == 64
     assert "usage: machine-launch PROGRAM" in done.stderr

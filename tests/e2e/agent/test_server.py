@@ -36,7 +36,7 @@ def exists(pid: int) -> bool:
         return False
 
 
-async def test_the_server_runs_is_restarted_after_a_kill_and_ends_with_the_agent(tmp_path: Path) -> None:
+async def test_the_server_is_restarted_after_a_kill_and_ends_with_the_agent(tmp_path: Path) -> None:
     async with joined(tmp_path) as (running, _):
         first = await running.serving()
         status = await running.ask("status")

@@ -110,7 +110,7 @@ def exists(pid: int) -> bool:
     return True
 
 
-async def test_it_serves_is_restarted_after_a_crash_and_ends_with_the_agent(
+async def test_the_server_is_restarted_after_a_crash_and_ends_with_the_agent(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child, "restart_delay", lambda crashes: 0.0)
@@ -130,7 +130,7 @@ async def test_it_serves_is_restarted_after_a_crash_and_ends_with_the_agent(
     assert not exists(pid_of(third))
 
 
-async def test_a_release_on_trial_that_exits_ends_with_the_former_release(
+async def test_a_trial_release_that_exits_is_replaced_by_the_previous_one(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child, "restart_delay", lambda crashes: 0.0)

@@ -86,7 +86,7 @@ def whole(data: bytes) -> int:
     return len(parse(Path("x"), data).readings)
 
 
-async def test_killed_at_any_moment_nothing_that_was_written_is_lost_or_there_twice(tmp_path: Path) -> None:
+async def test_a_kill_at_any_moment_neither_loses_nor_repeats_readings(tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
@@ -130,7 +130,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-async def test_an_orderly_end_closes_everything_as_published(tmp_path: Path) -> None:
+async def test_an_orderly_stop_closes_all_files_in_the_published_form(tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     eye = {
         "name": "eye",
@@ -159,7 +159,7 @@ async def test_an_orderly_end_closes_everything_as_published(tmp_path: Path) -> 
         assert picture.metadata.annotations.classifications[0].label == "color"
 
 
-async def test_changing_the_configuration_again_and_again_loses_no_reading(tmp_path: Path) -> None:
+async def test_repeated_changes_of_the_configuration_lose_no_reading(tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     env = {**COUNTER, "TEST_LIFE": "x"}
     wanted = document(folder, counter(200))
@@ -178,7 +178,7 @@ async def test_changing_the_configuration_again_and_again_loses_no_reading(tmp_p
     assert values == list(range(len(values)))
 
 
-async def test_a_folder_that_cannot_be_written_to_is_told_and_waited_for(tmp_path: Path) -> None:
+async def test_an_unwritable_folder_is_reported_and_retried(tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     folder.write_text("in the way")
     env = {**COUNTER, "TEST_LIFE": "x"}
@@ -194,7 +194,7 @@ async def sync(running: Server, client: ApiClient) -> str:
     return str(caught.value)
 
 
-async def test_sync_and_the_command_line_see_what_is_there(tmp_path: Path) -> None:
+async def test_sync_and_the_command_line_read_the_captured_files(tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     env = {**COUNTER, "TEST_LIFE": "x"}
     wanted = document(folder, counter(50))
@@ -230,7 +230,7 @@ async def test_a_resource_of_a_module_is_captured(tmp_path: Path) -> None:
     assert readings[0].struct["readings"]["temperature_c"] == 21.5
 
 
-async def test_a_resource_of_a_remote_is_captured_and_comes_back_with_it(tmp_path: Path) -> None:
+async def test_a_resource_of_a_remote_is_captured_again_after_its_restart(tmp_path: Path) -> None:
     there, here, folder = tmp_path / "there", tmp_path / "here", tmp_path / "capture"
     there.mkdir()
     here.mkdir()
@@ -256,7 +256,7 @@ async def test_a_resource_of_a_remote_is_captured_and_comes_back_with_it(tmp_pat
 
 
 @pytest.mark.parametrize("method", ["GetImages", "ReadImage"])
-async def test_pictures_of_a_module_that_has_only_get_image_are_captured(tmp_path: Path, method: str) -> None:
+async def test_images_of_a_module_with_only_get_image_are_captured(tmp_path: Path, method: str) -> None:
     folder = tmp_path / "capture"
     old = {
         "name": "old",

@@ -24,7 +24,7 @@ FOREIGN = [sys.executable, "-m", "tests.e2e.interop.foreign"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["grpclib", "grpcio"])
-async def test_their_client_calls_our_server(kind: str):
+async def test_the_reference_client_calls_our_server(kind: str):
     service = EchoService()
     core = ServerCore(service.__mapping__())
     with trio.fail_after(30):
@@ -53,7 +53,7 @@ async def test_their_client_calls_our_server(kind: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["grpclib", "grpcio"])
-async def test_our_channel_calls_their_server(kind: str):
+async def test_our_channel_calls_the_reference_server(kind: str):
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             start = partial(trio.run_process, [*FOREIGN, "serve", kind], stdout=subprocess.PIPE, check=False)

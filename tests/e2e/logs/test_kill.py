@@ -19,7 +19,7 @@ KILLS = 25
 
 
 @pytest.mark.slow
-async def test_nothing_that_was_said_to_be_kept_is_lost(tmp_path: Path) -> None:
+async def test_no_acknowledged_reading_is_lost(tmp_path: Path) -> None:
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     chance = random.Random(seed)

@@ -23,7 +23,7 @@ def read(path: Path) -> str:
 
 
 @pytest.mark.slow
-async def test_lines_go_to_the_file_and_to_a_new_one_when_it_is_taken_away(tmp_path: Path) -> None:
+async def test_lines_are_written_to_a_new_file_after_rotation(tmp_path: Path) -> None:
     file = tmp_path / "machine.log"
     async with server(tmp_path, {}, "-log-file", str(file), "-disable-mdns", running=True) as one:
         await say(one, "first")
@@ -59,7 +59,7 @@ sys.exit(main())
 
 
 @pytest.mark.slow
-async def test_a_full_disk_never_stops_the_server_and_is_said_once(tmp_path: Path) -> None:
+async def test_a_full_disk_does_not_stop_the_server_and_is_logged_once(tmp_path: Path) -> None:
     """The limit of the file's size simulates a full disk; another process raises it, which simulates freed space."""
     file = tmp_path / "machine.log"
     document = {"disable_log_deduplication": True}

@@ -106,7 +106,7 @@ async def test_the_newest_lines_with_filters_and_in_every_style(tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_following_at_debug_does_not_feed_itself(tmp_path: Path) -> None:
+async def test_following_at_debug_level_does_not_log_itself(tmp_path: Path) -> None:
     async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
         async with following(one.address, "-q", "-n", "1") as reader:
             await reader.read("out", "")
@@ -119,7 +119,7 @@ async def test_following_at_debug_does_not_feed_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_following_survives_restarts_and_says_so(tmp_path: Path) -> None:
+async def test_following_continues_after_a_restart_with_a_note(tmp_path: Path) -> None:
     address = ""
     async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
         address = one.address
@@ -146,7 +146,7 @@ async def test_following_survives_restarts_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_machine_with_keys_shows_its_log_to_who_has_one(tmp_path: Path) -> None:
+async def test_a_machine_with_keys_shows_its_log_only_with_a_key(tmp_path: Path) -> None:
     keys = {"auth": {"handlers": [{"type": "api-key", "config": {"operator": "correct-horse-battery"}}]}}
     async with server(tmp_path, {**DOCUMENT, **keys}, "-disable-mdns", running=True) as one:
         refused = await logs(one)

@@ -80,7 +80,7 @@ def allowed(server: Server) -> bool:
     return found
 
 
-def test_a_door_that_flips(tmp_path: Path) -> None:
+def test_a_sensor_that_changes(tmp_path: Path) -> None:
     door = Door(tmp_path)
     with Server(document(1, door.entry), tmp_path) as server:
         server.wait_running()
@@ -122,7 +122,7 @@ def test_a_door_that_flips(tmp_path: Path) -> None:
         ("no JSON", "returned no readings: "),
     ],
 )
-def test_a_door_that_says_nothing_of_use(tmp_path: Path, readings: Any, reason: str) -> None:
+def test_a_sensor_without_usable_readings(tmp_path: Path, readings: Any, reason: str) -> None:
     door = Door(tmp_path)
     door.says(readings)
     with Server(document(1, door.entry), tmp_path) as server:
@@ -134,7 +134,7 @@ def test_a_door_that_says_nothing_of_use(tmp_path: Path, readings: Any, reason: 
         until(lambda: revision(server) == "3")
 
 
-def test_without_the_sensor_everything_is_allowed(tmp_path: Path) -> None:
+def test_without_the_sensor_maintenance_is_allowed(tmp_path: Path) -> None:
     with Server(document(1), tmp_path) as server:
         server.wait_running()
         until(lambda: allowed(server))
@@ -144,7 +144,7 @@ def test_without_the_sensor_everything_is_allowed(tmp_path: Path) -> None:
         assert "the maintenance window has no effect" in server.log()
 
 
-def test_a_door_of_a_module(tmp_path: Path) -> None:
+def test_a_sensor_of_a_module(tmp_path: Path) -> None:
     door = Door(tmp_path)
     program = tmp_path / "door"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).with_name("door_module.py")} "$@"\n')
@@ -178,7 +178,7 @@ def test_a_door_of_a_module(tmp_path: Path) -> None:
         until(lambda: revision(server) == "2")
 
 
-def test_a_door_of_a_remote(tmp_path: Path) -> None:
+def test_a_sensor_of_a_remote(tmp_path: Path) -> None:
     door = Door(tmp_path)
     window = {**WINDOW, "sensor_name": "rdk:component:sensor/pi:door"}
     with ExitStack() as stack:
@@ -199,7 +199,7 @@ def test_a_door_of_a_remote(tmp_path: Path) -> None:
         until(lambda: revision(server) == "4")
 
 
-def test_only_processes_of_this_computer_may_ask(tmp_path: Path) -> None:
+def test_only_local_processes_may_ask(tmp_path: Path) -> None:
     own = next(
         (
             address.address

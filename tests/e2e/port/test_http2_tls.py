@@ -100,7 +100,7 @@ async def test_a_browser(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["reset", "close"])
-async def test_a_browser_that_goes_away_in_the_middle(how: str, tmp_path: Path) -> None:
+async def test_a_browser_that_disconnects_during_a_call(how: str, tmp_path: Path) -> None:
     app = Endless()
     async with port(tmp_path, app=app) as server, browser(server, tmp_path, acknowledges=False) as client:
         call = client.begin(local(web("hang"), server))
@@ -118,7 +118,7 @@ async def test_a_browser_that_goes_away_in_the_middle(how: str, tmp_path: Path) 
         await server.methods.cancelled.wait()
 
 
-async def test_a_call_lives_through_a_renewed_certificate(tmp_path: Path) -> None:
+async def test_a_call_survives_a_renewed_certificate(tmp_path: Path) -> None:
     async with port(tmp_path) as server, browser(server, tmp_path) as client:
         assert server.tls is not None
         call = client.begin(local(web("collect"), server))

@@ -109,7 +109,7 @@ async def test_a_port_with_tls_answers_the_probe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("begin", [b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
-async def test_a_port_with_tls_says_so_in_plain_text(begin: bytes, tmp_path: Path) -> None:
+async def test_a_tls_port_explains_itself_in_plain_text(begin: bytes, tmp_path: Path) -> None:
     async with port(tmp_path) as server:
         received = await server.raw(begin)
         assert received.startswith(b"HTTP/1.1 400 ")
@@ -125,7 +125,7 @@ async def test_both_families() -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"\x00" * 50, b"\xff\xfe\r\n\r\n", b"SSH-2.0-x\r\n\r\n", b"PRInt\r\n\r\n", b"P"])
-async def test_garbage_is_answered_or_dropped_and_harms_nobody(garbage: bytes) -> None:
+async def test_garbage_is_answered_or_dropped_and_affects_no_other_client(garbage: bytes) -> None:
     async with port(limits=Limits(handshake_timeout=0.3), http=HttpLimits(head_timeout=0.3)) as server:
         received = await server.raw(garbage)
         assert received == b"" or received.startswith(b"HTTP/1.1 4")
@@ -140,7 +140,7 @@ async def test_tls_garbage(garbage: bytes, tmp_path: Path) -> None:
         assert (await trio.to_thread.run_sync(probe, server.number))[0] == "h2"
 
 
-async def test_silence_is_dropped() -> None:
+async def test_silent_connections_are_closed() -> None:
     async with port(limits=Limits(handshake_timeout=0.2)) as server:
         assert await server.raw(b"") == b""
         assert server.core.statistics.refusals["handshake timeout"] == 1
@@ -161,7 +161,7 @@ async def test_connections_per_address() -> None:
         await second.aclose()
 
 
-async def test_a_renewed_certificate_is_for_new_connections(tmp_path: Path) -> None:
+async def test_a_renewed_certificate_is_used_for_new_connections(tmp_path: Path) -> None:
     async with port(tmp_path) as server:
         assert server.tls is not None
         old = server.tls.facts.fingerprint
@@ -216,7 +216,7 @@ async def test_websocket_by_origin(origin: str, status: bytes) -> None:
         assert (await stream.receive_some(1000)).split()[1] == status
 
 
-async def test_shutdown_lets_calls_end_and_cancels_the_rest() -> None:
+async def test_shutdown_waits_for_calls_and_cancels_the_rest() -> None:
     async with port(limits=Limits(drain_timeout=0.3)) as server:
         stream = await server.connect()
         head = b"POST /test.Echo/hang HTTP/1.1\r\nhost: x\r\ncontent-type: application/grpc-web\r\n"

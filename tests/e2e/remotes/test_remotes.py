@@ -84,7 +84,7 @@ async def refused(client: ApiClient, api: str, name: str, method: str, **argumen
     return caught.value
 
 
-async def test_a_remote_is_killed_and_comes_back_with_another_configuration(tmp_path: Path) -> None:
+async def test_a_killed_remote_returns_with_another_configuration(tmp_path: Path) -> None:
     async with running(tmp_path / "pi", {"components": [LEFT, AIR]}) as pi:
         needy = component("needy", SENSOR, depends_on=["left"])
         document = {"components": [OWN, needy], "remotes": [remote(pi.address)]}
@@ -110,7 +110,7 @@ async def test_a_remote_is_killed_and_comes_back_with_another_configuration(tmp_
                 assert log.count("\tdisconnected") == 1, log
 
 
-async def test_a_remote_that_is_stopped_delays_nobody(tmp_path: Path) -> None:
+async def test_a_stopped_remote_delays_no_other_resource(tmp_path: Path) -> None:
     async with (
         running(tmp_path / "pi", {"components": [LEFT, AIR]}) as pi,
         running(tmp_path / "parent", {"components": [OWN], "remotes": [remote(pi.address)]}) as parent,
@@ -142,7 +142,7 @@ async def test_a_remote_that_is_stopped_delays_nobody(tmp_path: Path) -> None:
         assert await parent.stop() == 0
 
 
-async def test_a_killed_parent_leaves_no_motor_turning(tmp_path: Path) -> None:
+async def test_motors_stop_when_the_parent_is_killed(tmp_path: Path) -> None:
     events = tmp_path / "events"
     env = {"MACHINE_MODELS": DRIVERS, "TEST_EVENTS": str(events)}
     wheel = component("wheel", MOTOR, "test:server:recorder")
@@ -210,7 +210,7 @@ async def test_over_tls(tmp_path: Path, certificate: dict[str, str]) -> None:
             assert "SSL_CERT_FILE" in found["pi"][1]
 
 
-async def test_three_in_a_row_and_a_circle(tmp_path: Path) -> None:
+async def test_a_chain_of_three_and_a_cycle(tmp_path: Path) -> None:
     async with (
         running(tmp_path / "deck", {"components": [component("crane", MOTOR)]}) as deck,
         running(tmp_path / "pi", {"components": [LEFT], "remotes": [remote(deck.address, "deck")]}) as pi,
@@ -232,7 +232,7 @@ async def test_three_in_a_row_and_a_circle(tmp_path: Path) -> None:
         await until(client, lambda found: found["pi:deck:crane"][0] == found["pi:left"][0] == "UNHEALTHY")
 
 
-async def test_a_remote_that_is_not_there_is_said_everywhere(tmp_path: Path) -> None:
+async def test_a_missing_remote_is_reported_everywhere(tmp_path: Path) -> None:
     needy = component("needy", SENSOR, depends_on=["pi:left"])
     document = {"components": [OWN, needy], "remotes": [remote("127.0.0.1:1")]}
     async with running(tmp_path / "parent", document) as parent, parent.client() as client:

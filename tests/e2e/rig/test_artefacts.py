@@ -83,7 +83,7 @@ def test_a_configuration_from_a_fixture_and_handles_in_a_fixture(project: Projec
     assert "1 passed" in done.stdout, done.stdout
 
 
-def test_one_seed_is_one_course_of_events(project: Project) -> None:
+def test_one_seed_gives_one_sequence_of_events(project: Project) -> None:
     project.test("""
         @pytest.mark.parametrize("turn", [1, 2])
         async def test_noise(rig, turn):
@@ -96,7 +96,7 @@ def test_one_seed_is_one_course_of_events(project: Project) -> None:
     assert heard[0] == heard[1] != heard[2]
 
 
-def test_a_kind_of_rig_of_your_own(project: Project) -> None:
+def test_a_custom_kind_of_rig(project: Project) -> None:
     project.write("pytest.ini", "[pytest]\npythonpath = .\nrigs =\n    mine = own:open_mine\n")
     project.write(
         "own.py",
@@ -124,7 +124,7 @@ def test_a_kind_of_rig_of_your_own(project: Project) -> None:
         assert project.properties("test_first")["rig.clock"] == "real"
 
 
-def test_what_a_rig_cannot_do_skips_the_test(project: Project) -> None:
+def test_a_test_that_the_rig_cannot_run_is_skipped(project: Project) -> None:
     project.write("machine.json", '{"components": []}')
     project.test("""
         async def test_fault(rig, faults):
@@ -150,7 +150,7 @@ def test_what_a_rig_cannot_do_skips_the_test(project: Project) -> None:
     assert "the rig 'linux' has no plant model" in done.stdout
 
 
-def test_mistakes_are_named(project: Project) -> None:
+def test_errors_are_named(project: Project) -> None:
     project.test("""
         def test_sync(rig):
             pass

@@ -42,7 +42,7 @@ TESTS = """
 """
 
 
-def test_what_a_failed_test_has_started_is_stopped_before_the_next(project: Project, tmp_path: Path) -> None:
+def test_motion_of_a_failed_test_is_stopped_before_the_next(project: Project, tmp_path: Path) -> None:
     project.test(TESTS.replace("END", "assert False"))
     with Server(MOTOR, tmp_path) as server:
         done = project.run("--rig", server.wait_running().address)
@@ -50,7 +50,7 @@ def test_what_a_failed_test_has_started_is_stopped_before_the_next(project: Proj
     assert project.properties("test_first")["rig.outputs"] == "safe"
 
 
-def test_a_test_without_calls_stays_in_touch(project: Project, tmp_path: Path) -> None:
+def test_a_test_without_calls_keeps_its_session(project: Project, tmp_path: Path) -> None:
     longer = DEFAULT_WINDOW + 1
     project.test(TESTS.replace("END", f"await trio.sleep({longer}); assert (await motor.is_powered()).is_on"))
     with Server(MOTOR, tmp_path) as server:
@@ -58,7 +58,7 @@ def test_a_test_without_calls_stays_in_touch(project: Project, tmp_path: Path) -
     assert "2 passed" in done.stdout, done.stdout
 
 
-def test_a_lost_connection_stops_what_was_started(project: Project, tmp_path: Path) -> None:
+def test_a_lost_connection_stops_motion(project: Project, tmp_path: Path) -> None:
     project.test(TESTS.replace("END", "await trio.sleep_forever()"))
     with Server(MOTOR, tmp_path) as server:
         command = project.command("-s", "--rig", server.wait_running().address)
@@ -80,7 +80,7 @@ async def stopped(address: str) -> None:
                 await trio.sleep(0.1)
 
 
-def test_a_machine_without_what_the_test_needs(project: Project, tmp_path: Path) -> None:
+def test_a_machine_without_required_resources(project: Project, tmp_path: Path) -> None:
     project.test(TESTS.replace('"left", "api"', '"right", "api"').replace("END", "pass"))
     with Server(MOTOR, tmp_path) as server:
         done = project.run("--rig", server.wait_running().address, "-k", "first")
@@ -88,7 +88,7 @@ def test_a_machine_without_what_the_test_needs(project: Project, tmp_path: Path)
     assert "give it the configuration of the test" in done.stdout
 
 
-def test_nobody_at_the_address(project: Project) -> None:
+def test_no_machine_at_the_address(project: Project) -> None:
     project.test(TESTS.replace("END", "pass"))
     done = project.run("--rig", "127.0.0.1:1", "-k", "first")
     assert "1 failed" in done.stdout, done.stdout

@@ -44,7 +44,7 @@ def blocks(journal: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def test_every_end_of_a_test(project: Project) -> None:
+def test_every_outcome_of_a_test(project: Project) -> None:
     text = "async def crash():\n    raise RuntimeError('as expected')\n"
     for name, end in ENDS.items():
         text += f"\n@pytest.mark.machine(timeout=20)\nasync def test_{name}(rig):\n    {ON}\n    {end}\n"
@@ -86,7 +86,7 @@ def test_ctrl_c_in_a_test(project: Project, clock: str) -> None:
     assert blocks(project.journal()) == {"test_first": [f"{LINE} 0", f"{LINE} 1", f"{LINE} 0", "-- safe"]}
 
 
-def test_a_second_ctrl_c_gets_through_a_test_that_blocks(project: Project) -> None:
+def test_a_second_ctrl_c_ends_a_blocking_test(project: Project) -> None:
     project.test(f"""
         async def test_first(rig):
             {ON}
@@ -146,7 +146,7 @@ DOCUMENT = {"services": [{"name": "f", "api": "rdk:service:generic", "model": "a
 """
 
 
-def test_an_output_left_driven_is_forced_and_ends_the_whole_run(project: Project) -> None:
+def test_an_output_left_on_is_switched_off_and_ends_the_run(project: Project) -> None:
     project.test(
         FORGETFUL
         + """
@@ -169,7 +169,7 @@ async def test_second(rig):
     assert project.properties("test_second") == {}
 
 
-def test_a_machine_that_does_not_start_says_what_is_missing(project: Project) -> None:
+def test_a_machine_that_does_not_start_names_what_is_missing(project: Project) -> None:
     project.test("""
         @pytest.mark.machine({"components": [
             {"name": "a", "api": "rdk:component:switch", "model": "rdk:builtin:relay", "attributes": {"board": "pi"}},
@@ -188,7 +188,7 @@ def test_a_machine_that_does_not_start_says_what_is_missing(project: Project) ->
     assert blocks(project.journal())["test_first"] == ["-- safe"]
 
 
-def test_a_test_that_never_began_is_not_in_the_journal(project: Project) -> None:
+def test_a_test_that_never_started_is_not_in_the_journal(project: Project) -> None:
     project.test("""
         @pytest.fixture
         def broken():

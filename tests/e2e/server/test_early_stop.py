@@ -68,11 +68,11 @@ def test_machine_cloud(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_server_immediately(tmp_path: Path) -> None:
     config = tmp_path / "machine.json"
     config.write_text("{}")
     assert stopped(tmp_path, "runtime.server", "runtime.server.app", "15,15", "-config", str(config)).returncode == -15
 
 
-def test_a_command_that_does_not_stop_in_order_dies_of_it(tmp_path: Path) -> None:
+def test_a_command_that_ignores_a_signal_is_killed(tmp_path: Path) -> None:
     assert stopped(tmp_path, "runtime.server", "click", "15", "-version").returncode == -15

@@ -53,7 +53,7 @@ def test_help_names_every_option_and_exit_code(option: str) -> None:
         (["-config", "/nowhere/machine.json"], EXIT_FAILED, "does not exist"),
     ],
 )
-def test_what_is_wrong_on_the_command_line_is_said_with_a_code(arguments: list[str], code: int, words: str) -> None:
+def test_usage_errors_have_a_message_and_an_exit_code(arguments: list[str], code: int, words: str) -> None:
     done = run(*arguments)
     assert done.returncode == code
     assert words in done.stderr
@@ -67,7 +67,7 @@ def test_what_is_wrong_on_the_command_line_is_said_with_a_code(arguments: list[s
         ('{"network": {"bind_address": "nonsense"}}', "network.bind_address"),
     ],
 )
-def test_a_configuration_that_cannot_be_served_ends_it(text: str, words: str, tmp_path: Path) -> None:
+def test_an_unusable_configuration_ends_the_server(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     path.write_text(text)
     done = run("-config", str(path))
@@ -76,7 +76,7 @@ def test_a_configuration_that_cannot_be_served_ends_it(text: str, words: str, tm
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_ends_it(tmp_path: Path) -> None:
+def test_a_used_port_ends_the_server(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -103,7 +103,7 @@ def test_dump_resources(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_stops_it_in_order(number: int, tmp_path: Path) -> None:
+async def test_a_signal_stops_the_server_in_order(number: int, tmp_path: Path) -> None:
     async with server(tmp_path, {"components": [motor("m")]}, "-debug") as running:
         async with running.client() as client:
             assert await client.call(ROBOT, "", "resource_names") == [f"{MOTOR}/m"]
@@ -112,7 +112,7 @@ async def test_a_signal_stops_it_in_order(number: int, tmp_path: Path) -> None:
         assert "Traceback" not in running.log()
 
 
-async def test_shutdown_answers_and_ends_with_zero(tmp_path: Path) -> None:
+async def test_shutdown_replies_and_exits_with_zero(tmp_path: Path) -> None:
     async with server(tmp_path, {}) as running:
         async with running.client() as client:
             await client.call(ROBOT, "", "shutdown")
@@ -120,7 +120,7 @@ async def test_shutdown_answers_and_ends_with_zero(tmp_path: Path) -> None:
             assert await running.process.wait() == EXIT_OK
 
 
-async def test_the_file_is_followed_and_only_what_changed_is_touched(tmp_path: Path) -> None:
+async def test_changes_of_the_file_restart_only_changed_resources(tmp_path: Path) -> None:
     async with server(tmp_path, {"components": [motor("a"), motor("b")]}) as running, running.client() as client:
         await client.call(MOTOR, "a", "set_power", power_pct=0.25)
         running.write(components(motor("a"), motor("c"), revision="2"))
@@ -157,7 +157,7 @@ async def test_a_new_address_moves_the_port_and_nothing_else(tmp_path: Path) -> 
     ],
     ids=["killed", "stopped"],
 )
-async def test_a_client_that_is_gone_loses_control(number: int, levels: dict[str, str], tmp_path: Path) -> None:
+async def test_a_disconnected_client_loses_control(number: int, levels: dict[str, str], tmp_path: Path) -> None:
     program = """
 import sys, trio
 from rpc.api.client import ApiClient
@@ -221,7 +221,7 @@ main()
 """
 
 
-async def test_a_second_signal_ends_what_is_stuck_and_names_it(tmp_path: Path) -> None:
+async def test_a_second_signal_ends_stuck_resources_and_names_them(tmp_path: Path) -> None:
     stuck = {"name": "m", "api": MOTOR, "model": "stuck"}
     async with server(tmp_path, {"components": [stuck], "revision": "1"}, program=STUCK) as running:
         async with running.client() as client:

@@ -40,7 +40,7 @@ def recorded(events: Path) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_two_hundred_resources_stop_in_order_whatever_they_do(number: int, tmp_path: Path) -> None:
+async def test_two_hundred_busy_resources_stop_in_order(number: int, tmp_path: Path) -> None:
     rng = random.Random(number)
     needs = {n: sorted(rng.sample(range(n), k=min(n, rng.randrange(4)))) for n in range(RESOURCES)}
     tricks = {50: "hang", 100: "crash", 150: "stubborn"}
@@ -74,7 +74,7 @@ trio.run(main)
 """
 
 
-async def test_a_killed_clients_motor_is_stopped_and_not_before_its_window_is_over(tmp_path: Path) -> None:
+async def test_the_motor_of_a_killed_client_stops_when_its_session_expires(tmp_path: Path) -> None:
     """unit/runtime/engine/test_machine.py shows in virtual time that it is stopped after exactly one window."""
     events = tmp_path / "events"
     network = {"bind_address": "localhost:0", "sessions": {"heartbeat_window": f"{WINDOW * 1000:.0f}ms"}}

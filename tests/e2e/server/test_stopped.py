@@ -29,7 +29,7 @@ async def beat(client: ApiClient, session: str) -> None:
         await trio.sleep(0.06)  # a thirtieth of the window: this process may be late too
 
 
-async def test_sessions_of_living_clients_survive(tmp_path: Path) -> None:
+async def test_sessions_of_active_clients_survive(tmp_path: Path) -> None:
     document = {"network": {"sessions": {"heartbeat_window": "2s"}}}
     async with server(tmp_path, document, running=True) as running, running.client() as client:
         assert running.process is not None

@@ -51,7 +51,7 @@ def runs(pid: int) -> bool:
     return state != b"Z"
 
 
-async def test_a_polite_group_ends_on_sigterm() -> None:
+async def test_a_process_group_ends_on_sigterm() -> None:
     with trio.fail_after(30):
         async with process_group(command("polite"), grace=25, stdout=subprocess.PIPE) as group:
             pids = await said(group)
@@ -62,7 +62,7 @@ async def test_a_polite_group_ends_on_sigterm() -> None:
     assert group.process.returncode == -signal.SIGTERM
 
 
-async def test_a_deaf_group_is_killed_after_the_grace_even_when_cancelled() -> None:
+async def test_a_process_group_that_ignores_sigterm_is_killed_even_when_cancelled() -> None:
     pids: list[int] = []
     begin = 0.0
     with trio.fail_after(30), trio.CancelScope() as scope:
@@ -76,7 +76,7 @@ async def test_a_deaf_group_is_killed_after_the_grace_even_when_cancelled() -> N
     assert group.process.returncode == -signal.SIGKILL
 
 
-async def test_what_a_process_leaves_behind_is_ended_too() -> None:
+async def test_orphans_of_a_process_are_ended_too() -> None:
     with trio.fail_after(30):
         async with process_group(command("quits"), grace=25, stdout=subprocess.PIPE) as group:
             pids = await said(group)
@@ -87,7 +87,7 @@ async def test_what_a_process_leaves_behind_is_ended_too() -> None:
     assert not any(runs(pid) for pid in pids)
 
 
-async def test_a_process_as_a_node_ends_before_what_it_needs_and_crashes_like_any_node() -> None:
+async def test_a_process_node_stops_before_its_dependencies_and_may_crash() -> None:
     order: list[str] = []
 
     async def bus(deps: object, *, task_status: trio.TaskStatus[None]) -> None:
@@ -129,7 +129,7 @@ async def test_a_process_that_ends_before_it_is_ready_is_a_failure() -> None:
         await supervise([sys.executable, "-c", "raise SystemExit(3)"], ready=never)
 
 
-async def test_a_command_that_does_not_exist_is_an_oserror() -> None:
+async def test_a_missing_command_is_an_oserror() -> None:
     with pytest.raises(FileNotFoundError):
         async with process_group(["/nonexistent/command"]):
             raise AssertionError("unreachable")

@@ -158,12 +158,12 @@ async def test_wrong_settings(tmp_path: Path) -> None:
         ({"username": "ann", "password": "x", "security": "none"}, "unencrypted connection"),
     ],
 )
-def test_settings_that_cannot_be(changes: dict[str, Any], words: str) -> None:
+def test_invalid_settings_are_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Settings(**{"host": "mail.example.com", "sender": "cloud@example.com", **changes})
 
 
-def test_usual_ports_and_no_password_in_print() -> None:
+def test_default_ports_and_masked_passwords() -> None:
     made = Settings(host="m", sender="a@b", username="ann", password="hush-hush")
     assert made.address == ("m", 587)
     assert Settings(host="m", sender="a@b", security="tls").address == ("m", 465)

@@ -188,7 +188,7 @@ def test_a_model_of_a_module(seeing: str) -> None:
 
 
 @needs_ml
-def test_a_service_that_cannot_understand_its_model_says_why(seeing: str) -> None:
+def test_a_service_that_cannot_use_its_model_explains_why(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         status = await robot.get_machine_status()
         (broken,) = [one for one in status.resources if one.name.name == "broken"]
@@ -213,7 +213,7 @@ def test_transform_camera(seeing: str) -> None:
     play(seeing, script)
 
 
-def test_poses_through_what_moves(seeing: str) -> None:
+def test_poses_relative_to_moving_frames(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         await Gantry.from_robot(robot, "gantry").move_to_position([10, 20, 30], [1000, 1000, 1000])
         arm = Arm.from_robot(robot, "arm")
@@ -243,7 +243,7 @@ def test_poses_through_what_moves(seeing: str) -> None:
     play(seeing, script)
 
 
-def test_point_clouds_from_elsewhere(seeing: str) -> None:
+def test_point_clouds_in_another_frame(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         cloud, _ = await Camera.from_robot(robot, "hand").get_point_cloud()
         moved = await robot.transform_pcd(cloud, "hand", "world")
@@ -254,7 +254,7 @@ def test_point_clouds_from_elsewhere(seeing: str) -> None:
     play(seeing, script)
 
 
-def test_motion_is_refused_in_words(seeing: str) -> None:
+def test_motion_is_refused_with_a_reason(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         stub = MotionServiceStub(robot._channel)
         await refused(Status.UNIMPLEMENTED, stub.GetPose(GetPoseRequest(name="builtin")))

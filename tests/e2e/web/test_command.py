@@ -47,7 +47,7 @@ async def running(folder: Path, extra: Mapping[str, Any] | None = None) -> Async
 
 
 @pytest.mark.slow
-async def test_look_and_call(tmp_path: Path) -> None:
+async def test_show_and_call(tmp_path: Path) -> None:
     async with running(tmp_path) as one:
         where = {"MACHINE_ADDRESS": one.address}
         status = await machine("status", **where)
@@ -119,7 +119,7 @@ async def test_a_key_is_needed_used_and_never_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_nobody_there_and_wrong_usage() -> None:
+async def test_unreachable_machines_and_usage_errors() -> None:
     gone = await machine("status", "--address", f"127.0.0.1:{free_port()}")
     assert gone.returncode == 3
     assert "is machine-server running?" in gone.stderr
@@ -129,7 +129,7 @@ async def test_nobody_there_and_wrong_usage() -> None:
 
 
 @pytest.mark.slow
-async def test_check_prints_every_mistake(tmp_path: Path) -> None:
+async def test_check_prints_every_error(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     path.write_text(json.dumps(DOCUMENT))
     done = await machine("check", str(path), "--json")

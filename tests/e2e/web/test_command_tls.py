@@ -40,7 +40,7 @@ def secure(folder: Path) -> Iterator[Server]:
 
 
 @pytest.mark.slow
-def test_a_certificate_is_trusted_by_its_authority_or_by_nobody(secure: Server, folder: Path) -> None:
+def test_a_certificate_is_trusted_only_through_its_authority(secure: Server, folder: Path) -> None:
     trusted = machine(secure, "--ca", str(folder / "ca.pem"))
     assert (trusted.returncode, "is running" in trusted.stdout) == (0, True), trusted.stderr
     anyone = machine(secure, "--insecure")
@@ -52,7 +52,7 @@ def test_a_certificate_is_trusted_by_its_authority_or_by_nobody(secure: Server, 
 
 
 @pytest.mark.slow
-def test_a_file_that_is_no_certificate_is_named(secure: Server, folder: Path) -> None:
+def test_a_file_that_is_not_a_certificate_is_named(secure: Server, folder: Path) -> None:
     refused = machine(secure, "--ca", str(folder / "key.pem"))
     assert refused.returncode == 1
     assert f"{folder / 'key.pem'} cannot be read" in refused.stderr
@@ -60,7 +60,7 @@ def test_a_file_that_is_no_certificate_is_named(secure: Server, folder: Path) ->
 
 
 @pytest.mark.slow
-def test_a_server_with_tls_asked_without_it_names_the_option(secure: Server) -> None:
+def test_plaintext_to_a_tls_server_names_the_option(secure: Server) -> None:
     refused = machine(secure)
     assert refused.returncode == 1
     assert "if it uses TLS, give --tls" in refused.stderr
@@ -68,7 +68,7 @@ def test_a_server_with_tls_asked_without_it_names_the_option(secure: Server) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--tls", "--insecure"])
-def test_a_server_without_tls_asked_with_it_says_so(option: str, tmp_path: Path) -> None:
+def test_tls_to_a_plaintext_server_is_explained(option: str, tmp_path: Path) -> None:
     with Server({}, tmp_path) as server:
         refused = machine(server, option)
     assert refused.returncode == 3
