@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -17,18 +17,20 @@ import msgspec
 import structlog
 import trio
 
+from agent.commands import UpdateCommands
 from agent.console.server import Command, serve
 from agent.control.fetch import Fetched, Fetcher, Versions
-from agent.control.report import ProgramReport, Report, problems_of
+from agent.control.report import Report, problems_of, program_report
 from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
 from agent.folders import locked, prepare
 from agent.install.install import use_package
-from agent.layout import Layout
+from agent.layout import AGENT, Layout
 from agent.server import LONGEST_STEP, ManagedServer
 from agent.supervise.systemd import has_systemd
 from agent.supervise.watchdog import Watchdog
 from agent.system.os_release import parse_os_release
+from agent.updates import SPEED, Updates
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
 from schema.errors import MachineError
@@ -129,7 +131,16 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
             )
         )  # fmt: skip
         address = address_of(cloud, options.config.parent)
-        agent = Agent(options, layout, logs, worker, address, server, watchdog)
+        agent = Agent(
+            options,
+            layout,
+            logs,
+            worker,
+            address,
+            server,
+            watchdog,
+            end=nursery.cancel_scope.cancel if systemd else None,
+        )
         nursery.start_soon(_end_with_new_credentials, options.config, reading, nursery.cancel_scope)
         await agent.run()
     _log.info("stopped")
@@ -148,12 +159,20 @@ class Agent:
         address: CloudAddress,
         server: ManagedServer,
         watchdog: Watchdog,
+        *,
+        end: Callable[[], None] | None,
     ) -> None:
         self._options, self._layout, self._logs, self._worker, self._address = options, layout, logs, worker, address
         self._server, self._watchdog = server, watchdog
         self._started = time.time()
         self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
         self.fetcher = Fetcher(address, _host(), self._versions, self._deliver)
+        self.updates = Updates(
+            layout, address, server.supervisor, server.maintenance, worker,
+            offline=lambda: self.fetcher.offline,
+            end=end,
+            speed=_clock_speed() if options.dev_mode else 1.0,
+        )  # fmt: skip
 
     async def run(self) -> None:
         """Run all parts until cancelled. No part waits for another one that talks to the network."""
@@ -165,7 +184,7 @@ class Agent:
                 await nursery.start(self._logs.run)
                 await nursery.start(sink.run)
                 await nursery.start(serve, self._layout.console, self._commands())
-                nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress)
+                nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress, self.updates)
                 nursery.start_soon(follow_restarts, self._address, self._restart_server)
                 nursery.start_soon(upload, sink, self._address)
                 nursery.start_soon(self._follow_settings)
@@ -173,21 +192,29 @@ class Agent:
 
     def report(self) -> Report:
         """Return the state of everything, for the cloud and for people."""
-        own = ProgramReport(version=version(), running=True, since=self._started, serving=True)
+        waiting = self.updates.waiting(AGENT)
+        own = program_report(
+            self.updates.record(AGENT),
+            running=True,
+            since=self._started,
+            serving=True,
+            waiting_for=(waiting,) if waiting is not None else (),
+        )
+        own = msgspec.structs.replace(own, version=version())
         return Report(
             time=time.time(),
             agent=own,
             server=self._server.report(),
             offline=self.fetcher.offline,
             disabled=self.settings.current.advanced_settings.disable_machine_server,
-            problems=(*self._server.problems, *problems_of(self.settings.problems)),
+            problems=(*self._server.problems, *self.updates.problems, *problems_of(self.settings.problems)),
         )
 
     def _versions(self) -> Versions:
         server = self._server
         return Versions(
             agent_running=version(),
-            agent_installed=version(),
+            agent_installed=self.updates.installed(AGENT) or version(),
             server_running=server.installed if server.uptime is not None else "",
             server_installed=server.installed,
             agent_uptime=time.time() - self._started,
@@ -195,6 +222,7 @@ class Agent:
         )
 
     async def _deliver(self, fetched: Fetched) -> None:
+        self.updates.answered(fetched)
         try:
             changed = await self.settings.apply(fetched.settings)
         except OSError as error:
@@ -206,6 +234,7 @@ class Agent:
     async def _follow_settings(self) -> None:
         reported: tuple[Any, ...] = ()
         async for settings in self.settings.changes():
+            self.updates.settings(settings.version_control, allow_http=self.settings.allow_http)
             self._logs.set_rules(Rules(debug=self._options.debug or settings.advanced_settings.debug))
             for problem in self.settings.problems:
                 if problem not in reported:
@@ -221,7 +250,15 @@ class Agent:
         await self._server.restart(reason=REASON)
 
     def _commands(self) -> Mapping[str, Command]:
-        return {"status": self._status, "check": self._check_now, "restart": self._restart}
+        updating = UpdateCommands(self.updates, self.fetcher.hurry)
+        return {
+            "status": self._status,
+            "check": self._check_now,
+            "restart": self._restart,
+            "update": updating.update,
+            "rollback": updating.rollback,
+            "hold": updating.hold,
+        }
 
     async def _restart(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         await self._server.restart(reason="a person requested it on this computer")
@@ -282,6 +319,14 @@ async def _stop_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStat
         number = early if early is not None else await anext(signals)
         _log.info("stopping", reason=f"received {signal.Signals(number).name}")
         scope.cancel()
+
+
+def _clock_speed() -> float:
+    """Return how much faster the times of updates pass, for tests."""
+    try:
+        return max(1.0, float(os.environ.get(SPEED, "1")))
+    except ValueError:
+        return 1.0
 
 
 def _host() -> Mapping[str, Any]:

@@ -7,23 +7,22 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 import trio
 
+from agent.actions.permission import Maintenance
 from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_report
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.settings.records import AdvancedSettings
 from agent.supervise.assembly import with_child, with_systemd
-from agent.supervise.probe import may_restart
-from agent.supervise.state import ServerState
+from agent.supervise.probe import restart_status
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.systemd import SystemdBackend
 from agent.supervise.units import files_of, server_environment
 from agent.supervise.watchdog import Progress
-from agent.update import store
 from agent.update.record import Record
 from agent.update.steps import release_to_start
 from schema.errors import MachineError
@@ -36,6 +35,22 @@ ASK_LIMIT: Final = 10.0  # seconds for an answer
 LONGEST_STEP: Final = 600.0  # seconds for applying settings; stopping machine-server takes at most 150
 
 _log = structlog.get_logger("agent.server")
+
+
+class Updates(Protocol):
+    """The updates of the programs: see `agent.updates`."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Update until cancelled; `started` once the records are loaded."""
+        ...
+
+    def record(self, name: str) -> Record | None:
+        """Return the record of a program; None if it is not installed."""
+        ...
+
+    def waiting(self, name: str) -> Waiting | None:
+        """Return what the update of a program waits for."""
+        ...
 
 
 class ManagedServer:
@@ -63,25 +78,27 @@ class ManagedServer:
             self.supervisor, self._unit = with_systemd(layout, worker)
         else:
             self.supervisor = with_child(layout, credentials, worker)
-        self._record: Record | None = None
+        self.maintenance = Maintenance(self._refusal)
+        self._updates: Updates | None = None
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_since = 0.0
 
-    async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress) -> None:
-        """Start machine-server and keep it running with the settings, until cancelled.
+    async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
+        """Start machine-server and keep it running with the settings, and `updates`, until cancelled.
 
         `asked` is set once the cloud has been asked for versions, whether it answered or not. `progress` is made
-        whenever settings were applied.
+        whenever settings were applied. Updates begin when the first settings are applied, because they start it, too.
         """
-        await self._load()
+        self._updates = updates
         async with trio.open_nursery() as nursery:
             await nursery.start(self.supervisor.run)
             await nursery.start(self._follow, settings, progress)
+            await nursery.start(updates.run)
             nursery.start_soon(self._restart_when_needed)
             if self._waits(settings.current.advanced_settings):
                 _log.info("machine-server is started when the cloud was asked for versions")
                 await asked.wait()
-            if self._record is None:
+            if updates.record(SERVER) is None:
                 self._note(
                     "start", f"{SERVER} is not installed", "install it, or try it with `machine-agent --dev-mode`"
                 )
@@ -92,14 +109,19 @@ class ManagedServer:
     def report(self) -> ProgramReport:
         """Return what is known about machine-server."""
         state = self.supervisor.state()
+        waiting = self._updates.waiting(SERVER) if self._updates is not None else None
         return program_report(
-            self._record,
+            self._record(),
+            waiting_for=(waiting,) if waiting is not None else (),
             running=state.process is not None,
             since=state.process.since if state.process is not None else 0.0,
             serving=state.answering,
             exits=[Exit(end.time, end.reason, end.ran) for end in state.exits],
             restart=Waiting(state.restart_needed, self._restart_since) if state.restart_needed else None,
         )
+
+    def _record(self) -> Record | None:
+        return self._updates.record(SERVER) if self._updates is not None else None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -109,7 +131,8 @@ class ManagedServer:
     @property
     def installed(self) -> str:
         """Version that is to run; empty if it is not installed."""
-        return release_to_start(self._record).version if self._record is not None else ""
+        record = self._record()
+        return release_to_start(record).version if record is not None else ""
 
     @property
     def uptime(self) -> float | None:
@@ -190,30 +213,23 @@ class ManagedServer:
     async def _restart_when_allowed(self) -> None:
         pause = ASK_SOON  # usually the server only has to complete the change of its configuration
         while (reason := self.supervisor.state().restart_needed) != "":
-            if await self._allows_restart(self.supervisor.state()):
+            verdict = await self.maintenance.may_restart(SERVER, self._restart_since, requested=False)
+            if verdict.allowed:
                 if await self._done("restart", partial(self.supervisor.restart, reason=reason)):
                     return
             elif pause == ASK_SOON:
-                _log.info("machine-server will be restarted when maintenance allows it", reason=reason)
+                _log.info("a restart waits for maintenance", restart=reason, reason=verdict.reason)
             await trio.sleep(pause)
             pause = min(2 * pause, ASK_AGAIN)
 
-    async def _allows_restart(self, state: ServerState) -> bool:
-        """Return whether machine-server allows a restart. One that has not answered does nothing worth waiting for."""
+    async def _refusal(self) -> str | None:
+        """Return why machine-server does not allow a restart. One that has not answered does nothing worth it."""
+        state = self.supervisor.state()
         if state.process is None or not state.answering:
-            return True
+            return None
+        status = None
         with trio.move_on_after(ASK_LIMIT):
-            return await may_restart(files_of(self._layout).address, state.process.pid, self._worker.run)
-        return False
-
-    # ---- record
-
-    async def _load(self) -> None:
-        try:
-            loaded = await self._worker.run(partial(store.load, self._layout.record(SERVER)))
-        except MachineError as error:
-            self._note("record", error.message, error.remedy)
-            return
-        self._record = loaded.record
-        if loaded.report:
-            _log.warning("the copy of a record is used", problem=loaded.report)
+            status = await restart_status(files_of(self._layout).address, state.process.pid, self._worker.run)
+        if status is None:
+            return "machine-server does not answer"
+        return None if status.restart_allowed else status.reason or "machine-server does not allow it"

@@ -380,7 +380,12 @@ class Driver:
                 except MachineError as error:
                     await self._post(Failed(step, release.sha256, str(error)))
             facts = await self._program.facts()
-            await self._post(_observed(facts, self._clock.speed))
+            if facts.sha256:
+                await self._post(_observed(facts, self._clock.speed))
+            else:
+                await self._post(Failed(step, release.sha256, "it does not run"))
+            if facts.sha256 not in ("", release.sha256):  # it was started before the links were changed
+                started = False
             await self._first(OBSERVE, self._program.change)
 
     async def _count_starts(self, sha256: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -11,7 +12,8 @@ import trio
 from agent.actions.program import Facts
 from agent.layout import Layout
 from agent.supervise.probe import restart_status
-from agent.supervise.state import ServerState
+from agent.supervise.processes import variables
+from agent.supervise.state import Process, ServerState
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.units import files_of
 
@@ -41,7 +43,7 @@ class ServerProgram:
     async def start(self, sha256: str) -> None:
         """See Program."""
         process = self._supervisor.state().process
-        if process is not None and process.release not in ("", sha256):
+        if process is not None and await self._release(process) not in ("", sha256):
             await self._supervisor.restart(reason="another release is linked")
         else:
             await self._supervisor.start()
@@ -61,7 +63,14 @@ class ServerProgram:
                 status = await restart_status(self._address, process.pid, self._run)
                 configured = status is not None and status.configured
         up = now - self._seen[1]
-        return Facts(process.release, up, state.answering, configured, self._offline())
+        return Facts(await self._release(process), up, state.answering, configured, self._offline())
+
+    async def _release(self, process: Process) -> str:
+        """Return the release of a process; empty while the launcher has not replaced itself by the program."""
+        if process.release:
+            return process.release
+        environment: dict[str, str] = await self._run(partial(variables, process.pid))
+        return environment.get("MACHINE_RELEASE", "")
 
     async def change(self) -> None:
         """See Program."""

@@ -31,6 +31,8 @@ class SettingsState:
     def __init__(self, defaults: Path, stored: Path, run: Runner) -> None:
         self.current = Settings()
         self.problems: tuple[ConfigError, ...] = ()
+        self.allow_http = False
+        """Consent of the device to programs from `http://` URLs."""
         self._defaults, self._stored, self._run = defaults, stored, run
         self._documents: tuple[Any, Any] = (None, None)  # of the defaults file, of the cloud
         self._own: tuple[ConfigError, ...] = ()  # problems of the files themselves
@@ -68,6 +70,7 @@ class SettingsState:
         if isinstance(defaults, Mapping) and isinstance(defaults.get(CONSENT), bool):
             consent = defaults[CONSENT]
             own = {key: value for key, value in defaults.items() if key != CONSENT}
+        self.allow_http = consent
         self.current, problems = read(own, cloud, allow_http=consent)
         self.problems = (*self._own, *problems)
         self._changed.set()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from agent.layout import SERVER, Layout
 from agent.supervise.child import ChildBackend
-from agent.supervise.probe import AddressProbe, writer
+from agent.supervise.probe import AddressProbe
+from agent.supervise.processes import started_with
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.systemd import SystemdBackend
 from agent.supervise.units import files_of
@@ -21,8 +22,9 @@ def with_systemd(layout: Layout, worker: Worker) -> tuple[Supervisor, SystemdBac
 
 def with_child(layout: Layout, credentials: Path, worker: Worker) -> Supervisor:
     """Return the supervisor of a child process. Blocks briefly."""
+    leftovers = started_with("MACHINE_ADDRESS_FILE", str(files_of(layout).address))
     command = (str(layout.launcher), SERVER, "-config", str(credentials))
-    return _supervisor(layout, worker, ChildBackend(command, worker, leftover=writer(files_of(layout).address)))
+    return _supervisor(layout, worker, ChildBackend(command, worker, leftovers=leftovers))
 
 
 def _supervisor(layout: Layout, worker: Worker, backend: SystemdBackend | ChildBackend) -> Supervisor:

@@ -28,15 +28,15 @@ class ChildBackend:
     error become log entries.
 
     The child is stopped when `run` is cancelled. If the agent is killed, the child runs on, and the next agent ends it:
-    `leftover` is the id of such a process, or 0.
+    `leftovers` are the ids of such processes.
     """
 
     def __init__(
-        self, command: Sequence[str], worker: Worker, *, leftover: int = 0, stop_time: float = STOP_TIME
+        self, command: Sequence[str], worker: Worker, *, leftovers: Sequence[int] = (), stop_time: float = STOP_TIME
     ) -> None:
         self._command = list(command)
         self._worker = worker
-        self._leftover = leftover
+        self._leftovers = leftovers
         self._stop_time = stop_time
         self._environment: dict[str, str] = {}
         self._wake = trio.Event()
@@ -72,8 +72,8 @@ class ChildBackend:
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
         """See Backend.run."""
-        if self._leftover:
-            await self._end_leftover(self._leftover)
+        for pid in self._leftovers:
+            await self._end_leftover(pid)
         task_status.started()
         crashes = 0
         while True:

@@ -38,6 +38,8 @@ class RestartStatus(msgspec.Struct, frozen=True):
     """Answer of machine-server at `/restart_status`. A program that does not serve this page allows everything."""
 
     restart_allowed: bool = True
+    reason: str = ""
+    """Why a restart is not allowed."""
     configured: bool = True
     """It has fetched its configuration from the cloud since its start, and uses it. Programs other than ours do not
     report this."""

@@ -37,6 +37,19 @@ def variables(pid: int) -> dict[str, str]:
     return {os.fsdecode(name): os.fsdecode(value) for name, equals, value in pairs if equals}
 
 
+def started_with(name: str, value: str) -> tuple[int, ...]:
+    """Return the processes with this environment variable whose parents do not have it. Blocks some milliseconds.
+
+    Processes of other users are not seen, except by root.
+    """
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and variables(int(entry.name)).get(name) == value:
+            with suppress(OSError, IndexError, ValueError):  # it has ended
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    return tuple(sorted(pid for pid, parent in parents.items() if parent not in parents and pid != os.getpid()))
+
+
 def is_suspended(pid: int) -> bool:
     """Return whether a process was suspended by a person: with SIGSTOP, or with a debugger."""
     try:

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 PROGRAMS: Final = ("machine-agent", "machine-server")
 EXIT_NO_AGENT: Final = 3
+_UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 _PATH: Final = click.Path(path_type=Path)
 
 
@@ -126,12 +127,85 @@ def bundle(layout: Layout, file: Path | None, config: Path) -> None:
     click.echo(f"{path}: {count} entries. Secrets are masked; look at it before you send it.")
 
 
-@agent.command(epilog="\b\nExample:\n  sudo machine agent update")
+_OWN = click.option("--agent", "own", is_flag=True, help="Update machine-agent itself instead of machine-server.")
+
+
+@agent.command(
+    epilog="""\b
+Examples:
+  sudo machine agent update                          ask the cloud now
+  sudo machine agent update --now                    do not wait for maintenance
+  sudo machine agent update 1.4.2                    install a version, and stay with it
+  sudo machine agent update file:///root/machine-server-v1.4.2-aarch64
+  sudo machine agent update --follow-cloud           end that"""
+)
+@click.argument("choice", metavar="[VERSION|URL]", required=False)
+@click.option("--now", "at_once", is_flag=True, help="Do not wait for the maintenance window.")
+@click.option("--follow-cloud", is_flag=True, help="Follow the cloud again after a version or URL was chosen here.")
+@_OWN
 @click.pass_obj
-def update(layout: Layout) -> None:
-    """Ask the cloud for settings and versions now, instead of at the next regular time."""
-    _last(layout, "check")
-    click.echo("machine-agent asks the cloud now: `machine agent status` shows the result")
+def update(layout: Layout, choice: str | None, at_once: bool, follow_cloud: bool, own: bool) -> None:
+    """Ask the cloud for settings and versions now, or install a version or URL that is chosen here.
+
+    A version must be among the signed releases of the organization. A choice stays in force until --follow-cloud.
+    """
+    if choice and follow_cloud:
+        raise click.UsageError("a version or URL and --follow-cloud exclude each other")
+    arguments: dict[str, Any] = {"program": PROGRAMS[0 if own else 1], "now": at_once}
+    if choice or follow_cloud:
+        arguments["choice"] = choice or ""
+    _last(layout, "update", **arguments)
+    if choice:
+        click.echo(f"{arguments['program']}: this release is looked up and installed: `machine agent status` shows it")
+    elif follow_cloud:
+        click.echo(f"{arguments['program']}: the cloud decides again which release is installed")
+    else:
+        click.echo("machine-agent asks the cloud now: `machine agent status` shows the result")
+
+
+@agent.command(epilog="\b\nExample:\n  sudo machine agent rollback")
+@_OWN
+@click.pass_obj
+def rollback(layout: Layout, own: bool) -> None:
+    """Go back to the release that ran before, at once and without the network.
+
+    The release that is left is put into quarantine: it is installed again only if a person chooses it.
+    """
+    done = _last(layout, "rollback", program=PROGRAMS[0 if own else 1])
+    click.echo(f"{done['program']} goes back to version {done['version']}: `machine agent status` shows the result")
+
+
+@agent.command(
+    epilog="""\b
+Examples:
+  sudo machine agent hold --for 2d
+  sudo machine agent hold --release"""
+)
+@click.option("--for", "duration", metavar="TIME", help="How long, such as 90m, 12h or 2d; at most 30d.")
+@click.option("--release", is_flag=True, help="End the hold.")
+@_OWN
+@click.pass_obj
+def hold(layout: Layout, duration: str | None, release: bool, own: bool) -> None:
+    """Switch to no other release for some time, unless it is chosen on this device. Downloads go on."""
+    import time
+
+    if (duration is None) != release:
+        raise click.UsageError("give --for or --release")
+    until = time.time() + _seconds(duration) if duration is not None else 0.0
+    done = _last(layout, "hold", program=PROGRAMS[0 if own else 1], until=until)
+    if release:
+        click.echo(f"{done['program']}: updates are no longer held")
+    else:
+        moment = time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(until))
+        click.echo(f"{done['program']}: updates are held until {moment}")
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a time such as 90m."""
+    unit = _UNITS.get(text[-1:])
+    if unit is None or not text[:-1].isascii() or not text[:-1].isdecimal() or len(text) > 6:
+        raise click.BadParameter(f"{text!r} is not a time: write for example 90m, 12h or 2d", param_hint="--for")
+    return int(text[:-1]) * unit
 
 
 @agent.command(epilog="\b\nExample:\n  sudo machine agent restart")

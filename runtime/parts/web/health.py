@@ -46,7 +46,9 @@ def restart_status(status: MachineStatus, module_server: str) -> dict[str, Any]:
         "restart_allowed": status.restart_allowed,
         "does_not_handle_needs_restart": True,
         "module_server_tcp_addr": module_server,
-        # Ours: machine-agent confirms a new version only if it could fetch and use its configuration.
+        # Ours: machine-agent shows people the reason, and confirms a new version only if it could fetch and
+        # use its configuration.
+        "reason": "" if status.restart_allowed else status.maintenance or "its configuration is being applied",
         "configured": config.fetched and not config.rejected and config.last_updated is not None,
     }
 

@@ -62,6 +62,16 @@ async def test_a_restarted_agent_replaces_the_server_of_a_killed_one(tmp_path: P
             assert not exists(first)
 
 
+async def test_a_server_that_was_only_just_started_is_replaced_too(tmp_path: Path) -> None:
+    async with joined(tmp_path) as (running, part):
+        await running.status_until(lambda status: status.get("server", {}).get("running"))
+        running.process.kill()
+        await running.process.wait()
+        async with agent(tmp_path, part.file) as next_agent:
+            await next_agent.serving()
+            assert "exits" not in (await next_agent.ask("status"))["server"]
+
+
 async def test_a_setting_stops_and_starts_the_server(tmp_path: Path) -> None:
     async with joined(tmp_path) as (running, part):
         first = await running.serving()

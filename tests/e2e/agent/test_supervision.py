@@ -208,7 +208,7 @@ def test_a_suspended_process_is_recognized() -> None:
 async def test_a_stop_is_orderly_and_then_by_force(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     stage(layout, A, DEAF)
     point(layout, SERVER, run=A, back=None, trial=False)
-    monkeypatch.setattr(child.ChildBackend.__init__, "__kwdefaults__", {"leftover": 0, "stop_time": 0.3})
+    monkeypatch.setattr(child.ChildBackend.__init__, "__kwdefaults__", {"leftovers": (), "stop_time": 0.3})
     async with supervised(layout) as supervisor:
         pid = pid_of(await until(supervisor, lambda state: state.process))
         await supervisor.stop(reason="a test")

@@ -88,6 +88,7 @@ def test_a_sensor_that_changes(tmp_path: Path) -> None:
             "restart_allowed": False,
             "does_not_handle_needs_restart": True,
             "module_server_tcp_addr": "",
+            "reason": "rdk:component:sensor/door says open is false",
             "configured": True,
         }
         server.write(document(2, door.entry))

@@ -17,7 +17,7 @@ from agent.control.report import ProgramReport
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.server import ASK_AGAIN, RETRY, ManagedServer
-from agent.supervise.probe import _allows
+from agent.supervise.probe import RestartStatus, _status
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.watchdog import Watchdog
 from agent.update import store
@@ -28,6 +28,23 @@ from tests.unit.agent.supervise.test_supervisor import Machine, run_now
 
 RELEASE = Release("1.2.3", "a" * 64, 1, "https://example.com/a", "linux/x86_64")
 ADVANCED = "advanced_settings"
+
+
+class Records:
+    """Updates that never begin."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        await trio.sleep_forever()
+
+    def record(self, name: str) -> Record | None:
+        return store.load(self._layout.record(name)).record
+
+    def waiting(self, name: str) -> None:
+        return None
 
 
 class World:
@@ -63,7 +80,7 @@ async def opened(world: World) -> AsyncIterator[World]:
     await world.settings.load()
     with Watchdog(ServiceManager()).task("settings", 600) as progress:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(world.server.run, world.settings, world.asked, progress)
+            nursery.start_soon(world.server.run, world.settings, world.asked, progress, Records(world.layout))
             await trio.testing.wait_all_tasks_blocked()
             yield world
             nursery.cancel_scope.cancel()
@@ -74,11 +91,11 @@ async def test_a_restart_for_settings_waits_until_maintenance_allows_it(
 ) -> None:
     allowed = False
 
-    async def may_restart(*_: object) -> bool:
+    async def restart_status(*_: object) -> RestartStatus:
         await trio.lowlevel.checkpoint()
-        return allowed
+        return RestartStatus(restart_allowed=allowed)
 
-    monkeypatch.setattr(module, "may_restart", may_restart)
+    monkeypatch.setattr(module, "restart_status", restart_status)
     async with opened(World(tmp_path)) as world:
         await world.until(lambda report: report.serving)
         await world.settings.apply({ADVANCED: {"viam_server_env": {"COLOR": "red"}}})
@@ -147,15 +164,19 @@ async def test_settings_that_cannot_be_applied_are_reported_and_tried_again(
         assert world.server.problems == ()
 
 
+OK = b"HTTP/1.1 200 OK\r\n\r\n"
+
+
 @pytest.mark.parametrize(
-    ("response", "allowed"),
+    ("response", "status"),
     [
-        (b"HTTP/1.1 200 OK\r\n\r\n" + b'{"restart_allowed": true}', True),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + b'{"restart_allowed": false}', False),
-        (b"HTTP/1.1 404 Not Found\r\n\r\n{}", True),
-        (b"HTTP/1.1 200 OK\r\n\r\n<html>", True),
+        (OK + b'{"restart_allowed": true}', RestartStatus()),
+        (OK + b'{"restart_allowed": false, "reason": "a door"}', RestartStatus(restart_allowed=False, reason="a door")),
+        (OK + b'{"restart_allowed": true, "configured": false}', RestartStatus(configured=False)),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n{}", RestartStatus()),
+        (OK + b"<html>", RestartStatus()),
     ],
-    ids=["allowed", "refused", "no such page", "another page"],
+    ids=["allowed", "refused", "not configured", "no such page", "another page"],
 )
-def test_the_answer_of_the_server_decides(response: bytes, allowed: bool) -> None:
-    assert _allows(response) is allowed
+def test_the_answer_of_the_server_decides(response: bytes, status: RestartStatus) -> None:
+    assert _status(response) == status

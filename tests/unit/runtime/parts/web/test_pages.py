@@ -303,6 +303,7 @@ async def test_restart_status_is_for_processes_of_this_machine(client: tuple[str
             "restart_allowed": True,
             "does_not_handle_needs_restart": True,
             "module_server_tcp_addr": "127.0.0.1:40001",
+            "reason": "",
             "configured": True,
         }
 

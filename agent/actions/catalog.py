@@ -1,0 +1,111 @@
+"""The releases of the machine's cloud, and files at URLs: signed metadata, downloads, identities."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import trio
+
+from agent.actions.offers import Identified
+from agent.releases.download import Downloads
+from agent.releases.header import read_identity
+from agent.releases.signed import Signed
+from agent.releases.transport import Transport
+from agent.releases.trust import Trust
+from agent.releases.web import Web
+from agent.settings.versions import shown_url
+from agent.update.record import Release
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+from uplink.http import read_body
+from uplink.releases import MAX_FILE
+
+FRESH: Final = 600.0
+"""Seconds during which metadata that was verified is not fetched again."""
+_CHUNK: Final = 1 << 20
+
+
+class Releases:
+    """Implements Catalog and Source. `worker` must be open, and not be used for other things: files are large.
+
+    `folder` is for downloads of files whose hash is not known yet.
+    """
+
+    def __init__(self, trust: Trust, transport: Transport, web: Web, worker: Worker, folder: Path) -> None:
+        self._trust, self._transport, self._web, self._worker = trust, transport, web, worker
+        self._downloads = Downloads(web, worker)
+        self._folder = folder
+        self._signed: tuple[Signed, ...] = ()
+        self._fetched = float("-inf")
+
+    async def signed(self) -> tuple[Signed, ...] | None:
+        """See Catalog."""
+        if not await self._trust.is_pinned():
+            return None
+        if trio.current_time() - self._fetched > FRESH:
+            listing = await self._trust.refresh(self._transport.fetch, datetime.now(UTC))
+            self._signed, self._fetched = listing.releases, trio.current_time()
+        return self._signed
+
+    async def check(self, release: Release) -> None:
+        """See Source. A release of a URL is not listed, and stays what it is: its hash is known."""
+        if urlsplit(release.origin).scheme:
+            return
+        signed = await self.signed()
+        if signed is not None and all(entry.sha256 != release.sha256 for entry in signed):
+            raise MachineError(
+                f"version {release.version} was withdrawn",
+                kind=ErrorKind.NOT_FOUND,
+                remedy="select another version",
+            )
+
+    async def download(self, release: Release, file: Path) -> None:
+        """See Source."""
+        await self._downloads.download(release, file)
+
+    async def identify(self, url: str) -> Identified:
+        """See Catalog. The file at a URL of the network is downloaded, and deleted again."""
+        if urlsplit(url).scheme == "file":
+            return await self._worker.run(partial(_identify, Path(unquote(urlsplit(url).path))))
+        path = self._folder / f"url-{hashlib.sha256(url.encode()).hexdigest()[:16]}"
+        try:
+            await self._fill(url, path)
+            return await self._worker.run(partial(_identify, path))
+        finally:
+            self._worker.post(partial(path.unlink, missing_ok=True))
+
+    async def _fill(self, url: str, path: Path) -> None:
+        size = 0
+
+        async def take(data: bytes) -> None:
+            nonlocal size
+            if (size := size + len(data)) > MAX_FILE:
+                raise MachineError(f"{shown_url(url)} has more than {MAX_FILE >> 20} MiB", kind=ErrorKind.INVALID)
+            await self._worker.run(partial(_append, path, bytes(data), first=size == len(data)))
+
+        async with self._web.get(url) as response:
+            await read_body(shown_url(url), response, take)
+
+
+def _append(path: Path, data: bytes, *, first: bool) -> None:
+    with path.open("wb" if first else "ab") as file:
+        file.write(data)
+
+
+def _identify(path: Path) -> Identified:
+    header = read_identity(path)
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while data := file.read(_CHUNK):
+            size += len(data)
+            digest.update(data)
+        with suppress(OSError):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return Identified(header, digest.hexdigest(), size)

@@ -1,0 +1,254 @@
+"""What is offered to the driver of a program: by a person at this device, by the cloud, or by the device's settings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+import structlog
+import trio
+
+from agent.actions.driver import Driver
+from agent.releases.choose import Answer, Asked, Keep, Read, Refuse, Take, choose, choose_file
+from agent.releases.signed import Signed
+from agent.settings.versions import VersionForm, version_form
+from agent.update.record import Record, Release
+from schema.errors import ConfigError, ErrorKind, MachineError
+from uplink.cached import replace
+from uplink.releases import Header
+
+LIMIT: Final = 300.0
+"""Seconds for the metadata of releases, or for a file whose hash is not known."""
+RETRY: Final = 300.0
+"""Seconds after which a failed look-up is repeated, unless the cloud or a person asks for it before."""
+MAX_CHOICE: Final = 2000  # characters of a version or URL
+
+_log = structlog.get_logger("agent.update")
+
+
+class Identified(NamedTuple):
+    """What a file says about itself."""
+
+    header: Header
+    sha256: str
+    size: int
+
+
+class Catalog(Protocol):
+    """The signed releases, and files whose hash is not known yet."""
+
+    async def signed(self) -> tuple[Signed, ...] | None:
+        """Return the releases that the organization signed; None if no root is pinned. Raises MachineError."""
+        ...
+
+    async def identify(self, url: str) -> Identified:
+        """Return identity, hash and size of the file at a URL that `choose` accepted. Raises MachineError."""
+        ...
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A version or URL that a person has chosen on this device; it stays in force until the person ends it."""
+
+    choice: str
+    since: float  # seconds since 1970
+
+
+@dataclass
+class _State:
+    """What decides about one program."""
+
+    setting: str = "stable"
+    answer: Answer | None = None
+    answered: bool = False  # the cloud has answered since the start
+    wish: Wish | None = None
+    explicit: bool = False  # the wish is new: it may be in quarantine
+    at_once: bool = False  # a person does not want to wait for maintenance
+
+
+class Offers:
+    """Finds out which release each program is to run, and offers it. `run_blocking` calls functions in a worker.
+
+    Nothing is looked up while the installed release is the one that is wanted, so this costs nothing usually.
+    """
+
+    def __init__(
+        self,
+        drivers: Mapping[str, Driver],
+        catalog: Catalog,
+        file: Path,
+        run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
+        *,
+        part: str,
+        platform: str,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.problems: dict[str, ConfigError] = {}
+        """What keeps a wanted release from being offered, by program."""
+        self._drivers, self._catalog, self._file, self._run_blocking = drivers, catalog, file, run_blocking
+        self._part, self._platform, self._wall = part, platform, wall
+        self._states = {name: _State() for name in drivers}
+        self._read: dict[str, Identified] = {}  # files at URLs, so that they are downloaded once
+        self._allow_http = False
+        self._news = trio.Event()
+
+    # ---- what is wanted
+
+    async def load(self) -> None:
+        """Load what people have chosen on this device. A damaged file counts as nothing chosen."""
+        for name, wish in (await self._run_blocking(partial(_load, self._file))).items():
+            if name in self._states:
+                self._states[name].wish = wish
+
+    def settings(self, versions: Mapping[str, str], *, allow_http: bool) -> None:
+        """Take `version_control` of the settings, by program."""
+        for name, version in versions.items():
+            if name in self._states:
+                self._states[name].setting = version
+        self._allow_http = allow_http
+        self._news.set()
+
+    def answered(self, answers: Mapping[str, Answer | None]) -> None:
+        """Take what the cloud wants, by program."""
+        for name, answer in answers.items():
+            state = self._states.get(name)
+            if state is not None and (not state.answered or state.answer != answer):
+                state.answer, state.answered = answer, True
+                self._news.set()
+
+    def wish(self, name: str) -> Wish | None:
+        """Return what a person has chosen on this device."""
+        state = self._states.get(name)
+        return state.wish if state is not None else None
+
+    async def choose(self, name: str, choice: str, *, at_once: bool = False) -> None:
+        """Install what a person has chosen: a version or URL. An empty `choice` follows the cloud again.
+
+        Raises MachineError: INVALID for something else, UNAVAILABLE if it cannot be stored. Whether the release exists
+        is found out later: see `problems`.
+        """
+        state = self._state(name)
+        if choice and (len(choice) > MAX_CHOICE or version_form(choice) in (None, VersionForm.STABLE, VersionForm.DEV)):
+            raise MachineError(
+                f"{choice[:100]!r} is neither a version nor a URL",
+                kind=ErrorKind.INVALID,
+                remedy="write a version such as 1.2.3, or an https:// or file:/// URL",
+            )
+        wishes = {other: entry.wish for other, entry in self._states.items() if entry.wish is not None}
+        wishes.pop(name, None)
+        if choice:
+            wishes[name] = Wish(choice, self._wall())
+        try:
+            await self._run_blocking(partial(replace, self._file, msgspec.json.encode(wishes)))
+        except OSError as error:
+            raise MachineError(
+                f"the choice cannot be stored in {self._file}: {error.strerror}",
+                kind=ErrorKind.UNAVAILABLE,
+                remedy="check the disk",
+            ) from None
+        state.wish = wishes.get(name)
+        state.explicit, state.at_once = bool(choice), at_once
+        self._read.pop(choice, None)
+        self._news.set()
+
+    def hurry(self, name: str) -> None:
+        """Do not wait for maintenance with what is wanted now: a person requested it. Raises MachineError."""
+        self._state(name).at_once = True
+        self._news.set()
+
+    def _state(self, name: str) -> _State:
+        if name not in self._states:
+            raise not_updated(name)
+        return self._states[name]
+
+    # ---- offering
+
+    async def run(self) -> None:
+        """Offer whenever something changes, until cancelled. Needs the cloud's first answer, or a wish."""
+        while True:
+            wait = float("inf")
+            self._news = trio.Event()
+            for name, state in self._states.items():
+                if not await self._offer(name, state):
+                    wait = RETRY
+            with trio.move_on_after(wait):
+                await self._news.wait()
+
+    async def _offer(self, name: str, state: _State) -> bool:
+        """Offer one program what is wanted; return whether that was found out."""
+        driver = self._drivers[name]
+        if driver.record is None or not (state.answered or state.wish):
+            return True
+        try:
+            with trio.fail_after(LIMIT):
+                choice = await self._choose(driver.record, state)
+        except (MachineError, OSError) as error:
+            self._note(name, ConfigError(name, f"its release cannot be looked up: {error}"))
+            return False
+        except trio.TooSlowError:
+            self._note(name, ConfigError(name, f"its release cannot be looked up: no answer within {LIMIT:g} s"))
+            return False
+        if isinstance(choice, Refuse):
+            self._note(name, choice.problem)
+        else:
+            self.problems.pop(name, None)
+        try:
+            await driver.offer(choice.offer if isinstance(choice, Take) else None, now=state.at_once)
+        except MachineError as error:
+            self._note(name, ConfigError(name, str(error)))
+            return False
+        state.explicit = state.at_once = False
+        return True
+
+    async def _choose(self, record: Record, state: _State) -> Take | Keep | Refuse:
+        answer = state.answer if state.wish is None else None
+        if answer is not None and answer.sha256 == record.slots.current.sha256:
+            return Keep(f"version {answer.version} is installed")
+        asked = Asked(
+            setting=state.wish.choice if state.wish is not None else state.setting,
+            answer=answer,
+            signed=await self._catalog.signed(),
+            part=self._part,
+            platform=self._platform,
+            allow_http=self._allow_http or state.wish is not None,
+            explicit=state.explicit,
+        )
+        choice = choose(record, asked, self._wall())
+        if not isinstance(choice, Read):
+            return choice
+        if (installed := _installed_from(record, choice.url)) is not None and not state.explicit:
+            return Keep(f"version {installed.version} is installed")
+        if choice.url not in self._read:
+            self._read[choice.url] = await self._catalog.identify(choice.url)
+        header, sha256, size = self._read[choice.url]
+        return choose_file(record, asked, choice, header, sha256, size, self._wall())
+
+    def _note(self, name: str, problem: ConfigError) -> None:
+        if self.problems.get(name) != problem:
+            _log.warning("no release is offered", program=name, problem=problem.reason, remedy=problem.remedy)
+        self.problems[name] = problem
+
+
+def not_updated(name: str) -> MachineError:
+    """Return the error for a program that this agent does not update."""
+    return MachineError(
+        f"{name} is not updated by this agent",
+        kind=ErrorKind.PRECONDITION,
+        remedy="install machine-agent as a service: in --dev-mode it updates machine-server only",
+    )
+
+
+def _installed_from(record: Record, url: str) -> Release | None:
+    """Return the release from this URL, if it is current: it need not be downloaded again."""
+    return record.slots.current if record.slots.current.origin == url else None
+
+
+def _load(file: Path) -> dict[str, Wish]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Wish])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return {}

@@ -1,0 +1,62 @@
+"""The commands of the control socket for updates: `update`, `rollback` and `hold`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, Final
+
+from agent.layout import PROGRAMS, SERVER
+from agent.settings.versions import shown_url
+from agent.updates import Updates
+from schema.errors import ErrorKind, MachineError
+
+_NAMES: Final = " or ".join(PROGRAMS)
+
+
+class UpdateCommands:
+    """Commands for `agent.console.server`. `ask` asks the cloud now."""
+
+    def __init__(self, updates: Updates, ask: Callable[[], None]) -> None:
+        self._updates, self._ask = updates, ask
+
+    async def update(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """Install `choice` (a version or URL), or what the cloud wants if it is missing; "" ends an earlier choice.
+
+        With `now`, do not wait for maintenance.
+        """
+        name, choice, at_once = _program(arguments), arguments.get("choice"), arguments.get("now") is True
+        if choice is None:
+            if at_once:
+                self._updates.offers.hurry(name)
+            self._ask()
+        elif isinstance(choice, str):
+            await self._updates.offers.choose(name, choice, at_once=at_once)
+        else:
+            raise _invalid("choice", choice, "a version or URL")
+        yield {"program": name, "choice": shown_url(choice) if choice else "", "now": at_once}
+
+    async def rollback(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """Go back to the release that ran before."""
+        name = _program(arguments)
+        await self._updates.driver(name).roll_back()
+        record = self._updates.record(name)
+        yield {"program": name, "version": record.slots.current.version if record is not None else ""}
+
+    async def hold(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """Switch to no other release before `until` (seconds since 1970), or again at once if it is 0."""
+        name, until = _program(arguments), arguments.get("until")
+        if not isinstance(until, int | float) or isinstance(until, bool):
+            raise _invalid("until", until, "seconds since 1970")
+        await self._updates.driver(name).hold(float(until))
+        yield {"program": name, "until": until}
+
+
+def _program(arguments: Mapping[str, Any]) -> str:
+    name = arguments.get("program", SERVER)
+    if name not in PROGRAMS:
+        raise _invalid("program", name, _NAMES)
+    return str(name)
+
+
+def _invalid(argument: str, value: object, expected: str) -> MachineError:
+    return MachineError(f"{argument} is {str(value)[:100]!r}", kind=ErrorKind.INVALID, remedy=f"expected {expected}")

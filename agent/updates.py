@@ -1,0 +1,151 @@
+"""The updates of both programs, put together: where releases come from, a driver for each, and what is offered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Final
+
+import trio
+
+from agent.actions.catalog import Releases
+from agent.actions.clock import Clock
+from agent.actions.driver import Driver
+from agent.actions.offers import Offers, not_updated
+from agent.actions.own import OwnProgram
+from agent.actions.program import Permission, Program
+from agent.actions.server import ServerProgram
+from agent.actions.steps import Actions
+from agent.control.fetch import Fetched, Update
+from agent.control.report import Problem, Waiting, problems_of
+from agent.launch.links import install_launcher
+from agent.layout import AGENT, SERVER, Layout
+from agent.releases.choose import Answer
+from agent.releases.transport import Transport
+from agent.releases.trust import Trust
+from agent.releases.unpack import unpack
+from agent.releases.web import Web
+from agent.settings.records import VersionControl
+from agent.supervise.supervisor import Supervisor
+from agent.update.record import Record
+from agent.update.steps import release_to_start
+from support.worker import Worker
+from uplink.dial import CloudAddress
+from uplink.platform import platform
+
+RELEASE: Final = "MACHINE_RELEASE"
+"""Variable in which the launcher names the release that it has started."""
+SPEED: Final = "MACHINE_AGENT_CLOCK_SPEED"
+"""Variable that lets the times of updates pass faster, for tests with --dev-mode."""
+
+
+class Updates:
+    """Updates machine-server and, if `end` is given, the agent itself, which `end` ends to be started again.
+
+    `worker` runs short calls, and must be open; downloads have a worker of their own. `offline` says why the machine is
+    offline, or is empty.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        address: CloudAddress,
+        supervisor: Supervisor,
+        permission: Permission,
+        worker: Worker,
+        *,
+        offline: Callable[[], str],
+        end: Callable[[], None] | None = None,
+        speed: float = 1.0,
+    ) -> None:
+        self._files = Worker("releases")
+        self._layout, self._worker = layout, worker
+        web = Web(address, worker)
+        trust = Trust(layout.trust, self._files)
+        releases = Releases(trust, Transport(web, address.part), web, self._files, layout.downloads)
+        programs: dict[str, Program] = {SERVER: ServerProgram(layout, supervisor, worker.run, offline)}
+        if end is not None:
+            programs[AGENT] = OwnProgram(os.environ.get(RELEASE, ""), offline, end)
+        self.drivers: Mapping[str, Driver] = {
+            name: Driver(
+                name,
+                layout,
+                program,
+                Actions(layout, program, releases, self._files.run, platform=platform(), unpack=unpack),
+                permission,
+                worker.run,
+                clock=Clock(speed=speed),
+            )
+            for name, program in programs.items()
+        }
+        self.offers = Offers(
+            self.drivers,
+            releases,
+            layout.state / "chosen-versions.json",
+            worker.run,
+            part=address.part,
+            platform=platform(),
+        )
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Continue updates that were interrupted, and carry out new ones, until cancelled.
+
+        `started` once the records are loaded and `release_to_start` is known.
+        """
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._files.opened())
+            nursery = await stack.enter_async_context(trio.open_nursery())
+            await self.offers.load()
+            for driver in self.drivers.values():
+                await nursery.start(driver.run)
+            nursery.start_soon(self.offers.run)
+            if AGENT in self.drivers:
+                nursery.start_soon(self._renew_launcher)
+            task_status.started()
+
+    def driver(self, name: str) -> Driver:
+        """Return the driver of a program. PRECONDITION if this agent does not update it."""
+        if name not in self.drivers:
+            raise not_updated(name)
+        return self.drivers[name]
+
+    def record(self, name: str) -> Record | None:
+        """Return the record of a program; None if it is not installed, or not updated by this agent."""
+        driver = self.drivers.get(name)
+        return driver.record if driver is not None else None
+
+    def installed(self, name: str) -> str:
+        """Return the version of a program that is to run; empty if it is not installed."""
+        record = self.record(name)
+        return release_to_start(record).version if record is not None else ""
+
+    def waiting(self, name: str) -> Waiting | None:
+        """Return what the update of a program waits for."""
+        driver = self.drivers.get(name)
+        return driver.waiting if driver is not None else None
+
+    def settings(self, versions: VersionControl, *, allow_http: bool) -> None:
+        """Take `version_control` of the settings."""
+        self.offers.settings({AGENT: versions.agent, SERVER: versions.machine_server}, allow_http=allow_http)
+
+    def answered(self, fetched: Fetched) -> None:
+        """Take an answer of the cloud."""
+        self.offers.answered({AGENT: _answer(fetched.agent), SERVER: _answer(fetched.server)})
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps programs from being updated."""
+        stuck = [Problem(name, driver.problem) for name, driver in self.drivers.items() if driver.problem]
+        return (*stuck, *problems_of(self.offers.problems.values()))
+
+    async def _renew_launcher(self) -> None:
+        """Install the launcher of this release once no update of the agent is in progress: nothing could undo it."""
+        async for record in self.drivers[AGENT].changes():
+            if record is not None and record.progress is None:
+                await self._worker.run(lambda: install_launcher(self._layout))
+                return
+
+
+def _answer(update: Update | None) -> Answer | None:
+    return Answer(update.version, update.url, update.sha256) if update is not None else None
