@@ -6,7 +6,7 @@ Texas Instruments SBOS448G (INA219, December 2015) and SBOS547A (INA226, August 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import trio
 
@@ -105,13 +105,14 @@ def ina226_configuration(samples: int) -> int:
 class Ina2xx(Chip):
     """The common part of both chips. The calibration register is 0 after power-up, which shows a loss of power."""
 
-    def __init__(self, registers: Registers, model: Model, shunt_ohms: float, max_current: float, samples: int) -> None:
+    model: ClassVar[Model]
+
+    def __init__(self, registers: Registers, shunt_ohms: float, max_current: float, samples: int) -> None:
         super().__init__(registers)
-        self.model = model
-        self.title = model.title
+        self.title = self.model.title
         self.samples = samples
         self.full_scale = shunt_ohms * max_current
-        self.calibration = calibrate(model, shunt_ohms, max_current)
+        self.calibration = calibrate(self.model, shunt_ohms, max_current)
 
     @property
     def settings(self) -> int:
@@ -178,8 +179,7 @@ class Ina2xx(Chip):
 class Ina219(Ina2xx):
     """An INA219 (SBOS448G)."""
 
-    def __init__(self, registers: Registers, shunt_ohms: float, max_current: float, samples: int) -> None:
-        super().__init__(registers, INA219, shunt_ohms, max_current, samples)
+    model = INA219
 
     async def identify(self) -> None:
         """Check the configuration after a reset: the chip has no identity register, but a distinctive reset value."""
@@ -211,8 +211,7 @@ class Ina219(Ina2xx):
 class Ina226(Ina2xx):
     """An INA226 (SBOS547A)."""
 
-    def __init__(self, registers: Registers, shunt_ohms: float, max_current: float, samples: int) -> None:
-        super().__init__(registers, INA226, shunt_ohms, max_current, samples)
+    model = INA226
 
     async def identify(self) -> None:
         """Check the manufacturer and die registers."""

@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from catalogue.chips.ina219 import Ina219Config
-from hal.chips.ina2xx import Ina219 as Chip
-from hal.registers import Registers
+from hal.chips import ina2xx
 from runtime.engine.resource import Attributes
 from runtime.models.chips.common.ina2xx import InaPowerSensor
 
 
-class Ina219(InaPowerSensor[Chip]):
+class Ina219(InaPowerSensor):
     """Measures 0 to 26 V at the pin IN- in steps of 4 mV. The shunt limits the accuracy of current and power."""
 
     Config: ClassVar[type[Attributes]] = Ina219Config
-
-    def chip_of(self, registers: Registers) -> Chip:
-        """Create the driver of the chip."""
-        config: Ina219Config = self.attributes
-        return Chip(registers, config.shunt_ohms, config.max_current_a, config.samples)
+    Driver = ina2xx.Ina219

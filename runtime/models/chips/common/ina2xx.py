@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hal.chips.ina2xx import Ina2xx
+from hal.registers import Registers
 from runtime.engine.components.sensing.power_sensor import Current, PowerSensor, Voltage
 from runtime.engine.resource import Extra
 from runtime.models.chips.common.device import I2cDevice
 
-InaT = TypeVar("InaT", bound=Ina2xx)
+if TYPE_CHECKING:
+    from catalogue.chips.ina219 import Ina219Config
+    from catalogue.chips.ina226 import Ina226Config
 
 
-class InaPowerSensor(I2cDevice[InaT], PowerSensor):
+class InaPowerSensor(I2cDevice[Ina2xx], PowerSensor):
     """Direct current. Current and power are negative when they flow from the load to the supply."""
+
+    Driver: ClassVar[type[Ina2xx]]
+    """The driver of the chip."""
+
+    def chip_of(self, registers: Registers) -> Ina2xx:
+        """Create the driver of the chip."""
+        config: Ina219Config | Ina226Config = self.attributes
+        return self.Driver(registers, config.shunt_ohms, config.max_current_a, config.samples)
 
     async def get_voltage(self, *, extra: Extra = None) -> Voltage:
         """Measure the voltage at the load."""
