@@ -60,6 +60,10 @@ _PATH: Final = click.Path(path_type=Path)
     help="While installing, copy this file and the certificates that it names to the place that --config names.",
 )  # fmt: skip
 @click.option(
+    "--release-root", type=_PATH, metavar="FILE",
+    help="While installing, pin this root.json: only releases that are signed with its keys are installed.",
+)  # fmt: skip
+@click.option(
     "--migrate", is_flag=True,
     help="While installing, disable viam-agent and viam-server, and copy their credentials and defaults.",
 )  # fmt: skip
@@ -82,6 +86,7 @@ def command(
     preinstall: Path | None,
     uninstall: bool,
     credentials: Path | None,
+    release_root: Path | None,
     migrate: bool,
     keep_credentials: bool,
     dev_mode: bool,
@@ -100,7 +105,7 @@ def command(
         for name, chosen in (("install", install), ("preinstall", preinstall is not None), ("uninstall", uninstall))
         if chosen
     ]
-    if wrong := _contradiction(actions, dev_mode, root, credentials, migrate, keep_credentials):
+    if wrong := _contradiction(actions, dev_mode, root, credentials, release_root, migrate, keep_credentials):
         _fail(wrong, EXIT_USAGE)
     if os.geteuid() != 0 and not dev_mode:
         _fail("root is required: use sudo, or --dev-mode for a trial without installation", EXIT_FAILED)
@@ -108,7 +113,7 @@ def command(
         release()
         from agent.install import commands
 
-        options = commands.Options(config, defaults, credentials, migrate, keep_credentials)
+        options = commands.Options(config, defaults, credentials, release_root, migrate, keep_credentials)
         if preinstall is not None:
             sys.exit(commands.run_preinstall(preinstall, options))
         sys.exit(commands.run_install(options) if install else commands.run_uninstall(options))
@@ -135,6 +140,7 @@ def _contradiction(
     dev_mode: bool,
     root: Path | None,
     credentials: Path | None,
+    release_root: Path | None,
     migrate: bool,
     keep_credentials: bool,
 ) -> str:
@@ -146,7 +152,7 @@ def _contradiction(
     if actions and root not in (None, INSTALLED):
         return f"--{actions[0]} always uses /opt/machine: leave out --root and the variable MACHINE_ROOT"
     if actions in ([], ["uninstall"]):
-        for name, value in (("credentials", credentials), ("migrate", migrate)):
+        for name, value in (("credentials", credentials), ("release-root", release_root), ("migrate", migrate)):
             if value:
                 return f"--{name} is only for --install and --preinstall"
     if keep_credentials and actions != ["uninstall"]:

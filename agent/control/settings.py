@@ -22,6 +22,11 @@ MAX_BYTES: Final = 1 << 20
 CONSENT: Final = "allow_http"
 """Key of the defaults file, next to its sections: true allows programs from `http://` URLs."""
 
+TRUST_FIRST: Final = "trust_first_root"
+"""Key of the defaults file, next to its sections: true pins the cloud's root.json at the first contact."""
+
+_CONSENTS: Final = (CONSENT, TRUST_FIRST)
+
 Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
@@ -31,8 +36,7 @@ class SettingsState:
     def __init__(self, defaults: Path, stored: Path, run: Runner) -> None:
         self.current = Settings()
         self.problems: tuple[ConfigError, ...] = ()
-        self.allow_http = False
-        """Consent of the device to programs from `http://` URLs."""
+        self.allow_http = self.trust_first_root = False  # consents of the device, which the cloud cannot give
         self._defaults, self._stored, self._run = defaults, stored, run
         self._documents: tuple[Any, Any] = (None, None)  # of the defaults file, of the cloud
         self._own: tuple[ConfigError, ...] = ()  # problems of the files themselves
@@ -65,13 +69,14 @@ class SettingsState:
 
     def _read(self, defaults: Any, cloud: Any) -> None:
         self._documents = (defaults, cloud)
-        consent = False
+        consents = {}
         own = defaults
-        if isinstance(defaults, Mapping) and isinstance(defaults.get(CONSENT), bool):
-            consent = defaults[CONSENT]
-            own = {key: value for key, value in defaults.items() if key != CONSENT}
-        self.allow_http = consent
-        self.current, problems = read(own, cloud, allow_http=consent)
+        if isinstance(defaults, Mapping):
+            consents = {key: defaults[key] for key in _CONSENTS if isinstance(defaults.get(key), bool)}
+            own = {key: value for key, value in defaults.items() if key not in consents}
+        self.allow_http = consents.get(CONSENT, False)
+        self.trust_first_root = consents.get(TRUST_FIRST, False)
+        self.current, problems = read(own, cloud, allow_http=self.allow_http)
         self.problems = (*self._own, *problems)
         self._changed.set()
         self._changed = trio.Event()

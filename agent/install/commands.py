@@ -24,6 +24,7 @@ class Options:
     config: Path
     defaults: Path
     credentials: Path | None = None
+    release_root: Path | None = None
     migrate: bool = False
     keep_credentials: bool = False
 
@@ -51,7 +52,15 @@ def _install(target: Target, options: Options, say: Say) -> None:
         say(f"warning: {warning}")
     install(
         target,
-        Request(stage_package, units, config, defaults, credentials=options.credentials, migrate=options.migrate),
+        Request(
+            stage_package,
+            units,
+            config,
+            defaults,
+            credentials=options.credentials,
+            release_root=None if options.release_root is None else options.release_root.read_bytes(),
+            migrate=options.migrate,
+        ),
         say,
     )
     if target.live:

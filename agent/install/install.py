@@ -21,6 +21,7 @@ from agent.install.source import PACKAGE, Staged, point_factory, stage_package
 from agent.install.target import ETC_UNITS, Say, Target
 from agent.launch.links import install_launcher, point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
+from agent.releases.trust import check_pin, pin
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import WantedFile
 from agent.update import store
@@ -60,6 +61,8 @@ class Request:
     defaults: Path = Path("/etc/machine-defaults.json")
     credentials: Path | None = None
     """File to copy to `config`."""
+    release_root: bytes | None = None
+    """root.json of the organization whose signed releases are accepted; None keeps what was pinned before, if any."""
     migrate: bool = False
     """Take over from the reference's services."""
     space: int = 0
@@ -82,6 +85,9 @@ def install(target: Target, request: Request, say: Say) -> None:
         if request.credentials is not None:
             part = import_credentials(request.credentials, target.inside(request.config))
             say(f"{request.config}: written, for part {part}")
+        if request.release_root is not None:
+            pin(layout.trust, request.release_root)
+            say("root.json: pinned, only signed releases are installed from now on")
         install_launcher(layout)
         for staged in request.stage(layout):
             _use(layout, staged)
@@ -123,6 +129,8 @@ def _check(target: Target, request: Request) -> None:
             kind=ErrorKind.PRECONDITION,
             remedy="run `machine-agent --dev-mode` under the supervision that the system has",
         )
+    if request.release_root is not None:
+        check_pin(request.release_root)
     if not request.migrate:
         former.check(target)
     folder = target.layout.root

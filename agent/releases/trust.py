@@ -69,6 +69,21 @@ class Trust:
         files = (self._folder / PINNED, _file(self._folder, ROOT))
         return await self._worker.run(lambda: any(file.exists() for file in files))
 
+    async def pin_first(self, fetch: Fetch) -> bool:
+        """Pin the first root.json of the cloud, if none is pinned; return whether that was done.
+
+        A cloud that is taken over at this moment decides which releases the machine trusts from then on, so only
+        the defaults file of the device may ask for it. False also if the cloud has no root.json. Raises Untrusted,
+        MachineError of `fetch`, and OSError.
+        """
+        async with self._lock:
+            if await self.is_pinned():
+                return False
+            content = await _bounded(fetch, _File(f"1.{ROOT}.json", MAX_METADATA))
+            if content is not None:
+                await self._worker.run(functools.partial(pin, self._folder, content))
+            return content is not None
+
     async def refresh(self, fetch: Fetch, now: datetime) -> Listing:
         """Fetch what is new, verify it, and return the releases in the newest targets metadata.
 
@@ -103,10 +118,19 @@ class Trust:
         )
 
 
-def pin(folder: Path, content: bytes) -> None:
-    """Trust this root.json, and forget all other metadata. Blocks. Untrusted if it is not signed by its own keys."""
+def check_pin(content: bytes) -> None:
+    """Raise Untrusted unless this is a root.json that is signed by its own keys. Blocks."""
+    if len(content) > MAX_METADATA:
+        raise Untrusted(f"the root.json to pin is larger than {MAX_METADATA:,} bytes", kind=ErrorKind.INVALID)
     with _explained("the root.json to pin"):
         _trusted_set(content)
+
+
+def pin(folder: Path, content: bytes) -> None:
+    """Trust this root.json, and forget all other metadata, unless it is the one that is pinned. Blocks. Untrusted."""
+    check_pin(content)
+    if _stored(folder / PINNED) == content:
+        return  # older metadata than what was seen stays refused
     for role in (TARGETS, SNAPSHOT, TIMESTAMP, ROOT):
         _file(folder, role).unlink(missing_ok=True)
     replace(folder / PINNED, content)

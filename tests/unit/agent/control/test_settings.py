@@ -96,7 +96,21 @@ async def test_only_the_defaults_file_can_allow_http(
     await state.load()
     await state.apply({"version_control": {"machine-server": "http://a.example/x"}, "allow_http": True})
     assert state.current.version_control.machine_server == version
+    assert state.allow_http == bool(consent)
     assert "agent.allow_http" in [problem.path for problem in state.problems]
+
+
+@pytest.mark.parametrize(("value", "trusted"), [(True, True), (False, False), ("yes", False), (None, False)])
+async def test_only_the_defaults_file_can_trust_the_first_root(
+    state: SettingsState, tmp_path: Path, value: object, trusted: bool
+) -> None:
+    (tmp_path / "defaults.json").write_text(json.dumps({} if value is None else {"trust_first_root": value}))
+    await state.load()
+    await state.apply({"trust_first_root": True})
+    assert state.trust_first_root == trusted
+    paths = [problem.path for problem in state.problems]
+    assert "agent.trust_first_root" in paths
+    assert ("defaults.trust_first_root" in paths) == (value == "yes")
 
 
 async def test_settings_that_cannot_be_stored_are_used_all_the_same(tmp_path: Path) -> None:

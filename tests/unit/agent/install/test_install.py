@@ -24,6 +24,7 @@ from agent.system.managed_files import WantedFile
 from agent.update import store
 from agent.update.record import Outcome, Record, Release, Result, Slots
 from schema.errors import MachineError
+from tests.unit.agent.releases.repository import Repository
 
 UNITS = {program: f"# Written by machine-agent.\n[Service]\nExecStart={program}\n" for program in PROGRAMS}
 CONFIG, DEFAULTS = Path("/etc/machine.json"), Path("/etc/machine-defaults.json")
@@ -350,3 +351,16 @@ def test_a_migration_disables_the_former_service_and_takes_over_its_credentials(
     target.inside(CONFIG).write_text("newer")
     put(target, migrate=True)
     assert target.inside(CONFIG).read_text() == "newer"
+
+
+def test_a_pinned_root_is_checked_before_anything_is_changed(target: Target) -> None:
+    root = Repository().files["1.root.json"]
+    before = tree(target.root)
+    with pytest.raises(MachineError, match=r"the root\.json to pin is not valid"):
+        put(target, release_root=b"{}")
+    assert tree(target.root) == before
+    assert any("only signed releases" in line for line in put(target, release_root=root))
+    pinned = target.layout.trust / "pinned.json"
+    assert pinned.read_bytes() == root
+    put(target)
+    assert pinned.read_bytes() == root
