@@ -76,6 +76,9 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /modules/{item}": READABLE,
     "POST /modules/{item}": signed_in("owners of the module"),
     "GET /modules/{item}/download": READABLE,
+    "GET /releases": ROLE_ANYWHERE,
+    "POST /releases": _OF_FORM,
+    "GET /releases/{organization}/{program}/{version}": operator(ObjectKind.ORGANIZATION, "organization"),
     "GET /triggers": ROLE_ANYWHERE,
     "WS /live/triggers": ROLE_ANYWHERE,
     # data

@@ -48,6 +48,7 @@ SECTIONS: Final = (
     ("Data", "/data"),
     ("Triggers", "/triggers"),
     ("Modules", "/modules"),
+    ("Releases", "/releases"),
     ("Keys", "/keys"),
     ("Audit", "/audit"),
 )

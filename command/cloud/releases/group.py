@@ -292,6 +292,7 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
     from command.cloud.http import request_json
     from command.cloud.releases.repository import path_of
     from runtime.engine.views.tables import one_line, table
+    from schema.versions import SemanticVersion
 
     owner = (await organization_of(client, organization))["id"]
     reply = await request_json("GET", path_of(owner))
@@ -305,10 +306,11 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
     versions: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for target in reply["targets"]:
         versions.setdefault((target["program"], target["version"]), []).append(target)
+    newest = sorted(versions.items(), key=lambda item: SemanticVersion.parse(item[0][1]), reverse=True)
     rows = [
         [*key, _joined(target["channels"] for target in group), _joined([target["platform"]] for target in group),
          rollouts.get(key, "")]
-        for key, group in versions.items()
+        for key, group in sorted(newest, key=lambda item: item[0][0])
     ]  # fmt: skip
     if rows:
         click.echo("\n".join(table(["PROGRAM", "VERSION", "CHANNELS", "PLATFORMS", "ROLLOUT"], rows)))

@@ -81,9 +81,17 @@ async def test_pages_with_nothing_behind_them(tmp_path: Path) -> None:
         found |= await walk(page, home, kind)
         await page.goto(f"{home}no/such/page")
         await looked(page, "an error", found)
-        assert {"/", "/fragments", "/data", "/data?view,readings", "/triggers", "/modules", "/keys", "/audit"} <= set(
-            found
-        )
+        assert {
+            "/",
+            "/fragments",
+            "/data",
+            "/data?view,readings",
+            "/triggers",
+            "/modules",
+            "/releases",
+            "/keys",
+            "/audit",
+        } <= set(found)
         assert not told(found), told(found)
 
 
