@@ -234,7 +234,11 @@ class Agent:
     async def _follow_settings(self) -> None:
         reported: tuple[Any, ...] = ()
         async for settings in self.settings.changes():
-            self.updates.settings(settings.version_control, allow_http=self.settings.allow_http)
+            self.updates.settings(
+                settings.version_control,
+                allow_http=self.settings.allow_http,
+                trust_first_root=self.settings.trust_first_root,
+            )
             self._logs.set_rules(Rules(debug=self._options.debug or settings.advanced_settings.debug))
             for problem in self.settings.problems:
                 if problem not in reported:

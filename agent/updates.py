@@ -63,7 +63,7 @@ class Updates:
         self._layout, self._worker = layout, worker
         web = Web(address, worker)
         trust = Trust(layout.trust, self._files)
-        releases = Releases(trust, Transport(web, address.part), web, self._files, layout.downloads)
+        releases = self._releases = Releases(trust, Transport(web, address.part), web, self._files, layout.downloads)
         programs: dict[str, Program] = {SERVER: ServerProgram(layout, supervisor, worker.run, offline)}
         if end is not None:
             programs[AGENT] = OwnProgram(os.environ.get(RELEASE, ""), offline, end)
@@ -125,8 +125,9 @@ class Updates:
         driver = self.drivers.get(name)
         return driver.waiting if driver is not None else None
 
-    def settings(self, versions: VersionControl, *, allow_http: bool) -> None:
-        """Take `version_control` of the settings."""
+    def settings(self, versions: VersionControl, *, allow_http: bool, trust_first_root: bool) -> None:
+        """Take `version_control` of the settings, and the consents of the device."""
+        self._releases.trust_first_root = trust_first_root
         self.offers.settings({AGENT: versions.agent, SERVER: versions.machine_server}, allow_http=allow_http)
 
     def answered(self, fetched: Fetched) -> None:

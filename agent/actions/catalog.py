@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+import structlog
 import trio
 
 from agent.actions.offers import Identified
@@ -31,6 +32,8 @@ FRESH: Final = 600.0
 """Seconds during which metadata that was verified is not fetched again."""
 _CHUNK: Final = 1 << 20
 
+_log = structlog.get_logger("agent.update")
+
 
 class Releases:
     """Implements Catalog and Source. `worker` must be open, and not be used for other things: files are large.
@@ -42,13 +45,17 @@ class Releases:
         self._trust, self._transport, self._web, self._worker = trust, transport, web, worker
         self._downloads = Downloads(web, worker)
         self._folder = folder
+        self.trust_first_root = False
+        """Whether to pin the cloud's root.json, if none is pinned: a consent of the device."""
         self._signed: tuple[Signed, ...] = ()
         self._fetched = float("-inf")
 
     async def signed(self) -> tuple[Signed, ...] | None:
         """See Catalog."""
         if not await self._trust.is_pinned():
-            return None
+            if not self.trust_first_root or not await self._trust.pin_first(self._transport.fetch):
+                return None
+            _log.warning("the root.json of the cloud is pinned: only signed releases are installed from now on")
         if trio.current_time() - self._fetched > FRESH:
             listing = await self._trust.refresh(self._transport.fetch, datetime.now(UTC))
             self._signed, self._fetched = listing.releases, trio.current_time()

@@ -1,0 +1,75 @@
+"""The releases of the machine's cloud: pinning at the first contact only if the device says so, withdrawn releases."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agent.actions import catalog
+from agent.actions.catalog import Releases
+from agent.releases.transport import Transport
+from agent.releases.trust import Trust
+from agent.releases.web import Web
+from agent.update.record import Release
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+from tests.unit.agent.releases.hostile import Server, serving
+from tests.unit.agent.releases.repository import NOW, Repository, seed
+from uplink.dial import CloudAddress
+from uplink.http import Headers
+
+BASE = "/machine/v1/parts/part/releases/metadata"
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the clock to the time of the repository."""
+
+    class At:
+        @staticmethod
+        def now(zone: object) -> object:
+            return NOW
+
+    monkeypatch.setattr(catalog, "datetime", At)
+
+
+@asynccontextmanager
+async def releases_of(folder: Path, repository: Repository) -> AsyncIterator[tuple[Releases, Server]]:
+    async def sign_in() -> Headers:
+        return [("authorization", "Bearer token")]
+
+    server = Server({f"{BASE}/{name}": serving(content) for name, content in repository.files.items()})
+    worker = Worker("test")
+    async with server.opened(), worker.opened():
+        web = Web(CloudAddress(server.url, "part", "part", "robot-secret", "secret"), worker, sign_in=sign_in)
+        yield Releases(Trust(folder / "tuf", worker), Transport(web, "part"), web, worker, folder), server
+
+
+def release(version: str, origin: str) -> Release:
+    return Release(version, seed(version).hex(), 1000, origin, "linux/aarch64")
+
+
+async def test_a_root_is_pinned_only_if_the_device_says_so(tmp_path: Path) -> None:
+    async with releases_of(tmp_path, Repository()) as (releases, server):
+        assert await releases.signed() is None
+        assert server.requests == []
+        releases.trust_first_root = True
+        signed = await releases.signed()
+        assert signed is not None
+        assert [entry.custom.version for entry in signed] == ["1.0.0"]
+        releases.trust_first_root = False
+        assert await releases.signed() == signed  # what is pinned stays pinned
+
+
+async def test_a_release_that_is_no_longer_signed_is_refused(tmp_path: Path) -> None:
+    async with releases_of(tmp_path, Repository()) as (releases, _):
+        await releases.check(release("9.9.9", "/targets/x"))  # nothing is pinned: the cloud is trusted
+        releases.trust_first_root = True
+        await releases.check(release("1.0.0", "/targets/x"))
+        await releases.check(release("9.9.9", "https://files.test/x"))
+        with pytest.raises(MachineError, match=r"9\.9\.9 was withdrawn") as caught:
+            await releases.check(release("9.9.9", "/targets/x"))
+        assert caught.value.kind is ErrorKind.NOT_FOUND
