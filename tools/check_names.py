@@ -24,6 +24,7 @@ TESTS: Final = (
     "tests/hil",
     "tests/e2e/access",
     "tests/e2e/agent",
+    "tests/e2e/cloud",
     "tests/e2e/data",
     "tests/e2e/hostile",
     "tests/e2e/howto",

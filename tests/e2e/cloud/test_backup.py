@@ -136,7 +136,7 @@ async def test_a_cloud_moves_to_postgresql(tmp_path: Path, postgresql: Cluster) 
     assert "is not empty" in again.stderr
 
 
-def test_where_to_move_is_an_address_of_postgresql_and_no_second_one(tmp_path: Path) -> None:
+def test_the_target_of_a_move_is_one_postgresql_address(tmp_path: Path) -> None:
     other = CliRunner().invoke(cli.command, ["--data", str(tmp_path), "move", "--to", "cloud.db"])
     assert other.exit_code == 2
     assert "postgresql://" in other.output
@@ -145,7 +145,7 @@ def test_where_to_move_is_an_address_of_postgresql_and_no_second_one(tmp_path: P
     assert "leave out --database" in both.output
 
 
-def test_a_database_that_is_no_address_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_database_address_is_refused(tmp_path: Path) -> None:
     done = command("--data", str(tmp_path), "--database", "cloud.db")
     assert done.returncode == 2
     assert "postgresql://" in done.stderr
@@ -169,7 +169,7 @@ def test_without_a_database_there_is_nothing_to_back_up(tmp_path: Path) -> None:
     assert not (tmp_path / "b.tar").exists()
 
 
-def test_help_tells_what_there_is() -> None:
+def test_help_lists_the_commands() -> None:
     done = command("--help")
     assert done.returncode == 0
     for word in ("--data", "--listen", "backup", "restore", "move"):

@@ -202,7 +202,7 @@ async def _fetched(secured: Secured) -> str:
     return bytes(answer.content).decode()
 
 
-async def test_a_new_certificate_is_served_under_living_connections(secured: Secured) -> None:
+async def test_a_new_certificate_does_not_close_connections(secured: Secured) -> None:
     async with secured.machine() as machine:
 
         async def answers() -> bool:
@@ -231,7 +231,7 @@ async def test_a_new_certificate_is_served_under_living_connections(secured: Sec
         assert await secured.names(machine) == {"a"}
 
 
-async def test_a_machine_that_is_connected_follows_the_authorities_and_others_are_told_what_to_do(
+async def test_connected_machines_follow_new_authorities_and_others_get_a_remedy(
     secured: Secured,
 ) -> None:
     given = secured.authorities.read_text()
@@ -268,7 +268,7 @@ def _subjects(certificates: str) -> list[x509.Name]:
     return [one.subject for one in x509.load_pem_x509_certificates(certificates.encode())]
 
 
-async def test_a_cloud_that_is_not_trusted_is_told_with_what_to_do(secured: Secured) -> None:
+async def test_an_untrusted_cloud_is_reported_with_a_remedy(secured: Secured) -> None:
     del secured.credentials["ca_file"]
     async with secured.machine() as machine:
 
@@ -281,7 +281,7 @@ async def test_a_cloud_that_is_not_trusted_is_told_with_what_to_do(secured: Secu
         assert secured.credentials["secret"] not in machine.log()
 
 
-async def test_renewed_files_are_served_without_a_restart(tmp_path: Path) -> None:
+async def test_renewed_certificate_files_are_used_without_a_restart(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("cert.pem", "key.pem")]
     root = new_root("test", now())
 

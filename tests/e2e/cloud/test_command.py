@@ -55,7 +55,7 @@ async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
         yield user
 
 
-async def test_signing_in_and_out(terminal: Terminal) -> None:
+async def test_logging_in_and_out(terminal: Terminal) -> None:
     file = terminal.home / "machine" / "cloud.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     wrong = await terminal(
@@ -69,7 +69,7 @@ async def test_signing_in_and_out(terminal: Terminal) -> None:
     assert "MACHINE_CLOUD_KEY_ID, MACHINE_CLOUD_KEY is not set" in half
 
 
-async def test_a_machine_is_made_configured_and_taken_back(terminal: Terminal, tmp_path: Path) -> None:
+async def test_a_machine_is_created_configured_and_reverted(terminal: Terminal, tmp_path: Path) -> None:
     assert "no machines: create one" in await terminal("machines")
     file = tmp_path / "rover.json"
     assert "machine-server -config" in await terminal("new", "rover", "--output", str(file))
@@ -115,7 +115,7 @@ async def test_a_machine_is_made_configured_and_taken_back(terminal: Terminal, t
     assert "there is no revision 9: the newest one is 5" in said
 
 
-async def test_mistakes_are_told_with_their_place(terminal: Terminal) -> None:
+async def test_errors_are_reported_with_their_position(terminal: Terminal) -> None:
     await terminal("new", "rover")
     assert "not JSON" in await terminal("config", "set", "rover", "-", "--yes", given="{", status=1)
     for deep in ("[" * 40 + "]" * 40, "[" * 5000):
@@ -127,7 +127,7 @@ async def test_mistakes_are_told_with_their_place(terminal: Terminal) -> None:
     assert "rover" in await terminal("config", "get", "rovr", status=1)
 
 
-async def test_edit_opens_an_editor_and_saves_what_it_leaves(terminal: Terminal, tmp_path: Path) -> None:
+async def test_edit_opens_an_editor_and_saves_the_result(terminal: Terminal, tmp_path: Path) -> None:
     await terminal("new", "rover")
     nothing = await terminal("config", "edit", "rover", EDITOR="true")
     assert "nothing changed" in nothing

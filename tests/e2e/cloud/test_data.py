@@ -158,7 +158,7 @@ async def test_readings_from_upload_to_query(running: Running) -> None:
     await running.sdk(work)
 
 
-async def test_pictures_and_files_from_upload_to_deletion(running: Running, tmp_path: Path) -> None:
+async def test_images_and_files_from_upload_to_deletion(running: Running, tmp_path: Path) -> None:
     part = running.part
     path = tmp_path / "notes.txt"
     path.write_bytes(b"notes")

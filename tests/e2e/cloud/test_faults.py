@@ -221,9 +221,7 @@ async def _until_it_is_dead(way: Callable[[ApiClient, str], Awaitable[None]], cl
 
 @pytest.mark.limit(300 + 30 * KILLS)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-async def test_what_was_acknowledged_survives_kill_9(
-    tmp_path: Path, database: str, request: pytest.FixtureRequest
-) -> None:
+async def test_acknowledged_data_survive_kill_9(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
     options, kills = ["--webhook-allow", "127.0.0.1"], KILLS
     if database == "postgresql":
         kills = (KILLS + 2) // 3

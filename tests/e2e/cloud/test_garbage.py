@@ -12,7 +12,7 @@ from cloud.commands.options import Options
 from cloud.server.app import App, run
 
 
-async def test_what_a_cloud_starts_with_is_not_looked_through(tmp_path: Path) -> None:
+async def test_packages_present_at_the_start_are_not_read(tmp_path: Path) -> None:
     before = gc.get_freeze_count()
     ready, written = os.pipe()
     app = App(Options(data=tmp_path / "data", address="localhost:0", ready_fd=written))

@@ -106,7 +106,7 @@ async def _rejected(machine: Server) -> bool:
     return "the configuration cannot be used" in machine.log()
 
 
-async def test_the_cloud_sees_the_machine_and_clients_find_it_there(joined: Joined) -> None:
+async def test_the_cloud_shows_the_machine_online_with_its_address(joined: Joined) -> None:
     await joined.save(**sensors("a"))
     async with joined.machine() as machine:
 
@@ -117,7 +117,7 @@ async def test_the_cloud_sees_the_machine_and_clients_find_it_there(joined: Join
         await until(seen, "online, with its address")
 
 
-async def test_the_keys_of_the_cloud_open_the_machine_and_others_do_not(joined: Joined) -> None:
+async def test_the_machine_accepts_only_keys_of_its_cloud(joined: Joined) -> None:
     await joined.save(**sensors("a"))
     organization = joined.running.facts["organization"]
     grant = {"authorization_id": "organization_operator", "resource_type": "organization", "resource_id": organization}
@@ -143,7 +143,7 @@ async def test_the_keys_of_the_cloud_open_the_machine_and_others_do_not(joined: 
         assert await opens(joined.running.key)
 
 
-async def test_logs_reach_the_cloud_also_those_of_an_outage(joined: Joined) -> None:
+async def test_logs_reach_the_cloud_including_those_of_an_outage(joined: Joined) -> None:
     async def logged(text: str) -> int:
         found = await joined.client.call(APP, "", "get_robot_part_logs", id=joined.part, limit=1000)
         return sum(text in one["message"] for one in found["logs"])
@@ -160,7 +160,7 @@ async def test_logs_reach_the_cloud_also_those_of_an_outage(joined: Joined) -> N
         await until(both_ends, "the last words of the first start, and the first of the second, each once")
 
 
-async def test_a_machine_starts_without_the_cloud_as_it_was_last(joined: Joined) -> None:
+async def test_a_machine_starts_without_the_cloud_with_its_last_configuration(joined: Joined) -> None:
     key = joined.running.key
     await joined.save(**sensors("a", "b"))
     async with joined.machine() as machine:
@@ -178,7 +178,7 @@ async def test_a_machine_starts_without_the_cloud_as_it_was_last(joined: Joined)
         assert machine.log().count("not connected to the cloud") == 1
 
 
-async def test_somebody_asks_for_a_restart(joined: Joined) -> None:
+async def test_a_restart_requested_in_the_cloud(joined: Joined) -> None:
     async with joined.machine() as machine:
         await until(lambda: _said(machine, "connected to the cloud"), "connected")
         await joined.client.call(APP, "", "mark_part_for_restart", part_id=joined.part)
@@ -191,7 +191,7 @@ async def _said(machine: Server, text: str) -> bool:
     return text in machine.log()
 
 
-async def test_a_wrong_secret_is_told_with_its_reason(joined: Joined) -> None:
+async def test_a_wrong_secret_is_reported_with_a_reason(joined: Joined) -> None:
     joined.credentials["secret"] = "wrong"
     async with joined.machine() as machine:
         await until(lambda: _said(machine, "not connected to the cloud"), "refused")

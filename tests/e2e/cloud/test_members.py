@@ -40,7 +40,7 @@ async def accepted(link: str) -> tuple[str, str]:
     return found[0], found[1]
 
 
-async def test_from_a_mail_to_a_key(tmp_path: Path) -> None:
+async def test_an_invitation_by_mail_leads_to_a_key(tmp_path: Path) -> None:
     async with mail_server("starttls", tmp_path) as post:
         options = (
             *("--smtp", f"localhost:{post.port}", "--smtp-from", "Cloud <cloud@example.com>"),
@@ -85,7 +85,9 @@ def running(tmp_path: Path) -> Iterator[CloudProcess]:
             process.terminate()
 
 
-def test_from_the_terminal(running: CloudProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invitation_from_the_terminal(
+    running: CloudProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in (("", running.address), ("_KEY_ID", running.key[0]), ("_KEY", running.key[1])):
         monkeypatch.setenv(f"MACHINE_CLOUD{name}", value)
 

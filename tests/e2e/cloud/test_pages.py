@@ -69,7 +69,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         yield made
 
 
-async def test_the_fleet_is_live_and_found_as_one_types(site: Site) -> None:
+async def test_the_fleet_is_live_and_filtered_while_typing(site: Site) -> None:
     page = site.page
     await page.until_text("live", ".link")
     for name in ("drone", "greenhouse"):
@@ -90,7 +90,7 @@ async def test_the_fleet_is_live_and_found_as_one_types(site: Site) -> None:
     assert await page.value("[name=state]") == "online"
 
 
-async def test_a_new_machine_joins_with_the_file_that_the_page_shows(site: Site) -> None:
+async def test_a_new_machine_joins_with_its_credentials_file(site: Site) -> None:
     page = site.page
     await page.click("#new")
     await page.fill("form[action='/machines'] [name=name]", "lander")
@@ -103,7 +103,7 @@ async def test_a_new_machine_joins_with_the_file_that_the_page_shows(site: Site)
         await page.until_text("online", "#head", limit=LIMIT)
 
 
-async def test_a_machine_is_looked_at_while_it_changes(site: Site) -> None:
+async def test_the_page_of_a_machine_follows_its_changes(site: Site) -> None:
     page = site.page
     await site.save(*COMPONENTS)
     async with site.server() as running:
@@ -123,7 +123,7 @@ async def test_a_machine_is_looked_at_while_it_changes(site: Site) -> None:
             assert await running.process.wait() == 0
 
 
-async def test_a_configuration_that_is_refused_is_said_on_the_page(site: Site) -> None:
+async def test_a_refused_configuration_is_shown_on_the_page(site: Site) -> None:
     page = site.page
     await site.save(*COMPONENTS[:1])
     async with site.server():
@@ -136,7 +136,7 @@ async def test_a_configuration_that_is_refused_is_said_on_the_page(site: Site) -
         await page.until_text("configuration rejected", "#machines", limit=LIMIT)
 
 
-async def test_logs_come_by_themselves_and_are_filtered(site: Site) -> None:
+async def test_logs_are_live_and_filtered(site: Site) -> None:
     page = site.page
     await page.goto(site.url(f"/machines/{site.part['id']}/logs"))
     await page.until_text("No lines match yet", "#log")
@@ -160,7 +160,7 @@ async def test_every_page_fits_a_phone_and_names_its_controls(site: Site) -> Non
         assert await page.count("[aria-current=page]") >= 1, path
 
 
-async def test_without_scripts_everything_but_the_movement_is_there(site: Site) -> None:
+async def test_without_scripts_pages_are_complete_but_not_live(site: Site) -> None:
     page = site.page
     await page.scripts(enabled=False)
     await page.goto(site.url("/?q=rov"))
@@ -173,7 +173,7 @@ async def test_without_scripts_everything_but_the_movement_is_there(site: Site) 
     assert await page.value("[name=level]") == "warn"
 
 
-async def test_a_page_whose_key_is_deleted_asks_for_another_one(site: Site) -> None:
+async def test_a_page_with_a_deleted_key_asks_for_a_login(site: Site) -> None:
     page = site.page
     page.expect("401|Authentication failed")
     grant = {"authorization_id": "robot_operator", "resource_type": "robot", "resource_id": site.machine}
@@ -186,7 +186,7 @@ async def test_a_page_whose_key_is_deleted_asks_for_another_one(site: Site) -> N
     await page.until_path("/login")
 
 
-async def test_a_wrong_key_is_refused_in_words_and_logging_out_ends_it(site: Site) -> None:
+async def test_a_wrong_key_is_explained_and_logout_ends_the_session(site: Site) -> None:
     page = site.page
     page.expect("401|Authentication failed")
     await page.click(".sign-out button")

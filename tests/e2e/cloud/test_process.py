@@ -43,7 +43,7 @@ async def test_the_first_start_prints_a_key_once(tmp_path: Path) -> None:
         assert key[1].encode() not in path.read_bytes()
 
 
-async def test_a_token_outlives_the_process(tmp_path: Path) -> None:
+async def test_a_token_survives_a_restart(tmp_path: Path) -> None:
     async with cloud(tmp_path) as first:
         key = first.key
         credentials = ApiKey(*key)
@@ -56,7 +56,7 @@ async def test_a_token_outlives_the_process(tmp_path: Path) -> None:
         assert len(await client.call(APP, "", "list_organizations")) == 1
 
 
-async def test_a_port_that_is_taken_is_said_and_ends_it(tmp_path: Path) -> None:
+async def test_a_used_port_is_reported_and_ends_the_cloud(tmp_path: Path) -> None:
     async with cloud(tmp_path / "a") as running:
         with pytest.raises(AssertionError, match="in use"):
             async with cloud(tmp_path / "b", "--listen", running.address):
@@ -67,7 +67,7 @@ async def test_a_port_that_is_taken_is_said_and_ends_it(tmp_path: Path) -> None:
 SLOW = "SELECT instr(printf('%.*c', 16000000, 'a'), printf('%.*c', 8000000, 'a') || 'b')"
 
 
-async def test_it_ends_with_its_children_while_a_question_runs(tmp_path: Path) -> None:
+async def test_the_cloud_ends_with_its_children_during_a_query(tmp_path: Path) -> None:
     ended: list[MachineError] = []
     computed = 0.0
 

@@ -134,7 +134,7 @@ class Caller:
 
 
 @pytest.mark.parametrize("believed", [True, False])
-async def test_who_guesses_keys_through_nginx_is_known_if_it_is_believed(tmp_path: Path, believed: bool) -> None:
+async def test_key_guessing_is_throttled_per_client_behind_a_trusted_nginx(tmp_path: Path, believed: bool) -> None:
     place = listener()
     url = f"https://localhost:{place.getsockname()[1]}"
     told = ("--proxy", "127.0.0.1") if believed else ()

@@ -169,7 +169,7 @@ async def test_a_module_of_the_registry_runs_rolls_over_and_works_offline(world:
         await until(lambda: world.says(machine, "1.0.0"), "without the cloud", machine)
 
 
-async def test_a_bad_version_leaves_the_old_one_running_and_says_why(world: World) -> None:
+async def test_a_bad_version_keeps_the_old_one_running_with_a_reason(world: World) -> None:
     await world.upload("1.0.0")
     await world.save("1.0.0")
     async with world.machine() as machine:
@@ -254,7 +254,7 @@ class Cut:
             seen += data
 
 
-async def test_a_download_that_is_cut_off_goes_on_where_it_was(world: World) -> None:
+async def test_an_interrupted_download_is_resumed(world: World) -> None:
     data = await world.upload("1.0.0", extra=os.urandom(6_000_000))
     await world.save("1.0.0")
     half = len(data) // 2
@@ -271,7 +271,7 @@ async def test_a_download_that_is_cut_off_goes_on_where_it_was(world: World) -> 
         assert len(cut.ranges) == 2
 
 
-async def test_what_is_not_what_was_uploaded_is_refused(world: World) -> None:
+async def test_a_changed_archive_is_refused(world: World) -> None:
     data = await world.upload("1.0.0", extra=os.urandom(500_000))
     await world.save("1.0.0")
 

@@ -38,7 +38,7 @@ async def get(url: str, *headers: tuple[str, str]) -> tuple[int, bytes]:
     return await trio.to_thread.run_sync(ask)
 
 
-async def test_a_module_from_its_first_line_to_the_registry(terminal: Terminal, tmp_path: Path) -> None:
+async def test_a_new_module_is_created_tested_and_uploaded(terminal: Terminal, tmp_path: Path) -> None:
     folder = tmp_path / "arm"
     write(folder, "rover-arm", "acme")
     assert "begin with acme:" in await terminal("modules", "namespace", "acme")
@@ -91,7 +91,7 @@ async def several_platforms(terminal: Terminal, folder: Path) -> None:
     meta.write_text(before)
 
 
-async def test_what_is_no_module_is_refused_before_it_is_sent(terminal: Terminal, tmp_path: Path) -> None:
+async def test_an_invalid_module_is_refused_before_the_upload(terminal: Terminal, tmp_path: Path) -> None:
     folder = tmp_path / "arm"
     write(folder, "rover-arm", "acme")
     archive = tmp_path / "arm.tar.gz"

@@ -102,7 +102,7 @@ async def both(tmp_path: Path, postgresql: Cluster) -> AsyncIterator[Replicas]:
         yield running
 
 
-async def test_a_first_start_of_both_makes_one_of_each(both: Replicas) -> None:
+async def test_concurrent_first_starts_create_one_organization_and_key(both: Replicas) -> None:
     credentials = ApiKey(*both.key)
     async with Channel(both.running[0].address, credentials=credentials) as channel:
         assert len(await ApiClient(channel).call(APP, "", "list_organizations")) == 1
@@ -112,7 +112,7 @@ async def test_a_first_start_of_both_makes_one_of_each(both: Replicas) -> None:
         assert len(await client.call(APP, "", "list_organizations")) == 1
 
 
-async def test_what_is_saved_at_one_is_pushed_by_the_other_and_one_may_die(both: Replicas, tmp_path: Path) -> None:
+async def test_saves_at_one_replica_are_pushed_by_the_other(both: Replicas, tmp_path: Path) -> None:
     part = await both.new_part("rover")
     async with relay(both.running[1].address) as balancer, trio.open_nursery() as nursery:
         machine = Follower(part, balancer.address, tmp_path / "cache")
@@ -129,7 +129,7 @@ async def test_what_is_saved_at_one_is_pushed_by_the_other_and_one_may_die(both:
     assert machine.heard == sorted(machine.heard)
 
 
-async def test_a_key_is_void_at_both(both: Replicas) -> None:
+async def test_a_deleted_key_is_invalid_at_both_replicas(both: Replicas) -> None:
     grant = {"authorization_id": "organization_operator", "resource_type": "organization"}
     grant["resource_id"] = both.first.facts["organization"]
     async with both.client(0) as client:
@@ -163,7 +163,7 @@ async def _refuses(running: CloudProcess, key: tuple[str, str]) -> bool:
     return False
 
 
-async def test_saves_of_the_same_part_at_both_are_one_history(both: Replicas) -> None:
+async def test_saves_at_both_replicas_form_one_history(both: Replicas) -> None:
     part = (await both.new_part("rover"))["id"]
     kept: list[int] = []
 
@@ -184,7 +184,7 @@ async def test_saves_of_the_same_part_at_both_are_one_history(both: Replicas) ->
     assert sorted([*replaced, int(now)]) == sorted([0, *kept])
 
 
-async def test_a_tail_at_one_shows_what_the_other_is_told_in_order_and_whole(both: Replicas) -> None:
+async def test_logs_sent_to_one_replica_are_followed_at_the_other(both: Replicas) -> None:
     part = (await both.new_part("rover"))["id"]
     seen: list[str] = []
 
@@ -216,7 +216,7 @@ async def test_a_tail_at_one_shows_what_the_other_is_told_in_order_and_whole(bot
         assert [one for one in seen if one.startswith(f"{replica} ")] == [f"{replica} {n}" for n in range(30)]
 
 
-async def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
+async def test_an_outage_of_the_database(tmp_path: Path) -> None:
     with cluster(*QUICK) as server:
         async with replicas(tmp_path, server.url()) as both:
             part = await both.new_part("rover")
@@ -244,9 +244,7 @@ async def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["delete_key", "rotate_key"])
-async def test_what_is_revoked_at_one_is_refused_by_the_other_and_what_is_made_is_let_in(
-    both: Replicas, way: str
-) -> None:
+async def test_keys_created_and_revoked_at_one_replica_apply_at_the_other(both: Replicas, way: str) -> None:
     """A call is refused at the next attempt, without waiting for an event; a stream ends with the event."""
     part = await both.new_part("rover")
     grant = {

@@ -48,19 +48,19 @@ def rows(column: int) -> dict[str, list[str]]:
     return {f"{service}/{row[0]}": row[column].split() for service, found in CALLS.items() for row in found}
 
 
-def test_the_table_has_every_call_that_is_published() -> None:
+def test_the_table_has_every_published_call() -> None:
     for service, listed in CALLS.items():
         if service in table.SERVICES:
             published = {one.path.rpartition("/")[2] for one in rpcs_of(table.SERVICES[service]).values()}
             assert published == {row[0] for row in listed}
 
 
-def test_what_is_needed_daily_is_served() -> None:
+def test_calls_for_daily_use_are_served() -> None:
     assert {f"viam.app.v1.AppService/{call}" for call in DAILY} <= served()
 
 
 @pytest.mark.parametrize("client", [AppClient, DataClient])
-def test_the_table_says_what_each_method_of_the_python_sdk_calls(client: type) -> None:
+def test_the_table_lists_the_calls_of_every_python_sdk_method(client: type) -> None:
     by_method: dict[str, set[str]] = {}
     for call, methods in rows(1).items():
         for method in methods:

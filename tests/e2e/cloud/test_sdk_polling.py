@@ -161,7 +161,7 @@ async def polled(app: AppClient, server: Polling) -> None:
     assert await refused(server.robot.Config(foreign, metadata=server.headers)) is Status.NOT_FOUND
 
 
-async def test_a_server_that_polls_without_tls(tmp_path: Path) -> None:
+async def test_a_polling_server_without_tls(tmp_path: Path) -> None:
     async def work(app: AppClient, server: Polling) -> None:
         await polled(app, server)
         config = await server.config()
@@ -182,7 +182,7 @@ async def test_a_server_that_polls_without_tls(tmp_path: Path) -> None:
         await with_machine(running, None, work)
 
 
-async def test_a_server_that_polls_over_tls(tmp_path: Path) -> None:
+async def test_a_polling_server_over_tls(tmp_path: Path) -> None:
     async def work(app: AppClient, server: Polling) -> None:
         await server.sign_in()
         await app.update_robot_part(server.part, "", sensors("a"))

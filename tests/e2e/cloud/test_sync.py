@@ -97,7 +97,7 @@ async def until(true: Callable[[], Awaitable[bool]]) -> None:
         await trio.sleep(0.2)
 
 
-async def test_what_is_captured_is_in_the_cloud_once_whoever_is_killed(tmp_path: Path) -> None:
+async def test_captured_data_are_in_the_cloud_once_despite_kills(tmp_path: Path) -> None:
     folder, home, capture = tmp_path / "cloud", tmp_path / "machine", tmp_path / "capture"
     home.mkdir()
     async with cloud(folder) as first, relay(first.address) as between:

@@ -44,7 +44,7 @@ def told(name: str, event: str, *targets: dict[str, Any], **more: Any) -> dict[s
     return {"name": name, "event": {"type": event, **more}, "notifications": list(targets)}
 
 
-async def test_a_machine_comes_and_goes_and_is_told_of_by_webhook_and_mail(tmp_path: Path) -> None:
+async def test_a_machine_going_on_and_offline_sends_webhook_and_mail(tmp_path: Path) -> None:
     """Takes as long as a machine must be silent to be offline: seconds, in tests.e2e.cloud.brisk."""
     mail = tmp_path / "mail"
     mail.mkdir()
@@ -86,7 +86,7 @@ async def test_a_machine_comes_and_goes_and_is_told_of_by_webhook_and_mail(tmp_p
 
 
 @pytest.mark.limit(300 + 30 * KILLS)
-async def test_kills_in_the_middle_of_deliveries_lose_nothing_and_double_no_id(tmp_path: Path) -> None:
+async def test_kills_during_deliveries_lose_nothing_and_keep_ids_unique(tmp_path: Path) -> None:
     chance = random.Random(KILLS)
     trouble = random.Random(7)
 
