@@ -29,9 +29,8 @@ ACTIONS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     State.ACTIVE.value: (("paused", "Pause"), ("stopped", "Stop"), ("finished", "Release to all")),
     State.PAUSED.value: (("active", "Resume"), ("stopped", "Stop"), ("finished", "Release to all")),
     State.STOPPED.value: (("active", "Resume"), ("finished", "Release to all")),
-    State.FINISHED.value: (),
 }
-"""Buttons of a rollout by its state: the state that each sets, and its label."""
+"""Buttons of a rollout that is not finished, by its state: the state that each sets, and its label."""
 
 COLOURS: Final = {
     State.ACTIVE.value: "ready",
@@ -39,7 +38,6 @@ COLOURS: Final = {
     State.STOPPED.value: "unhealthy",
     State.FINISHED.value: "unconfigured",
 }
-_UNFINISHED: Final = frozenset({State.ACTIVE.value, State.PAUSED.value, State.STOPPED.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,7 @@ class Group:
     owner: bool
     versions: tuple[Version, ...]
     rollouts: tuple[Rolling, ...]
+    finished: tuple[RolloutInfo, ...]
     metadata: tuple[ReleaseMetadata, ...]
 
 
@@ -100,13 +99,21 @@ class _Pages:
             listed = await service.list_releases(organization.id)
             rollouts = []
             for info in listed.rollouts:
-                counts = ""
-                if info.state in _UNFINISHED:
-                    counts = counted(await service.get_rollout(organization.id, info.program, info.version))
-                rollouts.append(Rolling(info, counts, ACTIONS[info.state]))
+                if info.state in ACTIONS:
+                    status = await service.get_rollout(organization.id, info.program, info.version)
+                    rollouts.append(Rolling(info, counted(status), ACTIONS[info.state]))
+            finished = tuple(info for info in listed.rollouts if info.state not in ACTIONS)
             versions = versions_of(listed.targets, listed.rollouts)
             groups.append(
-                Group(organization.id, organization.name, owner, versions, tuple(rollouts), tuple(listed.metadata))
+                Group(
+                    organization.id,
+                    organization.name,
+                    owner,
+                    versions,
+                    tuple(rollouts),
+                    finished,
+                    tuple(listed.metadata),
+                )
             )
         soon = self._cloud.clock() + SOON
         code = status_of(error) if error else 200

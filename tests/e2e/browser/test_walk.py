@@ -19,6 +19,7 @@ from tests.e2e.browser.looking import faults, walk, without_ids
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
 from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.test_command import Terminal
 from tests.e2e.server.process import server
 
 pytestmark = needs_chromium
@@ -98,6 +99,7 @@ async def test_pages_with_nothing_behind_them(tmp_path: Path) -> None:
 async def test_pages_with_something_of_everything(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
         part = await filled(running)
+        await publish(running, tmp_path)
         (tmp_path / "machine").mkdir()
         credentials = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{running.address}"}
         async with server(tmp_path / "machine", {"cloud": credentials}, "-disable-mdns"):
@@ -131,6 +133,22 @@ async def by_keyboard(page: Page) -> None:
     await page.fill("[action$=delete] [name=name]", "by hand")
     await page.press("Enter")
     await page.until_path("/")
+
+
+async def publish(running: CloudProcess, folder: Path) -> None:
+    """Publish a version with a long name, roll it out, and publish another."""
+    person = Terminal(running, folder / "home")
+    key = {"MACHINE_CLOUD": f"http://{running.address}", "MACHINE_CLOUD_KEY_ID": running.key[0]}
+    signed_in: dict[str, Any] = {**key, "MACHINE_CLOUD_KEY": running.key[1]}
+    keys, version = ("--keys", str(folder / "keys")), f"1.0.0-{LONG}"
+    file = folder / "program"
+    file.write_bytes(b"program")
+    identity = ("--program", "machine-server", "--platform", "linux/aarch64", "--version")
+    await person("releases", "init", *keys, **signed_in)
+    for name in (version, "1.0.0"):
+        await person("releases", "upload", str(file), *keys, *identity, name, **signed_in)
+    start = ("releases", "rollout", "start", "machine-server", version, "--percent", "10", "--tag", LONG)
+    await person(*start, "--stop-after", "2", **signed_in)
 
 
 async def filled(running: CloudProcess) -> dict[str, Any]:

@@ -44,6 +44,9 @@ async def test_from_an_empty_page_to_a_finished_rollout(cloud: MemoryCloud, part
     assert "it did not serve" in detail
     assert f"/machines/{part}" in detail
     assert (await post(person, "/releases", **form, state="finished")).status == 303
+    page = (await person.get("/releases")).text
+    assert "Finished rollouts" in page
+    assert "aria-label=" not in page.partition("Finished rollouts")[2]
     reply = await post(person, "/releases", **form, state="paused")
     assert (reply.status, "is finished: all machines get" in reply.text) == (409, True)
 
