@@ -99,7 +99,7 @@ async def test_edit_complete_review_save_run_break_and_revert(tmp_path: Path) ->
         assert json.loads(await page.value("#document")) == {"components": [SENSOR]}
 
 
-async def test_a_draft_is_not_left_by_accident_and_survives_without_scripts(tmp_path: Path) -> None:
+async def test_a_draft_is_not_lost_by_accident_or_without_scripts(tmp_path: Path) -> None:
     async with joined(tmp_path, machine=False) as (running, page, part):
         url = f"http://{running.address}/machines/{part['id']}/config"
         await page.goto(url)
@@ -172,7 +172,7 @@ async def test_adding_with_the_list_of_models_and_the_keyboard(tmp_path: Path) -
         assert await page.evaluate("document.activeElement.id") != "document"
 
 
-async def test_two_browsers_lose_nothing(tmp_path: Path) -> None:
+async def test_concurrent_edits_in_two_browsers_lose_nothing(tmp_path: Path) -> None:
     async with joined(tmp_path, machine=False) as (running, page, part):
         await page.goto(f"http://{running.address}/machines/{part['id']}/config")
         await draft(page, {"debug": True})

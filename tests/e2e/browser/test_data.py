@@ -54,7 +54,7 @@ async def fill(running: CloudProcess) -> None:
         await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=readings)
 
 
-async def test_data_are_seen_filtered_and_deleted(tmp_path: Path) -> None:
+async def test_data_are_shown_filtered_and_deleted(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running:
         await fill(running)
         async with browser(tmp_path) as page:

@@ -47,7 +47,7 @@ async def test_an_error_of_the_console_fails_the_test(tmp_path: Path) -> None:
     assert "picture" in "".join(caught.value.__notes__)
 
 
-async def test_what_never_comes_is_told_with_what_was_there(tmp_path: Path) -> None:
+async def test_a_timeout_reports_the_content_of_the_page(tmp_path: Path) -> None:
     async def waiting() -> None:
         async with browser(tmp_path) as page:
             await page.goto(address(PAGE))
@@ -57,7 +57,7 @@ async def test_what_never_comes_is_told_with_what_was_there(tmp_path: Path) -> N
         await waiting()
 
 
-async def test_unnamed_controls_and_wide_pages_are_found(tmp_path: Path) -> None:
+async def test_unnamed_controls_and_wide_pages_are_detected(tmp_path: Path) -> None:
     async with browser(tmp_path) as page:
         await page.size(390, 800, phone=True)
         meta = "<!doctype html><meta name=viewport content='width=device-width'>"
@@ -77,7 +77,7 @@ BAD = """
 """
 
 
-async def test_what_is_wrong_with_a_page_is_found(tmp_path: Path) -> None:
+async def test_defects_of_a_page_are_detected(tmp_path: Path) -> None:
     async with browser(tmp_path) as page:
         await page.goto(address(BAD))
         found = "\n".join(await faults(page))

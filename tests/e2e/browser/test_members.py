@@ -11,7 +11,7 @@ from tests.e2e.cloud.process import cloud
 pytestmark = needs_chromium
 
 
-async def test_somebody_is_invited_and_logs_in(tmp_path: Path) -> None:
+async def test_an_invited_person_logs_in(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
         await sign_in(page, running, path="/keys")
         await page.click("[aria-labelledby=members] summary")

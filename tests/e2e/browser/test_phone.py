@@ -17,7 +17,7 @@ IN_SIGHT = """[...document.querySelectorAll('nav [aria-current]')].every((one) =
 })"""
 
 
-async def test_navigation_of_a_machine_takes_a_seventh_of_the_height(tmp_path: Path) -> None:
+async def test_the_navigation_of_a_machine_takes_at_most_a_seventh_of_the_height(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
         part = await filled(running)
         await page.size(WIDTH, HEIGHT, phone=True)

@@ -64,7 +64,7 @@ async def looked(page: Page, name: str, found: dict[str, list[str]]) -> None:
     found[name] = await faults(page)
 
 
-async def test_pages_with_nothing_behind_them(tmp_path: Path) -> None:
+async def test_empty_pages(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
         page.expect("401|404")
         home = f"http://{running.address}/"
@@ -96,7 +96,7 @@ async def test_pages_with_nothing_behind_them(tmp_path: Path) -> None:
         assert not told(found), told(found)
 
 
-async def test_pages_with_something_of_everything(tmp_path: Path) -> None:
+async def test_pages_with_all_kinds_of_content(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
         part = await filled(running)
         await publish(running, tmp_path)

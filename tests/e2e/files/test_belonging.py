@@ -145,14 +145,14 @@ def missing(options: Options) -> None:
 
 
 @pytest.mark.parametrize("wrong", [zero, missing])
-async def test_an_empty_database_is_refused_beside_files(
+async def test_an_empty_database_with_existing_files_is_refused(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str], wrong: Wrong
 ) -> None:
     wrong(options)
     await refused(options, kept, capsys, "the database is new", str(options.files))
 
 
-async def test_a_new_database_is_refused_beside_files_of_a_cloud_without_id(
+async def test_a_new_database_with_files_of_a_cloud_without_id_is_refused(
     options: Options, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options.data.mkdir()
@@ -171,7 +171,7 @@ async def test_the_database_of_another_cloud_is_refused(
     await refused(options, kept, capsys, "belong to the cloud", "and the database to the cloud")
 
 
-async def test_two_clouds_on_one_place_are_refused(
+async def test_two_clouds_with_one_store_are_refused(
     options: Options, kept: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = replace(options, data=tmp_path / "other")
@@ -179,7 +179,7 @@ async def test_two_clouds_on_one_place_are_refused(
     assert await started(options, capsys) == ""  # the first keeps working
 
 
-async def test_two_clouds_that_begin_on_one_place_at_once_do_not_both_go_on(
+async def test_two_clouds_that_start_on_one_store_at_once_do_not_both_continue(
     options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have seen an empty place. The one whose stamp was overwritten notices it before it deletes anything."""
@@ -202,7 +202,7 @@ async def test_two_clouds_that_begin_on_one_place_at_once_do_not_both_go_on(
                 await bind(first, blobs)
 
 
-async def test_an_older_database_starts_and_nothing_is_removed(
+async def test_an_older_database_starts_and_deletes_nothing(
     options: Options, kept: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A backup was restored: newer files have no row."""
@@ -228,7 +228,7 @@ async def test_an_older_database_starts_and_nothing_is_removed(
     assert await swept(options, days=7.1) == Swept(1, total=COUNT + 1)
 
 
-async def test_a_newer_database_starts_and_says_what_is_missing(
+async def test_a_newer_database_starts_and_reports_missing_files(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The files are older than the database, as after a restored snapshot."""
@@ -257,7 +257,7 @@ async def test_a_database_of_a_newer_version_is_refused(
     assert await there(options) == set(kept)
 
 
-async def test_a_database_whose_rows_are_gone_removes_nothing(
+async def test_a_database_without_its_rows_deletes_nothing(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with opened_for_command(options.database, "") as store:
@@ -293,7 +293,7 @@ async def unmarked(blobs: Blobs) -> None:
         (Path(blobs.where) / "machine-cloud.json").unlink()
 
 
-async def test_an_id_that_cannot_be_understood_is_refused(
+async def test_an_unreadable_id_is_refused(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with store_of(options.files) as blobs:
@@ -301,7 +301,7 @@ async def test_an_id_that_cannot_be_understood_is_refused(
     await refused(options, kept, capsys, "is not valid")
 
 
-async def test_a_cloud_of_before_there_were_ids_is_marked_by_itself(
+async def test_a_cloud_from_before_ids_gets_an_id(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with store_of(options.files) as blobs, opened_for_command(options.database, "") as store:
@@ -318,7 +318,7 @@ async def test_a_cloud_of_before_there_were_ids_is_marked_by_itself(
         assert await started(options, capsys) == ""
 
 
-async def test_a_cloud_of_before_there_were_ids_is_not_marked_on_an_empty_place(
+async def test_a_cloud_from_before_ids_gets_no_id_on_an_empty_store(
     options: Options, kept: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its disk is not mounted."""
@@ -330,9 +330,7 @@ async def test_a_cloud_of_before_there_were_ids_is_not_marked_on_an_empty_place(
     await refused(options, [], capsys, f"none of {COUNT} files in the database is there", "mounted")
 
 
-async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(
-    options: Options, kept: list[str], tmp_path: Path
-) -> None:
+async def test_deleted_files_stay_for_seven_days_for_backups(options: Options, kept: list[str], tmp_path: Path) -> None:
     backup = tmp_path / "before"
     shutil.copy(options.database, backup)
     async with opened_for_command(options.database, "") as store:
@@ -357,7 +355,7 @@ async def test_what_was_deleted_stays_for_seven_days_and_a_backup_finds_it(
     assert await there(options) == set()
 
 
-async def test_a_file_that_is_named_again_leaves_the_trash(options: Options, kept: list[str]) -> None:
+async def test_a_file_with_a_row_again_leaves_the_trash(options: Options, kept: list[str]) -> None:
     from cloud.store import trash
 
     async with opened_for_command(options.database, "") as store:
@@ -367,7 +365,7 @@ async def test_a_file_that_is_named_again_leaves_the_trash(options: Options, kep
         assert await store.read(lambda sql: sql.rows("SELECT * FROM trash")) == []
 
 
-async def test_a_copy_carries_the_id_and_spares_other_clouds(
+async def test_a_copy_has_the_id_and_does_not_touch_other_clouds(
     options: Options, kept: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = replace(options, files_at=tmp_path / "copy")
@@ -391,7 +389,7 @@ async def test_a_copy_carries_the_id_and_spares_other_clouds(
 
 
 @pytest.mark.parametrize("wrong", ["emptied", "swapped"])
-async def test_postgresql_that_was_emptied_or_swapped_is_refused(
+async def test_an_emptied_or_exchanged_postgresql_database_is_refused(
     options: Options, postgresql: Cluster, capsys: pytest.CaptureFixture[str], wrong: str
 ) -> None:
     url, other = postgresql.fresh(), postgresql.fresh()

@@ -155,14 +155,14 @@ async def test_the_official_sdk_uploads_and_reads_back(tmp_path: Path, bucket: B
     assert s3.key not in said
 
 
-async def test_without_the_bucket_it_does_not_start_and_says_why(tmp_path: Path, bucket: Bucket) -> None:
+async def test_without_the_bucket_the_cloud_does_not_start(tmp_path: Path, bucket: Bucket) -> None:
     options = ("--files", "s3://no-such-bucket", "--s3-endpoint", bucket.endpoint)
     done = command("--data", str(tmp_path), "--listen", "localhost:0", *options)
     assert done.returncode == 1
     assert "create the bucket" in done.stderr
 
 
-async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, bucket: Bucket) -> None:
+async def test_acknowledged_data_survive_kill_9(tmp_path: Path, bucket: Bucket) -> None:
     chance = random.Random(SEED)
     kept: dict[str, bytes] = {}
     key, part = ("", ""), ""
@@ -202,9 +202,7 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, bucket: Buc
     assert bucket.there() == (objects, 0)
 
 
-async def test_two_replicas_share_nothing_but_database_and_bucket(
-    tmp_path: Path, bucket: Bucket, postgresql: Cluster
-) -> None:
+async def test_two_replicas_share_only_database_and_bucket(tmp_path: Path, bucket: Bucket, postgresql: Cluster) -> None:
     url = postgresql.fresh()
     options = ("--database", url, *bucket.options)
     async with cloud(tmp_path / "a", *options) as one, cloud(tmp_path / "b", *options) as two:

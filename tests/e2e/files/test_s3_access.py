@@ -31,7 +31,7 @@ async def refused(place: BucketLocation) -> MachineError:
     return caught.value
 
 
-async def test_a_wrong_secret_is_refused_and_not_told(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_secret_is_refused_and_not_disclosed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong" + s3.secret)
     error = await refused(s3.place())
@@ -54,7 +54,7 @@ async def test_a_wrong_secret_is_refused_and_not_told(s3: S3Server, monkeypatch:
         ("s3:DeleteObject", "deleted"),
     ],
 )
-async def test_a_permission_that_is_missing_is_named(
+async def test_a_missing_permission_is_named(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch, missing: str, word: str
 ) -> None:
     key, secret = s3.user(f"without-{word}", *(one for one in NEEDED if one != missing))
@@ -65,7 +65,7 @@ async def test_a_permission_that_is_missing_is_named(
     assert missing in error.remedy
 
 
-async def test_these_permissions_are_enough(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_documented_permissions_suffice(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     key, secret = s3.user("enough", *NEEDED, "s3:AbortMultipartUpload")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
@@ -77,20 +77,20 @@ async def test_these_permissions_are_enough(s3: S3Server, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("_owner")
-async def test_a_bucket_that_is_not_there(s3: S3Server) -> None:
+async def test_a_missing_bucket(s3: S3Server) -> None:
     error = await refused(s3.place("s3://no-such-bucket/x"))
     assert "NoSuchBucket" in str(error)
     assert "create the bucket" in error.remedy
 
 
 @pytest.mark.usefixtures("_owner")
-async def test_what_is_no_store_at_all(s3: S3Server) -> None:
+async def test_an_address_without_a_store(s3: S3Server) -> None:
     error = await refused(replace(s3.place(), base="/moto-api/", bucket="moto-api"))
     assert "cannot be written" in str(error)
 
 
 @pytest.mark.usefixtures("_owner")
-async def test_nothing_of_the_check_stays_and_others_things_are_left_alone(s3: S3Server) -> None:
+async def test_the_check_leaves_nothing_and_touches_no_other_objects(s3: S3Server) -> None:
     place = s3.place()
     for name in ("notes.txt", "ab/notes.txt", "ab/cd"):
         s3.ask("PUT", f"/{place.prefix}{name}", b"theirs")
@@ -102,7 +102,7 @@ async def test_nothing_of_the_check_stays_and_others_things_are_left_alone(s3: S
     assert (len(objects), len(uploads)) == (3, 1)
 
 
-async def test_credentials_that_expire_are_read_anew_from_their_file(s3: S3Server, tmp_path: Path) -> None:
+async def test_expired_credentials_are_read_again_from_their_file(s3: S3Server, tmp_path: Path) -> None:
     file = tmp_path / "credentials"
 
     def write(key: str, secret: str) -> None:
@@ -134,9 +134,7 @@ async def over_tls(front: Proxy, issuer: trustme.CA) -> AsyncIterator[str]:
 
 
 @pytest.mark.usefixtures("_owner")
-async def test_under_tls_with_an_authority_of_ones_own(
-    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_over_tls_with_a_private_authority(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     issuer = trustme.CA()
     issuer.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     async with proxy(s3.port) as front, over_tls(front, issuer) as endpoint:

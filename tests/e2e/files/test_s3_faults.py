@@ -58,7 +58,7 @@ BEGIN, PIECES, END = "POST uploads", "PUT partNumber", "POST uploadId"
 
 
 @pytest.mark.parametrize("way", [*NOT_DONE, Way.LOST])
-async def test_a_small_file_arrives_all_the_same(weather: Weather, way: Way) -> None:
+async def test_a_small_file_arrives_despite_faults(weather: Weather, way: Way) -> None:
     weather.proxy.faults = [("PUT", way)] * 2
     made = await put(weather.blobs, weather.data[:1000])
     assert weather.proxy.asked == ["PUT"] * 3
@@ -68,7 +68,7 @@ async def test_a_small_file_arrives_all_the_same(weather: Weather, way: Way) -> 
 
 @pytest.mark.parametrize("kind", [BEGIN, PIECES, END])
 @pytest.mark.parametrize("way", [Way.ERROR, Way.SLOW_DOWN, Way.LOST])
-async def test_a_large_file_arrives_all_the_same(weather: Weather, kind: str, way: Way) -> None:
+async def test_a_large_file_arrives_despite_faults(weather: Weather, kind: str, way: Way) -> None:
     weather.proxy.faults = [(kind, way)] * 2
     made = await put(weather.blobs, weather.data)
     assert weather.proxy.faults == []
@@ -80,7 +80,7 @@ async def test_a_large_file_arrives_all_the_same(weather: Weather, kind: str, wa
     assert weather.server.there(weather.place) == (objects, [])
 
 
-async def test_an_upload_that_has_ended_by_an_attempt_without_answer_is_kept(weather: Weather) -> None:
+async def test_an_upload_completed_by_an_unanswered_attempt_is_kept(weather: Weather) -> None:
     weather.proxy.faults = [(END, Way.LOST), (END, Way.GONE)]
     made = await put(weather.blobs, weather.data)
     assert weather.proxy.faults == []
@@ -92,7 +92,7 @@ async def test_an_upload_that_has_ended_by_an_attempt_without_answer_is_kept(wea
     assert await sizes(weather.blobs) == {made.key: BIG}
 
 
-async def test_an_error_with_status_200_is_one(weather: Weather) -> None:
+async def test_an_error_with_status_200_is_an_error(weather: Weather) -> None:
     weather.proxy.faults = [(END, Way.ERROR_200)]
     made = await put(weather.blobs, weather.data)
     assert weather.proxy.asked.count(END) == 2
@@ -100,7 +100,7 @@ async def test_an_error_with_status_200_is_one(weather: Weather) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PUT", BEGIN, PIECES, END])
-async def test_a_store_that_stays_bad_is_unavailable_and_nothing_stays(weather: Weather, kind: str) -> None:
+async def test_a_failing_store_is_unavailable_and_keeps_nothing(weather: Weather, kind: str) -> None:
     weather.proxy.always = {kind: Way.SLOW_DOWN}
     with pytest.raises(MachineError, match="SlowDown") as caught:
         await put(weather.blobs, weather.data if kind != "PUT" else b"small")
@@ -112,7 +112,7 @@ async def test_a_store_that_stays_bad_is_unavailable_and_nothing_stays(weather: 
 @pytest.mark.parametrize(
     ("way", "most"), [(Way.ERROR, 8), (Way.SLOW_DOWN, 8), (Way.LOST, 8), (Way.HALF, 8), (Way.SHORT, 10)]
 )
-async def test_a_download_goes_on_where_it_was_cut_off(weather: Weather, way: Way, most: int) -> None:
+async def test_an_interrupted_download_is_resumed(weather: Weather, way: Way, most: int) -> None:
     data = os.urandom(2 * FIRST_WINDOW)
     made = await put(weather.blobs, data)
     weather.proxy.asked.clear()
@@ -132,7 +132,7 @@ def _range(request: Request) -> str:
     return dict(request.headers)[b"range"].decode()
 
 
-async def test_a_download_that_always_breaks_goes_on_as_long_as_something_comes(weather: Weather) -> None:
+async def test_a_repeatedly_interrupted_download_continues_while_it_progresses(weather: Weather) -> None:
     data = weather.data[:3000]
     made = await put(weather.blobs, data)
     weather.proxy.always = {"GET": Way.HALF}
@@ -151,7 +151,7 @@ async def test_content_of_another_range_is_refused(weather: Weather) -> None:
     assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
-async def test_a_list_and_a_deletion_are_repeated(weather: Weather) -> None:
+async def test_lists_and_deletions_are_retried(weather: Weather) -> None:
     made = await put(weather.blobs, b"x")
     weather.proxy.faults = [("GET list-type", Way.SLOW_DOWN), ("GET list-type", Way.HALF), ("DELETE", Way.LOST)]
     assert await sizes(weather.blobs) == {made.key: 1}
@@ -160,7 +160,7 @@ async def test_a_list_and_a_deletion_are_repeated(weather: Weather) -> None:
     assert weather.nothing_is_there()
 
 
-async def test_a_store_that_is_away_is_unavailable(weather: Weather) -> None:
+async def test_an_unreachable_store_is_unavailable(weather: Weather) -> None:
     made = await put(weather.blobs, b"x")
     away = S3Blobs(replace(weather.place, origin="http://127.0.0.1:1"))
     with pytest.raises(MachineError, match=r"cannot be written to: .*cannot be reached: .*refused") as caught:
@@ -178,9 +178,7 @@ async def test_a_store_that_is_away_is_unavailable(weather: Weather) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PUT", BEGIN, PIECES, END])
-async def test_an_upload_that_hangs_may_be_cancelled(
-    weather: Weather, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hanging_upload_can_be_cancelled(weather: Weather, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that hangs delays the cancellation only for a limited time, and the unfinished upload is removed."""
     monkeypatch.setattr("cloud.blobs.s3.GRACE", 2.0)
     weather.proxy.faults = [(kind, Way.HANG)]
@@ -193,7 +191,7 @@ async def test_an_upload_that_hangs_may_be_cancelled(
 
 
 @pytest.mark.parametrize("kind", ["PUT", BEGIN, END])
-async def test_what_is_cancelled_while_the_store_works_on_it_is_undone(weather: Weather, kind: str) -> None:
+async def test_an_upload_cancelled_during_completion_is_undone(weather: Weather, kind: str) -> None:
     """The answer arrives after the cancellation, and names what must be removed."""
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
@@ -208,7 +206,7 @@ async def test_what_is_cancelled_while_the_store_works_on_it_is_undone(weather: 
     assert weather.nothing_is_there()
 
 
-async def test_no_more_requests_at_once_than_there_are_places(weather: Weather) -> None:
+async def test_concurrent_requests_are_limited(weather: Weather) -> None:
     weather.proxy.gate = trio.Event()
     async with trio.open_nursery() as nursery:
         for _ in range(client.PARALLEL * 3):
@@ -219,7 +217,7 @@ async def test_no_more_requests_at_once_than_there_are_places(weather: Weather) 
     assert len(await sizes(weather.blobs)) == client.PARALLEL * 3
 
 
-async def test_bad_weather(weather: Weather) -> None:
+async def test_random_faults(weather: Weather) -> None:
     """Random faults of all kinds while files are stored and deleted: acknowledged files exist and are complete."""
     chance = random.Random(SEED)
     kinds = ("PUT", "GET", "DELETE", PIECES, END)
@@ -260,7 +258,7 @@ async def test_bad_weather(weather: Weather) -> None:
     assert kept.keys() - await sizes(weather.blobs) <= doubtful
 
 
-async def test_an_upload_that_takes_too_long_is_refused(weather: Weather) -> None:
+async def test_a_too_slow_upload_is_refused(weather: Weather) -> None:
     """Sweeps remove uploads by their start time, so an old upload must not be completed."""
     async with S3Blobs(weather.place, longest=-1.0, part=PART).opened() as hasty:
         with pytest.raises(MachineError, match="took more than") as caught:
@@ -270,14 +268,14 @@ async def test_an_upload_that_takes_too_long_is_refused(weather: Weather) -> Non
     assert len(weather.server.there(weather.place)[0]) == 1
 
 
-async def test_what_came_in_parts_counts_as_old_later(weather: Weather) -> None:
+async def test_a_multipart_upload_is_old_from_its_completion(weather: Weather) -> None:
     small, large = await put(weather.blobs, b"x"), await put(weather.blobs, weather.data)
     async with aclosing(weather.blobs.listed()) as pages:
         times = {one.key: one.time async for page in pages for one in page}
     assert abs(times[large.key] - times[small.key] - LONGEST) < 60
 
 
-async def test_a_reader_that_takes_its_time_holds_no_connection(weather: Weather) -> None:
+async def test_a_slow_reader_holds_no_connection(weather: Weather) -> None:
     made = await put(weather.blobs, bytes(2 * FIRST_WINDOW))
     async with aclosing(weather.blobs.read(made.key)) as reading:
         found = len(await anext(reading))
@@ -287,7 +285,7 @@ async def test_a_reader_that_takes_its_time_holds_no_connection(weather: Weather
     assert found == 2 * FIRST_WINDOW
 
 
-async def test_memory_is_bounded(weather: Weather) -> None:
+async def test_memory_is_limited_during_transfers(weather: Weather) -> None:
     """No request is larger than a part, whatever the size of the pieces."""
     sizes: list[int] = []
     weather.proxy.before = lambda request: sizes.append(len(request.body))
@@ -297,7 +295,7 @@ async def test_memory_is_bounded(weather: Weather) -> None:
     assert made.size == 3 * PART + 1
 
 
-async def test_a_copy_that_was_interrupted_goes_on(weather: Weather, tmp_path: Path) -> None:
+async def test_an_interrupted_copy_is_resumed(weather: Weather, tmp_path: Path) -> None:
     """The store refuses everything after some files; incomplete files of the folder are not copied."""
     for number in range(20):
         key = f"{number:02x}".ljust(32, "0")
@@ -326,7 +324,7 @@ async def test_a_copy_that_was_interrupted_goes_on(weather: Weather, tmp_path: P
     assert len(done) == 8
 
 
-async def test_a_file_that_is_damaged_or_gone_while_it_is_copied(weather: Weather, tmp_path: Path) -> None:
+async def test_a_file_damaged_or_deleted_during_the_copy(weather: Weather, tmp_path: Path) -> None:
     class Odd(FolderBlobs):
         """Lists a file that does not exist, and a wrong size for another."""
 

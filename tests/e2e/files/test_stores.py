@@ -56,7 +56,7 @@ async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield Stored(blobs, files, server)
 
 
-async def test_what_was_put_is_read_from_any_byte(stored: Stored) -> None:
+async def test_a_stored_blob_is_read_from_any_byte(stored: Stored) -> None:
     data = os.urandom(PIECE + 5000)
     made = await put(stored.blobs, data[:10], b"", data[10:])
     assert (made.size, made.digest) == (len(data), hashlib.sha256(data).hexdigest())
@@ -66,7 +66,7 @@ async def test_what_was_put_is_read_from_any_byte(stored: Stored) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(), (0,), (1,), (PART,), (PART, 1), (3, PART - 3, PART, 5)])
-async def test_sizes_around_those_of_parts(stored: Stored, sizes: tuple[int, ...]) -> None:
+async def test_sizes_near_the_size_of_a_part(stored: Stored, sizes: tuple[int, ...]) -> None:
     data = [os.urandom(size) for size in sizes]
     whole = b"".join(data)
     made = await put(stored.blobs, *data)
@@ -76,7 +76,7 @@ async def test_sizes_around_those_of_parts(stored: Stored, sizes: tuple[int, ...
     assert stored.there() == {f"{made.key[:2]}/{made.key}": len(whole)}
 
 
-async def test_what_was_deleted_is_gone_and_may_be_deleted_again(stored: Stored) -> None:
+async def test_a_deleted_blob_is_gone_and_can_be_deleted_again(stored: Stored) -> None:
     made = await put(stored.blobs, b"x")
     await stored.blobs.delete(made.key)
     await stored.blobs.delete(made.key)
@@ -87,7 +87,7 @@ async def test_what_was_deleted_is_gone_and_may_be_deleted_again(stored: Stored)
 
 
 @pytest.mark.parametrize("key", ["../../etc/passwd", "a/b", "a.part"])
-async def test_a_key_is_no_path(stored: Stored, key: str) -> None:
+async def test_a_key_is_not_a_path(stored: Stored, key: str) -> None:
     with pytest.raises(ValueError, match="is not a valid blob key"):
         await stored.blobs.delete(key)
     with pytest.raises(ValueError, match="is not a valid blob key"):
@@ -96,7 +96,7 @@ async def test_a_key_is_no_path(stored: Stored, key: str) -> None:
         await content_of(stored.blobs, key)
 
 
-async def test_lists_of_several_pages_and_what_is_old(stored: Stored) -> None:
+async def test_lists_of_several_pages_and_old_blobs(stored: Stored) -> None:
     begin = time.time()
     for number in range(20):  # a page of the server has 7
         await put(stored.blobs, b"x" * number, key=f"ab{number:030x}")
@@ -111,13 +111,13 @@ async def test_lists_of_several_pages_and_what_is_old(stored: Stored) -> None:
     assert len(stored.there()) == 21
 
 
-async def test_a_blob_takes_the_place_of_what_was_kept_under_its_key(stored: Stored) -> None:
+async def test_a_blob_replaces_an_earlier_one_with_its_key(stored: Stored) -> None:
     made = await put(stored.blobs, b"damaged")
     again = await put(stored.blobs, b"whole", key=made.key)
     assert (again.key, await content_of(stored.blobs, made.key)) == (made.key, b"whole")
 
 
-async def test_nothing_stays_of_what_was_not_put_whole(stored: Stored) -> None:
+async def test_an_incomplete_upload_leaves_nothing(stored: Stored) -> None:
     async def failing(count: int) -> AsyncGenerator[bytes, None]:
         for _ in range(count):
             yield bytes(PIECE)
@@ -131,7 +131,7 @@ async def test_nothing_stays_of_what_was_not_put_whole(stored: Stored) -> None:
     assert stored.there() == {}
 
 
-async def test_nothing_stays_of_what_was_cancelled_at_any_moment(stored: Stored) -> None:
+async def test_an_upload_cancelled_at_any_moment_leaves_nothing(stored: Stored) -> None:
     chance = random.Random(SEED)
     data = [bytes(PIECE)] * 9
     kept = 0
@@ -145,7 +145,7 @@ async def test_nothing_stays_of_what_was_cancelled_at_any_moment(stored: Stored)
     assert len(stored.there()) == kept
 
 
-async def test_a_reader_that_goes_away_leaves_nothing_open(stored: Stored) -> None:
+async def test_an_abandoned_reader_leaves_nothing_open(stored: Stored) -> None:
     made = await put(stored.blobs, *([bytes(PIECE)] * 6))
     for _ in range(40):  # more than the number of connections
         async with aclosing(stored.blobs.read(made.key)) as reading:
@@ -153,7 +153,7 @@ async def test_a_reader_that_goes_away_leaves_nothing_open(stored: Stored) -> No
     assert len(await content_of(stored.blobs, made.key)) == 6 * PIECE
 
 
-async def test_many_at_once(stored: Stored) -> None:
+async def test_many_concurrent_uploads(stored: Stored) -> None:
     async def one(number: int) -> None:
         data = bytes([number]) * (100 + number)
         made = await put(stored.blobs, data)

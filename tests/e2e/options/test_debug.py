@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server.wait_running()
 
 
-def test_the_index_lists_what_there_is(server: Server) -> None:
+def test_the_index_lists_all_pages(server: Server) -> None:
     status, body = get(server, "/debug/")
     assert status == 200
     for word in (b"/debug/profile", b"/debug/tasks", b"/debug/memory", b"/debug/graph", b"/debug/metrics"):
@@ -71,7 +71,7 @@ def busy(server: Server, path: str) -> bytes:
     return body
 
 
-def test_a_profile_has_what_ran_meanwhile(server: Server, tmp_path: Path) -> None:
+def test_a_profile_contains_the_functions_that_ran(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "profile"
     file.write_bytes(busy(server, "/debug/profile?seconds=1&format=pstats"))
     names = {name for _, _, name in pstats.Stats(str(file)).stats}  # type: ignore[attr-defined]
@@ -88,7 +88,7 @@ def test_collapsed_stacks_name_frames_from_outside_in(server: Server) -> None:
     assert "runtime/server/app.py:main" in text
 
 
-def test_memory_names_what_was_allocated(server: Server) -> None:
+def test_memory_lists_allocations(server: Server) -> None:
     text = get(server, "/debug/memory?seconds=0.2")[1].decode()
     assert text.startswith("allocated and not freed")
     assert "objects: " in text
@@ -123,11 +123,11 @@ def test_a_second_profile_is_refused_while_one_is_taken(server: Server) -> None:
         ("/debug/graph?format=png", 400),
     ],
 )
-def test_what_is_asked_wrongly(server: Server, path: str, status: int) -> None:
+def test_invalid_requests_are_refused(server: Server, path: str, status: int) -> None:
     assert get(server, path)[0] == status
 
 
-def test_without_the_option_there_is_nothing_until_the_document_asks(tmp_path: Path) -> None:
+def test_without_the_option_pages_are_missing_until_the_document_enables_them(tmp_path: Path) -> None:
     with Server({}, tmp_path) as server:
         server.wait_running()
         status, body = get(server, "/debug/")
@@ -144,7 +144,7 @@ def test_only_callers_on_this_computer(tmp_path: Path) -> None:
     }  # Host is not a name of the server
 
 
-def test_keys_over_plaintext_from_elsewhere_need_allow_insecure_creds(tmp_path: Path) -> None:
+def test_keys_over_plaintext_from_other_hosts_need_allow_insecure_creds(tmp_path: Path) -> None:
     assert inside("credentials", tmp_path) == {
         "without, localhost": "let in",
         "without, 192.0.2.1": "refused",

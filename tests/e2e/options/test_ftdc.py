@@ -57,7 +57,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_what_was_counted_survives_kill(recorded: Path) -> None:
+def test_recorded_metrics_survive_a_kill(recorded: Path) -> None:
     (file,) = files(recorded)
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     recording = read(file.read_bytes())
@@ -97,7 +97,7 @@ def test_list_show_plot_and_export(recorded: Path, tmp_path: Path) -> None:
     assert rows[0]["time"] < rows[-1]["time"]
 
 
-def test_a_file_that_was_cut_is_read_up_to_there(recorded: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_read_up_to_its_end(recorded: Path, tmp_path: Path) -> None:
     data = files(recorded)[0].read_bytes()
     cut = tmp_path / "cut.ftdc"
     cut.write_bytes(data[:-5] + bytes(100))
@@ -107,14 +107,14 @@ def test_a_file_that_was_cut_is_read_up_to_there(recorded: Path, tmp_path: Path)
     assert "proc.machine-server.RssMB" in shown.stdout
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_files_are_reported(tmp_path: Path) -> None:
     none = ftdc("list", home=tmp_path)
     assert (none.returncode, "contains no diagnostic data" in none.stderr) == (1, True)
     none = ftdc("show", tmp_path / "no.ftdc", home=tmp_path)
     assert (none.returncode, "does not exist" in none.stderr) == (1, True)
 
 
-def test_a_folder_that_cannot_be_made_is_said_once_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_logged_once_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file where a folder should be")
     with Server({"components": [motor("m")]}, tmp_path) as server:
         server.wait_running()
@@ -136,7 +136,7 @@ def test_processes_of_modules_are_recorded(tmp_path: Path) -> None:
     assert series["proc.modules.demo.UserCPUSecs"].values[-1] > 0
 
 
-def test_a_full_disk_is_said_once_stops_nothing_and_leaves_whole_files(tmp_path: Path) -> None:
+def test_a_full_disk_is_logged_once_and_leaves_complete_files(tmp_path: Path) -> None:
     found = inside("disk", tmp_path)
     assert (found["call"], found["exit"], found["said"], found["reason"]) == (0, 0, 1, True)
     assert found["whole"] == [""]

@@ -116,7 +116,7 @@ def stand_ins() -> Iterator[dict[str, Any]]:
             one.close()
 
 
-def test_a_network_that_is_fit(stand_ins: dict[str, Any], tmp_path: Path) -> None:
+def test_a_working_network(stand_ins: dict[str, Any], tmp_path: Path) -> None:
     done = check(tmp_path, stand_ins)
     assert done.returncode == EXIT_OK, done.stdout + done.stderr
     assert "The network works." in done.stdout
@@ -125,7 +125,7 @@ def test_a_network_that_is_fit(stand_ins: dict[str, Any], tmp_path: Path) -> Non
     assert "0 of 3 lost" in done.stdout or "is not allowed to send ICMP" in done.stdout
 
 
-def test_each_failure_has_its_remedy(tmp_path: Path) -> None:
+def test_every_failure_has_a_remedy(tmp_path: Path) -> None:
     nobody = "127.0.0.1:9"  # discard: nothing listens there
     done = check(tmp_path, {"dns": [nobody], "resolve": ["x" * 64], "stun": [nobody], "stun_tcp": [nobody]})
     assert done.returncode == EXIT_FAILED
@@ -135,19 +135,19 @@ def test_each_failure_has_its_remedy(tmp_path: Path) -> None:
     assert "no answer within 5 s" in done.stdout
 
 
-def test_one_of_several_servers_may_be_away(stand_ins: dict[str, Any], tmp_path: Path) -> None:
+def test_one_of_several_servers_may_be_unreachable(stand_ins: dict[str, Any], tmp_path: Path) -> None:
     done = check(tmp_path, {"dns": [*stand_ins["dns"], "127.0.0.1:9"]})
     assert done.returncode == EXIT_OK
     assert "failed" in done.stdout
 
 
-def test_targets_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+def test_invalid_targets_are_reported(tmp_path: Path) -> None:
     done = check(tmp_path, '{"dns": "everywhere"}')
     assert (done.returncode, "MACHINE_NETWORK_CHECK" in done.stderr) == (EXIT_USAGE, True)
 
 
 @pytest.mark.parametrize("managed", [False, True])
-async def test_only_machines_of_a_cloud_check_in_the_background(managed: bool, tmp_path: Path) -> None:
+async def test_only_machines_with_a_cloud_check_in_the_background(managed: bool, tmp_path: Path) -> None:
     targets = tmp_path / "targets.json"
     targets.write_text(json.dumps({**QUIET, "dns": ["127.0.0.1:9"]}))
     cloud = {"cloud": {"id": "part", "secret": "s", "app_address": "http://0.0.0.0:9"}} if managed else {}

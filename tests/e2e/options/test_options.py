@@ -29,7 +29,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize("word", ["-help", "--help", "-h"])
-def test_help_has_one_line_for_each_option(word: str) -> None:
+def test_help_has_one_line_per_option(word: str) -> None:
     done = run(word)
     assert done.returncode == EXIT_OK
     listed = done.stdout.partition("Options:")[2].partition("\n\n")[0].strip("\n").splitlines()
@@ -49,13 +49,13 @@ def test_help_has_one_line_for_each_option(word: str) -> None:
         ("-untrusted_env", "-untrusted-env"),
     ],
 )
-def test_a_mistyped_option_is_told_which_was_meant(mistyped: str, meant: str) -> None:
+def test_a_mistyped_option_gets_a_suggestion(mistyped: str, meant: str) -> None:
     done = run("-debug", mistyped)
     assert done.returncode == EXIT_USAGE
     assert f"Did you mean '{meant}'?" in done.stderr
 
 
-def test_what_follows_a_value_option_is_no_option(tmp_path: Path) -> None:
+def test_the_word_after_an_option_with_a_value_is_its_value(tmp_path: Path) -> None:
     done = run("-config", "-confg.json", "--", "-nonsense")
     assert done.returncode == EXIT_USAGE
     assert "-nonsense" in done.stderr  # as an unexpected argument
@@ -73,7 +73,7 @@ def test_webrtc_is_accepted_and_the_log_says_that_connections_are_direct(
         assert server.stop() == EXIT_OK
 
 
-def test_webrtc_false_and_every_switch_that_is_off_start_as_usual(tmp_path: Path) -> None:
+def test_switches_that_are_off_have_no_effect(tmp_path: Path) -> None:
     off = (
         "debug",
         "no-tls",
@@ -91,7 +91,7 @@ def test_webrtc_false_and_every_switch_that_is_off_start_as_usual(tmp_path: Path
     assert not list((tmp_path / "home").rglob("*.ftdc"))
 
 
-def test_debug_logs_at_debug_level_whatever_the_document_says(tmp_path: Path) -> None:
+def test_debug_overrides_the_levels_of_the_document(tmp_path: Path) -> None:
     document = {"log": [{"pattern": "*", "level": "error"}], "components": [motor("m")]}
     with Server(document, tmp_path, "-debug") as server:
         server.wait_running()
@@ -105,7 +105,7 @@ def test_without_debug_there_are_no_debug_lines(tmp_path: Path) -> None:
         assert "\tDEBUG\t" not in server.log()
 
 
-def test_log_file_takes_the_place_of_standard_output(tmp_path: Path) -> None:
+def test_log_file_replaces_standard_output(tmp_path: Path) -> None:
     file = tmp_path / "machine.log"
     with Server({}, tmp_path, "-log-file", str(file)) as server:
         server.wait_running()
@@ -113,7 +113,7 @@ def test_log_file_takes_the_place_of_standard_output(tmp_path: Path) -> None:
     assert server.log() == ""
 
 
-def test_a_log_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_log_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "machine.json").write_text("{}")
     done = run("-config", str(tmp_path / "machine.json"), "-log-file", str(tmp_path / "no" / "machine.log"))
     assert done.returncode == EXIT_FAILED
@@ -151,14 +151,14 @@ def test_cpuprofile_writes_a_profile_of_the_whole_run(tmp_path: Path) -> None:
     assert {"_serve", "take"} <= names
 
 
-def test_a_profile_that_cannot_be_written_is_said_before_anything_starts(tmp_path: Path) -> None:
+def test_an_unwritable_profile_is_reported_before_the_start(tmp_path: Path) -> None:
     (tmp_path / "machine.json").write_text("{}")
     done = run("-config", str(tmp_path / "machine.json"), "-cpuprofile", str(tmp_path / "no" / "cpu"))
     assert done.returncode == EXIT_FAILED
     assert "cannot be written" in done.stderr
 
 
-def test_shareddir_has_static_files_that_come_first(tmp_path: Path) -> None:
+def test_shareddir_has_static_files_that_take_precedence(tmp_path: Path) -> None:
     shared = tmp_path / "assets"
     shared.mkdir()
     (shared / "app.css").write_text("body { color: teal }")
@@ -172,7 +172,7 @@ def test_shareddir_has_static_files_that_come_first(tmp_path: Path) -> None:
         assert get(server, "/static/app.js")[0] == 200  # a file of the program itself
 
 
-def test_a_shareddir_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_a_shareddir_that_is_not_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "machine.json").write_text("{}")
     done = run("-config", str(tmp_path / "machine.json"), f"-shareddir={tmp_path / 'no'}")
     assert (done.returncode, "is not a folder" in done.stderr) == (EXIT_FAILED, True)
@@ -223,6 +223,6 @@ def test_dump_resources_has_a_schema_for_every_model(tmp_path: Path) -> None:
     assert "per second" in servo["properties"]["frequency_hz"]["description"]
 
 
-def test_dump_resources_into_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_dump_resources_into_a_missing_folder_is_reported(tmp_path: Path) -> None:
     done = run("-dump-resources", str(tmp_path / "no" / "file"))
     assert (done.returncode, "cannot be written" in done.stderr) == (EXIT_FAILED, True)

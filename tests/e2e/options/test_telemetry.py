@@ -131,7 +131,7 @@ async def test_spans_and_metrics_reach_a_collector(tmp_path: Path) -> None:
             assert await running.stop() == 0
 
 
-async def test_spans_wait_for_a_collector_that_comes_back_and_the_outage_is_said_once(tmp_path: Path) -> None:
+async def test_spans_wait_for_a_collector_and_an_outage_is_logged_once(tmp_path: Path) -> None:
     async with receiver() as collector:
         collector.status = 503
         tracing = {"enabled": True, "otlpendpoint": f"127.0.0.1:{collector.port}"}
@@ -155,7 +155,7 @@ async def test_spans_are_kept_on_disk_and_shown_on_the_console(tmp_path: Path) -
     assert f"{MOTOR}/m.set_power" in {span["name"] for span in spans}
 
 
-async def test_an_address_that_is_none_is_said_and_stops_nothing(tmp_path: Path) -> None:
+async def test_an_invalid_address_is_logged_and_stops_nothing(tmp_path: Path) -> None:
     tracing = {"enabled": True, "otlpendpoint": "ftp://nowhere"}
     async with server(tmp_path, {"components": [motor("m")], "tracing": tracing}, running=True) as running:
         await until(lambda: "tracing.otlpendpoint" in running.log(), running)
