@@ -50,13 +50,13 @@ class Releases:
         self._signed: tuple[Signed, ...] = ()
         self._fetched = float("-inf")
 
-    async def signed(self) -> tuple[Signed, ...] | None:
+    async def signed(self, *, fresh: bool = False) -> tuple[Signed, ...] | None:
         """See Catalog."""
         if not await self._trust.is_pinned():
             if not self.trust_first_root or not await self._trust.pin_first(self._transport.fetch):
                 return None
             _log.warning("the root.json of the cloud is pinned: only signed releases are installed from now on")
-        if trio.current_time() - self._fetched > FRESH:
+        if fresh or trio.current_time() - self._fetched > FRESH:
             listing = await self._trust.refresh(self._transport.fetch, datetime.now(UTC))
             self._signed, self._fetched = listing.releases, trio.current_time()
         return self._signed

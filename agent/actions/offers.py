@@ -42,8 +42,11 @@ class Identified(NamedTuple):
 class Catalog(Protocol):
     """The signed releases, and files whose hash is not known yet."""
 
-    async def signed(self) -> tuple[Signed, ...] | None:
-        """Return the releases that the organization signed; None if no root is pinned. Raises MachineError."""
+    async def signed(self, *, fresh: bool = False) -> tuple[Signed, ...] | None:
+        """Return the releases that the organization signed; None if no root is pinned. Raises MachineError.
+
+        The metadata may be some minutes old, unless `fresh`.
+        """
         ...
 
     async def identify(self, url: str) -> Identified:
@@ -68,6 +71,7 @@ class _State:
     wish: Wish | None = None
     explicit: bool = False  # the wish is new: it may be in quarantine
     at_once: bool = False  # a person does not want to wait for maintenance
+    sought: str = ""  # hash that the cloud named and that fresh metadata was searched for
 
 
 class Offers:
@@ -211,7 +215,7 @@ class Offers:
         asked = Asked(
             setting=state.wish.choice if state.wish is not None else state.setting,
             answer=answer,
-            signed=await self._catalog.signed(),
+            signed=await self._signed(state, answer),
             part=self._part,
             platform=self._platform,
             allow_http=self._allow_http or state.wish is not None,
@@ -227,8 +231,19 @@ class Offers:
         header, sha256, size = self._read[choice.url]
         return choose_file(record, asked, choice, header, sha256, size, self._wall())
 
+    async def _signed(self, state: _State, answer: Answer | None) -> tuple[Signed, ...] | None:
+        """Return the signed releases, with those that were published since the last look if that may matter."""
+        signed = await self._catalog.signed(fresh=state.explicit)
+        if signed is None or answer is None or state.sought == answer.sha256:
+            return signed
+        if any(entry.sha256 == answer.sha256 for entry in signed):
+            return signed
+        signed = await self._catalog.signed(fresh=True)
+        state.sought = answer.sha256
+        return signed
+
     def _note(self, name: str, problem: ConfigError) -> None:
-        if self.problems.get(name) != problem:
+        if str(self.problems.get(name)) != str(problem):
             _log.warning("no release is offered", program=name, problem=problem.reason, remedy=problem.remedy)
         self.problems[name] = problem
 

@@ -64,6 +64,21 @@ async def test_a_root_is_pinned_only_if_the_device_says_so(tmp_path: Path) -> No
         assert await releases.signed() == signed  # what is pinned stays pinned
 
 
+async def test_metadata_is_fetched_again_only_if_that_is_asked_for(tmp_path: Path) -> None:
+    repository = Repository()
+    async with releases_of(tmp_path, repository) as (releases, server):
+        releases.trust_first_root = True
+        before = await releases.signed()
+        repository.publish("1.0.0", "2.0.0")
+        server.answers |= {f"{BASE}/{name}": serving(content) for name, content in repository.files.items()}
+        count = len(server.requests)
+        assert await releases.signed() == before
+        assert len(server.requests) == count
+        signed = await releases.signed(fresh=True)
+        assert signed is not None
+        assert [entry.custom.version for entry in signed] == ["1.0.0", "2.0.0"]
+
+
 async def test_a_release_that_is_no_longer_signed_is_refused(tmp_path: Path) -> None:
     async with releases_of(tmp_path, Repository()) as (releases, _):
         await releases.check(release("9.9.9", "/targets/x"))  # nothing is pinned: the cloud is trusted

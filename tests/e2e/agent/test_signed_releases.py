@@ -1,0 +1,81 @@
+"""machine-agent with a pinned root installs what people published with `machine cloud releases`, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.agent.releases import SERVER as REAL
+from tests.e2e.agent.releases import fake_server, write_release
+from tests.e2e.agent.support import Agent, Part, agent, new_part
+from tests.e2e.agent.test_update import SPEED, server, until_settled
+from tests.e2e.cloud.process import cloud
+from tests.e2e.cloud.test_command import Terminal
+
+
+@dataclass
+class World:
+    """A cloud, a person with keys, and a running agent."""
+
+    terminal: Terminal
+    folder: Path
+    part: Part
+    agent: Agent
+
+    async def releases(self, command: str, *words: str) -> str:
+        said = await self.terminal("releases", command, *words, "--keys", str(self.folder / "keys"))
+        await self.agent.ask("update")  # instead of at the next interval
+        return said
+
+    async def publish(self, version: str, script: str, *options: str) -> None:
+        file = write_release(self.folder / version, version, script)
+        await self.releases("upload", str(file), *options)
+
+    async def select(self, version: str) -> None:
+        """Choose the version of machine-server in the configuration of the part."""
+        await self.part.save({"agent": {"version_control": {"machine-server": version}}})
+        await self.agent.ask("update")
+
+
+@asynccontextmanager
+async def world(folder: Path) -> AsyncIterator[World]:
+    async with cloud(folder / "cloud") as running, running.client() as client:
+        terminal = Terminal(running, folder / "home")
+        login = ("login", f"http://{running.address}", "--key-id", running.key[0])
+        await terminal(*login, MACHINE_CLOUD_KEY=running.key[1])
+        await terminal("releases", "init", "--keys", str(folder / "keys"))
+        part = await new_part(running, client, folder)
+        (folder / "defaults.json").write_text(json.dumps({"trust_first_root": True}))
+        async with agent(folder, part.file, **SPEED) as running_agent:
+            yield World(terminal, folder, part, running_agent)
+
+
+def problem(status: Mapping[str, Any]) -> str:
+    return " ".join(entry["message"] for entry in status.get("problems", ()))
+
+
+async def test_a_machine_follows_the_channel_and_leaves_a_withdrawn_version(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        await made.publish("9.5.0", REAL, "--channel", "stable")
+        assert (await until_settled(made.agent, "9.5.0"))["history"][-1]["result"] == "updated"
+        assert (made.agent.layout.trust / "pinned.json").read_bytes() == (tmp_path / "keys" / "root.json").read_bytes()
+        await made.publish("9.6.0", fake_server(), "--channel", "stable")
+        await until_settled(made.agent, "9.6.0")
+        await made.releases("withdraw", "machine-server", "9.6.0", "--yes")
+        await until_settled(made.agent, "9.5.0")
+
+
+async def test_an_unsigned_file_at_a_url_of_the_cloud_is_refused(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        await made.publish("9.5.0", REAL)
+        await made.select("9.5.0")
+        await until_settled(made.agent, "9.5.0")
+        unsigned = write_release(tmp_path / "unsigned", "9.7.0", REAL)
+        await made.select(f"file://{unsigned}")
+        status = await made.agent.status_until(problem)
+        assert "the organization has not signed this file" in problem(status)
+        assert server(status)["version"] == "9.5.0"
