@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.signer import CryptoSigner
 from tuf.api.metadata import Metadata, Root, TargetFile, Targets
 
+from agent.update.record import Release
 from cloud.domain.releases.metadata import new_key, sign_snapshot, sign_timestamp
 from uplink.releases import ROOT, SNAPSHOT, TARGETS, TIMESTAMP, Custom
 
@@ -61,14 +62,17 @@ class Repository:
         by: Iterable[str] | None = None,
         now: datetime = NOW,
         targets_version: int | None = None,
+        files: Iterable[Release] = (),
+        program: str = "machine-server",
     ) -> None:
-        """Publish targets.json with releases of these versions, and a new snapshot and timestamp."""
+        """Publish targets.json with releases of these versions, or `files`, and a new snapshot and timestamp."""
         self.targets = self.targets + 1 if targets_version is None else targets_version
         entries = {}
-        for version in versions:
-            custom = Custom("machine-server", version, "linux/aarch64", ("stable",))
-            fields = {"program": custom.program, "version": version, "platform": custom.platform}
-            file = TargetFile(1000, {"sha256": seed(version).hex()}, custom.path, {"custom": fields})
+        unnamed = [Release(version, seed(version).hex(), 1000, "", "linux/aarch64") for version in versions]
+        for release in (*unnamed, *files):
+            custom = Custom(program, release.version, release.platform, ("stable",))
+            fields = {"program": program, "version": custom.version, "platform": custom.platform}
+            file = TargetFile(release.size, {"sha256": release.sha256}, custom.path, {"custom": fields})
             entries[custom.path] = file
         targets = Targets(self.targets, expires=now + timedelta(days=365), targets=entries)
         self.files[f"{self.targets}.targets.json"] = signed(targets, self.keys[TARGETS] if by is None else by)

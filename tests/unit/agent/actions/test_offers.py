@@ -1,0 +1,216 @@
+"""What a machine with a pinned root is offered, when the cloud or somebody on the way to it cannot be trusted."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from agent.actions.catalog import Releases
+from agent.actions.offers import Offers
+from agent.layout import AGENT, SERVER
+from agent.releases.choose import Answer
+from agent.releases.trust import Trust, pin
+from agent.update.record import Release
+from support.worker import Worker
+from tests.sim.agent.device import PLATFORM, Device
+from tests.unit.agent.releases.repository import Repository
+from uplink.releases import TARGETS
+
+HOUR = 3600.0
+T = TypeVar("T")
+
+
+class Inline(Worker):
+    """Calls functions at once: virtual time would pass while a thread works."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        await trio.lowlevel.checkpoint()
+        return function()
+
+    def post(self, function: Callable[[], object]) -> None:
+        with suppress(Exception):
+            function()
+
+
+@dataclass
+class Organization:
+    """A machine, the signed releases of its organization, and `good`, which it runs."""
+
+    device: Device
+    repository: Repository
+    offers: Offers
+    today: datetime
+    good: Release
+
+    def build(self, version: str) -> Release:
+        """Return a release that a machine can download and run, not signed by anyone."""
+        return self.device.cloud.publish(SERVER, version)
+
+    def sign(self, *files: Release, **more: Any) -> None:
+        """Publish metadata with `good` and these releases, with the keys of the organization if nothing else is given.
+
+        `age` is the number of days since the signature.
+        """
+        now = self.today - timedelta(days=more.pop("age", 0))
+        self.repository.publish(files=(self.good, *files), now=now, **more)
+
+    async def want(self, release: Release) -> None:
+        """Let the cloud want a release, and let some hours pass."""
+        self.offers.answered({SERVER: Answer(release.version, release.origin, release.sha256)})
+        await trio.sleep(3 * HOUR)
+
+    @property
+    def current(self) -> str:
+        return self.device.record(SERVER).slots.current.sha256
+
+    @property
+    def problem(self) -> str:
+        return "".join(str(problem) for problem in self.offers.problems.values())
+
+
+@asynccontextmanager
+async def organization(folder: Path) -> AsyncIterator[Organization]:
+    device, repository, today = Device(folder, random.Random(1)), Repository(), datetime.now(UTC)
+    for program in (SERVER, AGENT):
+        device.install(program)
+    pin(device.layout.trust, repository.files["1.root.json"])
+    repository.publish_root(now=today)
+    worker = Inline("inline")
+    releases = Releases(
+        Trust(device.layout.trust, worker), cast(Any, repository), cast(Any, None), worker, device.layout.downloads
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(device.run)
+        await trio.sleep(1)
+        offers = Offers(
+            {SERVER: device.drivers[SERVER]}, releases, folder / "chosen.json", device._blocking,
+            part="part", platform=PLATFORM, wall=time.time,
+        )  # fmt: skip
+        nursery.start_soon(offers.run)
+        yield Organization(device, repository, offers, today, device.cloud.publish(SERVER, "1.0.5"))
+        nursery.cancel_scope.cancel()
+
+
+def wrong_signature(this: Organization, bad: Release) -> None:
+    this.sign(bad, by=["thief"])
+
+
+def expired_signature(this: Organization, bad: Release) -> None:
+    this.sign(bad, age=400)
+    this.repository.renew(now=this.today)
+
+
+def expired_timestamp(this: Organization, bad: Release) -> None:
+    this.sign(bad, age=8)
+
+
+def revoked_key(this: Organization, bad: Release) -> None:
+    this.repository.keys[TARGETS] = ["targets 2"]
+    this.repository.publish_root(now=this.today)
+    this.sign(bad, by=["targets"])
+
+
+def replaced_root(this: Organization, bad: Release) -> None:
+    this.repository.keys[TARGETS] = ["thief"]
+    this.repository.publish_root(now=this.today, by=["thief"])
+    this.sign(bad)
+
+
+def not_signed(this: Organization, bad: Release) -> None:
+    this.sign()
+
+
+def another_file_of_the_version(this: Organization, bad: Release) -> None:
+    this.sign(Release(bad.version, "0" * 64, bad.size, bad.origin, bad.platform))
+
+
+def another_program(this: Organization, bad: Release) -> None:
+    this.repository.publish(files=[bad], now=this.today, program=AGENT)
+
+
+def another_platform(this: Organization, bad: Release) -> None:
+    this.sign(Release(bad.version, bad.sha256, bad.size, bad.origin, "linux/aarch64"))
+
+
+BAD: dict[str, tuple[Callable[[Organization, Release], None], str]] = {
+    "wrong signature": (wrong_signature, "not signed by enough"),
+    "expired signature": (expired_signature, "targets.json has expired"),
+    "expired timestamp": (expired_timestamp, "timestamp.json has expired"),
+    "revoked key": (revoked_key, "not signed by enough"),
+    "replaced root": (replaced_root, "3.root.json is not signed by enough"),
+    "not signed": (not_signed, "the organization signed no such file"),
+    "another file of the version": (another_file_of_the_version, "the organization signed no such file"),
+    "another program": (another_program, "the organization signed no such file"),
+    "another platform": (another_platform, "the organization signed no such file"),
+}
+
+
+def nothing_of(this: Organization, bad: Release) -> None:
+    """Raise AssertionError if anything of a release is on the disk, or an update is in progress."""
+    record = this.device.record(SERVER)
+    assert (record.slots.current.sha256, record.progress) == (this.good.sha256, None)
+    assert not this.device.layout.release(SERVER, bad.sha256).exists()
+    assert list(this.device.layout.downloads.iterdir()) == []
+    assert bad.sha256 not in this.device.server.starts
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_what_is_not_signed_for_this_machine_is_never_downloaded(
+    case: str, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    prepare, reason = BAD[case]
+    async with organization(tmp_path) as this:
+        this.sign()
+        await this.want(this.good)
+        assert (this.current, this.problem) == (this.good.sha256, "")
+        bad = this.build("1.1.0")
+        before = dict(this.repository.files), list(this.repository.keys[TARGETS])
+        prepare(this, bad)
+        await this.want(bad)
+        nothing_of(this, bad)
+        assert reason in this.problem
+        # The organization repairs it: the machine continues by itself.
+        if case == "replaced root":
+            this.repository.files, this.repository.keys[TARGETS] = before
+        cure = this.build("1.1.1")
+        this.sign(cure)
+        await this.want(cure)
+        assert (this.current, this.problem) == (cure.sha256, "")
+
+
+async def test_metadata_that_is_replayed_brings_back_no_withdrawn_release(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with organization(tmp_path) as this:
+        bad = this.build("0.9.0")  # with a known weakness
+        this.sign(bad)
+        replayed = dict(this.repository.files)
+        this.sign()
+        await this.want(this.good)
+        assert this.current == this.good.sha256
+        this.repository.files.update(replayed)
+        await this.want(bad)
+        nothing_of(this, bad)
+        assert "timestamp.json is not the version that must follow" in this.problem
+
+
+async def test_a_signed_older_version_may_be_selected(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with organization(tmp_path) as this:
+        older = this.build("0.9.0")
+        this.sign(older)
+        await this.want(this.good)
+        await this.want(older)
+        assert (this.current, this.problem) == (older.sha256, "")
+        previous = this.device.record(SERVER).slots.previous
+        assert previous is not None
+        assert previous.sha256 == this.good.sha256
