@@ -46,6 +46,11 @@ class Layout:
         return self.root / "state"
 
     @property
+    def reserve(self) -> Path:
+        """A file that is deleted when the disk is full, so that records and links can be written."""
+        return self.state / "reserve"
+
+    @property
     def downloads(self) -> Path:
         """The folder with files that are being downloaded, or wait to be staged."""
         return self.root / "downloads"

@@ -30,6 +30,9 @@ USUAL_SIZE: Final = 40 << 20
 RESERVE: Final = 64 << 20
 """Bytes that stay free for records, logs and what else runs on the device."""
 
+RESERVED_FILE: Final = 1 << 20
+"""Bytes of the file that is deleted when the disk is full: enough for records and links of a roll-back."""
+
 DESCRIPTION: Final = "release.json"
 """File in the folder of a release that describes it: with it, a lost record is made again."""
 
@@ -93,6 +96,29 @@ def check_space(layout: Layout, program: str, release: Release) -> None:
             kind=ErrorKind.EXHAUSTED,
             remedy=f"free {(need - free >> 20) + 1} MiB; the update continues by itself",
         )
+
+
+def reserve_space(layout: Layout) -> None:
+    """Create the file whose deletion makes space for a roll-back on a full disk. Raises OSError."""
+    part = layout.reserve.with_suffix(".part")
+    if layout.reserve.exists():
+        return
+    try:
+        with part.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVED_FILE)
+        part.replace(layout.reserve)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def free_reserve(layout: Layout) -> bool:
+    """Delete that file; return whether it existed. Raises OSError."""
+    try:
+        layout.reserve.unlink()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def is_complete(layout: Layout, program: str, release: Release) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -32,7 +33,7 @@ from agent.update.events import (
     Succeeded,
     WindowOpened,
 )
-from agent.update.record import Offer, Outcome, Record, Step
+from agent.update.record import Offer, Outcome, Record, Release, Step
 from agent.update.steps import MAX_HOLD, Action, Decision, advance, is_held, subject
 from schema.errors import ErrorKind, MachineError
 
@@ -45,6 +46,8 @@ RETRY: Final = 30.0
 JITTER: Final = 0.1
 """Part of a pause that is added at random, so that a fleet does not try again at the same moment."""
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL_REASON: Final = "the disk became full during its trial"
 _WATCHED: Final = frozenset({Step.TRIAL, Step.RECOVER})
 _log = structlog.get_logger("agent.update")
 
@@ -211,7 +214,13 @@ class Driver:
                 self._note(f"the record cannot be stored: {error}")
                 if may_fail:
                     raise
-                await trio.sleep(self._clock.trio_seconds(RETRY))
+                full = error.errno in _FULL
+                if full and (progress := self.record.progress) is not None and progress.step is Step.TRIAL:
+                    await self._stop_trial(progress.target)
+                    if decision.action is not Step.ROLL_BACK:
+                        event = Failed(Step.TRIAL, progress.target.sha256, _FULL_REASON, permanent=True)
+                if not (full and await self._free_reserve()):
+                    await trio.sleep(self._clock.trio_seconds(RETRY))
         before, self.record = self.record, decision.record
         self._note("")
         if before != decision.record:
@@ -220,6 +229,25 @@ class Driver:
                 self.waiting = None
             self._notice()
         await self._act(nursery, decision)
+
+    async def _stop_trial(self, release: Release) -> None:
+        """Stop a release on trial that may have filled the disk, because it might also take the space that is made."""
+        assert self.record is not None
+        await self._end_action()
+        try:
+            await self._program.stop(_FULL_REASON)
+        except MachineError as error:
+            _log.warning("a release that may fill the disk cannot be stopped", program=self._name, error=str(error))
+        if (await self._program.facts()).sha256 == release.sha256:
+            # An agent ends here. The launcher cannot count another start on a full disk, and starts the older release.
+            await self._program.start(self.record.slots.current.sha256)
+
+    async def _free_reserve(self) -> bool:
+        try:
+            freed: bool = await self._run_blocking(partial(disk.free_reserve, self._layout))
+        except OSError:
+            return False
+        return freed
 
     def _deadline(self, record: Record) -> float:
         """Return when the current step must be decided about, as a time of Trio's clock."""
@@ -270,12 +298,15 @@ class Driver:
         """End the action in progress and begin that of a decision."""
         if decision.action is Action.NOTHING:
             return
-        self._scope.cancel()
-        await self._ended.wait()
+        await self._end_action()
         if decision.action is Action.PAUSE:
             return
         self._scope, self._ended = trio.CancelScope(), trio.Event()
         nursery.start_soon(self._carry_out, decision, self._scope, self._ended)
+
+    async def _end_action(self) -> None:
+        self._scope.cancel()
+        await self._ended.wait()
 
     async def _carry_out(self, decision: Decision, scope: trio.CancelScope, ended: trio.Event) -> None:
         record, action = decision

@@ -109,6 +109,7 @@ class Actions:
 
     async def _stage(self, record: Record, release: Release) -> None:
         await self._run(partial(disk.stage, self._layout, record.program, release, self._unpack))
+        await self._run(partial(disk.reserve_space, self._layout))
 
     async def _switch(self, record: Record, release: Release) -> None:
         await self._program.stop(f"it is updated to version {release.version}")

@@ -5,6 +5,7 @@ The drivers, the actions, the records and the links are the real ones. The launc
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -40,6 +41,9 @@ WATCHDOG = 120.0  # of the agent
 BACK_OFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 
 
+_READING = (store.load, links.read, disk.rebuild)
+
+
 class PowerLoss(BaseException):
     """The device loses its power, or the agent is killed."""
 
@@ -51,6 +55,7 @@ class Behavior:
     serves_after: float | None = 2.0  # seconds; None: it never answers
     crashes_after: float | None = None  # seconds; None: it does not
     configured: bool = True  # it can fetch and read its configuration
+    fills_disk: bool = False  # all space that is free while it runs; it stays full then
 
 
 @dataclass
@@ -140,8 +145,11 @@ def unpack(file: Path, folder: Path) -> None:
     part.replace(folder)
 
 
-def launch(layout: Layout, program: str) -> str | None:
-    """Return the hash of the release that the launcher starts, and count its start: a model of machine-launch."""
+def launch(layout: Layout, program: str, *, full: bool = False) -> str | None:
+    """Return the hash of the release that the launcher starts, and count its start: a model of machine-launch.
+
+    `full`: the disk is, so that nothing can be counted.
+    """
     folder = layout.launch(program)
     trial = folder / "trial"
     for name in ("run", "back", "factory"):
@@ -151,10 +159,10 @@ def launch(layout: Layout, program: str) -> str | None:
             continue
         if name == "run" and trial.exists():
             starts = trial.read_text().strip()
-            if starts not in ("0", "1", "2"):
+            if starts not in ("0", "1", "2") or full:
                 continue
             trial.write_text(f"{int(starts) + 1}\n")
-        elif name != "run" and trial.exists():
+        elif name != "run" and trial.exists() and not full:
             trial.write_text("4\n")
         return release.name
     return None
@@ -176,8 +184,8 @@ class Open:
 class SystemdServer:
     """machine-server below a service manager, which restarts it. Implements Program; it runs on without the agent."""
 
-    def __init__(self, layout: Layout, cloud: Cloud) -> None:
-        self._layout, self._cloud = layout, cloud
+    def __init__(self, layout: Layout, cloud: Cloud, is_full: Callable[[], bool]) -> None:
+        self._layout, self._cloud, self._is_full = layout, cloud, is_full
         self._wanted = trio.Event()
         self._wanted.set()
         self._scope = trio.CancelScope()
@@ -207,7 +215,7 @@ class SystemdServer:
                 self._stopped.set()
 
     async def _process(self) -> None:
-        sha256 = launch(self._layout, SERVER)
+        sha256 = launch(self._layout, SERVER, full=self._is_full())
         assert sha256 is not None, "there is nothing to start"
         self.starts.append(sha256)
         self._notice(sha256)
@@ -267,7 +275,8 @@ class Device:
             path.mkdir(parents=True, exist_ok=True)
         self.cloud, self.rng = Cloud(), rng
         self.faults, self.disk_full = faults, disk_full
-        self.server = SystemdServer(self.layout, self.cloud)
+        self.filled = self.freed = False  # by a release, and by the agent after that
+        self.server = SystemdServer(self.layout, self.cloud, self._full)
         self.permission: Permission = Open()
         self.wanted: dict[str, Offer] = {}
         self.drivers: dict[str, Driver] = {}
@@ -308,7 +317,7 @@ class Device:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.server.run)
             while True:
-                sha256 = launch(self.layout, AGENT)
+                sha256 = launch(self.layout, AGENT, full=self._full())
                 assert sha256 is not None, "there is no agent to start"
                 self.agents.append(sha256)
                 behavior = self.cloud.behavior(sha256)
@@ -352,13 +361,32 @@ class Device:
     async def _blocking(self, function: Callable[[], Any]) -> Any:
         await trio.lowlevel.checkpoint()
         self._lose_power()
-        writes = isinstance(function, partial) and function.func not in (store.load, links.read, disk.rebuild)
-        if writes and self.rng.random() < self.disk_full:
-            raise OSError(28, "No space left on device")
+        if isinstance(function, partial) and self._is_refused(function):
+            raise OSError(errno.ENOSPC, "No space left on device")
         result = function()
         self.check()
         self._lose_power()
         return result
+
+    def _full(self) -> bool:
+        return self.filled and not self.freed
+
+    def _is_refused(self, function: partial[Any]) -> bool:
+        """Return whether a call fails because the disk is full."""
+        if function.func in _READING:
+            return False
+        return self.rng.random() < self.disk_full or self._is_filled(function)
+
+    def _is_filled(self, function: partial[Any]) -> bool:
+        """Return whether a call fails because a release has filled the disk."""
+        running = {self.server.release, self.agents[-1]}
+        frees = function.func is disk.free_reserve
+        if any(sha is not None and self.cloud.behavior(sha).fills_disk for sha in running):
+            self.filled = True  # also with what is freed now
+            return not frees
+        if frees and self.layout.reserve.exists():
+            self.freed = True
+        return self.filled and not frees and (not self.freed or function.func is disk.reserve_space)
 
     def _lose_power(self) -> None:
         if self.rng.random() < self.faults:

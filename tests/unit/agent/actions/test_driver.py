@@ -231,6 +231,29 @@ async def test_a_record_that_cannot_be_stored_delays_the_update_and_refuses_requ
         assert driver.problem == ""
 
 
+@pytest.mark.parametrize("program", [SERVER, AGENT])
+async def test_a_release_that_fills_the_disk_is_rolled_back_although_the_disk_stays_full(
+    program: str, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        old = device.record(program).slots.current
+        bad = device.cloud.publish(program, "1.1.0", Behavior(fills_disk=True))
+        device.offer(program, bad)
+        await trio.sleep(2 * HOUR)
+        record = device.record(program)
+        assert device.filled
+        assert (record.slots.current, record.progress) == (old, None)
+        assert [entry.reason for entry in record.quarantine] == ["the disk became full during its trial"]
+        assert (device.server.release if program == SERVER else device.agents[-1]) == old.sha256
+        # A person makes space: later updates are possible.
+        device.filled = False
+        new = device.cloud.publish(program, "1.1.1")
+        device.offer(program, new)
+        await trio.sleep(2 * HOUR)
+        assert device.record(program).slots.current == new
+        assert device.layout.reserve.stat().st_size == disk.RESERVED_FILE
+
+
 async def test_a_lost_record_is_made_again_from_the_links(tmp_path: Path, autojump_clock: MockClock) -> None:
     device = Device(tmp_path, random.Random(1))
     device.install(AGENT)
