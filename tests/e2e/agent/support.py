@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,9 +56,9 @@ class Part:
         return [f"{entry['message']} {json.dumps(entry['fields'])}" for entry in answer["logs"]]
 
 
-async def new_part(running: CloudProcess, client: ApiClient, folder: Path) -> Part:
+async def new_part(running: CloudProcess, client: ApiClient, folder: Path, *, name: str = "rover") -> Part:
     """Create a machine in the cloud and write its credentials."""
-    robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
+    robot = await client.call(APP, "", "new_robot", name=name, location=running.facts["location"])
     (part, *_) = await client.call(APP, "", "get_robot_parts", robot_id=robot)
     file = folder / "machine.json"
     credentials = {"id": part["id"], "secret": part["secret"], "app_address": f"http://{running.address}"}
@@ -115,10 +115,25 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent(folder: Path, config: Path, *options: str, **environment: str) -> AsyncIterator[Agent]:
-    """Run machine-agent in --dev-mode while the context is open; yield it when its control socket answers."""
+async def agent(
+    folder: Path, config: Path, *options: str, prefix: Sequence[str] = (), **environment: str
+) -> AsyncIterator[Agent]:
+    """Run machine-agent in --dev-mode while the context is open; yield it when its control socket answers.
+
+    `prefix` is a command that replaces itself by the agent.
+    """
     layout, log = Layout(folder / "opt", folder / "opt" / "run"), folder / "agent.log"
-    command = [sys.executable, "-m", "agent.start", "--dev-mode", "--root", str(layout.root), "-c", str(config)]
+    command = [
+        *prefix,
+        sys.executable,
+        "-m",
+        "agent.start",
+        "--dev-mode",
+        "--root",
+        str(layout.root),
+        "-c",
+        str(config),
+    ]
     command += ["--defaults", str(folder / "defaults.json"), *options]
     with log.open("ab") as output:
         process = await trio.lowlevel.open_process(

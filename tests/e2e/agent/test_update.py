@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from agent.layout import SERVER
 from schema.errors import MachineError
@@ -20,10 +23,10 @@ SPEED = {"MACHINE_AGENT_CLOCK_SPEED": "300"}  # ten minutes of a trial are two s
 
 
 @asynccontextmanager
-async def joined(folder: Path) -> AsyncIterator[tuple[Agent, Part]]:
+async def joined(folder: Path, *prefix: str) -> AsyncIterator[tuple[Agent, Part]]:
     async with cloud(folder / "cloud") as running, running.client() as client:
         part = await new_part(running, client, folder)
-        async with agent(folder, part.file, **SPEED) as running_agent:
+        async with agent(folder, part.file, prefix=prefix, **SPEED) as running_agent:
             await running_agent.serving()
             yield running_agent, part
 
@@ -72,27 +75,75 @@ BAD: dict[str, tuple[str, dict[str, str], str, str]] = {
     "exits at once": ("exit 0\n", {}, "rolled_back", "trial took longer than 30 minutes: it does not run"),
     "never serves": ("exec sleep 1000\n", {}, "rolled_back", "it does not answer requests"),
     "cannot read its configuration": (fake_server(configured=False), {}, "rolled_back", "it has not fetched its conf"),
+    "crashes after five minutes": (
+        "(sleep 1; kill -9 $$) &\n" + fake_server(), {}, "rolled_back", "trial took longer than 30 minutes",
+    ),
+    "needs too much memory": (
+        f"ulimit -v 400000\nexec {sys.executable} -c 'bytearray(1 << 30)'\n", {}, "rolled_back", "it does not run",
+    ),
     "another program": (fake_server(), {"program": "machine-agent"}, "", "the file is a release of machine-agent"),
     "another platform": (fake_server(), {"on": "linux/armv6l"}, "", "the file is for linux/armv6l"),
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BAD)
-async def test_a_bad_release_ends_and_the_former_one_runs(case: str, tmp_path: Path) -> None:
+async def test_bad_releases_end_and_the_former_one_runs(tmp_path: Path) -> None:
+    """All at the same time, each on a machine of its own: they mostly wait."""
+    async with cloud(tmp_path / "cloud") as running, running.client() as client, trio.open_nursery() as nursery:
+        for number, case in enumerate(BAD):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            part = await new_part(running, client, folder, name=f"rover-{number}")
+            nursery.start_soon(ends_and_the_former_one_runs, case, folder, part)
+
+
+async def ends_and_the_former_one_runs(case: str, folder: Path, part: Part) -> None:
     script, fields, result, reason = BAD[case]
-    bad = write_release(tmp_path / "bad", "9.2.0", script, **fields)
-    async with joined(tmp_path) as (running, _):
+    bad = write_release(folder / "bad", "9.2.0", script, **fields)
+    async with agent(folder, part.file, **SPEED) as running:
+        await running.serving()
         before = server(await running.ask("status"))["version"]
         await choose(running, f"file://{bad}")
         if not result:
             status = await running.status_until(lambda status: status.get("problems"))
-            assert reason in status["problems"][0]["message"]
-            assert "history" not in server(status)
+            assert reason in status["problems"][0]["message"], case
+            assert "history" not in server(status), case
             return
         await running.status_until(lambda status: server(status).get("history"))
         settled = await until_settled(running, before)
-        assert (settled["history"][-1]["result"], reason in settled["history"][-1]["reason"]) == (result, True)
-        assert settled["quarantine"][0]["version"] == "9.2.0"
+        assert settled["history"][-1]["result"] == result, case
+        assert reason in settled["history"][-1]["reason"], case
+        assert settled["quarantine"][0]["version"] == "9.2.0", case
+
+
+async def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
+    bad = write_release(tmp_path / "bad", "9.2.0", fake_server())
+    bad.write_bytes(bad.read_bytes()[:-20])
+    async with joined(tmp_path) as (running, _):
+        before = server(await running.ask("status"))["version"]
+        first = await running.serving()
+        await choose(running, f"file://{bad}")
+        await running.status_until(lambda status: server(status).get("history"))
+        settled = await until_settled(running, before)
+        assert settled["history"][-1]["result"] == "rejected"
+        assert "cannot be unpacked" in settled["history"][-1]["reason"]
+        assert await running.serving() == first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+async def test_a_release_that_fills_the_disk_is_rolled_back_although_it_stays_full(tmp_path: Path) -> None:
+    fill = 'dd if=/dev/zero of="$MACHINE_ROOT/state/garbage" bs=4k 2>/dev/null\n'
+    bad = write_release(tmp_path / "bad", "9.2.0", fill + fake_server())
+    state = tmp_path / "opt" / "state"
+    state.mkdir(parents=True, mode=0o700)
+    mount = 'mount -t tmpfs -o size=4m,mode=700 none "$0" && exec "$@"'
+    small = ("unshare", "--mount", "sh", "-c", mount, str(state))
+    async with joined(tmp_path, *small) as (running, _):
+        before = server(await running.ask("status"))["version"]
+        await choose(running, f"file://{bad}")
+        await running.status_until(lambda status: server(status).get("quarantine"))
+        settled = await until_settled(running, before)
+        assert settled["quarantine"][0]["reason"] == "the disk became full during its trial"
+        assert settled["history"][-1]["result"] == "rolled_back"
 
 
 async def test_a_hold_and_wrong_requests(tmp_path: Path) -> None:
