@@ -63,7 +63,7 @@ def test_the_module_tests_itself_on_a_machine(folder: Path) -> None:
     ]
 
 
-def test_what_is_wrong_with_a_module_is_found(folder: Path) -> None:
+def test_defects_of_a_module_are_detected(folder: Path) -> None:
     meta = json.loads((folder / "meta.json").read_text())
     meta["models"][0]["model"] = "me:rover-arm:old"
     (folder / "meta.json").write_text(json.dumps(meta))
@@ -80,7 +80,7 @@ def test_what_is_wrong_with_a_module_is_found(folder: Path) -> None:
     assert any("sensor/mean is unhealthy" in line and "attributes.count" in line for line in wrong)
 
 
-def test_a_module_that_does_not_start_is_shown_with_its_words(folder: Path) -> None:
+def test_a_module_that_does_not_start_is_shown_with_its_output(folder: Path) -> None:
     driver = folder / "rover_arm.py"
     driver.write_text(driver.read_text().replace("import msgspec", "import msgspecs"))
     done = machine("module", "test", "--no-pytest", cwd=folder)
@@ -181,7 +181,7 @@ PYTHONPATH="$(dirname "$0")/lib" exec "$MACHINE_PYTHON" "$(dirname "$0")/rover_a
 """
 
 
-async def test_the_archive_runs_on_a_machine_with_libraries_and_data_of_its_own(folder: Path, tmp_path: Path) -> None:
+async def test_the_archive_runs_with_its_own_libraries_and_data(folder: Path, tmp_path: Path) -> None:
     driver = folder / "rover_arm.py"
     driver.write_text(driver.read_text().replace("\n    async def get_readings", KEEPING))
     (folder / "run.sh").write_text(RUN)
@@ -206,7 +206,7 @@ async def test_the_archive_runs_on_a_machine_with_libraries_and_data_of_its_own(
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "module"
 
 
-async def test_the_example_runs_as_its_page_says(tmp_path: Path) -> None:
+async def test_the_example_runs_as_documented(tmp_path: Path) -> None:
     block = re.search(r"```json\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.S)
     assert block is not None
     text = block[1].replace("PATH/OF/THIS/FOLDER", str(EXAMPLE)).replace("NAME OF A SENSOR", "source")
@@ -230,14 +230,14 @@ def run_own(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_without_an_address_it_says_what_it_is() -> None:
+def test_without_an_address_the_module_explains_itself() -> None:
     done = run_own()
     assert done.returncode == 2
     assert "this program is a module" in done.stderr
     assert "machine module run" in done.stderr
 
 
-def test_it_lists_its_models_for_meta_json() -> None:
+def test_the_module_lists_its_models_for_meta_json() -> None:
     done = subprocess.run(
         [sys.executable, str(OWN), "--models"], capture_output=True, text=True, timeout=60, check=True
     )
@@ -248,7 +248,7 @@ def test_it_lists_its_models_for_meta_json() -> None:
     ]
 
 
-def test_an_address_that_cannot_be_had_is_named(tmp_path: Path) -> None:
+def test_an_unusable_address_is_named(tmp_path: Path) -> None:
     address = tmp_path / "nowhere" / "m.sock"
     done = subprocess.run(
         [sys.executable, str(OWN), str(address)], capture_output=True, text=True, timeout=60, check=False
@@ -305,7 +305,7 @@ async def test_the_bare_protocol_over_both_kinds_of_sockets(tmp_path: Path, tcp:
 
 
 @pytest.mark.parametrize("tcp", [False, True], ids=["unix", "tcp"])
-async def test_its_log_arrives_with_level_fields_and_name(tmp_path: Path, tcp: bool) -> None:
+async def test_the_log_of_a_module_arrives_with_level_fields_and_name(tmp_path: Path, tcp: bool) -> None:
     document = {
         "modules": [
             {"name": "demo", "executable_path": program(tmp_path), "log_level": "debug", "tcp_mode": tcp},
@@ -332,7 +332,7 @@ def program(folder: Path) -> str:
     return str(path)
 
 
-async def test_an_api_of_its_own_through_the_machine(tmp_path: Path) -> None:
+async def test_an_api_of_the_module_through_the_machine(tmp_path: Path) -> None:
     from tests.e2e.module_api.fixtures import summation
 
     for name in ("adder", "user"):

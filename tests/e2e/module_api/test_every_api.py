@@ -73,7 +73,7 @@ async def outcome(client: ApiClient, api: API, name: str, method: str) -> Any:
         return error.kind
 
 
-async def test_every_method_that_looks_sees_the_same(tmp_path: Path) -> None:
+async def test_every_reading_method_returns_the_same(tmp_path: Path) -> None:
     path = tmp_path / "fakes"
     path.write_text(f'#!/bin/sh\nexec {sys.executable} {FIXTURE} "$@"\n')
     path.chmod(0o755)

@@ -102,7 +102,7 @@ async def test_dependencies_of_the_machine_and_of_the_module(machine: tuple[Serv
     assert await client.call(GENERIC, "own-mean", "do_command", command={}) == {"names": ["pid", "temperature_c"]}
 
 
-async def test_what_moves_is_stopped(machine: tuple[Server, ApiClient]) -> None:
+async def test_moving_resources_are_stopped(machine: tuple[Server, ApiClient]) -> None:
     _, client = machine
     await client.call(MOTOR, "drive", "set_power", power_pct=0.5)
     assert await client.call(MOTOR, "drive", "is_powered") == {"is_on": True, "power_pct": 0.5}
@@ -122,14 +122,14 @@ async def test_a_deadline_ends_the_call_in_the_module(machine: tuple[Server, Api
         assert await client.call(MOTOR, "drive", "get_position") == 1.5
 
 
-async def test_an_unknown_resource_and_what_is_not_implemented(machine: tuple[Server, ApiClient]) -> None:
+async def test_unknown_resources_and_methods_that_are_not_implemented(machine: tuple[Server, ApiClient]) -> None:
     _, client = machine
     with pytest.raises(MachineError) as caught:
         await client.call(SENSOR, "nowhere", "get_readings")
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_a_crash_and_a_return(machine: tuple[Server, ApiClient]) -> None:
+async def test_a_crash_and_a_restart(machine: tuple[Server, ApiClient]) -> None:
     _, client = machine
     first = int((await client.call(SENSOR, "air", "get_readings"))["pid"])
     with pytest.raises(MachineError) as caught:
@@ -148,9 +148,7 @@ async def test_a_crash_and_a_return(machine: tuple[Server, ApiClient]) -> None:
     assert not psutil.pid_exists(first)
 
 
-async def test_configurations_that_are_wrong_and_that_change(
-    machine: tuple[Server, ApiClient], tmp_path: Path, kind: str
-) -> None:
+async def test_invalid_and_changed_configurations(machine: tuple[Server, ApiClient], tmp_path: Path, kind: str) -> None:
     running, client = machine
     pid = (await client.call(SENSOR, "air", "get_readings"))["pid"]
     changed = document(
@@ -176,12 +174,12 @@ async def test_configurations_that_are_wrong_and_that_change(
     assert "drive" not in found
 
 
-async def test_nothing_is_left_by_an_orderly_stop(tmp_path: Path, kind: str) -> None:
+async def test_an_orderly_stop_leaves_nothing(tmp_path: Path, kind: str) -> None:
     await left_behind(tmp_path, kind, signal.SIGTERM)
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "by a shell"])
-async def test_a_module_ends_with_a_server_that_is_killed(tmp_path: Path, wrapped: bool) -> None:
+async def test_a_module_ends_with_a_killed_server(tmp_path: Path, wrapped: bool) -> None:
     await left_behind(tmp_path, "own", signal.SIGKILL, wrapped=wrapped)  # a module on the SDK does not
 
 

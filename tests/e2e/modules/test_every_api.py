@@ -104,7 +104,7 @@ async def test_methods_and_streams_of_every_component(every: tuple[Server, ApiCl
     assert (await call("motor", "is_powered"))["is_on"] is False
 
 
-async def test_services_those_too_that_the_machine_has_no_class_for(every: tuple[Server, ApiClient]) -> None:
+async def test_services_including_those_without_a_class_in_the_machine(every: tuple[Server, ApiClient]) -> None:
     _, client = every
 
     async def call(name: str, method: str, **arguments: Any) -> Any:
@@ -142,7 +142,7 @@ def with_sdk(address: str, script: Callable[[RobotClient, Any], Awaitable[None]]
     asyncio.run(main())
 
 
-async def test_an_api_of_a_modules_own(every: tuple[Server, ApiClient]) -> None:
+async def test_an_api_defined_by_a_module(every: tuple[Server, ApiClient]) -> None:
     server, _ = every
 
     async def script(robot: RobotClient, gizmo_api: Any) -> None:
@@ -191,7 +191,7 @@ async def test_an_api_of_a_modules_own(every: tuple[Server, ApiClient]) -> None:
     await trio.to_thread.run_sync(with_sdk, server.address, script)
 
 
-async def test_its_calls_say_why_while_the_module_is_away(every: tuple[Server, ApiClient]) -> None:
+async def test_calls_explain_that_the_module_is_not_running(every: tuple[Server, ApiClient]) -> None:
     server, client = every
 
     async def script(robot: RobotClient, gizmo_api: Any) -> None:

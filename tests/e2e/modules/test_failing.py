@@ -66,7 +66,9 @@ async def says(client: ApiClient, *words: str, name: str = "air") -> str:
     ],
     ids=["never-ready", "garbage-on-the-socket", "api-that-is-none", "exits"],
 )
-async def test_a_module_that_never_comes(tmp_path: Path, env: dict[str, str], words: list[str], trouble: str) -> None:
+async def test_a_module_that_never_becomes_ready(
+    tmp_path: Path, env: dict[str, str], words: list[str], trouble: str
+) -> None:
     async with machine(tmp_path, document(tmp_path, AIR, env=env), running=False) as (server, client):
         await says(client, *words)
 
@@ -79,7 +81,7 @@ async def test_a_module_that_never_comes(tmp_path: Path, env: dict[str, str], wo
         assert not psutil.pid_exists(server.process.pid)
 
 
-async def test_a_start_that_takes_too_long_has_its_reason(tmp_path: Path) -> None:
+async def test_a_start_that_takes_too_long_is_explained(tmp_path: Path) -> None:
     wanted = document(tmp_path, AIR, env={"LIE": "never"})
     said = ""
     for seconds in (2, 8, 32):  # includes the start of Python on a busy computer
@@ -99,7 +101,7 @@ async def test_a_start_that_takes_too_long_has_its_reason(tmp_path: Path) -> Non
         ("unknown", "acme.nobody.v1.NobodyService"),
     ],
 )
-async def test_a_module_that_lies_about_its_services(tmp_path: Path, lie: str, words: str) -> None:
+async def test_a_module_that_reports_wrong_services(tmp_path: Path, lie: str, words: str) -> None:
     strange = component("strange", "acme:component:sensor", "acme:demo:thermometer")
     async with machine(tmp_path, document(tmp_path, strange, env={"LIE": lie})) as (_, client):
         await until_ready(client, "plain")
@@ -116,7 +118,7 @@ async def test_a_module_that_lies_about_its_services(tmp_path: Path, lie: str, w
         assert await readings(client, "plain") == PLAIN
 
 
-async def test_a_model_that_it_does_not_have(tmp_path: Path) -> None:
+async def test_a_model_that_the_module_does_not_have(tmp_path: Path) -> None:
     phantom = component("phantom", SENSOR, "acme:demo:phantom")
     async with machine(tmp_path, document(tmp_path, AIR, phantom, env={"LIE": "models"})) as (_, client):
         await until_ready(client, "air", "plain")
@@ -156,7 +158,7 @@ async def test_a_stopped_process_is_noticed(tmp_path: Path) -> None:
         assert not psutil.pid_exists(first)
 
 
-async def test_a_pause_shorter_than_the_limit_is_no_failure(tmp_path: Path) -> None:
+async def test_a_pause_below_the_limit_is_not_a_failure(tmp_path: Path) -> None:
     async with machine(tmp_path, document(tmp_path, AIR, watchdog="20s")) as (_, client):
         await until_ready(client, "air")
         first = await pid_of(client)

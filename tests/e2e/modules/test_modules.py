@@ -100,7 +100,7 @@ async def test_a_crash_takes_only_its_resources_and_they_come_back(machine: tupl
     assert not psutil.pid_exists(int(first))
 
 
-async def test_a_hanging_module_delays_nobody_else(machine: tuple[Server, ApiClient]) -> None:
+async def test_a_hanging_module_delays_no_other_module(machine: tuple[Server, ApiClient]) -> None:
     _, client = machine
     await until_ready(client, "air")
     pid = int((await client.call(SENSOR, "air", "get_readings"))["pid"])
@@ -128,7 +128,7 @@ async def test_a_client_may_restart_it(machine: tuple[Server, ApiClient]) -> Non
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_nothing_is_left_when_the_server_stops(tmp_path: Path) -> None:
+async def test_no_process_is_left_when_the_server_stops(tmp_path: Path) -> None:
     wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))
     home = tmp_path / "home"
     environment = {"MACHINE_HOME": str(home), "TMPDIR": str(tmp_path)}
@@ -181,7 +181,7 @@ async def test_the_document_changes_while_it_runs(machine: tuple[Server, ApiClie
     ],
     ids=["exits", "slow"],
 )
-async def test_a_module_that_does_not_start_is_named_and_stops_nobody(
+async def test_a_module_that_does_not_start_is_reported_and_affects_no_other(
     tmp_path: Path, env: dict[str, str], reason: str
 ) -> None:
     wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"), env=env)
@@ -211,7 +211,7 @@ async def test_garbage_on_stdout_is_only_logged(tmp_path: Path) -> None:
     ],
     ids=["absent", "untrusted"],
 )
-async def test_a_module_that_cannot_run_is_the_reason(
+async def test_resources_name_a_module_that_cannot_run_as_the_reason(
     tmp_path: Path, options: tuple[str, ...], path: str, reason: str
 ) -> None:
     wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))

@@ -67,7 +67,7 @@ def unpacked(home: Path) -> list[Path]:
     return sorted(path for path in (home / "packages-local").iterdir() if path.is_dir())
 
 
-async def test_an_archive_is_unpacked_once_for_each_content_and_runs_first_what_it_says(tmp_path: Path) -> None:
+async def test_an_archive_is_unpacked_once_and_runs_its_first_run(tmp_path: Path) -> None:
     home = tmp_path / "home"
     path = archive(tmp_path, first_run='echo "installing for $VIAM_MODULE_NAME"; echo once >> "$VIAM_MODULE_DATA/runs"')
     wanted = document(path, AIR)
@@ -102,7 +102,7 @@ async def test_an_archive_is_unpacked_once_for_each_content_and_runs_first_what_
     ],
     ids=["fails", "hangs"],
 )
-async def test_a_first_run_that_fails_is_the_reason(
+async def test_a_failed_first_run_is_the_reason(
     tmp_path: Path, first_run: str, entry: dict[str, Any], words: str
 ) -> None:
     wanted = document(archive(tmp_path, first_run=first_run), AIR, **entry)
@@ -116,7 +116,7 @@ async def test_a_first_run_that_fails_is_the_reason(
 
 
 @pytest.mark.parametrize("everywhere", [False, True], ids=["entry", "environment"])
-async def test_a_module_by_tcp(tmp_path: Path, everywhere: bool) -> None:
+async def test_a_module_over_tcp(tmp_path: Path, everywhere: bool) -> None:
     entry = {} if everywhere else {"tcp_mode": True}
     env = {"VIAM_TCP_SOCKETS": "yes"} if everywhere else {}
     wanted = document(program(tmp_path), AIR, MEAN, **entry)
@@ -137,7 +137,7 @@ async def test_a_module_by_tcp(tmp_path: Path, everywhere: bool) -> None:
         assert not psutil.pid_exists(pid)
 
 
-async def test_a_module_is_told_the_first_key_and_the_names_of_the_machine(tmp_path: Path) -> None:
+async def test_a_module_gets_the_first_key_and_the_names_of_the_machine(tmp_path: Path) -> None:
     keys = {"b-key": "second", "a-key": "first-secret"}
     wanted = {
         **document(program(tmp_path), AIR),
@@ -165,7 +165,7 @@ async def test_a_module_is_told_the_first_key_and_the_names_of_the_machine(tmp_p
     ],
     ids=["entry-beats-patterns", "last-pattern-wins", "debug-of-the-document", "debug-of-the-command-line"],
 )  # fmt: skip
-async def test_which_level_a_module_is_told(
+async def test_a_module_gets_its_log_level(
     tmp_path: Path, entry: dict[str, Any], document_wide: dict[str, Any], options: tuple[str, ...], level: str
 ) -> None:
     wanted = {**document(program(tmp_path), AIR, **entry), **document_wide}
@@ -174,7 +174,7 @@ async def test_which_level_a_module_is_told(
         assert f"--log-level={level}" in psutil.Process(await pid_of(client)).cmdline()
 
 
-async def test_a_saved_file_restarts_the_module_and_a_broken_one_keeps_its_reason(tmp_path: Path) -> None:
+async def test_saving_a_file_restarts_the_module_and_a_broken_one_is_explained(tmp_path: Path) -> None:
     folder = tmp_path / "source"
     wanted = document(program(folder, "run.sh"), AIR, MEAN, reload_on_change=True)
     async with machine(tmp_path, wanted) as (server, client):
@@ -202,7 +202,7 @@ async def test_a_saved_file_restarts_the_module_and_a_broken_one_keeps_its_reaso
         assert (await module_state(client))["consecutive_failures"] == 0
 
 
-async def test_what_a_removed_module_kept_is_removed_but_not_for_a_mistake(tmp_path: Path) -> None:
+async def test_data_of_a_removed_module_are_deleted_except_after_an_error(tmp_path: Path) -> None:
     home = tmp_path / "home"
     wanted = document(archive(tmp_path), AIR)
     async with machine(tmp_path, wanted) as (server, client):
@@ -222,7 +222,7 @@ async def test_what_a_removed_module_kept_is_removed_but_not_for_a_mistake(tmp_p
         assert await readings(client, "plain") == PLAIN
 
 
-async def test_a_module_of_the_registry_says_what_it_needs(tmp_path: Path) -> None:
+async def test_a_module_of_the_registry_declares_its_dependencies(tmp_path: Path) -> None:
     wanted = document("", AIR, type="registry", module_id="acme:demo")
     async with machine(tmp_path, wanted, running=False) as (_, client):
 
