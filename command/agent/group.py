@@ -14,6 +14,8 @@ import click
 from command.groups import Commands
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agent.diagnosis.checks import Device
     from agent.layout import Layout
 
@@ -179,19 +181,28 @@ def rollback(layout: Layout, own: bool) -> None:
     epilog="""\b
 Examples:
   sudo machine agent hold --for 2d
+  sudo machine agent hold --until "2026-06-30 18:00"
   sudo machine agent hold --release"""
 )
 @click.option("--for", "duration", metavar="TIME", help="How long, such as 90m, 12h or 2d; at most 30d.")
+@click.option(
+    "--until", "end", type=click.DateTime(("%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d")), metavar="DATE",
+    help="Until when, such as 2026-06-30 or '2026-06-30 18:00', in the time zone of this device; at most 30 days.",
+)  # fmt: skip
 @click.option("--release", is_flag=True, help="End the hold.")
 @_OWN
 @click.pass_obj
-def hold(layout: Layout, duration: str | None, release: bool, own: bool) -> None:
+def hold(layout: Layout, duration: str | None, end: datetime | None, release: bool, own: bool) -> None:
     """Switch to no other release for some time, unless it is chosen on this device. Downloads go on."""
     import time
 
-    if (duration is None) != release:
-        raise click.UsageError("give --for or --release")
-    until = time.time() + _seconds(duration) if duration is not None else 0.0
+    if (duration is not None) + (end is not None) + release != 1:
+        raise click.UsageError("give one of --for, --until and --release")
+    until = 0.0
+    if duration is not None:
+        until = time.time() + _seconds(duration)
+    elif end is not None and (until := end.timestamp()) <= time.time():
+        raise click.BadParameter(f"{end:%Y-%m-%d %H:%M} is in the past", param_hint="--until")
     done = _last(layout, "hold", program=PROGRAMS[0 if own else 1], until=until)
     if release:
         click.echo(f"{done['program']}: updates are no longer held")

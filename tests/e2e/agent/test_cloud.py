@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,12 @@ async def test_the_commands_of_machine_agent(tmp_path: Path) -> None:
             assert (status.returncode, status.stdout.startswith(f"machine-agent {version()}: serves")) == (0, True)
             assert json.loads((await machine("status", "--json")).stdout)["agent"]["running"]
             assert (await machine("update")).returncode == 0
+            end = datetime.now().replace(microsecond=0, second=0) + timedelta(days=2)
+            assert (await machine("hold", "--until", f"{end:%Y-%m-%d %H:%M}")).returncode == 0
+            server = json.loads((await machine("status", "--json")).stdout)["server"]
+            assert server["hold_until"] == end.timestamp()
+            assert (await machine("hold", "--release")).returncode == 0
+            assert not json.loads((await machine("status", "--json")).stdout)["server"].get("hold_until")
             checked = await machine("check", "--config", str(part.file), "--json")
             levels = {finding["check"]: finding["level"] for finding in json.loads(checked.stdout)}
             assert (levels["credentials"], levels["cloud"], levels["dns"]) == ("pass", "pass", "pass")
