@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PORT ?= 8080
 CLOUD_PORT ?= 8090
 
-.PHONY: help run setup test test-unit test-fuzz hil rig check format generate lock docs bench clean
+.PHONY: help run setup test test-unit test-fuzz hil rig check format generate lock docs bench release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ docs: $(VENV)/.check ## Build the documentation into docs/_build/html
 
 bench: $(VENV)/.test ## Print the ratios of docs/performance.md
 	@$(PY) -m bench
+
+release: $(VENV)/.run ## Build release files of both programs into build/release: two minutes (Debian; MACHINE=aarch64 for another processor)
+	@$(PY) -m tools.release $(if $(MACHINE),--machine $(MACHINE))
 
 generate: $(VENV)/.check ## Write what is made from the sources: reference pages, the models' schema, diagrams
 	@$(PY) -m tools.generate
