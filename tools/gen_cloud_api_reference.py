@@ -27,6 +27,9 @@ This page lists every published call of a cloud, and what it does in `machine-cl
 with UNIMPLEMENTED and the explanation given here. If the role of a key is too low, the call fails with
 PERMISSION_DENIED and names the role; objects for which a key has no role are NOT_FOUND.
 
+Services of the package `machine.cloud.v1` are not published but our own; their messages are in
+`machine/cloud/v1/cloud.proto` in the folder of this page.
+
 Each method of `AppClient` and `DataClient` of the official SDKs is tested with this cloud: in Python, and in TypeScript
 in Node, over gRPC and gRPC-Web, and in a page in Chromium. `fetch` cannot send a stream, so `fileUpload` of the
 TypeScript SDK needs a gRPC transport; without it, use `binaryDataCaptureUpload` for data that fits in one message.

@@ -21,6 +21,7 @@ from cloud.services.data.datasets import DatasetService
 from cloud.services.data.datasync import DataSyncService
 from cloud.services.machines.agent import AgentDeviceService
 from cloud.services.machines.robot import RobotService
+from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
 from cloud.services.unbuilt import reason_unsupported
 from cloud.store.turns import working_for
@@ -41,6 +42,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.dataset.v1.DatasetService": DatasetService,
     "viam.app.datasync.v1.DataSyncService": DataSyncService,
     "viam.app.packages.v1.PackageService": PackageService,
+    "machine.cloud.v1.InvitationService": Invitations,
 }
 
 UPLOADS: Final = (

@@ -140,9 +140,6 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}": _OF_ORGANIZATION,
     "POST /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}/state": _OF_ORGANIZATION,
     "POST /api/v1/release-files/{organization}/{sha256}": _OF_ORGANIZATION,
-    # members
-    "GET /api/v1/organizations/{organization}/invites": owner(ObjectKind.ORGANIZATION, "organization"),
-    "POST /api/v1/organizations/{organization}/invites/link": owner(ObjectKind.ORGANIZATION, "organization"),
 }
 
 BY_THE_GUARD: Final[Mapping[str, Rule]] = {

@@ -89,7 +89,7 @@ async def invite(
         authorizations=[grant],
         send_email_invite=not options["no_mail"],
     )
-    await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not options["no_mail"])
+    await _deliver_link(client, owner, email, as_json=as_json, quiet=quiet, mail=not options["no_mail"])
 
 
 @members.command()
@@ -104,7 +104,7 @@ async def resend(client: ApiClient, email: str, organization: str, no_mail: bool
     owner = (await organization_of(client, organization))["id"]
     request = {"organization_id": owner, "email": email, "send_email_invite": not no_mail}
     await client.call(APP, "", "resend_organization_invite", **request)
-    await _deliver_link(owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
+    await _deliver_link(client, owner, email, as_json=as_json, quiet=quiet, mail=not no_mail)
 
 
 @members.command()
@@ -129,25 +129,20 @@ async def remove(client: ApiClient, member: str, organization: str) -> None:
     click.echo("removed")
 
 
-async def _deliver_link(owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:
+async def _deliver_link(client: ApiClient, owner: str, email: str, *, as_json: bool, quiet: bool, mail: bool) -> None:
     """Report that the link is mailed, or print it."""
-    from urllib.parse import quote
-
-    from command.cloud.http import request_json
+    from rpc.api.cloud_v1 import INVITATIONS
     from runtime.engine.views.tables import one_line
 
-    path = f"/api/v1/organizations/{quote(owner, safe='')}/invites"
-    if mail and (await request_json("GET", path))["mails"]:
+    if mail and (await client.call(INVITATIONS, "", "list_invites", organization_id=owner))["mails"]:
         if not quiet:
             click.echo(one_line({"email": email, "link": None}) if as_json else f"the link was mailed to {email}")
         return
-    reply = await request_json("POST", f"{path}/link", {"email": email})
+    link = await client.call(INVITATIONS, "", "create_invite_link", organization_id=owner, email=email)
     if as_json or quiet:
-        click.echo(one_line(reply) if as_json else reply["link"])
+        click.echo(one_line({"email": email, "link": link}) if as_json else link)
     else:
-        click.echo(
-            f"{reply['link']}\nSend this link to {email}. It can be used once, within a week, and is shown only once."
-        )
+        click.echo(f"{link}\nSend this link to {email}. It can be used once, within a week, and is shown only once.")
 
 
 def _day(moment: Any) -> str:

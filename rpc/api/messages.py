@@ -1,4 +1,4 @@
-"""Published messages, loaded on first use. Only this module imports `viam`.
+"""Messages of published services and of our own, loaded on first use. Only this module imports `viam`.
 
 Importing `viam` itself replaces `sys.excepthook`, patches a message class and loads asyncio, which is half of the time
 to load a first message. The generated messages need only a parent package. This module therefore registers a stand-in
@@ -17,6 +17,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
+
+from rpc.api import cloud_v1
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, ServiceDescriptor
@@ -131,7 +133,9 @@ def data_channel() -> Any:
 
 
 def service(full_name: str, module: str) -> ServiceDescriptor:
-    """Return the descriptor of a service; loads `module`, see `load`."""
+    """Return the descriptor of a service; loads `module`, see `load`. Services of our own have no module."""
+    if full_name in cloud_v1.SERVICES:
+        return cloud_v1.service(full_name)
     descriptor: ServiceDescriptor = load(module).DESCRIPTOR.services_by_name[full_name.rpartition(".")[2]]
     return descriptor
 

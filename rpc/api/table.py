@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from rpc.api import cloud_v1
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Entry:
     """Protobuf service: full name, module of its messages (see `messages.load`), and API of a resource service.
 
-    A service that is not published has a descriptor instead of a module.
+    A service of a module's own API has a descriptor instead of a module; one of `rpc.api.cloud_v1` has neither.
     """
 
     service: str
@@ -107,11 +108,12 @@ _SERVICES: Final[dict[str, Entry]] = {entry.service: entry for entry in APIS.val
         Entry("viam.app.packages.v1.PackageService", "app.packages.v1.packages_pb2"),
         Entry("viam.module.v1.ModuleService", "module.v1.module_pb2"),
         Entry("viam.provisioning.v1.ProvisioningService", "provisioning.v1.provisioning_pb2"),
+        *(Entry(service, "") for service in cloud_v1.SERVICES),
     )
 }
 
 SERVICES: Final[Mapping[str, Entry]] = MappingProxyType(_SERVICES)
-"""All published services by full name: those of APIS and the machine-wide services."""
+"""All services by full name: those of APIS, the published machine-wide ones, and those of `rpc.api.cloud_v1`."""
 
 MONITORED: Final = "viam.common.v1.safety_heartbeat_monitored"
 """Option of RPCs that move something and must be stopped when the session of their caller expires."""

@@ -327,8 +327,9 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.dataset.v1.DatasetService": DATASETS,
     "viam.app.datasync.v1.DataSyncService": DATASYNC,
     "viam.app.packages.v1.PackageService": PACKAGES,
+    "machine.cloud.v1.InvitationService": INVITATIONS,
 }
-"""Rules by published service. Some methods are used by pages only."""
+"""Rules by service of the RPC server. Some methods are used by pages only."""
 
 STANDARD: Final[Mapping[str, Rule]] = {
     "/proto.rpc.v1.AuthService/Authenticate": public("a key or secret is the credential"),

@@ -13,6 +13,7 @@ from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import GRANT_KINDS, ObjectKind, Role, belongs, require
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
+from cloud.services.organizations import invitation_messages as i
 from cloud.services.organizations.keys import granted
 from cloud.store.sql import Sql
 from schema.errors import MachineError
@@ -151,11 +152,12 @@ class People(Service):
 
 @guarded(call_rules.INVITATIONS)
 class Invitations(Service):
-    """Calls of the page and the command for members beyond the published API."""
+    """machine.cloud.v1.InvitationService: invitations beyond the published API, for commands and pages."""
 
-    async def list_invites(self, organization_id: str) -> list[Invite]:
-        """Return the open invitations with the state of their mails."""
-        return await self.read(lambda sql: invites.open_invites(sql, organization_id, self.now()))
+    async def list_invites(self, organization_id: str) -> i.ListInvitesResponse:
+        """Return the open invitations with the state of their mails, and whether the cloud has a mail server."""
+        opened = await self.read(lambda sql: invites.open_invites(sql, organization_id, self.now()))
+        return i.ListInvitesResponse([_open_invite(invite) for invite in opened], self.cloud.mails)
 
     async def create_invite_link(self, organization_id: str, email: str) -> str:
         """Create a link that accepts an invitation, without mailing it; an earlier link becomes invalid.
@@ -192,6 +194,19 @@ def _invite(invite: Invite) -> m.OrganizationInvite:
             )
             for grant in invite.grants
         ],
+    )
+
+
+def _open_invite(invite: Invite) -> i.Invite:
+    return i.Invite(
+        invite.organization_id,
+        invite.email,
+        invite.created,
+        invite.expires,
+        invite.inviter_name,
+        [i.Grant(grant.role, grant.kind, grant.subject) for grant in invite.grants],
+        invite.mail,
+        invite.error,
     )
 
 

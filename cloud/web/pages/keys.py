@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from cloud.domain.people.invites import Invite
 from cloud.services.app import AppService
 from cloud.services.common import messages as m
 from cloud.services.common.base import Cloud
+from cloud.services.organizations.invitation_messages import Invite
 from cloud.services.organizations.people import Invitations
 from cloud.services.organizations.roles import RoleService
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
@@ -104,7 +104,7 @@ class KeyPages:
                 keys += [_key(record, places, author.name) for record in await service.list_keys(id_)]
                 people = (await service.list_organization_members(id_)).members
                 members += [Member(id_, person.user_id, person.emails[0], person.date_added) for person in people]
-                invitations = await Invitations(self._cloud, author).list_invites(id_)
+                invitations = (await Invitations(self._cloud, author).list_invites(id_)).invites
                 invited += [_invited(invitation, places) for invitation in invitations]
             refused = ""
         except MachineError as refusal:

@@ -16,8 +16,10 @@ import pytest
 import trio
 from click.testing import CliRunner
 
+from cloud.values.limits import CALL
 from command.cli import main
-from schema.errors import MachineError
+from rpc.api.cloud_v1 import INVITATIONS
+from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.triggers.test_smtp import server as mail_server
 
@@ -85,6 +87,15 @@ def running(tmp_path: Path) -> Iterator[CloudProcess]:
             process.terminate()
 
 
+async def refusal_of_a_large_call(running: CloudProcess) -> ErrorKind:
+    """Return the kind of error for a call of our own service with a message above the limit."""
+    async with running.client(running.key) as client:
+        email = "a" * (CALL.value + 1)
+        with pytest.raises(MachineError) as caught:
+            await client.call(INVITATIONS, "", "create_invite_link", organization_id="o", email=email)
+    return caught.value.kind
+
+
 def test_an_invitation_from_the_terminal(
     running: CloudProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +109,7 @@ def test_an_invitation_from_the_terminal(
 
     link = machine("members", "invite", ADA, "--role", "owner").splitlines()[0]
     again = json.loads(machine("members", "resend", ADA, "--json"))
+    assert trio.run(refusal_of_a_large_call, running) is ErrorKind.EXHAUSTED
     assert again["email"] == ADA
     assert again["link"] != link
     key = trio.run(accepted, again["link"])

@@ -1,4 +1,4 @@
-"""docs/design/cloud-calls.md: the page lists exactly the JSON routes of the cloud, with their commands and methods."""
+"""docs/design/cloud-calls.md lists exactly the calls that are not published, with their commands and methods."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import click
 import pytest
 
 from cloud.services.configurations.editing import Editor
+from cloud.services.machines.agent_reports import AgentReportService
 from cloud.services.organizations.people import Invitations
+from cloud.services.releases.releases import ReleaseService
 from cloud.services.triggers import TriggerService
 from cloud.web.permissions import ROUTES
 from command.cli import main
+from rpc.api import cloud_v1
 
 PAGE = Path(__file__).parents[3] / "docs" / "design" / "cloud-calls.md"
 CODE = re.compile(r"`([^`]+)`")
-CLASSES = {cls.__name__: cls for cls in (Editor, TriggerService, Invitations)}
+CLASSES = {cls.__name__: cls for cls in (AgentReportService, Editor, Invitations, ReleaseService, TriggerService)}
+
+WITHOUT_COMMAND = ["GET /api/v1/parts/{part}/agent"]
 
 
 def rows(heading: str) -> list[list[list[str]]]:
@@ -27,12 +32,18 @@ def rows(heading: str) -> list[list[list[str]]]:
     ]
 
 
-JSON, HTTP = rows("JSON routes"), rows("Paths that stay HTTP")
+CALLS, JSON, HTTP = rows("The package machine.cloud.v1"), rows("JSON routes"), rows("Paths that stay HTTP")
 
 
 def test_the_page_lists_exactly_the_json_routes() -> None:
     listed = sorted(route for cells in JSON for route in cells[0])
     assert listed == sorted(route for route in ROUTES if " /api/v1/" in route)
+
+
+def test_the_page_lists_exactly_the_calls_of_the_package() -> None:
+    listed = sorted(call for cells in CALLS for call in cells[0])
+    names = [(service.rpartition(".")[2], methods) for service, methods in cloud_v1.SERVICES.items()]
+    assert listed == sorted(f"{service}.{method}" for service, methods in names for method in methods)
 
 
 def test_the_paths_that_stay_http_exist() -> None:
@@ -41,10 +52,10 @@ def test_the_paths_that_stay_http_exist() -> None:
     assert not [route for route in listed if route not in ROUTES]
 
 
-@pytest.mark.parametrize("cells", JSON, ids=lambda cells: cells[0][0])
+@pytest.mark.parametrize("cells", [*CALLS, *JSON], ids=lambda cells: cells[0][0])
 def test_the_commands_and_the_method_of_a_route_exist(cells: list[list[str]]) -> None:
     _, commands, (method,) = cells
-    assert commands
+    assert bool(commands) is (cells[0] != WITHOUT_COMMAND)
     for words in commands:
         command: click.Command = main
         for word in ("cloud", *words.split()):

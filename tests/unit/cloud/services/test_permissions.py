@@ -35,7 +35,6 @@ from cloud.services.data import data_messages as m
 from cloud.services.machines.agent_reports import AgentReportService
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
-from cloud.services.organizations.people import Invitations
 from cloud.services.organizations.roles import RoleService
 from cloud.services.releases.releases import ReleaseService
 from cloud.services.target import SERVICES
@@ -57,7 +56,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BESIDE: Final = {
     "TriggerService": TriggerService,
     "Editor": Editor,
-    "Invitations": Invitations,
     "FleetService": FleetService,
     "RoleService": RoleService,
     "ChangeService": ChangeService,
@@ -68,7 +66,6 @@ TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     **call_rules.CALLS,
     "TriggerService": call_rules.TRIGGERS,
     "Editor": call_rules.EDITOR,
-    "Invitations": call_rules.INVITATIONS,
     "FleetService": call_rules.FLEET,
     "RoleService": call_rules.ROLES,
     "ChangeService": call_rules.CHANGES,
