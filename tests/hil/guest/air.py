@@ -301,7 +301,11 @@ class Phone:
 
     async def scan(self) -> list[dict[str, Any]]:
         """Return the networks in reach: ssid (empty if hidden), bssid, frequency, signal in dBm, security as flags."""
-        await self._control.do("SCAN only_new=1")
+        # wpa_supplicant refuses while it scans or authenticates by itself, which it does after a network was lost
+        while (answer := await self._control.ask("SCAN only_new=1")) == "FAIL-BUSY":
+            await self._control.event("")
+        if answer != "OK":
+            raise OSError(f"wpa_supplicant answers {answer!r} to SCAN")
         await self._control.event("CTRL-EVENT-SCAN-RESULTS")
         networks = []
         for line in (await self._control.ask("SCAN_RESULTS")).splitlines()[1:]:
