@@ -16,6 +16,7 @@ from cloud.domain.permissions.credentials import require_in_force
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud, Service
 from cloud.services.common.standing import while_allowed
+from cloud.services.configurations.history import HistoryService
 from cloud.services.data.data import DataService
 from cloud.services.data.datasets import DatasetService
 from cloud.services.data.datasync import DataSyncService
@@ -43,6 +44,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.datasync.v1.DataSyncService": DataSyncService,
     "viam.app.packages.v1.PackageService": PackageService,
     "machine.cloud.v1.InvitationService": Invitations,
+    "machine.cloud.v1.HistoryService": HistoryService,
 }
 
 UPLOADS: Final = (

@@ -21,7 +21,6 @@ from cloud.web import pages
 from cloud.web.api import (
     agent_api,
     authorities,
-    history_api,
     packages,
     releases,
     releases_api,
@@ -73,7 +72,6 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         Route(METRICS, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
         *triggers_api.routes(cloud),
-        *history_api.routes(cloud),
         *agent_api.routes(cloud),
         *authorities.routes(cloud),
         *packages.routes(cloud),

@@ -104,7 +104,6 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "WS /machines/{part}/config/live": _PART,
     "GET /machines/{part}/history": _PART,
     "POST /machines/{part}/history": owner(ObjectKind.PART, "part"),
-    "GET /api/v1/parts/{subject}/revisions": operator(ObjectKind.PART, "subject"),
     "GET /api/v1/parts/{part}/agent": _PART,
     # fragments
     "GET /fragments": ROLE_ANYWHERE,
@@ -115,7 +114,6 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /fragments/{fragment}/complete": _FRAGMENT,
     "GET /fragments/{fragment}/history": _FRAGMENT,
     "POST /fragments/{fragment}/history": owner(ObjectKind.FRAGMENT, "fragment"),
-    "GET /api/v1/fragments/{subject}/revisions": operator(ObjectKind.FRAGMENT, "subject"),
     # triggers
     "GET /machines/{part}/triggers": _PART,
     "POST /machines/{part}/triggers": _PART | "testing a reading; sending: owners",

@@ -10,6 +10,7 @@ Numbers of fields are part of the wire format: never change or reuse one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 PACKAGE: Final = "machine.cloud.v1"
 FILE: Final = "machine/cloud/v1/cloud.proto"
 INVITATIONS: Final = f"{PACKAGE}.InvitationService"
+HISTORY: Final = f"{PACKAGE}.HistoryService"
 
 _TIME: Final = "google.protobuf.Timestamp"
 _TIME_FILE: Final = "google/protobuf/timestamp.proto"
@@ -39,15 +41,41 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "ListInvitesResponse": ("repeated Invite invites = 1", "bool mails = 2"),
     "CreateInviteLinkRequest": ("string organization_id = 1", "string email = 2"),
     "CreateInviteLinkResponse": ("string link = 1",),
+    # HistoryService
+    "Revision": (
+        "int32 revision = 1",
+        f"{_TIME} saved = 2",
+        "string author = 3",
+        "string author_type = 4",
+        "string author_id = 5",
+        "string document_json = 6",
+    ),
+    "ListPartRevisionsRequest": ("string part_id = 1", "optional int32 before = 2", "int32 limit = 3"),
+    "ListPartRevisionsResponse": ("repeated Revision revisions = 1",),
+    "ListFragmentRevisionsRequest": ("string fragment_id = 1", "optional int32 before = 2", "int32 limit = 3"),
+    "ListFragmentRevisionsResponse": ("repeated Revision revisions = 1",),
 }
 """Fields of each message, as in a .proto file."""
 
-SERVICES: Final[Mapping[str, tuple[str, ...]]] = {INVITATIONS: ("ListInvites", "CreateInviteLink")}
+SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
+    INVITATIONS: ("ListInvites", "CreateInviteLink"),
+    HISTORY: ("ListPartRevisions", "ListFragmentRevisions"),
+}
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""
 
 
 def service(full_name: str) -> ServiceDescriptor:
     """Return the descriptor of a service of this package; the first call adds its file to the default pool."""
+    from google.protobuf.descriptor_pool import Default
+
+    _add_file()
+    descriptor: ServiceDescriptor = Default().FindServiceByName(full_name)
+    return descriptor
+
+
+@cache
+def _add_file() -> None:
+    """Build the file of this package, and add it to the default pool."""
     from google.protobuf import timestamp_pb2  # noqa: F401 - adds the file of Timestamp to the pool
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.descriptor_pool import Default
@@ -62,9 +90,7 @@ def service(full_name: str) -> ServiceDescriptor:
         for method in methods:
             kind = f".{PACKAGE}.{method}"
             described.method.add(name=method, input_type=f"{kind}Request", output_type=f"{kind}Response")
-    Default().AddSerializedFile(file.SerializeToString())  # has no effect if the pool has the same file
-    descriptor: ServiceDescriptor = Default().FindServiceByName(full_name)
-    return descriptor
+    Default().AddSerializedFile(file.SerializeToString())
 
 
 def proto_text() -> Iterator[str]:
@@ -85,6 +111,10 @@ def _add_field(message: DescriptorProto, text: str) -> None:
     *labels, kind, name, _, number = text.split()
     field = message.field.add(name=name, number=int(number))
     field.label = Field.LABEL_REPEATED if labels == ["repeated"] else Field.LABEL_OPTIONAL
+    if labels == ["optional"]:  # a oneof with this field alone, as protoc represents it
+        field.proto3_optional = True
+        field.oneof_index = len(message.oneof_decl)
+        message.oneof_decl.add(name=f"_{name}")
     if "." in kind or kind in MESSAGES:
         field.type = Field.TYPE_MESSAGE
         field.type_name = f".{kind}" if "." in kind else f".{PACKAGE}.{kind}"

@@ -300,6 +300,11 @@ INVITATIONS: Final[Mapping[str, Rule]] = {
     "create_invite_link": owner(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
+HISTORY: Final[Mapping[str, Rule]] = {
+    "list_part_revisions": operator(ObjectKind.PART, "part_id", inside=True),
+    "list_fragment_revisions": operator(ObjectKind.FRAGMENT, "fragment_id", inside=True),
+}
+
 RELEASES: Final[Mapping[str, Rule]] = {
     "create_release_keys": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "update_release_metadata": owner(ObjectKind.ORGANIZATION, "organization_id"),
@@ -328,6 +333,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.datasync.v1.DataSyncService": DATASYNC,
     "viam.app.packages.v1.PackageService": PACKAGES,
     "machine.cloud.v1.InvitationService": INVITATIONS,
+    "machine.cloud.v1.HistoryService": HISTORY,
 }
 """Rules by service of the RPC server. Some methods are used by pages only."""
 

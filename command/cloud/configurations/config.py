@@ -93,8 +93,8 @@ def diff(machine: str, file: Any, old: int | None, new: int | None) -> None:
         if given_document is not None and old is None:
             before = json.loads((await current(client, part))["config_json"])
         else:
-            before = await _document_of(part, old)
-        after = given_document if given_document is not None else await _document_of(part, new)
+            before = await _document_of(client, part, old)
+        after = given_document if given_document is not None else await _document_of(client, part, new)
         click.echo("\n".join(changes(before, after)) or "no difference")
 
     run_with_client(work)
@@ -113,7 +113,7 @@ async def history(client: ApiClient, machine: str, count: int, as_json: bool) ->
     from runtime.engine.views.tables import one_line
 
     part = await find(client, machine)
-    saved_revisions = saves(await revisions("parts", part.id, count + 1))[:count]
+    saved_revisions = saves(await revisions(client, "parts", part.id, count + 1))[:count]
     click.echo(one_line(saved_revisions) if as_json else "\n".join(lines(saved_revisions)))
 
 
@@ -128,20 +128,24 @@ async def revert(client: ApiClient, machine: str, revision: int | None, yes: boo
 
     part = await find(client, machine)
     before = await current(client, part)
-    target = revision or (await revisions("parts", part.id, 1))[0]["revision"] - 1
+    target = revision or (await revisions(client, "parts", part.id, 1))[0]["revision"] - 1
     if not target:
         raise click.ClickException(
             f"there is no previous revision: the configuration of {part.machine} was never changed"
         )
-    text = json.dumps(await _document_of(part, target))
+    text = json.dumps(await _document_of(client, part, target))
     await _save(client, part, before, text, ask_first=not yes)
 
 
-async def _document_of(part: Part, number: int | None) -> Any:
+async def _document_of(client: ApiClient, part: Part, number: int | None) -> Any:
     """Return the configuration of a revision, by default the newest one. Only owners get secrets."""
     from command.cloud.configurations.history import revision, revisions
 
-    newest = await revision("parts", part.id, number) if number else (await revisions("parts", part.id, 1))[0]
+    newest = (
+        await revision(client, "parts", part.id, number)
+        if number
+        else (await revisions(client, "parts", part.id, 1))[0]
+    )
     return newest["document"]
 
 

@@ -118,7 +118,7 @@ async def history(client: ApiClient, fragment: str, count: int) -> None:
             revision["author"],
             " ".join(tag["tag"] for tag in tags if tag["revision"] == str(revision["revision"])),
         ]
-        for revision in await revisions("fragments", subject, count)
+        for revision in await revisions(client, "fragments", subject, count)
     ]
     click.echo("\n".join(table(["REVISION", "SAVED", "BY", "TAGS"], rows)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cloud.services.configurations.editing import Editor
+from cloud.services.configurations.history import HistoryService
 from cloud.services.machines.agent_reports import AgentReportService
 from cloud.services.organizations.people import Invitations
 from cloud.services.releases.releases import ReleaseService
@@ -19,7 +19,9 @@ from rpc.api import cloud_v1
 
 PAGE = Path(__file__).parents[3] / "docs" / "design" / "cloud-calls.md"
 CODE = re.compile(r"`([^`]+)`")
-CLASSES = {cls.__name__: cls for cls in (AgentReportService, Editor, Invitations, ReleaseService, TriggerService)}
+CLASSES = {
+    cls.__name__: cls for cls in (AgentReportService, HistoryService, Invitations, ReleaseService, TriggerService)
+}
 
 WITHOUT_COMMAND = ["GET /api/v1/parts/{part}/agent"]
 
