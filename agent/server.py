@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 import trio
@@ -78,10 +78,10 @@ class ManagedServer:
             self.supervisor, self._unit = with_systemd(layout, worker)
         else:
             self.supervisor = with_child(layout, credentials, worker)
-        self.maintenance = Maintenance(self._refusal)
+        self.maintenance = Maintenance(self._refusal, self._run_blocking)
         self._updates: Updates | None = None
         self._problems: dict[str, Problem] = {}  # by what has failed
-        self._restart_since = 0.0
+        self._restart_begun = 0.0  # by Trio's clock, which is never set
 
     async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
         """Start machine-server and keep it running with the settings, and `updates`, until cancelled.
@@ -117,7 +117,7 @@ class ManagedServer:
             since=state.process.since if state.process is not None else 0.0,
             serving=state.answering,
             exits=[Exit(end.time, end.reason, end.ran) for end in state.exits],
-            restart=Waiting(state.restart_needed, self._restart_since) if state.restart_needed else None,
+            restart=Waiting(state.restart_needed, self._restart_since()) if state.restart_needed else None,
         )
 
     def _record(self) -> Record | None:
@@ -126,7 +126,7 @@ class ManagedServer:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What keeps machine-server from running as it should."""
-        return tuple(self._problems.values())
+        return (*self._problems.values(), *self.maintenance.problems)
 
     @property
     def installed(self) -> str:
@@ -143,6 +143,9 @@ class ManagedServer:
     async def restart(self, *, reason: str) -> None:
         """Restart it now, whatever maintenance says: a person asked for it. Raises MachineError."""
         await self.supervisor.restart(reason=reason)
+
+    async def _run_blocking(self, function: Callable[[], Any]) -> Any:
+        return await self._worker.run(function)
 
     # ---- settings
 
@@ -165,6 +168,7 @@ class ManagedServer:
 
     async def _apply(self, settings: SettingsState) -> None:
         advanced = settings.current.advanced_settings
+        self.maintenance.settings(advanced)
         if self._unit is not None:
             await self._unit.wait_at_boot(self._waits(advanced))
         await self.supervisor.configure(
@@ -207,20 +211,25 @@ class ManagedServer:
         async with aclosing(self.supervisor.changes()) as changes:
             async for state in changes:
                 if state.restart_needed:
-                    self._restart_since = time.time()
+                    self._restart_begun = trio.current_time()
                     await self._restart_when_allowed()
 
     async def _restart_when_allowed(self) -> None:
         pause = ASK_SOON  # usually the server only has to complete the change of its configuration
         while (reason := self.supervisor.state().restart_needed) != "":
-            verdict = await self.maintenance.may_restart(SERVER, self._restart_since, requested=False)
+            change = self.maintenance.change()
+            verdict = await self.maintenance.may_restart(SERVER, self._restart_since(), requested=False)
             if verdict.allowed:
                 if await self._done("restart", partial(self.supervisor.restart, reason=reason)):
                     return
             elif pause == ASK_SOON:
                 _log.info("a restart waits for maintenance", restart=reason, reason=verdict.reason)
-            await trio.sleep(pause)
+            with trio.move_on_after(pause):
+                await change()
             pause = min(2 * pause, ASK_AGAIN)
+
+    def _restart_since(self) -> float:
+        return time.time() - (trio.current_time() - self._restart_begun)
 
     async def _refusal(self) -> str | None:
         """Return why machine-server does not allow a restart. One that has not answered does nothing worth it."""

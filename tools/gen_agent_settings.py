@@ -11,7 +11,7 @@ import msgspec
 from msgspec import inspect as types
 
 from agent.settings.reading import NETWORKS, SECTIONS
-from agent.settings.records import AdditionalNetwork, SettingsSection
+from agent.settings.records import AdditionalNetwork, AdvancedSettings, MaintenanceWindow, SettingsSection
 from agent.settings.rules import extra_of, fields_of
 from tools.gen_config_reference import meanings_of
 
@@ -49,6 +49,14 @@ values of environment variables are never shown.
 A time is a number in the unit of its row, or text with units such as `"1h20m"` or `"90s"`.
 """
 
+TABLE = "| key | type | default | range | unit | meaning |\n|---|---|---|---|---|---|"
+
+WINDOWS = """\
+Each element of `maintenance_windows` is an object with the keys below, such as
+`{"days": ["sat", "sun"], "start": "22:00", "end": "04:00"}`. If one window is not valid, the whole list does not count,
+so that a mistake never keeps a device from being updated: then maintenance is allowed at any time, as far as the
+maintenance sensor and leases allow it."""
+
 
 def page() -> str:
     """Return the text of the page."""
@@ -63,9 +71,13 @@ def _lines() -> Iterator[str]:
         yield f"## {name}\n\n{inspect.getdoc(cls)}\n"
         if name == NETWORKS:
             yield "The keys of the section are labels of your choice. Each value has these keys:\n"
-        yield "| key | type | default | range | unit | meaning |\n|---|---|---|---|---|---|"
+        yield TABLE
         yield from _rows(cls)
         yield ""
+        if cls is AdvancedSettings:
+            yield f"{WINDOWS}\n\n{TABLE}"
+            yield from _rows(MaintenanceWindow)
+            yield ""
 
 
 def _rows(cls: type[SettingsSection]) -> Iterator[str]:
@@ -88,6 +100,8 @@ def _rows(cls: type[SettingsSection]) -> Iterator[str]:
 def _type(kind: types.Type) -> str:
     if isinstance(kind, types.UnionType):
         return f"{_type(kind.types[0])}, or unset"
+    if isinstance(kind, types.VarTupleType) and isinstance(kind.item_type, types.StructType):
+        return "list of objects"
     return {
         types.BoolType: "true or false",
         types.IntType: "whole number",
@@ -102,6 +116,8 @@ def _default(field: types.Field, seconds: float) -> str:
         return "unset"
     if default in ("", (), {}):
         return "empty"
+    if isinstance(default, tuple):
+        return f"`{', '.join(default)}`"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     return f"`{default / seconds:g}`" if isinstance(default, int | float) else f"`{default}`"

@@ -27,6 +27,14 @@ class Clock:
         """Return the seconds since 1970."""
         return self._base + (trio.current_time() - self._begin) * self.speed
 
+    def wall(self) -> float:
+        """Return what the clock of the computer shows, in seconds since 1970; it may have been set meanwhile."""
+        return self._wall()
+
+    def shown_at(self, moment: float) -> float:
+        """Return what the clock of the computer would have shown at `moment`, as it is set now."""
+        return self._wall() - (self.now() - moment)
+
     def trio_time(self, moment: float) -> float:
         """Return the time of Trio's clock at `moment`, in seconds since 1970."""
         return self._begin + (moment - self._base) / self.speed

@@ -355,7 +355,7 @@ class Driver:
         assert progress is not None
         requested = progress.target.sha256 == self._requested
         while True:
-            changed = self._changed
+            changed, permission = self._changed, self._permission.change()
             again = ASK_AGAIN
             now = self._clock.now()
             if obstacle := self._program.obstacle():
@@ -365,16 +365,17 @@ class Driver:
                 again = min(again, self.record.hold_until - now)
             else:
                 requested = progress.target.sha256 == self._requested
-                verdict = await self._permission.may_restart(self._name, progress.began, requested)
+                offline = (await self._program.facts()).offline  # before the decision, because this takes time
+                since = self._clock.shown_at(progress.began)
+                verdict = await self._permission.may_restart(self._name, since, requested)
                 if verdict.allowed:
-                    offline = (await self._program.facts()).offline
                     changed = self._changed
                     await self._post(WindowOpened(offline))
                 else:
                     self._wait_for(verdict.reason, progress.since)
                     if verdict.until is not None:
-                        again = min(again, max(1.0, verdict.until - now))
-            await self._first(again, self._permission.change, self._program.change, changed.wait)
+                        again = min(again, max(1.0, verdict.until - self._clock.wall()))
+            await self._first(again, permission, self._program.change, changed.wait)
 
     def _wait_for(self, reason: str, since: float) -> None:
         if self.waiting is None or self.waiting.reason != reason:

@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
 import trio
 
+from agent.actions.zone import device_zone
+from agent.control.report import Problem
 from agent.layout import SERVER
-from agent.maintenance.decide import Facts, Policy, Verdict, decide
+from agent.maintenance.decide import Facts, Verdict, decide
+from agent.maintenance.policy import policy
+from agent.settings.records import AdvancedSettings
 
 Refusal = Callable[[], Awaitable[str | None]]
 """Asks machine-server; returns why it does not allow a restart, or None if it does or does not run."""
+Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Maintenance:
-    """Implements the port Permission of `agent.actions.program`."""
+    """Implements the port Permission of `agent.actions.program`. `run` calls functions in a worker thread."""
 
-    def __init__(self, refusal: Refusal, policy: Callable[[], Policy] = Policy) -> None:
-        self._refusal, self._policy = refusal, policy
+    def __init__(self, refusal: Refusal, run: Runner, wall: Callable[[], float] = time.time) -> None:
+        self._refusal, self._run, self._wall = refusal, run, wall
+        self._settings = AdvancedSettings()
+        self._zone_problem = ""
+        self._changed = trio.Event()
+
+    def settings(self, settings: AdvancedSettings) -> None:
+        """Take the windows and the longest deferral of the settings."""
+        if settings != self._settings:
+            self._settings = settings
+            self._notice()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps windows from working as they were configured."""
+        if not self._zone_problem or not self._settings.maintenance_windows:
+            return ()
+        remedy = "set the time zone: `timedatectl set-timezone Europe/Berlin`"
+        return (Problem("", f"the times of maintenance windows are in UTC: {self._zone_problem}", remedy),)
 
     async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
         """Return whether `program` may be stopped now; see `decide`. Asks machine-server, which takes some seconds.
 
-        An update of the agent does not disturb machine-server, so its refusal does not count there.
+        An update of the agent does not disturb machine-server, so its refusal does not count there. The time zone is
+        read each time, so that a change of it counts at once.
         """
         refuses = await self._refusal() if program == SERVER and not requested else None
+        zone, self._zone_problem = await self._run(partial(device_zone, os.environ.get("TZ")))
         facts = Facts(waiting_since=waiting_since, requested=requested, server_refuses=refuses)
-        return decide(time.time(), self._policy(), facts)
+        return decide(self._wall(), policy(self._settings, zone), facts)
 
-    async def change(self) -> None:
-        """Wait until the decision may have changed for another reason than time; a sensor reports no changes."""
-        await trio.sleep_forever()
+    def change(self) -> Callable[[], Awaitable[None]]:
+        """See Permission: here settings; a sensor reports no changes."""
+        return self._changed.wait
+
+    def _notice(self) -> None:
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -68,6 +69,9 @@ class Permission(Protocol):
         """Return the decision now. `waiting_since` is in seconds since 1970; `requested`: a person wants it now."""
         ...
 
-    async def change(self) -> None:
-        """Wait until the decision may have changed for another reason than that time has passed."""
+    def change(self) -> Callable[[], Awaitable[None]]:
+        """Return a function that waits until the decision may have changed since this call.
+
+        That time passes does not count. Call this before `may_restart`, so that no change is missed.
+        """
         ...

@@ -35,8 +35,8 @@ class Facts:
     """State of the machine at the time of the decision."""
 
     waiting_since: float
-    """Time since which the update or restart has been ready, in seconds since 1970. The caller stores it, so that a
-    reboot does not begin the longest deferral again."""
+    """Time since which the update or restart has been waiting, in seconds since 1970. The caller stores it, so that a
+    reboot does not begin the longest deferral again, and corrects it when the clock is set."""
     requested: bool = False
     """Whether a person requested it now."""
     leases: Sequence[Lease] = ()
@@ -59,6 +59,8 @@ class Verdict:
     until: float | None
     """If not allowed: earliest time at which the clock alone may allow it, or None if that depends on an event. If
     allowed: time at which the window closes, or None. In seconds since 1970."""
+    latest: float | None = None
+    """Time from which maintenance is allowed whatever forbids it: the end of the longest deferral; None: never."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +78,20 @@ def decide(now: float, settings: Policy, facts: Facts) -> Verdict:
     The first rule of PERMISSIONS that applies allows it. Otherwise the first rule of REFUSALS that applies forbids it
     and gives the reason. A clock that is set back before `waiting_since` only makes the deferral longer.
     """
+    limit = settings.longest_deferral
+    latest = None if limit is None else facts.waiting_since + limit
     for permission in PERMISSIONS:
         if (result := permission(now, settings, facts)) is not None:
-            return Verdict(True, result.reason, facts.waiting_since, result.until)
+            return Verdict(True, result.reason, facts.waiting_since, result.until, latest)
     refusals = [result for refusal in REFUSALS if (result := refusal(now, settings, facts)) is not None]
     if not refusals:
         current = [item.end for item in openings(settings.windows, now, settings.zone) if item.start <= now]
         reason = "the maintenance window is open" if current else "nothing forbids it"
-        return Verdict(True, reason, facts.waiting_since, max(current, default=None))
+        return Verdict(True, reason, facts.waiting_since, max(current, default=None), latest)
     until = max((result.until for result in refusals if result.until is not None), default=None)
-    if settings.longest_deferral is not None:
-        latest = facts.waiting_since + settings.longest_deferral
+    if latest is not None:
         until = latest if until is None else min(until, latest)
-    return Verdict(False, refusals[0].reason, facts.waiting_since, until)
+    return Verdict(False, refusals[0].reason, facts.waiting_since, until, latest)
 
 
 def _requested(now: float, settings: Policy, facts: Facts) -> _Result | None:

@@ -155,14 +155,15 @@ class _Reader:
                     value=value,
                     remedy="write an https:// URL",
                 )
-        for problem in attempt.problems:
+        problems = (*attempt.problems, *attempt.warnings)  # an unknown key in an entry may change what it means
+        for problem in problems:
             self.report.problem(
                 path + problem.path.removeprefix(field.encode_name),
                 problem.reason,
                 value=problem.value,
                 remedy=problem.remedy,
             )
-        return None if attempt.problems else _Item(result, path)
+        return None if problems else _Item(result, path)
 
 
 def _seconds(value: object, unit: TimeUnit, path: str, report: Report) -> float | None:

@@ -5,11 +5,12 @@ Keys of documents are those of the specification; fields that hold a time have n
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from agent.settings.rules import (
+    FEW,
     HOUR,
     MINUTE,
     Addresses,
@@ -17,6 +18,7 @@ from agent.settings.rules import (
     Environment,
     Gateway,
     Hours,
+    HoursOrZero,
     Interface,
     LogFilter,
     Megabytes,
@@ -27,7 +29,9 @@ from agent.settings.rules import (
     Prefix,
     Priority,
     Ssid,
+    TimeOfDay,
     Version,
+    Weekdays,
     rules_of,
 )
 from schema.decoding.report import shown
@@ -65,6 +69,17 @@ class VersionControl(SettingsSection, frozen=True, kw_only=True):
     """Version of machine-server. The key may also be written `viam-server`, as in the reference."""
 
 
+class MaintenanceWindow(SettingsSection, frozen=True, kw_only=True):
+    """Time of the week at which maintenance is allowed, in the time zone of the device."""
+
+    days: Weekdays = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+    """Days on which the window opens."""
+    start: TimeOfDay
+    """Time at which it opens."""
+    end: TimeOfDay
+    """Time at which it closes: on the next day if it is not later than `start`."""
+
+
 class AdvancedSettings(SettingsSection, frozen=True, kw_only=True):
     """Switches of the agent and how it starts machine-server."""
 
@@ -78,6 +93,11 @@ class AdvancedSettings(SettingsSection, frozen=True, kw_only=True):
     """Leave the operating system alone: ignore `system_configuration`."""
     disable_machine_server: bool = msgspec.field(default=False, name="disable_viam_server")
     """Stop machine-server and do not start it, for example while it is run by hand."""
+    maintenance_longest_deferral: HoursOrZero = msgspec.field(default=0.0, name="maintenance_longest_deferral_hours")
+    """Time after which an update or restart takes place although windows, leases, the maintenance sensor or hooks do
+    not allow it; 0 waits without limit."""
+    maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], FEW] = ()
+    """Windows outside of which updates and restarts of the agent wait; empty means at any time."""
     viam_server_env: Environment = msgspec.field(default_factory=dict)
     """Additional environment variables of machine-server. A change restarts it when maintenance allows it. The values
     are treated as secrets."""

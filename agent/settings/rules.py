@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import inspect
@@ -96,6 +96,10 @@ def _is_environment(variables: Mapping[str, str]) -> bool:
     return all(name and not {"=", "\0"}.intersection(name) and "\0" not in value for name, value in variables.items())
 
 
+def _is_time(text: str) -> bool:
+    return bool(re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", text))
+
+
 def _empty_or(holds: Callable[[str], bool]) -> Callable[[str], bool]:
     return lambda text: not text or holds(text)
 
@@ -138,6 +142,13 @@ Environment = Annotated[
 Minutes = Annotated[float, msgspec.Meta(extra={"time": TimeUnit("minutes", MINUTE)})]
 MinutesOrZero = Annotated[float, msgspec.Meta(extra={"time": TimeUnit("minutes", MINUTE, zero=True)})]
 Hours = Annotated[float, msgspec.Meta(extra={"time": TimeUnit("hours", HOUR)})]
+HoursOrZero = Annotated[float, msgspec.Meta(extra={"time": TimeUnit("hours", HOUR, zero=True)})]
+TimeOfDay = Annotated[str, ruled("a time of day", "hours and minutes from 00:00 to 23:59, such as 22:30", _is_time)]
+Weekdays = Annotated[
+    tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...],
+    ruled("a list of weekdays", "at least one of mon, tue, wed, thu, fri, sat and sun", bool),
+]
+FEW: Final = ruled("a list of this length", "at most 50 windows", lambda windows: len(windows) <= 50)
 Megabytes = Annotated[int, msgspec.Meta(ge=-1, le=1_000_000, extra={"unit": "MB"})]
 Priority = Annotated[int, msgspec.Meta(ge=-999, le=999)]
 Metric = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]

@@ -11,7 +11,7 @@ import io
 import json
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -177,8 +177,8 @@ class Open:
     async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
         return Verdict(not self.reason or requested, self.reason, waiting_since, None)
 
-    async def change(self) -> None:
-        await trio.sleep_forever()
+    def change(self) -> Callable[[], Awaitable[None]]:
+        return trio.sleep_forever
 
 
 class SystemdServer:
@@ -345,8 +345,12 @@ class Device:
         actions = Actions(
             self.layout, program, CloudSource(self.cloud, self.rng), self._blocking, platform=PLATFORM, unpack=unpack
         )
-        clock = Clock(lambda: EPOCH + self.wall_offset + trio.current_time())
+        clock = Clock(self.wall)
         return Driver(name, self.layout, program, actions, self.permission, self._blocking, clock=clock)
+
+    def wall(self) -> float:
+        """Return the time of the device's clock, in seconds since 1970."""
+        return EPOCH + self.wall_offset + trio.current_time()
 
     async def _offers(self, name: str, driver: Driver) -> None:
         while True:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,32 @@ async def test_a_restart_for_settings_waits_until_maintenance_allows_it(
         report = await world.until(lambda report: report.serving and not report.restart)
         assert world.process.calls == ["start", "stop", "start"]
         assert world.process.environment["COLOR"] == "red"
+
+
+async def test_a_restart_waits_for_a_window_and_takes_place_when_the_settings_no_longer_have_it(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC0")
+
+    async def restart_status(*_: object) -> RestartStatus:
+        await trio.lowlevel.checkpoint()
+        return RestartStatus(restart_allowed=True)
+
+    monkeypatch.setattr(module, "restart_status", restart_status)
+    opens, closes = (datetime.fromtimestamp(time.time() + hours * 3600, UTC) for hours in (12, 13))
+    window = {"start": f"{opens:%H:%M}", "end": f"{closes:%H:%M}"}
+    async with opened(World(tmp_path)) as world:
+        await world.until(lambda report: report.serving)
+        environment = {"viam_server_env": {"COLOR": "red"}}
+        await world.settings.apply({ADVANCED: {**environment, "maintenance_windows": [window]}})
+        await world.until(lambda report: report.restart)
+        await trio.sleep(10 * ASK_AGAIN + 5)
+        assert world.process.calls == ["start"]
+        before = trio.current_time()
+        await world.settings.apply({ADVANCED: environment})
+        await world.until(lambda report: not report.restart)
+        assert trio.current_time() == before
+        assert "stop" in world.process.calls
 
 
 async def test_a_server_that_does_not_answer_is_restarted_without_asking(

@@ -12,8 +12,10 @@ import trio
 from trio.testing import MockClock
 
 from agent.actions import disk
+from agent.actions.permission import Maintenance
 from agent.launch import links
 from agent.layout import AGENT, SERVER
+from agent.settings.records import AdvancedSettings
 from agent.update.record import Result, Step
 from schema.errors import MachineError
 from tests.sim.agent.device import Behavior, Device, Open
@@ -149,6 +151,30 @@ async def test_the_switch_waits_for_permission_and_a_request_does_not(
         assert device.server.release != new.sha256
         await driver.offer(device.wanted[SERVER], now=True)
         await trio.sleep(HOUR)
+        assert device.record(SERVER).slots.current == new
+
+
+async def test_the_longest_deferral_is_counted_and_not_read_from_a_clock_that_is_set(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+
+        async def refuse() -> str | None:
+            return "the arm moves"
+
+        maintenance = Maintenance(refuse, device._blocking, device.wall)
+        maintenance.settings(AdvancedSettings(maintenance_longest_deferral=10 * HOUR))
+        device.permission = device.drivers[SERVER]._permission = maintenance
+        new = device.cloud.publish(SERVER, "1.1.0")
+        device.offer(SERVER, new)
+        await trio.sleep(2 * HOUR)
+        for jump in (24 * HOUR, -48 * HOUR):
+            device.wall_offset += jump
+            await trio.sleep(3 * HOUR)
+            assert device.record(SERVER).slots.current != new
+            assert device.drivers[SERVER].waiting is not None
+            assert device.drivers[SERVER].waiting.reason == "the arm moves"
+        await trio.sleep(2.5 * HOUR)
         assert device.record(SERVER).slots.current == new
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.settings.reading import SECTIONS, read
-from agent.settings.records import Settings
+from agent.settings.records import MaintenanceWindow, Settings
 
 MINUTES = 'write a number of minutes, or text such as "1h20m"'
 HOURS = 'write a number of hours, or text such as "1h20m"'
 OVER_A_MINUTE = "write at least 1 minute, at most 100 years"
 ZERO_OR_A_MINUTE = "write 0 or at least 1 minute, at most 100 years"
+ZERO_OR_AN_HOUR = "write 0 or at least 1 hour, at most 100 years"
 OVER_AN_HOUR = "write at least 1 hour, at most 100 years"
 VERSION = "write stable, dev, a semantic version such as 1.2.3, or an https:// or file:/// URL"
 SSID = "write at most 32 bytes without control characters"
@@ -134,6 +135,7 @@ def megabytes(key: str) -> Key:
 
 
 ADVANCED, NETWORK, SYSTEM = "advanced_settings", "network_configuration", "system_configuration"
+NIGHT = {"start": "22:00", "end": "04:00"}
 ENVIRONMENT = "write names without = and values without NUL characters"
 INTERFACES = tuple((value, INTERFACE) for value in ("sixteen-letters-", "wlan 0", "a/b", "a:b", "..", "w\n"))
 
@@ -145,6 +147,25 @@ KEYS = (
     switch(ADVANCED, "disable_network_configuration"),
     switch(ADVANCED, "disable_system_configuration"),
     switch(ADVANCED, "disable_viam_server", field="disable_machine_server"),
+    Key(
+        ADVANCED,
+        "maintenance_longest_deferral_hours",
+        0.0,
+        ((72, 259200.0), ("1h30m", 5400.0), (0, 0.0)),
+        ((0.5, ZERO_OR_AN_HOUR), (-1, ZERO_OR_AN_HOUR), ("3", HOURS), ([], HOURS)),
+        "maintenance_longest_deferral",
+    ),
+    Key(
+        ADVANCED,
+        "maintenance_windows",
+        (),
+        (
+            ([NIGHT], (MaintenanceWindow(start="22:00", end="04:00"),)),
+            ([{**NIGHT, "days": ["sat"]}], (MaintenanceWindow(start="22:00", end="04:00", days=("sat",)),)),
+            ([], ()),
+        ),
+        (("22:00-04:00", "write a list"), ([NIGHT] * 51, "write at most 50 windows")),
+    ),
     Key(
         ADVANCED,
         "viam_server_env",
@@ -251,6 +272,19 @@ NETWORK_KEYS: dict[str, tuple[Any, tuple[tuple[Any, str], ...]]] = {
     ),
 }
 """A valid value of each key of an additional network, and values that are not valid with the remedy."""
+
+TIME = "write hours and minutes from 00:00 to 23:59, such as 22:30"
+WINDOW_KEYS: dict[str, tuple[tuple[Any, str], ...]] = {
+    "days": (
+        ([], "write at least one of mon, tue, wed, thu, fri, sat and sun"),
+        (["monday"], "did you mean 'mon'?"),
+        ("mon", "write a list"),
+        ([1], "write one of 'fri', 'mon', 'sat', 'sun', 'thu', 'tue', 'wed'"),
+    ),
+    "start": (*((value, TIME) for value in ("24:00", "7:00", "22", "22:00:00", "")), (2200, 'write "2200"')),
+    "end": (("22:60", TIME), (None, "write a string or remove the key")),
+}
+"""Values of each key of a maintenance window that are not valid, with the remedy."""
 
 
 def others(settings: Settings, key: Key) -> dict[tuple[str, str], Any]:

@@ -10,10 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.settings.reading import SECTIONS, read
-from agent.settings.records import AdditionalNetwork, NetworkConfiguration, Settings, VersionControl
+from agent.settings.records import (
+    AdditionalNetwork,
+    MaintenanceWindow,
+    NetworkConfiguration,
+    Settings,
+    VersionControl,
+)
 from agent.settings.rules import fields_of
 from schema.errors import ConfigErrors
-from tests.unit.agent.settings.tables import KEYS, NETWORK_KEYS, PASSWORD, WIFI, Key, from_cloud, others
+from tests.unit.agent.settings.tables import (
+    KEYS,
+    NETWORK_KEYS,
+    NIGHT,
+    PASSWORD,
+    WIFI,
+    WINDOW_KEYS,
+    Key,
+    from_cloud,
+    others,
+)
 
 DEFAULTS = Settings()
 VALID = [
@@ -314,3 +330,35 @@ def test_no_document_raises(defaults: Any, cloud: Any, allow_http: bool) -> None
     assert all(problem.remedy for problem in problems)
     assert settings.network_configuration.reboots_in_time()
     assert repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"), [(key, value, remedy) for key, cases in WINDOW_KEYS.items() for value, remedy in cases]
+)
+def test_an_invalid_window_is_a_problem_with_its_place_and_the_list_does_not_count(
+    key: str, value: Any, remedy: str
+) -> None:
+    settings, problems = read(None, {"advanced_settings": {"maintenance_windows": [NIGHT, {**NIGHT, key: value}]}})
+    assert len(problems) == 1
+    assert problems[0].path.startswith(f"agent.advanced_settings.maintenance_windows.1.{key}")
+    assert problems[0].remedy == remedy
+    assert settings == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("window", "path", "text"),
+    [
+        ({"start": "22:00"}, "", "'end' is missing: add 'end': a string"),
+        ({**NIGHT, "day": ["mon"]}, ".day", "unknown key: did you mean 'days'?"),
+        (5, "", "5 is a whole number where an object is needed"),
+    ],
+)
+def test_a_window_with_missing_or_unknown_keys_does_not_count(window: Any, path: str, text: str) -> None:
+    settings, problems = read(None, {"advanced_settings": {"maintenance_windows": [window]}})
+    assert [problem.path for problem in problems] == [f"agent.advanced_settings.maintenance_windows.0{path}"]
+    assert text in str(problems[0])
+    assert settings == DEFAULTS
+
+
+def test_the_keys_of_windows_are_all_tested() -> None:
+    assert WINDOW_KEYS.keys() == fields_of(MaintenanceWindow).keys()

@@ -276,7 +276,7 @@ async def test_an_agent_gets_its_packages(cloud: MemoryCloud, part: str) -> None
     document = {
         "agent": {
             "version_control": {"agent": "stable", "machine-server": "http://example.test/server"},
-            "advanced_settings": {"debug": True},
+            "advanced_settings": {"debug": True, "maintenance_windows": [{"start": "22:00", "end": "04:00"}]},
             "additional_networks": {"home": {"type": "wifi"}},
             "network_configuration": 5,
         }
@@ -289,7 +289,7 @@ async def test_an_agent_gets_its_packages(cloud: MemoryCloud, part: str) -> None
         "version_info": {"agent_running": "1.0.0", "viam_server_running": "0.5.0"},
     }
     told = await agent.call(AGENT, "", "device_agent_config", **asked)
-    assert told["advanced_settings"] == {"debug": True}
+    assert told["advanced_settings"] == document["agent"]["advanced_settings"]
     assert told["additional_networks"]["home"] == {"type": "wifi"}
     assert told["network_configuration"] == {}
     assert told["system_configuration"] == {}
