@@ -20,6 +20,7 @@ import trio
 from agent.commands import UpdateCommands
 from agent.console.server import Command, serve
 from agent.control.fetch import Fetched, Fetcher, Versions
+from agent.control.logs import apply_to_logs
 from agent.control.report import Report, problems_of, program_report
 from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
@@ -43,7 +44,7 @@ from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.logs.rules import Rules
 from telemetry.logs.sinks import ConsoleSink
 from telemetry.outbox.queue import Outbox
-from uplink.dial import CloudAddress, address_of
+from uplink.dial import address_of
 from uplink.files import FileSource, Reading
 from uplink.platform import platform, tags
 from uplink.upload import upload
@@ -130,13 +131,12 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
                 systemd=systemd, wait=options.wait, fast=options.fast_start,
             )
         )  # fmt: skip
-        address = address_of(cloud, options.config.parent)
         agent = Agent(
             options,
             layout,
             logs,
             worker,
-            address,
+            cloud,
             server,
             watchdog,
             end=nursery.cancel_scope.cancel if systemd else None,
@@ -156,13 +156,15 @@ class Agent:
         layout: Layout,
         logs: Logs,
         worker: Worker,
-        address: CloudAddress,
+        credentials: Cloud,
         server: ManagedServer,
         watchdog: Watchdog,
         *,
         end: Callable[[], None] | None,
     ) -> None:
-        self._options, self._layout, self._logs, self._worker, self._address = options, layout, logs, worker, address
+        self._options, self._layout, self._logs, self._worker = options, layout, logs, worker
+        self._credentials = credentials
+        address = self._address = address_of(credentials, options.config.parent)
         self._server, self._watchdog = server, watchdog
         self._started = time.time()
         self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
@@ -239,7 +241,7 @@ class Agent:
                 allow_http=self.settings.allow_http,
                 trust_first_root=self.settings.trust_first_root,
             )
-            self._logs.set_rules(Rules(debug=self._options.debug or settings.advanced_settings.debug))
+            apply_to_logs(self._logs, settings, self._credentials, debug=self._options.debug)
             for problem in self.settings.problems:
                 if problem not in reported:
                     _log.warning(

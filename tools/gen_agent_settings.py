@@ -23,9 +23,8 @@ HEAD = """\
 
 <!-- Written by tools/gen_agent_settings.py from agent/settings; `make generate` brings it up to date. -->
 
-```{important}
-machine-agent is not built yet: no program reads these settings today. This page describes the form that its
-configuration will have.
+```{note}
+`network_configuration` and `additional_networks` are read and checked, but not applied yet.
 ```
 
 The key `agent` of a machine's configuration holds the five sections below. The defaults file of a manufacturer

@@ -18,6 +18,8 @@ MINUTE: Final = 60.0
 HOUR: Final = 3600.0
 LONGEST: Final = 100 * 365 * 24 * HOUR
 """Longest time of a setting, in seconds; a century is far from every overflow of clocks and libraries."""
+ENVIRONMENT_BYTES: Final = 64 << 10
+"""Bytes of all variables of a setting together; Linux allows 128 KiB for one, execve(2)."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,10 @@ def _is_filter(text: str) -> bool:
 
 
 def _is_environment(variables: Mapping[str, str]) -> bool:
-    return all(name and not {"=", "\0"}.intersection(name) and "\0" not in value for name, value in variables.items())
+    """Return whether systemd and the kernel accept these variables: otherwise the program could not be started."""
+    size = sum(_bytes(name) + _bytes(value) for name, value in variables.items())
+    names = all(re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) for name in variables)
+    return names and size <= ENVIRONMENT_BYTES and not any("\0" in value for value in variables.values())
 
 
 def _is_time(text: str) -> bool:
@@ -137,7 +142,12 @@ LogFilter = Annotated[
 ]
 Environment = Annotated[
     dict[str, str],
-    ruled("a set of environment variables", "names without = and values without NUL characters", _is_environment),
+    ruled(
+        "a set of environment variables",
+        "names of letters, digits and _ without a leading digit, and values without NUL characters, "
+        f"of at most {ENVIRONMENT_BYTES >> 10} KiB together",
+        _is_environment,
+    ),
 ]
 Minutes = Annotated[float, msgspec.Meta(extra={"time": TimeUnit("minutes", MINUTE)})]
 MinutesOrZero = Annotated[float, msgspec.Meta(extra={"time": TimeUnit("minutes", MINUTE, zero=True)})]

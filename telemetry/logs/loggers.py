@@ -90,16 +90,20 @@ class Logs(logging.Handler):
         self.masker = self.masker.and_those_of(msgspec.to_builtins(document, enc_hook=str, str_keys=True))
         rules, warnings = from_document(document, debug=debug)
         self.set_rules(rules)
-        if document.disable_log_deduplication:
-            self._summarize(self._deduplicator.flush() if self._deduplicator else ())
-            self._deduplicator = None
-        elif self._deduplicator is None:
-            self._deduplicator = Deduplicator()
+        self.deduplicate(not document.disable_log_deduplication)
         return warnings
 
     def add(self, sink: Sink) -> None:
         """Send messages also to `sink` from now on; `close` closes it."""
         self._sinks = (*self._sinks, sink)
+
+    def deduplicate(self, enabled: bool) -> None:
+        """Suppress repeated messages from now on, or show every message."""
+        if not enabled:
+            self._summarize(self._deduplicator.flush() if self._deduplicator else ())
+            self._deduplicator = None
+        elif self._deduplicator is None:
+            self._deduplicator = Deduplicator()
 
     def set_rules(self, rules: Rules) -> None:
         """Use these levels from now on."""

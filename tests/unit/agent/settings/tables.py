@@ -136,7 +136,15 @@ def megabytes(key: str) -> Key:
 
 ADVANCED, NETWORK, SYSTEM = "advanced_settings", "network_configuration", "system_configuration"
 NIGHT = {"start": "22:00", "end": "04:00"}
-ENVIRONMENT = "write names without = and values without NUL characters"
+ENVIRONMENT = (
+    "write names of letters, digits and _ without a leading digit, and values without NUL characters, "
+    "of at most 64 KiB together"
+)
+BAD_ENVIRONMENTS = (
+    *({name: "b"} for name in ("A=", "", "my-var", "1A", "A B", "Ä", "A\n")),
+    {"A": "b\0"},
+    {"A": "x" * (64 << 10)},
+)
 INTERFACES = tuple((value, INTERFACE) for value in ("sixteen-letters-", "wlan 0", "a/b", "a:b", "..", "w\n"))
 
 KEYS = (
@@ -171,7 +179,10 @@ KEYS = (
         "viam_server_env",
         {},
         (({"A": "b", "LANG": ""}, {"A": "b", "LANG": ""}), ({}, {})),
-        (({"A=": "b"}, ENVIRONMENT), ({"": "b"}, ENVIRONMENT), ({"A": "b\0"}, ENVIRONMENT), ("A=b", "write an object")),
+        (
+            *((variables, ENVIRONMENT) for variables in BAD_ENVIRONMENTS),
+            ("A=b", "write an object"),
+        ),
     ),
     timer(ADVANCED, "viam_server_start_timeout_minutes", "machine_server_start_timeout", 10),
     switch(ADVANCED, "wait_for_update_check"),

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.layout import Layout
+from agent.settings.reading import read
 from agent.supervise.state import Exit, Process, died
 from agent.supervise.systemd import SystemdBackend, parse
 from agent.supervise.units import agent_unit, environment_file, files_of, server_environment, server_unit
@@ -67,6 +70,15 @@ def test_the_file_of_the_environment_holds_every_value() -> None:
     assert dict(word.split("=", 1) for word in words) == values
     with pytest.raises(ValueError, match="cannot be stored"):
         environment_file({"A=B": "x"})
+
+
+@given(st.dictionaries(st.text("AZaz_09-= é\n\0", max_size=4), st.text(max_size=20), max_size=3))
+def test_every_environment_that_the_settings_accept_can_be_stored(variables: dict[str, str]) -> None:
+    settings, problems = read(None, {"advanced_settings": {"viam_server_env": variables}})
+    accepted = settings.advanced_settings.viam_server_env
+    assert accepted == ({} if problems else variables)
+    words = shlex.split(environment_file(accepted).replace("\\$", "$").replace("\\`", "`"))
+    assert dict(word.split("=", 1) for word in words) == accepted
 
 
 @pytest.mark.parametrize(("status", "memory", "reason"), [
