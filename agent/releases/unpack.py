@@ -26,6 +26,7 @@ RESERVE: Final = 32 << 20
 """Bytes that stay free on the disk."""
 
 _CHUNK: Final = 1 << 18
+_FOLDER: Final = 0o755
 _DAMAGED: Final = (tarfile.TarError, lzma.LZMAError, EOFError)
 
 
@@ -74,13 +75,45 @@ def _extract(source: BinaryIO, part: Path, file: Path) -> None:
                 size += member.size
                 if members > MAX_MEMBERS or size > MAX_UNPACKED:
                     raise _invalid(file, f"it has more than {MAX_MEMBERS} files, or {MAX_UNPACKED >> 20} MiB")
-                if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-                    raise _invalid(file, f"{member.name[:200]} is neither a file nor a folder nor a link")
                 _check_space(part, member.size)
-                archive.extract(member, part, set_attrs=True, filter="data")
+                _create(archive, member, part)
         payload.finish()
     except _DAMAGED as error:
         raise _invalid(file, str(error)) from None
+
+
+def _create(archive: tarfile.TarFile, member: tarfile.TarInfo, part: Path) -> None:
+    """Create a member below `part`. ReadError if it is of another kind, exists, or leads out of `part`.
+
+    The filters of `tarfile` are missing in Python 3.11.2, which is the interpreter of Debian 12 and of our releases.
+    """
+    path = part / member.name
+    # Links may lead out even though each was checked: to a name that became another link later.
+    if not _is_inside(path.parent, part):
+        raise tarfile.ReadError(f"{member.name[:200]} leads out of the folder")
+    try:
+        path.parent.mkdir(mode=_FOLDER, parents=True, exist_ok=True)
+        if member.isreg():
+            mode = 0o755 if member.mode & 0o100 else 0o644
+            content = archive.extractfile(member)
+            assert content is not None, "a regular file has content"
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as target:
+                shutil.copyfileobj(content, target, _CHUNK)
+                os.fchmod(target.fileno(), mode)
+        elif member.isdir():
+            path.mkdir(mode=_FOLDER, exist_ok=True)
+        elif member.issym() and _is_inside(path.parent / member.linkname, part):
+            path.symlink_to(member.linkname)
+        elif member.islnk() and _is_inside(part / member.linkname, part):
+            os.link(part / member.linkname, path, follow_symlinks=False)
+        else:
+            raise tarfile.ReadError(f"{member.name[:200]} is not a file, a folder or a link to the inside")
+    except (FileExistsError, FileNotFoundError) as error:
+        raise tarfile.ReadError(f"{member.name[:200]}: {error.strerror}") from None
+
+
+def _is_inside(path: Path, part: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(part))
 
 
 class _Payload:

@@ -34,11 +34,23 @@ def add(tar: tarfile.TarFile, name: str, content: bytes = b"", **fields: object)
     tar.addfile(member, io.BytesIO(content))
 
 
+def links(tar: tarfile.TarFile, *, file: str = "", same: str = "", **targets: str) -> None:
+    """Add symbolic links in this order, then an empty file, or a hard link to `same`."""
+    for name, target in targets.items():
+        add(tar, name, type=tarfile.SYMTYPE, linkname=target)
+    if same:
+        add(tar, "same", type=tarfile.LNKTYPE, linkname=same)
+    else:
+        add(tar, file)
+
+
 def program(tar: tarfile.TarFile) -> None:
     add(tar, "lib", type=tarfile.DIRTYPE, mode=0o755)
     add(tar, "lib/code.py", b"print()\n", mode=0o644)
     add(tar, "run", b"#!/bin/sh\n", mode=0o4777)
     add(tar, "start", type=tarfile.SYMTYPE, linkname="run")
+    add(tar, "lib/deep/link", type=tarfile.SYMTYPE, linkname="../../run")
+    add(tar, "lib/same", type=tarfile.LNKTYPE, linkname="lib/code.py")
 
 
 def write(folder: Path, payload: bytes, script: bytes = SCRIPT) -> Path:
@@ -55,6 +67,8 @@ def test_a_release_is_unpacked(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "lib" / "code.py").read_bytes() == b"print()\n"
     assert stat.S_IMODE((tmp_path / "out" / "run").stat().st_mode) == 0o755
     assert os.readlink(tmp_path / "out" / "start") == "run"
+    assert (tmp_path / "out/lib/deep/link").read_bytes() == b"#!/bin/sh\n"
+    assert (tmp_path / "out/lib/same").samefile(tmp_path / "out/lib/code.py")
     assert not (tmp_path / "out.part").exists()
     with pytest.raises(FileExistsError):
         unpack(write(tmp_path, archive(program)), tmp_path / "out")
@@ -65,7 +79,12 @@ HOSTILE: dict[str, Callable[[tarfile.TarFile], None]] = {
     "absolute": lambda tar: add(tar, "/../../escaped", b"x"),
     "link to the outside": lambda tar: add(tar, "link", type=tarfile.SYMTYPE, linkname="../../etc/passwd"),
     "absolute link": lambda tar: add(tar, "link", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-    "hard link to the outside": lambda tar: add(tar, "link", type=tarfile.LNKTYPE, linkname="../escaped"),
+    "hard link to the outside": lambda tar: add(tar, "link", type=tarfile.LNKTYPE, linkname="../release"),
+    "hard link through a link": lambda tar: links(tar, a=".", same="a/../release"),
+    "file through links": lambda tar: links(tar, b="c", a="b/../escaped", c=".", file="a/x"),
+    "folder through links": lambda tar: links(tar, b="c", a="b/../escaped", c=".", file="a/x/y"),
+    "file over a link": lambda tar: links(tar, a="b", file="a"),
+    "the folder itself": lambda tar: add(tar, ".", b"x"),
     "device": lambda tar: add(tar, "null", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
     "named pipe": lambda tar: add(tar, "pipe", type=tarfile.FIFOTYPE),
 }
