@@ -108,7 +108,7 @@ def _create(archive: tarfile.TarFile, member: tarfile.TarInfo, part: Path) -> No
             os.link(part / member.linkname, path, follow_symlinks=False)
         else:
             raise tarfile.ReadError(f"{member.name[:200]} is not a file, a folder or a link to the inside")
-    except (FileExistsError, FileNotFoundError) as error:
+    except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
         raise tarfile.ReadError(f"{member.name[:200]}: {error.strerror}") from None
 
 
