@@ -29,7 +29,7 @@ from cloud.server import trigger_nodes as triggering
 from cloud.services.common.base import Cloud, UploadLimits
 from cloud.services.organizations import invitation_mail
 from cloud.services.releases import renewal
-from cloud.services.target import UPLOADS, CloudRouter
+from cloud.services.target import MESSAGES, UPLOADS, CloudRouter
 from cloud.store.commands import follow_commands
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
@@ -185,7 +185,7 @@ class App:
             keyed=lambda: authenticator.enabled,
             limits=limits,
             proxies=proxies,
-            messages=dict.fromkeys(UPLOADS, message),
+            messages={**MESSAGES, **dict.fromkeys(UPLOADS, message)},
             offload=router.in_room,
         )
         core.gateway = partial(http_and_json, core, router.names)

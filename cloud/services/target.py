@@ -24,6 +24,7 @@ from cloud.services.machines.agent import AgentDeviceService
 from cloud.services.machines.robot import RobotService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
+from cloud.services.triggers import TriggerService
 from cloud.services.unbuilt import reason_unsupported
 from cloud.store.turns import working_for
 from cloud.values.author import Author
@@ -45,6 +46,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.packages.v1.PackageService": PackageService,
     "machine.cloud.v1.InvitationService": Invitations,
     "machine.cloud.v1.HistoryService": HistoryService,
+    "machine.cloud.v1.TriggerService": TriggerService,
 }
 
 UPLOADS: Final = (
@@ -55,6 +57,12 @@ UPLOADS: Final = (
     "/viam.app.v1.AppService/UploadModuleFile",
 )
 """Calls whose messages contain files. Their limit is --max-message, that of all others `cloud.values.limits.CALL`."""
+
+READING: Final = 1024 * 1024
+MESSAGES: Final[Mapping[str, int]] = dict.fromkeys(
+    ("/machine.cloud.v1.TriggerService/ExplainTrigger", "/machine.cloud.v1.TriggerService/SendTest"), READING
+)
+"""Limits in bytes of the messages of calls with a smaller limit than others."""
 
 FEW_FILES: Final = 16  # files in one upload that are processed on the event loop
 UNAUTHENTICATED: Final = ""  # share of the workroom for calls without a key

@@ -1,4 +1,4 @@
-"""Triggers for pages and commands: those in force, their deliveries, and tests."""
+"""Triggers for commands and pages: those in force, their deliveries, and tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from cloud.documents.pieces import LARGE, heavy
+from cloud.documents.readable import check_readable
 from cloud.domain.data import readings
 from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import Page
@@ -20,57 +22,18 @@ from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.configured import digest, examined, where, with_triggers
 from cloud.domain.triggering.deliveries import PAGE, Attempt, Delivery, State, shown_delivery
 from cloud.domain.triggering.evaluation import new_deliveries, notified, recipients
+from cloud.services import trigger_messages as m
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
+from schema.numbers import whole_numbers
 from schema.secrets import origin_of
 from triggers import cooldown
 from triggers.document import CONDITIONAL, DATA, LOGS, ONLINE, WEBHOOK, Notification, Trigger, split_method
-from triggers.evaluate import Explanation, explain, fires
+from triggers.evaluate import explain, fires
 from triggers.events import Firing, Happening, Ingested, Logged, LogLine, Presence, Reading, Where
 
 NOTHING_YET: Final = "no reading has been captured yet: pass a reading to test the trigger with"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A recipient. `until` is the end of the pause after the last message, `stopped` the reason why nothing is sent."""
-
-    type: str
-    value: str
-    seconds: float  # between notifications
-    signed: bool
-    until: datetime | None = None
-    stopped: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A trigger in force. `condition` is its event as configured."""
-
-    name: str
-    event: str
-    condition: Mapping[str, Any]
-    notes: str
-    targets: tuple[Target, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Triggers:
-    """The triggers of a part, with the problems of those that are not in force."""
-
-    triggers: tuple[Rule, ...]
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerTest:
-    """The effect of a reading. `targets` are the recipients with their present state."""
-
-    explanation: Explanation
-    targets: tuple[Target, ...]
-    reading: Mapping[str, Any] | None  # the reading that was evaluated
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +51,7 @@ class Overview:
 
 @guarded(call_rules.TRIGGERS)
 class TriggerService(Service):
-    """A call of a page or a command."""
+    """machine.cloud.v1.TriggerService: triggers and deliveries for commands, and further methods for pages."""
 
     async def overview(self) -> list[Overview]:
         """Return all parts that have triggers, or problems in them, sorted by name."""
@@ -119,39 +82,57 @@ class TriggerService(Service):
 
         return await self.read(work)
 
-    async def place(self, part: str) -> tuple[Where, bool]:
+    async def place(self, part_id: str) -> tuple[Where, bool]:
         """Return the location of a part, and whether the caller is an owner there."""
 
         def work(sql: Sql) -> tuple[Where, bool]:
-            return where(sql, part), role_at(sql, self.author, place_of(sql, ObjectKind.PART, part)) >= Role.OWNER
+            return where(sql, part_id), role_at(sql, self.author, place_of(sql, ObjectKind.PART, part_id)) >= Role.OWNER
 
         return await self.read(work)
 
-    async def list_triggers(self, part: str) -> Triggers:
+    async def list_triggers(self, part_id: str) -> m.Triggers:
         """Return the triggers of a part."""
 
-        def work(sql: Sql) -> Triggers:
-            configured, whole = examined(sql, part), self._whole(sql, part)
+        def work(sql: Sql) -> m.Triggers:
+            configured, whole = examined(sql, part_id), self._whole(sql, part_id)
             rules = tuple(
-                Rule(
+                m.Trigger(
                     trigger.name,
                     trigger.event.type,
                     _condition(trigger),
                     trigger.notes,
                     tuple(
-                        _target(sql, part, trigger, target, self.now(), whole=whole) for target in trigger.notifications
+                        _target(sql, part_id, trigger, target, self.now(), whole=whole)
+                        for target in trigger.notifications
                     ),
                 )
                 for trigger in configured.triggers
             )
-            return Triggers(rules, tuple(map(str, configured.problems)), tuple(map(str, configured.warnings)))
+            return m.Triggers(rules, tuple(map(str, configured.problems)), tuple(map(str, configured.warnings)))
 
         return await self.read(work)
 
     async def list_deliveries(
-        self, part: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = PAGE
+        self, part_id: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = 0
+    ) -> list[m.Delivery]:
+        """Return the deliveries of a part in the last 30 days, newest first, below number `before`.
+
+        At most `limit`; 0 means 50, and more than 500 mean 500.
+        """
+        if limit < 0:
+            raise MachineError(f"limit is {limit}", kind=ErrorKind.INVALID, remedy="give 0 or more, or leave it out")
+        page = await self._deliveries(part_id, trigger, state, before, limit or PAGE)
+        return [_summary(delivery) for delivery in page]
+
+    async def stored_deliveries(
+        self, part_id: str, trigger: str = "", state: str = "", before: int | None = None, limit: int = PAGE
     ) -> list[Delivery]:
-        """Return the deliveries of a part, newest first, below number `before`. Deliveries are kept for 30 days."""
+        """Return deliveries as `list_deliveries` does."""
+        return await self._deliveries(part_id, trigger, state, before, limit)
+
+    async def _deliveries(
+        self, part_id: str, trigger: str, state: str, before: int | None, limit: int
+    ) -> list[Delivery]:
         if state and state not in {value.value for value in State}:
             raise MachineError(
                 f"{state[:40]!r} is not a valid state",
@@ -162,52 +143,63 @@ class TriggerService(Service):
 
         def work(sql: Sql) -> list[Delivery]:
             matching = deliveries.deliveries(
-                sql, part, trigger=trigger, state=requested_state, before=before, limit=limit
+                sql, part_id, trigger=trigger, state=requested_state, before=before, limit=limit
             )
-            whole = self._whole(sql, part)
+            whole = self._whole(sql, part_id)
             return [shown_delivery(delivery, whole=whole) for delivery in matching]
 
         return await self.read(work)
 
-    async def get_delivery(self, part: str, delivery: str) -> tuple[Delivery, list[Attempt]]:
-        """Return a delivery with all its attempts."""
+    async def get_delivery(self, part_id: str, delivery_id: str) -> m.DeliveryRecord:
+        """Return a delivery with its headers, its body and all its attempts."""
+        delivery, attempts = await self._delivery(part_id, delivery_id)
+        return m.DeliveryRecord(_summary(delivery), dict(delivery.headers), delivery.body, attempts)
 
+    async def stored_delivery(self, part_id: str, delivery_id: str) -> tuple[Delivery, list[Attempt]]:
+        """Return a delivery with all its attempts."""
+        return await self._delivery(part_id, delivery_id)
+
+    async def _delivery(self, part_id: str, delivery_id: str) -> tuple[Delivery, list[Attempt]]:
         def work(sql: Sql) -> tuple[Delivery, list[Attempt]]:
-            record = deliveries.delivery(sql, part, delivery)
-            return shown_delivery(record, whole=self._whole(sql, part)), deliveries.attempts(sql, delivery)
+            record = deliveries.delivery(sql, part_id, delivery_id)
+            return shown_delivery(record, whole=self._whole(sql, part_id)), deliveries.attempts(sql, delivery_id)
 
         return await self.read(work)
 
-    async def explain_trigger(self, part: str, trigger: str, reading: Mapping[str, Any] | None = None) -> TriggerTest:
+    async def explain_trigger(
+        self, part_id: str, trigger: str, reading: Mapping[str, Any] | None = None
+    ) -> m.TriggerTest:
         """Explain whether a reading, by default the newest captured one, would fire a trigger."""
+        sample = await self._sample(reading)
 
-        def work(sql: Sql) -> TriggerTest:
-            configured = _trigger(sql, part, trigger)
+        def work(sql: Sql) -> m.TriggerTest:
+            configured = _trigger(sql, part_id, trigger)
             now = self.now()
-            evaluated = reading if reading is not None else _newest(sql, part, configured)
+            evaluated = sample if sample is not None else _newest(sql, part_id, configured)
             explanation = explain(configured, _happening(configured, evaluated, now))
             if evaluated is None and configured.event.type == CONDITIONAL and not explanation.fires:
                 explanation = replace(explanation, reason=NOTHING_YET)
-            whole = self._whole(sql, part)
+            whole = self._whole(sql, part_id)
             targets = tuple(
-                _target(sql, part, configured, target, now, whole=whole) for target in configured.notifications
+                _target(sql, part_id, configured, target, now, whole=whole) for target in configured.notifications
             )
-            return TriggerTest(explanation, targets, evaluated)
+            return m.TriggerTest(explanation, targets, evaluated)
 
         return await self.read(work)
 
     async def send_test(
-        self, part: str, trigger: str, value: str = "", reading: Mapping[str, Any] | None = None
+        self, part_id: str, trigger: str, value: str = "", reading: Mapping[str, Any] | None = None
     ) -> list[str]:
         """Send a test message to the targets of a trigger, or only to `value`; return the ids of the deliveries.
 
         It is delivered like any other, but is tried once, starts no pause and ignores conditions.
         """
+        sample = await self._sample(reading)
 
         def work(sql: Sql) -> list[str]:
-            configured = _trigger(sql, part, trigger)
-            now, place = self.now(), where(sql, part)
-            evaluated = reading if reading is not None else _newest(sql, part, configured)
+            configured = _trigger(sql, part_id, trigger)
+            now, place = self.now(), where(sql, part_id)
+            evaluated = sample if sample is not None else _newest(sql, part_id, configured)
             firing = _firing(configured, _happening(configured, evaluated, now))
             sent = []
             for target in configured.notifications:
@@ -225,18 +217,30 @@ class TriggerService(Service):
 
         return await self.write(work)
 
-    async def replay_delivery(self, part: str, delivery: str) -> None:
+    async def replay_delivery(self, part_id: str, delivery_id: str) -> None:
         """Send a delivery again immediately, with the same body and id. PRECONDITION while it is being sent."""
-        await self.write(lambda sql: deliveries.replay(sql, part, delivery, self.now()))
+        await self.write(lambda sql: deliveries.replay(sql, part_id, delivery_id, self.now()))
 
-    async def start_trigger(self, part: str, trigger: str) -> None:
+    async def start_trigger(self, part_id: str, trigger: str) -> None:
         """Resume sending to targets of a trigger that had reported that they are gone."""
 
         def work(sql: Sql) -> None:
-            _trigger(sql, part, trigger)
-            deliveries.start_again(sql, part, [trigger])
+            _trigger(sql, part_id, trigger)
+            deliveries.start_again(sql, part_id, [trigger])
 
         await self.write(work)
+
+    async def _sample(self, reading: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return a reading of the caller with whole numbers as integers; INVALID if JSON cannot represent it."""
+        if reading is None:
+            return None
+
+        def sample() -> Mapping[str, Any]:
+            check_readable(reading)
+            numbers: Mapping[str, Any] = whole_numbers(reading)
+            return numbers
+
+        return await self.offload(LARGE if heavy(reading) else 0, sample)
 
     def _whole(self, sql: Sql, part: str) -> bool:
         return reads_secrets(sql, self.author, ObjectKind.PART, part)
@@ -250,6 +254,23 @@ def _trigger(sql: Sql, part: str, name: str) -> Trigger:
     raise missing("trigger", name)
 
 
+def _summary(delivery: Delivery) -> m.Delivery:
+    return m.Delivery(
+        delivery.id,
+        delivery.number,
+        delivery.trigger,
+        delivery.event,
+        delivery.type,
+        delivery.target,
+        delivery.state.value,
+        delivery.attempts,
+        delivery.created,
+        delivery.due if delivery.state is State.WAITING else None,
+        delivery.test,
+        delivery.about,
+    )
+
+
 def _condition(trigger: Trigger) -> dict[str, Any]:
     event = trigger.event
     if event.conditional is not None and event.type == CONDITIONAL:
@@ -260,7 +281,7 @@ def _condition(trigger: Trigger) -> dict[str, Any]:
     return {"log_levels": list(event.log_levels)} if event.type == LOGS else {}
 
 
-def _target(sql: Sql, part: str, trigger: Trigger, target: Notification, now: datetime, *, whole: bool) -> Target:
+def _target(sql: Sql, part: str, trigger: Trigger, target: Notification, now: datetime, *, whole: bool) -> m.Target:
     entry = digest(trigger)
     stopped = [
         stop.reason
@@ -269,7 +290,7 @@ def _target(sql: Sql, part: str, trigger: Trigger, target: Notification, now: da
     ]
     last, interval = notified(sql, part, trigger, target), cooldown.interval(trigger, target)
     pausing = bool(interval) and last is not None and not cooldown.due(last, now, interval)
-    return Target(
+    return m.Target(
         target.type,
         target.value if whole or target.type != WEBHOOK else origin_of(target.value),
         target.seconds_between_notifications,

@@ -24,7 +24,6 @@ from cloud.web.api import (
     packages,
     releases,
     releases_api,
-    triggers_api,
 )
 from cloud.web.api.metrics import machine_families, process_families
 from cloud.web.api.push import Push
@@ -71,7 +70,6 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         Route("/static/{file}", site.static),
         Route(METRICS, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
-        *triggers_api.routes(cloud),
         *agent_api.routes(cloud),
         *authorities.routes(cloud),
         *packages.routes(cloud),

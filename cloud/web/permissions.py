@@ -121,13 +121,6 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /machines/{part}/triggers/deliveries/{id}": _PART,
     "POST /machines/{part}/triggers/deliveries/{id}": owner(ObjectKind.PART, "part"),
     "WS /live/triggers/{part}/{id}": _PART,
-    "GET /api/v1/parts/{part}/triggers": _PART,
-    "POST /api/v1/parts/{part}/triggers/{name:path}/explain": _PART,
-    "POST /api/v1/parts/{part}/triggers/{name:path}/test": owner(ObjectKind.PART, "part"),
-    "POST /api/v1/parts/{part}/triggers/{name:path}/start": owner(ObjectKind.PART, "part"),
-    "GET /api/v1/parts/{part}/deliveries": _PART,
-    "GET /api/v1/parts/{part}/deliveries/{id}": _PART,
-    "POST /api/v1/parts/{part}/deliveries/{id}/replay": owner(ObjectKind.PART, "part"),
     # releases
     "GET /api/v1/organizations/{organization}/releases": _IN_ORGANIZATION,
     "POST /api/v1/organizations/{organization}/releases/keys": _OF_ORGANIZATION,

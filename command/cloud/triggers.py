@@ -6,12 +6,14 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode
 
 import click
 
 from command.cloud.group import find, run_with_client, with_client
+from command.cloud.times import utc
 from command.groups import Commands
+from rpc.api.cloud_v1 import TRIGGERS
+from schema.numbers import whole_numbers
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
@@ -34,13 +36,8 @@ def triggers() -> None:
     """
 
 
-async def _request(client: ApiClient, machine: str, method: str, *names: str, body: Any = None, **query: Any) -> Any:
-    from command.cloud.http import request_json
-
-    part = await find(client, machine)
-    path = "/".join(("/api/v1/parts", *(quote(segment, safe="") for segment in (part.id, *names))))
-    parameters = urlencode({name: value for name, value in query.items() if value not in ("", None)})
-    return await request_json(method, f"{path}?{parameters}" if parameters else path, body)
+async def _call(client: ApiClient, machine: str, method: str, **arguments: Any) -> Any:
+    return await client.call(TRIGGERS, "", method, part_id=(await find(client, machine)).id, **arguments)
 
 
 @triggers.command("ls")
@@ -52,12 +49,13 @@ async def list_command(client: ApiClient, machine: str, as_json: bool, quiet: bo
     """List the active triggers of MACHINE, and the errors of others."""
     from runtime.engine.views.tables import one_line, table
 
-    reply = await _request(client, machine, "GET", "triggers")
+    reply = await _call(client, machine, "list_triggers")
+    listed = [_trigger(trigger) for trigger in reply["triggers"]]
     if as_json:
-        click.echo(one_line(reply))
+        click.echo(one_line({**reply, "triggers": listed}))
         return
     if quiet:
-        click.echo("".join(f"{trigger['name']}\n" for trigger in reply["triggers"]), nl=False)
+        click.echo("".join(f"{trigger['name']}\n" for trigger in listed), nl=False)
         return
     rows = [
         [
@@ -68,7 +66,7 @@ async def list_command(client: ApiClient, machine: str, as_json: bool, quiet: bo
             target["value"],
             _state(target),
         ]
-        for trigger in reply["triggers"]
+        for trigger in listed
         for target in trigger["targets"]
     ]
     click.echo("\n".join(table(["NAME", "EVENT", "CONDITION", "TYPE", "TARGET", "STATE"], rows)))
@@ -87,16 +85,18 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
 
     Nothing is sent. The exit code is 1 if it would not fire.
     """
-    body = _reading_body(reading)
+    sample = _parsed(reading)
     verdict: list[bool] = []
 
     async def work(client: ApiClient) -> None:
         from runtime.engine.views.tables import clean, one_line, table
 
-        reply = await _request(client, machine, "POST", "triggers", name, "explain", body=body)
+        reply = await _call(client, machine, "explain_trigger", trigger=name, reading=sample)
         explanation = reply["explanation"]
         if as_json:
-            click.echo(one_line(reply))
+            targets = [_target(target) for target in reply["targets"]]
+            evaluated = reply.get("reading")
+            click.echo(one_line(whole_numbers({"explanation": explanation, "targets": targets, "reading": evaluated})))
         else:
             outcome = "it would fire" if explanation["fires"] else "it would not fire"
             click.echo(clean(f"{outcome}: {explanation['reason']}"))
@@ -129,12 +129,11 @@ async def test(
     """
     from runtime.engine.views.tables import one_line
 
-    body = {**_reading_body(reading), "value": value}
-    reply = await _request(client, machine, "POST", "triggers", name, "test", body=body)
+    sent = await _call(client, machine, "send_test", trigger=name, value=value, reading=_parsed(reading))
     if as_json:
-        click.echo(one_line(reply))
+        click.echo(one_line({"deliveries": sent}))
         return
-    for delivery in reply["deliveries"]:
+    for delivery in sent:
         click.echo(delivery if quiet else f"delivery {delivery} was queued")
 
 
@@ -144,7 +143,7 @@ async def test(
 @with_client
 async def start(client: ApiClient, machine: str, name: str) -> None:
     """Resume sending to targets of the trigger NAME of MACHINE that were stopped because they answered 410 (Gone)."""
-    await _request(client, machine, "POST", "triggers", name, "start", body={})
+    await _call(client, machine, "start_trigger", trigger=name)
     click.echo(f"{name} sends to all its targets again")
 
 
@@ -171,11 +170,11 @@ async def deliveries(
     from runtime.engine.views.tables import one_line, table
 
     if delivery:
-        record = await _request(client, machine, "GET", "deliveries", delivery)
-        click.echo(one_line(record) if as_json else "\n".join(_delivery(record)))
+        record = _record(await _call(client, machine, "get_delivery", delivery_id=delivery))
+        click.echo(one_line(record) if as_json else "\n".join(_delivery_lines(record)))
         return
     query = {"trigger": trigger, "state": state, "limit": count}
-    records = (await _request(client, machine, "GET", "deliveries", **query))["deliveries"]
+    records = [_delivery(message) for message in await _call(client, machine, "list_deliveries", **query)]
     if as_json:
         click.echo(one_line(records))
         return
@@ -202,16 +201,16 @@ async def deliveries(
 @with_client
 async def replay(client: ApiClient, machine: str, delivery: str) -> None:
     """Send DELIVERY of MACHINE again, with the same body and id."""
-    await _request(client, machine, "POST", "deliveries", delivery, "replay", body={})
+    await _call(client, machine, "replay_delivery", delivery_id=delivery)
     click.echo(f"delivery {delivery} was queued")
 
 
 # ---- parsing and formatting
 
 
-def _reading_body(reading: str) -> dict[str, Any]:
+def _parsed(reading: str) -> dict[str, Any] | None:
     if not reading:
-        return {}
+        return None
     text = sys.stdin.read() if reading == "-" else reading
     try:
         value = json.loads(text)
@@ -219,7 +218,46 @@ def _reading_body(reading: str) -> dict[str, Any]:
         raise click.UsageError(f"--reading is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise click.UsageError('--reading is not a JSON object: write for example {"temperature": 31.5}')
-    return {"reading": value}
+    return value
+
+
+def _trigger(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a trigger as --json prints it."""
+    return {
+        "name": message["name"],
+        "event": message["event"],
+        "condition": whole_numbers(message["condition"]),
+        "notes": message["notes"],
+        "targets": [_target(target) for target in message["targets"]],
+    }
+
+
+def _target(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {**message, "until": utc(message.get("until"))}
+
+
+def _delivery(message: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in message.items() if name != "about"}
+    times = {name: utc(message.get(name)) for name in ("created", "next")}
+    return {**rest, **times, **message["about"]}
+
+
+def _record(message: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **_delivery(message["delivery"]),
+        "headers": message["headers"],
+        "body": message["body"].decode(errors="replace"),
+        "tried": [
+            {
+                "attempt": attempt["number"],
+                "started": utc(attempt["started"]),
+                "seconds": attempt["duration"].total_seconds(),
+                "status": attempt["status"],
+                "error": attempt["error"],
+            }
+            for attempt in message["attempts"]
+        ],
+    }
 
 
 def _json_text(value: object) -> str:
@@ -244,7 +282,7 @@ def _clock(text: str) -> str:
     return text.partition(".")[0].removesuffix("Z").removesuffix("+00:00") + "Z"
 
 
-def _delivery(delivery: Mapping[str, Any]) -> Sequence[str]:
+def _delivery_lines(delivery: Mapping[str, Any]) -> Sequence[str]:
     from runtime.engine.views.tables import clean, table
 
     names = ("id", "trigger", "event", "type", "target", "state", "created", "next", "component", "method")

@@ -21,9 +21,14 @@ PACKAGE: Final = "machine.cloud.v1"
 FILE: Final = "machine/cloud/v1/cloud.proto"
 INVITATIONS: Final = f"{PACKAGE}.InvitationService"
 HISTORY: Final = f"{PACKAGE}.HistoryService"
+TRIGGERS: Final = f"{PACKAGE}.TriggerService"
 
 _TIME: Final = "google.protobuf.Timestamp"
-_TIME_FILE: Final = "google/protobuf/timestamp.proto"
+_DURATION: Final = "google.protobuf.Duration"
+_STRUCT: Final = "google.protobuf.Struct"
+_VALUE: Final = "google.protobuf.Value"
+_MAP: Final = "map<string,string>"
+_FILES: Final = tuple(f"google/protobuf/{name}.proto" for name in ("duration", "struct", "timestamp"))
 
 MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "Grant": ("string role = 1", "string kind = 2", "string subject = 3"),
@@ -54,12 +59,105 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "ListPartRevisionsResponse": ("repeated Revision revisions = 1",),
     "ListFragmentRevisionsRequest": ("string fragment_id = 1", "optional int32 before = 2", "int32 limit = 3"),
     "ListFragmentRevisionsResponse": ("repeated Revision revisions = 1",),
+    # TriggerService
+    "TriggerTarget": (
+        "string type = 1",
+        "string value = 2",
+        "double seconds = 3",
+        "bool signed = 4",
+        f"{_TIME} until = 5",
+        "string stopped = 6",
+    ),
+    "Trigger": (
+        "string name = 1",
+        "string event = 2",
+        f"{_STRUCT} condition = 3",
+        "string notes = 4",
+        "repeated TriggerTarget targets = 5",
+    ),
+    "ListTriggersRequest": ("string part_id = 1",),
+    "ListTriggersResponse": (
+        "repeated Trigger triggers = 1",
+        "repeated string problems = 2",
+        "repeated string warnings = 3",
+    ),
+    "Finding": (
+        "string path = 1",
+        "string operator = 2",
+        f"{_VALUE} value = 3",
+        f"{_VALUE} right = 4",
+        "bool holds = 5",
+        "string reason = 6",
+    ),
+    "Explanation": ("bool fires = 1", "string reason = 2", "repeated Finding findings = 3"),
+    "ExplainTriggerRequest": ("string part_id = 1", "string trigger = 2", f"{_STRUCT} reading = 3"),
+    "ExplainTriggerResponse": (
+        "Explanation explanation = 1",
+        "repeated TriggerTarget targets = 2",
+        f"{_STRUCT} reading = 3",
+    ),
+    "SendTestRequest": (
+        "string part_id = 1",
+        "string trigger = 2",
+        "string value = 3",
+        f"{_STRUCT} reading = 4",
+    ),
+    "SendTestResponse": ("repeated string delivery_ids = 1",),
+    "StartTriggerRequest": ("string part_id = 1", "string trigger = 2"),
+    "StartTriggerResponse": (),
+    "Delivery": (
+        "string id = 1",
+        "int64 number = 2",
+        "string trigger = 3",
+        "string event = 4",
+        "string type = 5",
+        "string target = 6",
+        "string state = 7",
+        "int32 attempts = 8",
+        f"{_TIME} created = 9",
+        f"{_TIME} next = 10",
+        "bool test = 11",
+        f"{_MAP} about = 12",
+    ),
+    "ListDeliveriesRequest": (
+        "string part_id = 1",
+        "string trigger = 2",
+        "string state = 3",
+        "optional int64 before = 4",
+        "int32 limit = 5",
+    ),
+    "ListDeliveriesResponse": ("repeated Delivery deliveries = 1",),
+    "Attempt": (
+        "int32 number = 1",
+        f"{_TIME} started = 2",
+        f"{_DURATION} duration = 3",
+        "int32 status = 4",
+        "string error = 5",
+    ),
+    "GetDeliveryRequest": ("string part_id = 1", "string delivery_id = 2"),
+    "GetDeliveryResponse": (
+        "Delivery delivery = 1",
+        f"{_MAP} headers = 2",
+        "bytes body = 3",
+        "repeated Attempt attempts = 4",
+    ),
+    "ReplayDeliveryRequest": ("string part_id = 1", "string delivery_id = 2"),
+    "ReplayDeliveryResponse": (),
 }
 """Fields of each message, as in a .proto file."""
 
 SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     INVITATIONS: ("ListInvites", "CreateInviteLink"),
     HISTORY: ("ListPartRevisions", "ListFragmentRevisions"),
+    TRIGGERS: (
+        "ListTriggers",
+        "ExplainTrigger",
+        "SendTest",
+        "StartTrigger",
+        "ListDeliveries",
+        "GetDelivery",
+        "ReplayDelivery",
+    ),
 }
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""
 
@@ -76,11 +174,11 @@ def service(full_name: str) -> ServiceDescriptor:
 @cache
 def _add_file() -> None:
     """Build the file of this package, and add it to the default pool."""
-    from google.protobuf import timestamp_pb2  # noqa: F401 - adds the file of Timestamp to the pool
+    from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2  # noqa: F401 - adds their files to the pool
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.descriptor_pool import Default
 
-    file = FileDescriptorProto(name=FILE, package=PACKAGE, syntax="proto3", dependency=[_TIME_FILE])
+    file = FileDescriptorProto(name=FILE, package=PACKAGE, syntax="proto3", dependency=_FILES)
     for name, fields in MESSAGES.items():
         message = file.message_type.add(name=name)
         for text in fields:
@@ -95,7 +193,7 @@ def _add_file() -> None:
 
 def proto_text() -> Iterator[str]:
     """Yield the lines of the package's .proto file."""
-    yield from ('syntax = "proto3";', "", f"package {PACKAGE};", "", f'import "{_TIME_FILE}";')
+    yield from ('syntax = "proto3";', "", f"package {PACKAGE};", "", *(f'import "{file}";' for file in _FILES))
     for name, methods in SERVICES.items():
         yield from ("", f"service {_last(name)} {{")
         yield from (f"  rpc {method}({method}Request) returns ({method}Response);" for method in methods)
@@ -115,7 +213,14 @@ def _add_field(message: DescriptorProto, text: str) -> None:
         field.proto3_optional = True
         field.oneof_index = len(message.oneof_decl)
         message.oneof_decl.add(name=f"_{name}")
-    if "." in kind or kind in MESSAGES:
+    if kind == _MAP:
+        entry = message.nested_type.add(name=f"{name.title()}Entry")
+        entry.options.map_entry = True
+        for declaration in ("string key = 1", "string value = 2"):
+            _add_field(entry, declaration)
+        field.label, field.type = Field.LABEL_REPEATED, Field.TYPE_MESSAGE
+        field.type_name = f".{PACKAGE}.{message.name}.{entry.name}"
+    elif "." in kind or kind in MESSAGES:
         field.type = Field.TYPE_MESSAGE
         field.type_name = f".{kind}" if "." in kind else f".{PACKAGE}.{kind}"
     else:

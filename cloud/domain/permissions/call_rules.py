@@ -285,14 +285,16 @@ CHANGES: Final[Mapping[str, Rule]] = {"changes": signed_in("changes in organizat
 
 TRIGGERS: Final[Mapping[str, Rule]] = {
     "overview": ROLE_ANYWHERE,
-    "place": operator(ObjectKind.PART, "part", inside=True),
-    "list_triggers": operator(ObjectKind.PART, "part"),
-    "list_deliveries": operator(ObjectKind.PART, "part"),
-    "get_delivery": operator(ObjectKind.PART, "part"),
-    "explain_trigger": operator(ObjectKind.PART, "part"),
-    "send_test": owner(ObjectKind.PART, "part"),
-    "replay_delivery": owner(ObjectKind.PART, "part"),
-    "start_trigger": owner(ObjectKind.PART, "part"),
+    "place": operator(ObjectKind.PART, "part_id", inside=True),
+    "stored_deliveries": operator(ObjectKind.PART, "part_id"),
+    "stored_delivery": operator(ObjectKind.PART, "part_id"),
+    "list_triggers": operator(ObjectKind.PART, "part_id"),
+    "list_deliveries": operator(ObjectKind.PART, "part_id"),
+    "get_delivery": operator(ObjectKind.PART, "part_id"),
+    "explain_trigger": operator(ObjectKind.PART, "part_id"),
+    "send_test": owner(ObjectKind.PART, "part_id"),
+    "replay_delivery": owner(ObjectKind.PART, "part_id"),
+    "start_trigger": owner(ObjectKind.PART, "part_id"),
 }
 
 INVITATIONS: Final[Mapping[str, Rule]] = {
@@ -334,6 +336,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.packages.v1.PackageService": PACKAGES,
     "machine.cloud.v1.InvitationService": INVITATIONS,
     "machine.cloud.v1.HistoryService": HISTORY,
+    "machine.cloud.v1.TriggerService": TRIGGERS,
 }
 """Rules by service of the RPC server. Some methods are used by pages only."""
 

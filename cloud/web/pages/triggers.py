@@ -16,7 +16,8 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.triggering.deliveries import TOPIC, Delivery, State
 from cloud.services.common.base import Cloud
-from cloud.services.triggers import Triggers, TriggerService
+from cloud.services.trigger_messages import Triggers
+from cloud.services.triggers import TriggerService
 from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
@@ -168,7 +169,7 @@ class _Pages:
 
     async def _delivery(self, request: Request, error: MachineError | None = None) -> Response:
         service, part = self._service_of(request)
-        delivery, attempts = await service.get_delivery(part, request.path_params["id"])
+        delivery, attempts = await service.stored_delivery(part, request.path_params["id"])
         place, owner = await service.place(part)
         return render(
             request,
@@ -191,7 +192,7 @@ class _Pages:
 
         async def read_pieces(page: LivePage) -> list[Piece]:
             service = TriggerService(self._cloud, page.author)
-            record, attempts = await service.get_delivery(subject, delivery)
+            record, attempts = await service.stored_delivery(subject, delivery)
             _, owner = await service.place(subject)
             return pieces_of_delivery(subject, record, attempts, owner)
 
@@ -229,7 +230,7 @@ async def _read_page(
 ) -> tuple[Triggers, list[Delivery], str]:
     """Return a part's triggers, a page of its deliveries, and the query of the next page, empty if there is none."""
     triggers = await service.list_triggers(part)
-    log = await service.list_deliveries(part, log_filter.trigger, log_filter.state, log_filter.before, PAGE + 1)
+    log = await service.stored_deliveries(part, log_filter.trigger, log_filter.state, log_filter.before, PAGE + 1)
     older = "?" + log_filter.encoded(log[PAGE - 1].number) if len(log) > PAGE else ""
     return triggers, log[:PAGE], older
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from cloud.domain.triggering.deliveries import Attempt, Delivery
 from cloud.domain.triggering.senders import message_of
-from cloud.services.triggers import Overview, Rule, Triggers, TriggerTest
+from cloud.services.trigger_messages import Trigger, Triggers, TriggerTest
+from cloud.services.triggers import Overview
 from rpc.pages.patches import Piece
 from schema.decoding.syntax import parse_json
 from schema.errors import ErrorKind, MachineError
@@ -43,7 +44,7 @@ def event_of(delivery: Delivery) -> str:
     return _EVENTS.get(delivery.event, delivery.event)
 
 
-def words(rule: Rule) -> tuple[str, list[str], str]:
+def words(rule: Trigger) -> tuple[str, list[str], str]:
     """Return a description of a trigger: its event, its conditions, one per line, and an example reading as JSON."""
     description, condition = _EVENTS.get(rule.event, rule.event), rule.condition
     if types := condition.get("data_types"):

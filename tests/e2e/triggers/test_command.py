@@ -60,7 +60,25 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         assert other.url() in said
         assert "problem: triggers.1.event.type" in said
         assert await terminal("triggers", "ls", "mill", "-q") == "hot\n"
-        assert json.loads(await terminal("triggers", "ls", "mill", "--json"))["triggers"][0]["name"] == "hot"
+        printed = json.loads(await terminal("triggers", "ls", "mill", "--json"))
+        assert list(printed) == ["triggers", "problems", "warnings"]
+        (trigger,) = printed["triggers"]
+        assert trigger == {
+            "name": "hot",
+            "event": "conditional_data_ingested",
+            "condition": {"data_capture_method": "sensor:t:Readings", "evals": [hot]},
+            "notes": "",
+            "targets": [
+                {
+                    "type": "webhook",
+                    "value": other.url(),
+                    "seconds": trigger["targets"][0]["seconds"],
+                    "signed": True,
+                    "until": None,
+                    "stopped": "",
+                }
+            ],
+        }
 
         # dry runs
         said = await terminal("triggers", "explain", "mill", "hot", "--reading", '{"t": 31}')
@@ -68,9 +86,9 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         assert "31 is greater than 30" in said
         said = await terminal("triggers", "explain", "mill", "hot", "--reading", "-", given='{"t": 29}', status=1)
         assert "29 is not greater than 30" in said
-        assert not json.loads(await terminal("triggers", "explain", "mill", "hot", "--json", status=1))["explanation"][
-            "fires"
-        ]
+        printed = json.loads(await terminal("triggers", "explain", "mill", "hot", "--json", status=1))
+        assert list(printed) == ["explanation", "targets", "reading"]
+        assert (printed["explanation"]["fires"], printed["reading"]) == (False, None)
         assert "not JSON" in await terminal("triggers", "explain", "mill", "hot", "--reading", "{", status=2)
         assert not other.requests
 
@@ -78,6 +96,15 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         sent = (await terminal("triggers", "test", "mill", "hot", "--reading", '{"t": 1}', "-q")).strip()
         first = await settled(terminal, sent)
         assert first["state"] == "failed"
+        assert sorted(first) == [
+            "attempts", "body", "component", "created", "event", "headers", "id", "method", "next", "number", "state",
+            "target", "test", "tried", "trigger", "type",
+        ]  # fmt: skip
+        assert str(first["created"]).endswith("Z")
+        (attempt,) = json.loads(await terminal("triggers", "deliveries", "mill", sent, "--json"))["tried"]
+        assert sorted(attempt) == ["attempt", "error", "seconds", "started", "status"]
+        (listed,) = json.loads(await terminal("triggers", "deliveries", "mill", "--json"))
+        assert sorted(first.keys() - listed.keys()) == ["body", "headers", "tried"]
         assert sent in await terminal("triggers", "deliveries", "mill", "--state", "failed")
         assert await terminal("triggers", "deliveries", "mill", "-q") == f"{sent}\n"
         said = await terminal("triggers", "deliveries", "mill", sent)

@@ -1,4 +1,4 @@
-"""Triggers over the service and over HTTP, each with its permissions."""
+"""Triggers: those in force, dry runs, tests and deliveries, each with its permissions."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ async def test_a_test_message_uses_the_outbox_and_is_not_retried(cloud: MemoryCl
     found = await log(cloud, part)
     assert [(one.test, one.state.value, one.attempts) for one in found] == [(True, "failed", 1)] * 6
     assert json.loads(found[0].body)["data"]["data"] == {"celsius": 5}
-    one, tries = await api.get_delivery(part, only)
-    assert (one.id, [each.status for each in tries]) == (only, [500])
+    record = await api.get_delivery(part, only)
+    assert (record.delivery.id, [attempt.status for attempt in record.attempts]) == (only, [500])
     await upload(cloud, part, 50)
     assert len(await evaluated(cloud, part)) == 6 + 3  # a test starts no notification interval
 
@@ -142,10 +142,10 @@ async def test_the_log_in_pages(cloud: MemoryCloud, part: str) -> None:
 CALLS: list[tuple[str, dict[str, Any], bool]] = [  # method, arguments, whether an operator may call it
     ("list_triggers", {}, True),
     ("list_deliveries", {}, True),
-    ("get_delivery", {"delivery": "ID"}, True),
+    ("get_delivery", {"delivery_id": "ID"}, True),
     ("explain_trigger", {"trigger": "all", "reading": {}}, True),
     ("send_test", {"trigger": "all"}, False),
-    ("replay_delivery", {"delivery": "ID"}, False),
+    ("replay_delivery", {"delivery_id": "ID"}, False),
     ("start_trigger", {"trigger": "all"}, False),
 ]
 
@@ -193,7 +193,7 @@ async def test_operators_see_only_the_host_of_a_webhook(cloud: MemoryCloud, part
         assert [each.value for each in (await asks.list_triggers(part)).triggers[0].targets] == both
         assert [each.value for each in (await asks.explain_trigger(part, "all")).targets] == both
         for one in await asks.list_deliveries(part):
-            single = (await asks.get_delivery(part, one.id))[0]
+            single = (await asks.get_delivery(part, one.id)).delivery
             assert single == one
             assert one.target in both
             assert asks is owner or "SECRET" not in repr(one)
