@@ -24,6 +24,7 @@ from cloud.services.machines.agent import AgentDeviceService
 from cloud.services.machines.robot import RobotService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
+from cloud.services.releases.releases import ReleaseService
 from cloud.services.triggers import TriggerService
 from cloud.services.unbuilt import reason_unsupported
 from cloud.store.turns import working_for
@@ -35,6 +36,7 @@ from rpc.api.server.router import ApiRouter
 from rpc.api.server.target import CallInfo
 from rpc.carrier import Identity
 from rpc.server.standard import StandardServices, load_services
+from uplink.releases import MAX_METADATA
 
 SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.v1.AppService": AppService,
@@ -47,6 +49,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.InvitationService": Invitations,
     "machine.cloud.v1.HistoryService": HistoryService,
     "machine.cloud.v1.TriggerService": TriggerService,
+    "machine.cloud.v1.ReleaseService": ReleaseService,
 }
 
 UPLOADS: Final = (
@@ -59,9 +62,12 @@ UPLOADS: Final = (
 """Calls whose messages contain files. Their limit is --max-message, that of all others `cloud.values.limits.CALL`."""
 
 READING: Final = 1024 * 1024
-MESSAGES: Final[Mapping[str, int]] = dict.fromkeys(
-    ("/machine.cloud.v1.TriggerService/ExplainTrigger", "/machine.cloud.v1.TriggerService/SendTest"), READING
-)
+PUBLICATION: Final = 2 * MAX_METADATA + 4096
+MESSAGES: Final[Mapping[str, int]] = {
+    "/machine.cloud.v1.TriggerService/ExplainTrigger": READING,
+    "/machine.cloud.v1.TriggerService/SendTest": READING,
+    "/machine.cloud.v1.ReleaseService/UpdateReleaseMetadata": PUBLICATION,
+}
 """Limits in bytes of the messages of calls with a smaller limit than others."""
 
 FEW_FILES: Final = 16  # files in one upload that are processed on the event loop

@@ -319,6 +319,7 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         EnforcedElsewhere("uplink.releases:MAX_FILE", "bytes", "in one release file"),
         EnforcedElsewhere("uplink.releases:MAX_TARGETS", "targets", "of one repository"),
         EnforcedElsewhere("uplink.releases:MAX_METADATA", "bytes", "in one metadata file"),
+        EnforcedElsewhere("cloud.services.target:PUBLICATION", "bytes", "in one call that publishes metadata files"),
         EnforcedElsewhere("uplink.releases:MAX_KEYS", "keys", "of one role, and signatures of one metadata file"),
         EnforcedElsewhere("cloud.domain.releases.rollouts:MAX_SELECTED", "tags, and locations,", "of one rollout"),
         EnforcedElsewhere("cloud.domain.releases.reports:OUTCOMES", "outcomes", "kept of one part and program"),

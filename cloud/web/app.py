@@ -23,7 +23,6 @@ from cloud.web.api import (
     authorities,
     packages,
     releases,
-    releases_api,
 )
 from cloud.web.api.metrics import machine_families, process_families
 from cloud.web.api.push import Push
@@ -74,7 +73,6 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         *authorities.routes(cloud),
         *packages.routes(cloud),
         *releases.routes(cloud),
-        *releases_api.routes(cloud),
         *_pages(cloud),
     ]
     inner = Starlette(

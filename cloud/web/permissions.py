@@ -122,14 +122,6 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /machines/{part}/triggers/deliveries/{id}": owner(ObjectKind.PART, "part"),
     "WS /live/triggers/{part}/{id}": _PART,
     # releases
-    "GET /api/v1/organizations/{organization}/releases": _IN_ORGANIZATION,
-    "POST /api/v1/organizations/{organization}/releases/keys": _OF_ORGANIZATION,
-    "POST /api/v1/organizations/{organization}/releases/metadata": _OF_ORGANIZATION,
-    "GET /api/v1/organizations/{organization}/releases/metadata/{name}": _IN_ORGANIZATION,
-    "GET /api/v1/organizations/{organization}/releases/files/{sha256}": _OF_ORGANIZATION,
-    "GET /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}": _IN_ORGANIZATION,
-    "POST /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}": _OF_ORGANIZATION,
-    "POST /api/v1/organizations/{organization}/releases/rollouts/{program}/{version}/state": _OF_ORGANIZATION,
     "POST /api/v1/release-files/{organization}/{sha256}": _OF_ORGANIZATION,
 }
 

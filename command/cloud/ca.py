@@ -24,9 +24,9 @@ async def ca(client: ApiClient, output: Path | None) -> None:
     Use them for SSL_CERT_FILE of SDKs, `--ca` of these commands, and browsers. If you do not trust the cloud yet, run
     `machine-cloud ca` on its computer instead.
     """
-    from command.cloud.http import request
+    from command.cloud.http import get
 
-    status, content = await request("GET", "/ca.pem")
+    status, content = await get("/ca.pem")
     text = content.decode(errors="replace")
     if status != 200:
         raise click.ClickException(text.strip()[:200] or f"the cloud answered with HTTP status {status}")

@@ -1,4 +1,4 @@
-"""Client of the cloud's JSON API over HTTP, for requests that the published API lacks."""
+"""HTTP requests to the cloud, for what is not a call: large files, and certificates."""
 
 from __future__ import annotations
 
@@ -31,32 +31,24 @@ _KINDS: Final = {
 }
 
 
-async def request_json(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    """Send a request to the cloud that the user has signed in to, and return the JSON answer.
-
-    Raises Unreachable, or MachineError with the cloud's reason.
-    """
-    return _read(*await request(method, path, body))
-
-
 async def send_file(path: str, pieces: AsyncIterator[bytes], size: int) -> Any:
-    """Send a file of `size` bytes with POST, and return the JSON answer. Raises as `request_json`.
+    """Send a file of `size` bytes with POST to the cloud that the user has signed in to, and return the JSON answer.
 
-    It may take any time, as long as the cloud accepts data.
+    It may take any time, as long as the cloud accepts data. Raises Unreachable, or MachineError with the reason of the
+    cloud.
     """
     headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
     return _read(*await _exchange("POST", path, headers, pieces))
 
 
-async def request(method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-    """Send a request, and return status and body of any answer.
+async def get(path: str) -> tuple[int, bytes]:
+    """Send a GET request, and return status and body of any answer.
 
     Raises Unreachable, or MachineError if the key is refused.
     """
-    content = json.dumps(body).encode() if body is not None else None
     answer = None
     with trio.move_on_after(ANSWER_LIMIT):
-        answer = await _exchange(method, path, {"Content-Type": "application/json"}, content)
+        answer = await _exchange("GET", path, {}, None)
     if answer is None:
         raise Unreachable(unreachable(login.load(os.environ).connection(), f"no answer within {ANSWER_LIMIT:g} s"))
     return answer

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 
 def utc(moment: datetime | None) -> str | None:
     """Return a time as JSON has it, such as `2026-01-02T03:04:05.678Z`; None for None."""
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+
+
+def with_texts(reply: Any) -> Any:
+    """Return a reply with all times in it as text; see `utc`."""
+    if isinstance(reply, datetime):
+        return utc(reply)
+    if isinstance(reply, Mapping):
+        return {name: with_texts(value) for name, value in reply.items()}
+    return [with_texts(value) for value in reply] if isinstance(reply, list) else reply

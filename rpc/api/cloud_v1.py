@@ -22,6 +22,7 @@ FILE: Final = "machine/cloud/v1/cloud.proto"
 INVITATIONS: Final = f"{PACKAGE}.InvitationService"
 HISTORY: Final = f"{PACKAGE}.HistoryService"
 TRIGGERS: Final = f"{PACKAGE}.TriggerService"
+RELEASES: Final = f"{PACKAGE}.ReleaseService"
 
 _TIME: Final = "google.protobuf.Timestamp"
 _DURATION: Final = "google.protobuf.Duration"
@@ -143,6 +144,73 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "ReplayDeliveryRequest": ("string part_id = 1", "string delivery_id = 2"),
     "ReplayDeliveryResponse": (),
+    # ReleaseService
+    "ReleaseKey": ("string role = 1", "string keyid = 2", "string public = 3"),
+    "ReleaseMetadata": ("string role = 1", "int64 version = 2", f"{_TIME} expires = 3"),
+    "ReleaseTarget": (
+        "string program = 1",
+        "string version = 2",
+        "string platform = 3",
+        "repeated string channels = 4",
+        "string sha256 = 5",
+        "int64 size = 6",
+    ),
+    "Rollout": (
+        "string program = 1",
+        "string version = 2",
+        "double percent = 3",
+        "repeated string tags = 4",
+        "repeated string location_ids = 5",
+        "int32 stop_after = 6",
+        "string state = 7",
+        "string reason = 8",
+        f"{_TIME} created = 9",
+        f"{_TIME} changed = 10",
+        "int32 rolled_back = 11",
+    ),
+    "RolloutMachine": (
+        "string part_id = 1",
+        "string part = 2",
+        "string machine = 3",
+        "string location = 4",
+        "string state = 5",
+        "string version = 6",
+        "string reason = 7",
+        f"{_TIME} since = 8",
+    ),
+    "ListReleasesRequest": ("string organization_id = 1",),
+    "ListReleasesResponse": (
+        "repeated ReleaseMetadata metadata = 1",
+        "repeated ReleaseTarget targets = 2",
+        "repeated Rollout rollouts = 3",
+    ),
+    "CreateReleaseKeysRequest": ("string organization_id = 1",),
+    "CreateReleaseKeysResponse": ("repeated ReleaseKey keys = 1",),
+    "GetReleaseMetadataRequest": ("string organization_id = 1", "string name = 2"),
+    "GetReleaseMetadataResponse": ("bytes content = 1",),
+    "UpdateReleaseMetadataRequest": ("string organization_id = 1", "bytes root_json = 2", "bytes targets_json = 3"),
+    "UpdateReleaseMetadataResponse": ("repeated ReleaseMetadata metadata = 1",),
+    "HasReleaseFileRequest": ("string organization_id = 1", "string sha256 = 2"),
+    "HasReleaseFileResponse": ("bool stored = 1",),
+    "StartRolloutRequest": (
+        "string organization_id = 1",
+        "string program = 2",
+        "string version = 3",
+        "optional double percent = 4",
+        "repeated string tags = 5",
+        "repeated string location_ids = 6",
+        "optional int32 stop_after = 7",
+    ),
+    "StartRolloutResponse": ("Rollout rollout = 1",),
+    "SetRolloutStateRequest": (
+        "string organization_id = 1",
+        "string program = 2",
+        "string version = 3",
+        "string state = 4",
+    ),
+    "SetRolloutStateResponse": ("Rollout rollout = 1",),
+    "GetRolloutRequest": ("string organization_id = 1", "string program = 2", "string version = 3"),
+    "GetRolloutResponse": ("Rollout rollout = 1", "repeated RolloutMachine machines = 2"),
 }
 """Fields of each message, as in a .proto file."""
 
@@ -157,6 +225,16 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "ListDeliveries",
         "GetDelivery",
         "ReplayDelivery",
+    ),
+    RELEASES: (
+        "ListReleases",
+        "CreateReleaseKeys",
+        "GetReleaseMetadata",
+        "UpdateReleaseMetadata",
+        "HasReleaseFile",
+        "StartRollout",
+        "SetRolloutState",
+        "GetRollout",
     ),
 }
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""

@@ -337,6 +337,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.InvitationService": INVITATIONS,
     "machine.cloud.v1.HistoryService": HISTORY,
     "machine.cloud.v1.TriggerService": TRIGGERS,
+    "machine.cloud.v1.ReleaseService": RELEASES,
 }
 """Rules by service of the RPC server. Some methods are used by pages only."""
 

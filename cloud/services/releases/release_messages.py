@@ -1,4 +1,4 @@
-"""Signed releases and rollouts: requests and replies of the calls that are not published."""
+"""Messages of machine.cloud.v1.ReleaseService."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Calls for signed releases and their rollouts. Metadata arrives signed: the cloud verifies it, and cannot make it."""
+"""Calls for signed releases and their rollouts, for commands and pages.
+
+Metadata arrives signed: the cloud verifies it, and cannot make it.
+"""
 
 from __future__ import annotations
 
@@ -160,7 +163,7 @@ class Releases(Service):
 
 @guarded(call_rules.RELEASES)
 class ReleaseService(Releases):
-    """A call about releases."""
+    """machine.cloud.v1.ReleaseService."""
 
 
 _SETTABLE: Final = tuple(state.value for state in State)

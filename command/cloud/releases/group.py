@@ -14,7 +14,9 @@ import click
 from agent.layout import PROGRAMS
 from command.cloud.group import with_client
 from command.cloud.organization import ORGANIZATION, organization_of
+from command.cloud.times import with_texts
 from command.groups import Commands
+from rpc.api.cloud_v1 import RELEASES
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
@@ -85,14 +87,13 @@ async def init(
     Each folder gets a key for root.json, which is needed only when keys change, and one for targets.json, which signs
     releases. Machines must trust the root.json that is written there too. It can be repeated after a failure.
     """
-    from command.cloud.http import request_json
     from command.cloud.releases import keys
-    from command.cloud.releases.repository import Repository, path_of
+    from command.cloud.releases.repository import Repository
 
     if threshold > len(folders):
         raise click.UsageError(f"{threshold} keys must sign: give at least {threshold} folders with --keys")
     owner = (await organization_of(client, organization))["id"]
-    if (await request_json("GET", path_of(owner)))["metadata"]:
+    if (await client.call(RELEASES, "", "list_releases", organization_id=owner))["metadata"]:
         raise MachineError(
             "this organization has a release repository", kind=ErrorKind.EXISTS, remedy="`machine cloud releases list`"
         )
@@ -105,7 +106,7 @@ async def init(
             )
     secret = _ask(new=True) if passphrase else ""
     signers = {role: [keys.create(folder, role, secret) for folder in folders] for role in (ROOT, TARGETS)}
-    await Repository(owner, folders, _ask).create(signers[ROOT], signers[TARGETS], threshold)
+    await Repository(client, owner, folders, _ask).create(signers[ROOT], signers[TARGETS], threshold)
     _say(
         as_json,
         {"organization": owner, "folders": [str(folder) for folder in folders]},
@@ -147,7 +148,7 @@ async def upload(
     _ = repository.signers  # asks for the passphrase before anything is sent
     await repository.verified()
     for release in uploads:
-        await _send(owner, release, quiet=as_json)
+        await _send(client, owner, release, quiet=as_json)
 
     def add(entries: dict[str, Any]) -> dict[str, Any]:
         from command.cloud.releases.signing import entry_of
@@ -266,13 +267,13 @@ async def rotate(
 
     owner = (await organization_of(client, organization))["id"]
     places = into or folders
-    before = Repository(owner, folders, _ask)
+    before = Repository(client, owner, folders, _ask)
     _ = before.signers
     await before.verified(accept_older=parts["online"])
     secret = _ask(new=True) if passphrase else ""
     roles = [role for role in (ROOT, TARGETS) if parts[role]]
     replaced = {role: [keys.create(folder, role, secret) for folder in places] for role in roles}
-    repository = Repository(owner, tuple(dict.fromkeys((*folders, *places))), lambda: secret or _ask())
+    repository = Repository(client, owner, tuple(dict.fromkeys((*folders, *places))), lambda: secret or _ask())
     repository.use(before.signers)
     await repository.renew(replaced=replaced, online=parts["online"], accept_older=parts["online"])
     what = [*roles, *(["the cloud"] if parts["online"] else [])]
@@ -289,13 +290,11 @@ async def rotate(
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool) -> None:
     """List versions with channels, platforms and rollouts, and when the metadata expires."""
-    from command.cloud.http import request_json
-    from command.cloud.releases.repository import path_of
     from runtime.engine.views.tables import one_line, table
     from schema.versions import SemanticVersion
 
     owner = (await organization_of(client, organization))["id"]
-    reply = await request_json("GET", path_of(owner))
+    reply = with_texts(await client.call(RELEASES, "", "list_releases", organization_id=owner))
     if as_json:
         click.echo(one_line(reply))
         return
@@ -331,18 +330,16 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
 @with_client
 async def show(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
     """Show the files of VERSION of PROGRAM, and its rollout with the machines."""
-    from command.cloud.http import request_json
-    from command.cloud.releases.repository import path_of
-    from command.cloud.releases.rollouts import status_of
+    from command.cloud.releases.rollouts import status_at, status_of
     from runtime.engine.views.tables import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
-    reply = await request_json("GET", path_of(owner))
+    reply = await client.call(RELEASES, "", "list_releases", organization_id=owner)
     files = [entry for entry in reply["targets"] if (entry["program"], entry["version"]) == (program, version)]
     started = any((entry["program"], entry["version"]) == (program, version) for entry in reply["rollouts"])
     if not files and not started:
         raise _missing(program, version)
-    status = await request_json("GET", path_of(owner, "rollouts", program, version)) if started else None
+    status = await status_at(client, owner, program, version) if started else None
     if as_json:
         click.echo(one_line({"files": files, "rollout": status}))
         return
@@ -379,7 +376,7 @@ async def _opened(client: ApiClient, organization: str, folders: Sequence[Path])
     from command.cloud.releases.repository import Repository
 
     owner = (await organization_of(client, organization))["id"]
-    return Repository(owner, folders, _ask), owner
+    return Repository(client, owner, folders, _ask), owner
 
 
 def _release(path: Path, channel: str, program: str | None, version: str, platform: str, minimum: str) -> _Release:
@@ -419,16 +416,15 @@ def _release(path: Path, channel: str, program: str | None, version: str, platfo
         raise MachineError(f"{path}: {error}", kind=ErrorKind.INVALID) from None
 
 
-async def _send(owner: str, release: _Release, *, quiet: bool) -> None:
+async def _send(client: ApiClient, owner: str, release: _Release, *, quiet: bool) -> None:
     """Upload a file unless the cloud has it."""
     from urllib.parse import quote
 
-    from command.cloud.http import request_json, send_file
+    from command.cloud.http import send_file
     from command.cloud.registry.upload import pieces
-    from command.cloud.releases.repository import path_of
     from uplink.releases import RELEASE_FILES_PATH
 
-    if (await request_json("GET", path_of(owner, "files", release.sha256)))["stored"]:
+    if await client.call(RELEASES, "", "has_release_file", organization_id=owner, sha256=release.sha256):
         return
     size = release.path.stat().st_size
     with release.path.open("rb") as file:

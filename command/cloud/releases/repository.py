@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final
 
-from command.cloud.http import request, request_json
 from command.cloud.releases import keys, signing
 from command.cloud.releases.signing import Entries
+from rpc.api.cloud_v1 import RELEASES
 from schema.errors import ErrorKind, MachineError
 from uplink.cached import replace
 from uplink.releases import MAX_METADATA, ROOT, TARGETS
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
 
 TRIES: Final = 3
 """Attempts to publish a change, if others publish at the same time."""
@@ -26,8 +28,8 @@ class Repository:
     the cloud sends other or older ones.
     """
 
-    def __init__(self, organization: str, folders: Sequence[Path], ask: keys.Ask) -> None:
-        self._root = path_of(organization)
+    def __init__(self, client: ApiClient, organization: str, folders: Sequence[Path], ask: keys.Ask) -> None:
+        self._client, self._organization = client, organization
         self._folders, self._ask = folders, ask
         self._keys: Mapping[str, Any] | None = None
 
@@ -114,24 +116,28 @@ class Repository:
         return root, targets
 
     async def _new_online_keys(self) -> Mapping[str, Any]:
-        created = await request_json("POST", f"{self._root}/keys", {})
+        created = await self._call("create_release_keys")
         return {key["role"]: signing.public_key(key["keyid"], key["public"]) for key in created}
 
     async def _publish(self, root: bytes | None, targets: bytes) -> None:
-        body = {"targets_json": targets.decode()} | ({"root_json": root.decode()} if root is not None else {})
-        await request_json("POST", f"{self._root}/metadata", body)
+        await self._call("update_release_metadata", root_json=root, targets_json=targets)
         self._keep(root, targets)
 
     async def _fetch(self, name: str) -> bytes | None:
-        status, content = await request("GET", f"{self._root}/metadata/{name}")
-        if status == 404:
-            return None
-        if status != 200 or len(content) > MAX_METADATA:
+        try:
+            content: bytes = await self._call("get_release_metadata", name=name)
+        except MachineError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                return None
+            raise
+        if len(content) > MAX_METADATA:
             raise MachineError(
-                f"the cloud answered a request for {name} with HTTP status {status} and {len(content)} bytes",
-                kind=ErrorKind.UNAVAILABLE,
+                f"the cloud answered a request for {name} with {len(content)} bytes", kind=ErrorKind.UNAVAILABLE
             )
         return content
+
+    async def _call(self, method: str, **arguments: Any) -> Any:
+        return await self._client.call(RELEASES, "", method, organization_id=self._organization, **arguments)
 
     def _copy(self, role: str) -> bytes | None:
         """Return the newest copy of a file."""
@@ -144,9 +150,3 @@ class Repository:
                 path = folder / f"{role}.json"
                 if content is not None and (not path.exists() or path.read_bytes() != content):
                     replace(path, content)
-
-
-def path_of(organization: str, *segments: str) -> str:
-    """Return a path of the JSON API for releases."""
-    parts = ("/api/v1/organizations", quote(organization, safe=""), "releases")
-    return "/".join((*parts, *(quote(segment, safe="") for segment in segments)))

@@ -10,7 +10,9 @@ import click
 from agent.layout import PROGRAMS
 from command.cloud.group import with_client
 from command.cloud.organization import ORGANIZATION, organization_of
+from command.cloud.times import with_texts
 from command.groups import Commands
+from rpc.api.cloud_v1 import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,8 +53,8 @@ async def start(
     client: ApiClient, /, program: str, version: str, organization: str, as_json: bool, **options: Any
 ) -> None:
     """Start the rollout of VERSION of PROGRAM, or widen it to a higher percentage."""
-    body = {**options, "tags": list(options["tags"]), "location_ids": list(options["location_ids"])}
-    await _post(client, organization, (program, version), body, as_json=as_json)
+    where = {"organization": organization, "program": program, "version": version}
+    await _change(client, "start_rollout", **where, **options, as_json=as_json)
 
 
 def _state_command(name: str, state: str, text: str) -> Callable[..., None]:
@@ -65,7 +67,8 @@ def _state_command(name: str, state: str, text: str) -> Callable[..., None]:
     @_JSON
     @with_client
     async def command(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
-        await _post(client, organization, (program, version, "state"), {"state": state}, as_json=as_json)
+        where = {"organization": organization, "program": program, "version": version}
+        await _change(client, "set_rollout_state", **where, state=state, as_json=as_json)
 
     return command
 
@@ -82,14 +85,12 @@ _state_command("finish", "finished", "Release the version to all machines, once 
 @with_client
 async def list_command(client: ApiClient, organization: str, as_json: bool) -> None:
     """List all rollouts, newest first."""
-    from command.cloud.http import request_json
-    from command.cloud.releases.repository import path_of
     from runtime.engine.views.tables import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
-    rollouts = (await request_json("GET", path_of(owner)))["rollouts"]
+    rollouts = (await client.call(RELEASES, "", "list_releases", organization_id=owner))["rollouts"]
     if as_json:
-        click.echo(one_line(rollouts))
+        click.echo(one_line(with_texts(rollouts)))
     elif not rollouts:
         click.echo("no rollouts: start one with `machine cloud releases rollout start`")
     else:
@@ -105,13 +106,19 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
 @with_client
 async def show(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
     """Show a rollout, and how each machine fares with the version."""
-    from command.cloud.http import request_json
-    from command.cloud.releases.repository import path_of
     from runtime.engine.views.tables import one_line
 
     owner = (await organization_of(client, organization))["id"]
-    status = await request_json("GET", path_of(owner, "rollouts", program, version))
+    status = await status_at(client, owner, program, version)
     click.echo(one_line(status) if as_json else status_of(status))
+
+
+async def status_at(client: ApiClient, owner: str, program: str, version: str) -> dict[str, Any]:
+    """Return a rollout and its machines as --json prints them."""
+    status = await client.call(RELEASES, "", "get_rollout", organization_id=owner, program=program, version=version)
+    machines = [{**machine, "since": machine.get("since")} for machine in status["machines"]]
+    texts: dict[str, Any] = with_texts({**status, "machines": machines})
+    return texts
 
 
 def status_of(status: Mapping[str, Any]) -> str:
@@ -151,13 +158,9 @@ def _facts(rollout: Mapping[str, Any]) -> list[str]:
     ]
 
 
-async def _post(
-    client: ApiClient, organization: str, where: tuple[str, ...], body: Mapping[str, Any], *, as_json: bool
-) -> None:
-    from command.cloud.http import request_json
-    from command.cloud.releases.repository import path_of
+async def _change(client: ApiClient, method: str, *, organization: str, as_json: bool, **arguments: Any) -> None:
     from runtime.engine.views.tables import one_line, table
 
     owner = (await organization_of(client, organization))["id"]
-    entry = await request_json("POST", path_of(owner, "rollouts", *where), body)
-    click.echo(one_line(entry) if as_json else "\n".join(table(_HEADINGS, [_facts(entry)])))
+    entry = await client.call(RELEASES, "", method, organization_id=owner, **arguments)
+    click.echo(one_line(with_texts(entry)) if as_json else "\n".join(table(_HEADINGS, [_facts(entry)])))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from securesystemslib.signer import CryptoSigner
 
 from cloud.domain.releases.metadata import new_key
-from command.cloud.releases import keys, repository, signing
+from command.cloud.releases import keys, signing
 from command.cloud.releases.repository import Repository
+from rpc.api.client import ApiClient
+from rpc.api.cloud_v1 import RELEASES
 from schema.errors import ErrorKind, MachineError
-from uplink.releases import ROOT, SNAPSHOT, TARGETS, TIMESTAMP, Custom
+from schema.names import API
+from uplink.releases import MAX_METADATA, ROOT, SNAPSHOT, TARGETS, TIMESTAMP, Custom
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CUSTOM = Custom("machine-server", "1.0.0", "linux/aarch64", ("dev",))
@@ -87,45 +89,48 @@ def test_a_folder_without_keys_is_named(tmp_path: Path) -> None:
 # ---- a cloud that sends something else
 
 
-class FakeCloud:
+class FakeCloud(ApiClient):
     """Serves files, and stores what is published without a check, as a cloud that was taken over."""
 
     def __init__(self) -> None:
+        super().__init__(None)
         self.files: dict[str, bytes] = {}
         self.busy = 0  # publications that are refused, because another was faster
 
-    async def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        content = self.files.get(path.rpartition("/")[2])
-        return (404, b"{}") if content is None else (200, content)
+    async def call(self, api: API | str, name: str, method: str, /, **arguments: Any) -> Any:
+        assert (api, arguments.pop("organization_id")) == (RELEASES, "org")
+        return await getattr(self, method)(**arguments)
 
-    async def request_json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        if path.endswith("/keys"):
-            made = {role: new_key(role.encode().ljust(32)) for role in (SNAPSHOT, TIMESTAMP)}
-            return [{"role": role, "keyid": key.keyid, "public": key.public} for role, key in made.items()]
-        assert body is not None
+    async def get_release_metadata(self, name: str) -> bytes:
+        if name not in self.files:
+            raise MachineError(f"there is no {name}", kind=ErrorKind.NOT_FOUND)
+        return self.files[name]
+
+    async def create_release_keys(self) -> Any:
+        made = {role: new_key(role.encode().ljust(32)) for role in (SNAPSHOT, TIMESTAMP)}
+        return [{"role": role, "keyid": key.keyid, "public": key.public} for role, key in made.items()]
+
+    async def update_release_metadata(self, root_json: bytes | None, targets_json: bytes) -> Any:
         if self.busy:
             self.busy -= 1
             raise MachineError("another upload was faster", kind=ErrorKind.PRECONDITION)
-        for name, content in body.items():
-            role = name.removesuffix("_json")
-            version = json.loads(content)["signed"]["version"]
-            self.files |= {f"{role}.json": content.encode(), f"{version}.{role}.json": content.encode()}
+        for role, content in ((ROOT, root_json), (TARGETS, targets_json)):
+            if content is not None:
+                version = json.loads(content)["signed"]["version"]
+                self.files |= {f"{role}.json": content, f"{version}.{role}.json": content}
         return []
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCloud:
-    made = FakeCloud()
-    monkeypatch.setattr(repository, "request", made.request)
-    monkeypatch.setattr(repository, "request_json", made.request_json)
-    return made
+def fake() -> FakeCloud:
+    return FakeCloud()
 
 
-async def created(folder: Path, *, threshold: int = 1) -> Repository:
-    made = Repository("org", [folder], lambda: "")
+async def created(fake: FakeCloud, folder: Path, *, threshold: int = 1) -> Repository:
+    made = Repository(fake, "org", [folder], lambda: "")
     signers = {role: [keys.create(folder, role, "") for _ in range(threshold)] for role in (ROOT, TARGETS)}
     await made.create(signers[ROOT], signers[TARGETS], threshold)
-    return Repository("org", [folder], never)
+    return Repository(fake, "org", [folder], never)
 
 
 def adding(*versions: str) -> Any:
@@ -149,7 +154,7 @@ def resigned(content: bytes, role: str, signer: CryptoSigner, **changes: Any) ->
 
 
 async def test_changes_are_published_and_repeated_if_another_was_faster(tmp_path: Path, fake: FakeCloud) -> None:
-    mine = await created(tmp_path / "keys")
+    mine = await created(fake, tmp_path / "keys")
     fake.busy = 2
     assert await mine.change(adding("1.0.0"))
     assert not await mine.change(adding("1.0.0"))
@@ -161,7 +166,7 @@ async def test_changes_are_published_and_repeated_if_another_was_faster(tmp_path
 
 
 async def test_releases_that_the_cloud_has_added_are_not_signed(tmp_path: Path, fake: FakeCloud) -> None:
-    mine = await created(tmp_path / "keys")
+    mine = await created(fake, tmp_path / "keys")
     forged = signing.parsed(fake.files["targets.json"], TARGETS)
     forged.signed.targets[CUSTOM.path] = signing.entry_of(CUSTOM, SHA, 10)
     for content in (
@@ -177,7 +182,7 @@ async def test_releases_that_the_cloud_has_added_are_not_signed(tmp_path: Path, 
 async def test_an_older_targets_file_is_accepted_only_with_new_keys_of_the_cloud(
     tmp_path: Path, fake: FakeCloud
 ) -> None:
-    mine = await created(tmp_path / "keys")
+    mine = await created(fake, tmp_path / "keys")
     await mine.change(adding("1.0.0"))
     older = fake.files["targets.json"]
     await mine.change(adding("2.0.0"))
@@ -189,7 +194,7 @@ async def test_an_older_targets_file_is_accepted_only_with_new_keys_of_the_cloud
 
 
 async def test_a_root_that_does_not_follow_is_refused(tmp_path: Path, fake: FakeCloud) -> None:
-    mine = await created(tmp_path / "keys")
+    mine = await created(fake, tmp_path / "keys")
     first, stranger = fake.files["1.root.json"], CryptoSigner.generate_ed25519()
     fake.files["2.root.json"] = resigned(first, ROOT, stranger, version=2)
     with pytest.raises(MachineError, match="not signed by the keys of version 1"):
@@ -205,7 +210,7 @@ async def test_a_root_that_does_not_follow_is_refused(tmp_path: Path, fake: Fake
 
 
 async def test_keys_are_replaced(tmp_path: Path, fake: FakeCloud) -> None:
-    mine = await created(tmp_path / "keys")
+    mine = await created(fake, tmp_path / "keys")
     before = set(mine.signers)
     replaced = {role: [keys.create(tmp_path / "new", role, "")] for role in (ROOT, TARGETS)}
     await mine.renew(replaced=replaced)
@@ -215,11 +220,11 @@ async def test_keys_are_replaced(tmp_path: Path, fake: FakeCloud) -> None:
     with pytest.raises(MachineError, match="needs 1 signature, and the folders have 0"):
         await mine.change(adding("1.0.0"))
     (tmp_path / "new" / "root.json").write_bytes(root)
-    assert await Repository("org", [tmp_path / "new"], never).change(adding("1.0.0"))
+    assert await Repository(fake, "org", [tmp_path / "new"], never).change(adding("1.0.0"))
 
 
 async def test_the_threshold_is_kept(tmp_path: Path, fake: FakeCloud) -> None:
-    mine = await created(tmp_path / "keys", threshold=2)
+    mine = await created(fake, tmp_path / "keys", threshold=2)
     with pytest.raises(MachineError, match=r"2 keys must sign targets\.json, and there are 1 new ones"):
         await mine.renew(replaced={TARGETS: [keys.create(tmp_path / "new", TARGETS, "")]})
     some = dict(list(mine.signers.items())[:1])
@@ -228,9 +233,15 @@ async def test_the_threshold_is_kept(tmp_path: Path, fake: FakeCloud) -> None:
         await mine.renew()
 
 
-def test_without_the_root_of_the_organization_nothing_is_trusted(tmp_path: Path) -> None:
-    import trio
-
+async def test_without_the_root_of_the_organization_nothing_is_trusted(tmp_path: Path, fake: FakeCloud) -> None:
     keys.create(tmp_path, ROOT, "")
     with pytest.raises(MachineError, match=r"there is no root\.json in"):
-        trio.run(Repository("org", [tmp_path], never).verified)
+        await Repository(fake, "org", [tmp_path], never).verified()
+
+
+async def test_metadata_that_is_too_large_is_refused(tmp_path: Path, fake: FakeCloud) -> None:
+    mine = await created(fake, tmp_path / "keys")
+    fake.files["2.root.json"] = bytes(MAX_METADATA + 1)
+    with pytest.raises(MachineError, match=f"2.root.json with {MAX_METADATA + 1} bytes") as caught:
+        await mine.verified()
+    assert caught.value.kind is ErrorKind.UNAVAILABLE

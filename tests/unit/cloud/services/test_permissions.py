@@ -36,7 +36,6 @@ from cloud.services.machines.agent_reports import AgentReportService
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
-from cloud.services.releases.releases import ReleaseService
 from cloud.services.target import SERVICES
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, LOCATION, PART, Author
@@ -57,7 +56,6 @@ BESIDE: Final = {
     "FleetService": FleetService,
     "RoleService": RoleService,
     "ChangeService": ChangeService,
-    "ReleaseService": ReleaseService,
     "AgentReportService": AgentReportService,
 }
 TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
@@ -66,7 +64,6 @@ TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     "FleetService": call_rules.FLEET,
     "RoleService": call_rules.ROLES,
     "ChangeService": call_rules.CHANGES,
-    "ReleaseService": call_rules.RELEASES,
     "AgentReportService": call_rules.AGENT_REPORTS,
 }
 CALLS: Final = [(service, name) for service, rules in TABLES.items() for name in rules]
@@ -217,12 +214,13 @@ def test_every_call_is_in_the_table() -> None:
         ("machine.cloud.v1.TriggerService", "place"),
         ("machine.cloud.v1.TriggerService", "stored_deliveries"),
         ("machine.cloud.v1.TriggerService", "stored_delivery"),
+        ("machine.cloud.v1.ReleaseService", "upload_release_file"),
         ("viam.app.data.v1.DataService", "file"),
         ("viam.app.data.v1.DataService", "page_of_readings"),
         ("viam.app.data.v1.DataService", "retention"),
         ("viam.app.data.v1.DataService", "set_retention"),
         ("viam.app.v1.AppService", "list_deprecated_versions"),
-    }, "asked by pages only"
+    }, "used by pages and uploads only"
 
 
 async def nothing() -> AsyncIterator[bytes]:

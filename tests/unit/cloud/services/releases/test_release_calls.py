@@ -1,104 +1,159 @@
-"""The JSON API of releases: what people publish, roll out and see."""
+"""machine.cloud.v1.ReleaseService over RPC: what people publish, roll out and see; uploads of files over HTTP."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import Any
 
 import pytest
 
-from cloud.domain.organizations.keys import Grant, create_key
+from cloud.domain.organizations.first import create_owner
 from cloud.server.memory import MemoryCloud
 from cloud.web.app import application
 from rpc.access.auth import API_KEY
+from rpc.api.client import ApiClient
+from rpc.api.cloud_v1 import RELEASES
 from rpc.carrier import Peer
+from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.pages import HOST, Browser
 from tests.unit.cloud.release_help import opened
+from tests.unit.cloud.web.test_web_fleet import key_at
+from uplink.releases import MAX_METADATA
 
 CONTENT = b"program 2.0.0"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
+OLD = {"program": "machine-server", "version": "1.0.0"}
+NEW = {"program": "machine-server", "version": "2.0.0"}
 
 
 class Api:
-    """Sends requests with a key."""
+    """Makes calls and uploads for the first organization with a key, by default that of its owner."""
 
-    def __init__(self, cloud: MemoryCloud, headers: dict[str, str]) -> None:
-        self._browser, self._headers = Browser(application(cloud.cloud, loopback=True), host=HOST), headers
-        self.root = f"/api/v1/organizations/{cloud.first.organization}/releases"
-        self.files = f"/api/v1/release-files/{cloud.first.organization}"
+    def __init__(self, cloud: MemoryCloud, key: tuple[str, str] = ("", "")) -> None:
+        self._client: ApiClient = cloud.client(key[0])
+        self._cloud, self._key = cloud, key if key[0] else (cloud.first.id, cloud.first.key)
 
-    async def __call__(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        reply = await self._browser.send(method, path, self._headers, content)
+    async def __call__(self, method: str, **arguments: Any) -> Any:
+        return await self._client.call(
+            RELEASES, "", method, organization_id=self._cloud.first.organization, **arguments
+        )
+
+    async def refused(self, method: str, **arguments: Any) -> MachineError:
+        with pytest.raises(MachineError) as caught:
+            await self(method, **arguments)
+        return caught.value
+
+    async def upload(self, content: bytes) -> tuple[int, Any]:
+        """Upload a file as the one with the hash DIGEST; return the status and the answer."""
+        token = await self._cloud.cloud.authenticator.sign_in(self._key[0], API_KEY, self._key[1], peer=Peer())
+        browser = Browser(application(self._cloud.cloud, loopback=True), host=HOST)
+        path = f"/api/v1/release-files/{self._cloud.first.organization}/{DIGEST}"
+        reply = await browser.send("POST", path, {"authorization": f"Bearer {token}"}, content)
         return reply.status, json.loads(reply.body)
 
 
-async def api(cloud: MemoryCloud, key: tuple[str, str] = ("", "")) -> Api:
-    entity, secret = key if key[0] else (cloud.first.id, cloud.first.key)
-    token = await cloud.cloud.authenticator.sign_in(entity, API_KEY, secret, peer=Peer())
-    return Api(cloud, {"authorization": f"Bearer {token}"})
-
-
 async def test_a_version_is_published_and_rolled_out(cloud: MemoryCloud) -> None:
-    person, call = await opened(cloud, "1.0.0", channels=("stable", "dev")), await api(cloud)
-    assert await call("GET", f"{call.root}/files/{DIGEST}") == (200, {"stored": False})
-    assert await call("POST", f"{call.files}/{DIGEST}", CONTENT) == (200, {"size": len(CONTENT)})
-    assert await call("GET", f"{call.root}/files/{DIGEST}") == (200, {"stored": True})
+    person, api = await opened(cloud, "1.0.0", channels=("stable", "dev")), Api(cloud)
+    assert await api("has_release_file", sha256=DIGEST) is False
+    assert await api.upload(CONTENT) == (200, {"size": len(CONTENT)})
+    assert await api("has_release_file", sha256=DIGEST) is True
     person.add("2.0.0", CONTENT)
-    text = person.targets(cloud.cloud.clock()).decode()
-    status, roles = await call("POST", f"{call.root}/metadata", {"targets_json": text})
-    assert (status, [role["version"] for role in roles if role["role"] == "targets"]) == (200, [2])
-    assert (await call("GET", f"{call.root}/metadata/targets.json"))[1] == json.loads(text)
+    content = person.targets(cloud.cloud.clock())
+    roles = await api("update_release_metadata", targets_json=content)
+    assert [role["version"] for role in roles if role["role"] == "targets"] == [2]
+    assert await api("get_release_metadata", name="targets.json") == content
 
-    rollout = f"{call.root}/rollouts/machine-server/2.0.0"
-    status, started = await call("POST", rollout, {"percent": 10, "tags": ["lab"], "stop_after": 2})
-    assert (status, started["percent"], started["tags"], started["stop_after"]) == (200, 10, ["lab"], 2)
+    started = await api("start_rollout", **NEW, percent=10, tags=["lab"], stop_after=2)
+    assert (started["percent"], started["tags"], started["stop_after"]) == (10, ["lab"], 2)
     for state in ("paused", "active", "stopped"):
-        assert (await call("POST", f"{rollout}/state", {"state": state}))[1]["state"] == state
-    assert (await call("GET", rollout))[1]["rollout"]["reason"] == "stopped by a person"
-    status, listed = await call("GET", call.root)
+        assert (await api("set_rollout_state", **NEW, state=state))["state"] == state
+    status = await api("get_rollout", **NEW)
+    assert (status["rollout"]["reason"], status["machines"]) == ("stopped by a person", [])
+    listed = await api("list_releases")
     assert [target["version"] for target in listed["targets"]] == ["1.0.0", "2.0.0"]
     assert [entry["state"] for entry in listed["rollouts"]] == ["stopped"]
+    assert {entry["role"] for entry in listed["metadata"]} == {"root", "targets", "snapshot", "timestamp"}
+
+
+async def test_a_rollout_without_options_selects_all_machines_and_never_stops(cloud: MemoryCloud) -> None:
+    await opened(cloud, "1.0.0")
+    started = await Api(cloud)("start_rollout", **OLD)
+    assert (started["percent"], started["tags"], started["location_ids"], started["stop_after"]) == (100, [], [], -1)
+
+
+async def test_a_rollout_may_stop_after_the_first_machine(cloud: MemoryCloud) -> None:
+    await opened(cloud, "1.0.0")
+    assert (await Api(cloud)("start_rollout", **OLD, stop_after=0))["stop_after"] == 0
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "words"),
+    ("method", "arguments", "words", "kind"),
     [
-        ("metadata", {}, "neither root.json nor targets.json"),
-        ("metadata", {"root": "x"}, "unknown field `root`"),
-        ("metadata", {"targets_json": 1}, "Expected `str`"),
-        ("metadata", b"{", "not JSON"),
-        ("metadata", b"[" * 5000, "not valid"),
-        ("metadata", b"x" * 3_000_000, "more than"),
-        ("rollouts/machine-server/1.0.0", {"percent": "all"}, "Expected `float`"),
-        ("rollouts/machine-server/1.0.0", {"tags": [1]}, "Expected `str`"),
-        ("rollouts/machine-server/1.0.0/state", {}, "missing required field `state`"),
-        ("rollouts/machine-server/1.0.0/state", {"state": "gone"}, "there is no state 'gone'"),
+        ("update_release_metadata", {}, "neither root.json nor targets.json", ErrorKind.INVALID),
+        ("update_release_metadata", {"root": b"x"}, "no argument 'root'", ErrorKind.INVALID),
+        ("update_release_metadata", {"targets_json": 1}, "targets_json", ErrorKind.INVALID),
+        ("update_release_metadata", {"targets_json": b"{"}, "not TUF metadata", ErrorKind.INVALID),
+        ("update_release_metadata", {"targets_json": b"\xff"}, "not TUF metadata", ErrorKind.INVALID),
+        ("update_release_metadata", {"targets_json": b"[" * 5000}, "not TUF metadata", ErrorKind.INVALID),
+        ("update_release_metadata", {"targets_json": b"x" * (MAX_METADATA + 1)}, "the limit is", ErrorKind.EXHAUSTED),
+        ("start_rollout", {**OLD, "percent": "all"}, "percent", ErrorKind.INVALID),
+        ("start_rollout", {**OLD, "percent": math.nan}, "above 0 and at most 100", ErrorKind.INVALID),
+        ("start_rollout", {**OLD, "percent": 0}, "above 0 and at most 100", ErrorKind.INVALID),
+        ("start_rollout", {**OLD, "stop_after": -1}, "must be 0 to 1,000,000", ErrorKind.INVALID),
+        ("start_rollout", {**OLD, "tags": [1]}, "tags", ErrorKind.INVALID),
+        ("set_rollout_state", OLD, "there is no state ''", ErrorKind.INVALID),
+        ("set_rollout_state", {**OLD, "state": "gone"}, "there is no state 'gone'", ErrorKind.INVALID),
+        ("get_release_metadata", {"name": "9.root.json"}, "9.root.json", ErrorKind.NOT_FOUND),
+        ("get_rollout", OLD, "there is no rollout", ErrorKind.NOT_FOUND),
     ],
 )
-async def test_requests_that_are_not_valid(cloud: MemoryCloud, path: str, body: object, words: str) -> None:
+async def test_requests_that_are_not_valid(
+    cloud: MemoryCloud, method: str, arguments: dict[str, Any], words: str, kind: ErrorKind
+) -> None:
     await opened(cloud, "1.0.0")
-    call = await api(cloud)
-    status, reply = await call("POST", f"{call.root}/{path}", body)
-    assert status == 400
-    assert words in reply["error"]
+    error = await Api(cloud).refused(method, **arguments)
+    assert words in str(error)
+    assert error.kind is kind
 
 
 async def test_another_content_than_its_hash_is_refused(cloud: MemoryCloud) -> None:
-    call = await api(cloud)
-    status, reply = await call("POST", f"{call.files}/{DIGEST}", b"something else")
+    api = Api(cloud)
+    status, reply = await api.upload(b"something else")
     assert (status, "not " + DIGEST in reply["error"]) == (400, True)
-    assert await call("GET", f"{call.root}/files/{DIGEST}") == (200, {"stored": False})
+    assert await api("has_release_file", sha256=DIGEST) is False
 
 
-async def test_operators_only_look(cloud: MemoryCloud) -> None:
+CALLS: list[tuple[str, dict[str, Any], bool]] = [  # method, arguments, whether an operator may call it
+    ("list_releases", {}, True),
+    ("get_release_metadata", {"name": "targets.json"}, True),
+    ("get_rollout", OLD, True),
+    ("create_release_keys", {}, False),
+    ("update_release_metadata", {}, False),
+    ("has_release_file", {"sha256": DIGEST}, False),
+    ("start_rollout", OLD, False),
+    ("set_rollout_state", {**OLD, "state": "paused"}, False),
+]
+
+
+@pytest.mark.parametrize(("method", "arguments", "operators"), CALLS)
+async def test_roles(cloud: MemoryCloud, method: str, arguments: dict[str, Any], operators: bool) -> None:
     await opened(cloud, "1.0.0")
-    owner = cloud.first.organization
-    grants, now = [Grant("operator", "organization", owner)], cloud.cloud.clock()
-    key = await cloud.cloud.store.write(lambda sql: create_key(sql, owner, "op", grants, now))
-    call = await api(cloud, key)
-    assert (await call("GET", call.root))[0] == 200
-    for path in ("keys", "metadata", "rollouts/machine-server/1.0.0", "rollouts/machine-server/1.0.0/state"):
-        assert (await call("POST", f"{call.root}/{path}", {}))[0] == 403
-    assert (await call("POST", f"{call.files}/{DIGEST}", CONTENT))[0] == 403
+    await Api(cloud)("start_rollout", **OLD)
+    operator = Api(cloud, await key_at(cloud, "organization", cloud.first.organization))
+    if operators:
+        assert await operator(method, **arguments)
+    else:
+        assert (await operator.refused(method, **arguments)).kind is ErrorKind.PERMISSION
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    assert (await Api(cloud, (other.id, other.key)).refused(method, **arguments)).kind is ErrorKind.NOT_FOUND
+
+
+async def test_only_owners_upload(cloud: MemoryCloud) -> None:
+    operator = Api(cloud, await key_at(cloud, "organization", cloud.first.organization))
+    assert (await operator.upload(CONTENT))[0] == 403
+    other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
+    await cloud.cloud.authenticator.load()
+    assert (await Api(cloud, (other.id, other.key)).upload(CONTENT))[0] == 404
+    assert await Api(cloud)("has_release_file", sha256=DIGEST) is False
