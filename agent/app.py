@@ -17,7 +17,7 @@ import msgspec
 import structlog
 import trio
 
-from agent.commands import UpdateCommands
+from agent.commands import LeaseCommands, UpdateCommands
 from agent.console.server import Command, serve
 from agent.control.fetch import Fetched, Fetcher, Versions
 from agent.control.logs import apply_to_logs
@@ -264,6 +264,7 @@ class Agent:
             "update": updating.update,
             "rollback": updating.rollback,
             "hold": updating.hold,
+            **LeaseCommands(self._server.leases, self.updates).commands(),
         }
 
     async def _restart(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:

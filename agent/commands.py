@@ -1,11 +1,16 @@
-"""The commands of the control socket for updates: `update`, `rollback` and `hold`."""
+"""The commands of the control socket for updates and for leases."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
+from agent.console.server import Command
 from agent.layout import PROGRAMS, SERVER
+from agent.leases.leases import Leases
 from agent.settings.versions import shown_url
 from agent.updates import Updates
 from schema.errors import ErrorKind, MachineError
@@ -49,6 +54,45 @@ class UpdateCommands:
             raise _invalid("until", until, "seconds since 1970")
         await self._updates.driver(name).hold(float(until))
         yield {"program": name, "until": until}
+
+
+class LeaseCommands:
+    """Commands with which programs hold off maintenance."""
+
+    def __init__(self, leases: Leases, updates: Updates) -> None:
+        self._leases, self._updates = leases, updates
+
+    def commands(self) -> Mapping[str, Command]:
+        """Return the commands by name."""
+        return {"lease-take": self.take, "lease-release": self.release, "lease-list": self.current}
+
+    async def take(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """Hold off maintenance for `seconds`, or renew that. `late` names programs that are being switched already."""
+        seconds, note = arguments.get("seconds"), arguments.get("note", "")
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+            raise _invalid("seconds", seconds, "a number")
+        if not isinstance(note, str):
+            raise _invalid("note", note, "text")
+        held = await self._leases.take(_name(arguments), float(seconds), note)
+        late = [name for name in PROGRAMS if self._updates.is_switching(name)]
+        yield {"name": held.name, "until": held.until, "late": late}
+
+    async def release(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """End a lease."""
+        name = _name(arguments)
+        await self._leases.release(name)
+        yield {"name": name}
+
+    async def current(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        """Return the leases that count now."""
+        yield {"time": time.time(), "leases": [msgspec.to_builtins(held) for held in await self._leases.current()]}
+
+
+def _name(arguments: Mapping[str, Any]) -> str:
+    name = arguments.get("name")
+    if not isinstance(name, str):
+        raise _invalid("name", name, "the name of a lease")
+    return name
 
 
 def _program(arguments: Mapping[str, Any]) -> str:

@@ -76,6 +76,11 @@ class Layout:
         return self.run / "agent.sock"
 
     @property
+    def leases(self) -> Path:
+        """The folder in which programs hold off maintenance: a file for each lease."""
+        return self.run / "leases"
+
+    @property
     def lock(self) -> Path:
         """The lock that only one agent can hold."""
         return self.run / "agent.lock"

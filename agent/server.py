@@ -16,6 +16,7 @@ from agent.actions.permission import Maintenance
 from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_report
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
+from agent.leases.leases import Leases
 from agent.settings.records import AdvancedSettings
 from agent.supervise.assembly import with_child, with_systemd
 from agent.supervise.probe import restart_status
@@ -78,7 +79,8 @@ class ManagedServer:
             self.supervisor, self._unit = with_systemd(layout, worker)
         else:
             self.supervisor = with_child(layout, credentials, worker)
-        self.maintenance = Maintenance(self._refusal, self._run_blocking)
+        self.leases = Leases(layout.leases, self._run_blocking)
+        self.maintenance = Maintenance(self._refusal, self.leases, self._run_blocking)
         self._updates: Updates | None = None
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
@@ -91,6 +93,7 @@ class ManagedServer:
         """
         self._updates = updates
         async with trio.open_nursery() as nursery:
+            await nursery.start(self.leases.run)
             await nursery.start(self.supervisor.run)
             await nursery.start(self._follow, settings, progress)
             await nursery.start(updates.run)

@@ -28,8 +28,9 @@ from agent.releases.unpack import unpack
 from agent.releases.web import Web
 from agent.settings.records import VersionControl
 from agent.supervise.supervisor import Supervisor
-from agent.update.record import Record
+from agent.update.record import Record, Step
 from agent.update.steps import release_to_start
+from agent.update.table import PREPARING
 from support.worker import Worker
 from uplink.dial import CloudAddress
 from uplink.platform import platform
@@ -119,6 +120,12 @@ class Updates:
         """Return the version of a program that is to run; empty if it is not installed."""
         record = self.record(name)
         return release_to_start(record).version if record is not None else ""
+
+    def is_switching(self, name: str) -> bool:
+        """Return whether an update has gone so far that holding off maintenance cannot stop it."""
+        record = self.record(name)
+        progress = record.progress if record is not None else None
+        return progress is not None and progress.step not in (*PREPARING, Step.WAIT)
 
     def waiting(self, name: str) -> Waiting | None:
         """Return what the update of a program waits for."""

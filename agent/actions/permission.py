@@ -11,11 +11,13 @@ from typing import Any
 import trio
 
 from agent.actions.zone import device_zone
-from agent.control.report import Problem
+from agent.control.report import Problem, problems_of
 from agent.layout import SERVER
-from agent.maintenance.decide import Facts, Verdict, decide
+from agent.leases.leases import Leases
+from agent.maintenance.decide import Facts, Lease, Verdict, decide
 from agent.maintenance.policy import policy
 from agent.settings.records import AdvancedSettings
+from schema.errors import ConfigError
 
 Refusal = Callable[[], Awaitable[str | None]]
 """Asks machine-server; returns why it does not allow a restart, or None if it does or does not run."""
@@ -25,11 +27,12 @@ Runner = Callable[[Callable[[], Any]], Awaitable[Any]]
 class Maintenance:
     """Implements the port Permission of `agent.actions.program`. `run` calls functions in a worker thread."""
 
-    def __init__(self, refusal: Refusal, run: Runner, wall: Callable[[], float] = time.time) -> None:
-        self._refusal, self._run, self._wall = refusal, run, wall
+    def __init__(self, refusal: Refusal, leases: Leases, run: Runner, wall: Callable[[], float] = time.time) -> None:
+        self._refusal, self._leases, self._run, self._wall = refusal, leases, run, wall
         self._settings = AdvancedSettings()
         self._zone_problem = ""
         self._changed = trio.Event()
+        leases.on_change = self._notice
 
     def settings(self, settings: AdvancedSettings) -> None:
         """Take the windows and the longest deferral of the settings."""
@@ -39,11 +42,13 @@ class Maintenance:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps windows from working as they were configured."""
-        if not self._zone_problem or not self._settings.maintenance_windows:
-            return ()
-        remedy = "set the time zone: `timedatectl set-timezone Europe/Berlin`"
-        return (Problem("", f"the times of maintenance windows are in UTC: {self._zone_problem}", remedy),)
+        """What keeps windows and leases from working as they were meant."""
+        problems = list(self._leases.problems)
+        if self._zone_problem and self._settings.maintenance_windows:
+            text = f"maintenance windows are in UTC: {self._zone_problem}"
+            remedy = "set the time zone of the device: `timedatectl set-timezone Europe/Berlin`"
+            problems.append(ConfigError("time zone", text, remedy=remedy))
+        return problems_of(problems)
 
     async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
         """Return whether `program` may be stopped now; see `decide`. Asks machine-server, which takes some seconds.
@@ -53,11 +58,12 @@ class Maintenance:
         """
         refuses = await self._refusal() if program == SERVER and not requested else None
         zone, self._zone_problem = await self._run(partial(device_zone, os.environ.get("TZ")))
-        facts = Facts(waiting_since=waiting_since, requested=requested, server_refuses=refuses)
+        leases = [Lease(held.name, held.until) for held in await self._leases.current()]  # last: it takes no time
+        facts = Facts(waiting_since=waiting_since, requested=requested, leases=leases, server_refuses=refuses)
         return decide(self._wall(), policy(self._settings, zone), facts)
 
     def change(self) -> Callable[[], Awaitable[None]]:
-        """See Permission: here settings; a sensor reports no changes."""
+        """See Permission: here settings and leases; a sensor reports no changes."""
         return self._changed.wait
 
     def _notice(self) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from command.agent.ask import ask, duration, last, run
+from command.agent.lease import lease
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -19,18 +20,8 @@ if TYPE_CHECKING:
     from agent.diagnosis.checks import Device
     from agent.layout import Layout
 
-T = TypeVar("T")
-
 PROGRAMS: Final = ("machine-agent", "machine-server")
-EXIT_NO_AGENT: Final = 3
-_UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 _PATH: Final = click.Path(path_type=Path)
-
-
-class NoAgent(click.ClickException):
-    """machine-agent does not run. click prints the message on standard error."""
-
-    exit_code = EXIT_NO_AGENT
 
 
 @click.group(
@@ -66,7 +57,7 @@ def status(layout: Layout, as_json: bool) -> None:
 
     Exit code 3: machine-agent does not run; `machine agent check` says why.
     """
-    report = _last(layout, "status")
+    report = last(layout, "status")
     if as_json:
         click.echo(json.dumps(report))
         return
@@ -116,7 +107,7 @@ def bundle(layout: Layout, file: Path | None, config: Path) -> None:
     click.echo("Running the checks", err=True)
     findings = table(_checked(device))
     try:
-        report = json.dumps(_run(_ask(layout, "status"))[-1]).encode()
+        report = json.dumps(run(ask(layout, "status"))[-1]).encode()
     except MachineError:
         report = None
     click.echo("Collecting logs and facts", err=True)
@@ -156,7 +147,7 @@ def update(layout: Layout, choice: str | None, at_once: bool, follow_cloud: bool
     arguments: dict[str, Any] = {"program": PROGRAMS[0 if own else 1], "now": at_once}
     if choice or follow_cloud:
         arguments["choice"] = choice or ""
-    _last(layout, "update", **arguments)
+    last(layout, "update", **arguments)
     if choice:
         click.echo(f"{arguments['program']}: this release is looked up and installed: `machine agent status` shows it")
     elif follow_cloud:
@@ -173,7 +164,7 @@ def rollback(layout: Layout, own: bool) -> None:
 
     The release that is left is put into quarantine: it is installed again only if a person chooses it.
     """
-    done = _last(layout, "rollback", program=PROGRAMS[0 if own else 1])
+    done = last(layout, "rollback", program=PROGRAMS[0 if own else 1])
     click.echo(f"{done['program']} goes back to version {done['version']}: `machine agent status` shows the result")
 
 
@@ -184,7 +175,7 @@ Examples:
   sudo machine agent hold --until "2026-06-30 18:00"
   sudo machine agent hold --release"""
 )
-@click.option("--for", "duration", metavar="TIME", help="How long, such as 90m, 12h or 2d; at most 30d.")
+@click.option("--for", "period", metavar="TIME", help="How long, such as 90m, 12h or 2d; at most 30d.")
 @click.option(
     "--until", "end", type=click.DateTime(("%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d")), metavar="DATE",
     help="Until when, such as 2026-06-30 or '2026-06-30 18:00', in the time zone of this device; at most 30 days.",
@@ -192,18 +183,18 @@ Examples:
 @click.option("--release", is_flag=True, help="End the hold.")
 @_OWN
 @click.pass_obj
-def hold(layout: Layout, duration: str | None, end: datetime | None, release: bool, own: bool) -> None:
+def hold(layout: Layout, period: str | None, end: datetime | None, release: bool, own: bool) -> None:
     """Switch to no other release for some time, unless it is chosen on this device. Downloads go on."""
     import time
 
-    if (duration is not None) + (end is not None) + release != 1:
+    if (period is not None) + (end is not None) + release != 1:
         raise click.UsageError("give one of --for, --until and --release")
     until = 0.0
-    if duration is not None:
-        until = time.time() + _seconds(duration)
+    if period is not None:
+        until = time.time() + duration(period)
     elif end is not None and (until := end.timestamp()) <= time.time():
         raise click.BadParameter(f"{end:%Y-%m-%d %H:%M} is in the past", param_hint="--until")
-    done = _last(layout, "hold", program=PROGRAMS[0 if own else 1], until=until)
+    done = last(layout, "hold", program=PROGRAMS[0 if own else 1], until=until)
     if release:
         click.echo(f"{done['program']}: updates are no longer held")
     else:
@@ -211,19 +202,11 @@ def hold(layout: Layout, duration: str | None, end: datetime | None, release: bo
         click.echo(f"{done['program']}: updates are held until {moment}")
 
 
-def _seconds(text: str) -> float:
-    """Return the seconds of a time such as 90m."""
-    unit = _UNITS.get(text[-1:])
-    if unit is None or not text[:-1].isascii() or not text[:-1].isdecimal() or len(text) > 6:
-        raise click.BadParameter(f"{text!r} is not a time: write for example 90m, 12h or 2d", param_hint="--for")
-    return int(text[:-1]) * unit
-
-
 @agent.command(epilog="\b\nExample:\n  sudo machine agent restart")
 @click.pass_obj
 def restart(layout: Layout) -> None:
     """Restart machine-server now, without waiting for maintenance."""
-    _last(layout, "restart")
+    last(layout, "restart")
     click.echo("machine-server was stopped and is started again: `machine agent status` shows the result")
 
 
@@ -259,28 +242,4 @@ def _checked(device: Device) -> list[Any]:
     return trio.run(run_checks, device)
 
 
-def _last(layout: Layout, name: str, **arguments: Any) -> Any:
-    """Return the last value of a command of the running agent; end the program with its error, if it fails."""
-    from schema.errors import ErrorKind, MachineError
-
-    try:
-        return _run(_ask(layout, name, **arguments))[-1]
-    except MachineError as error:
-        if error.kind is ErrorKind.UNAVAILABLE:
-            raise NoAgent(str(error)) from None
-        raise click.ClickException(str(error)) from None
-
-
-def _ask(layout: Layout, name: str, **arguments: Any) -> Callable[[], AsyncIterator[Any]]:
-    from agent.console.client import request
-
-    return lambda: request(layout.console, name, **arguments)
-
-
-def _run(request: Callable[[], AsyncIterator[T]]) -> list[T]:
-    import trio
-
-    async def collect() -> list[T]:
-        return [value async for value in request()]
-
-    return trio.run(collect)
+agent.add_command(lease)

@@ -15,6 +15,7 @@ from agent.actions import disk
 from agent.actions.permission import Maintenance
 from agent.launch import links
 from agent.layout import AGENT, SERVER
+from agent.leases.leases import Leases
 from agent.settings.records import AdvancedSettings
 from agent.update.record import Result, Step
 from schema.errors import MachineError
@@ -162,7 +163,7 @@ async def test_the_longest_deferral_is_counted_and_not_read_from_a_clock_that_is
         async def refuse() -> str | None:
             return "the arm moves"
 
-        maintenance = Maintenance(refuse, device._blocking, device.wall)
+        maintenance = Maintenance(refuse, Leases(tmp_path / "none", device._blocking), device._blocking, device.wall)
         maintenance.settings(AdvancedSettings(maintenance_longest_deferral=10 * HOUR))
         device.permission = device.drivers[SERVER]._permission = maintenance
         new = device.cloud.publish(SERVER, "1.1.0")

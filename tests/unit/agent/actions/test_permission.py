@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agent.actions.permission import Maintenance
 from agent.layout import AGENT, SERVER
+from agent.leases.leases import Leases
 from agent.settings.records import AdvancedSettings, MaintenanceWindow
 
 NOON = 1_780_056_000.0  # 2026-05-29 12:00 UTC, a Friday
@@ -25,9 +28,10 @@ async def run_now(function: Callable[[], Any]) -> Any:
 class World:
     """A decision maker with a clock and a machine-server that answers `refusal`."""
 
-    def __init__(self, refusal: str | None = None, now: float = NOON) -> None:
+    def __init__(self, refusal: str | None = None, folder: Path = Path("/nonexistent"), now: float = NOON) -> None:
         self.refusal, self.now, self.asked = refusal, now, 0
-        self.maintenance = Maintenance(self._refuse, run_now, lambda: self.now)
+        self.leases = Leases(folder, run_now, lambda: self.now, lambda: self.now - NOON)
+        self.maintenance = Maintenance(self._refuse, self.leases, run_now, lambda: self.now)
 
     async def _refuse(self) -> str | None:
         self.asked += 1
@@ -53,7 +57,7 @@ async def test_a_time_zone_that_cannot_be_used_is_a_problem_if_there_are_windows
     assert world.maintenance.problems == ()
     world.maintenance.settings(NIGHT)
     (problem,) = world.maintenance.problems
-    assert problem.message.startswith("the times of maintenance windows are in UTC: the variable TZ cannot be used")
+    assert problem.message.startswith("maintenance windows are in UTC: the variable TZ cannot be used")
 
 
 async def test_after_the_longest_deferral_it_is_allowed() -> None:
@@ -83,3 +87,20 @@ async def test_a_change_of_the_settings_is_reported_even_before_it_is_waited_for
     with trio.fail_after(1):
         await change()
     await wait_all_tasks_blocked()
+
+
+async def test_a_lease_forbids_and_its_release_is_reported(tmp_path: Path, autojump_clock: MockClock) -> None:
+    world = World(folder=tmp_path)
+    change = world.maintenance.change()
+    # The times of files are those of the kernel, so the clock of this test is, too.
+    world.now = time.time()
+    await world.leases.take("flash", 60)
+    verdict = await world.maintenance.may_restart(AGENT, NOON, False)
+    assert (verdict.allowed, verdict.reason[:19]) == (False, "held by flash until")
+    with trio.fail_after(1):
+        await change()
+    change = world.maintenance.change()
+    await world.leases.release("flash")
+    with trio.fail_after(1):
+        await change()
+    assert (await world.maintenance.may_restart(AGENT, NOON, False)).allowed

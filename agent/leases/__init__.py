@@ -1,0 +1,1 @@
+"""Leases: programs on the device hold off updates and restarts for some time."""
