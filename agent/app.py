@@ -18,6 +18,7 @@ import structlog
 import trio
 
 from agent.commands import LeaseCommands, UpdateCommands
+from agent.configure.configuration import SystemConfigurator
 from agent.console.server import Command, serve
 from agent.control.fetch import Fetched, Fetcher, Versions
 from agent.control.logs import apply_to_logs
@@ -175,6 +176,7 @@ class Agent:
             end=end,
             speed=_clock_speed() if options.dev_mode else 1.0,
         )  # fmt: skip
+        self.system = SystemConfigurator(layout, self.settings, enabled=end is not None)
 
     async def run(self) -> None:
         """Run all parts until cancelled. No part waits for another one that talks to the network."""
@@ -191,6 +193,7 @@ class Agent:
                 nursery.start_soon(upload, sink, self._address)
                 nursery.start_soon(self._follow_settings)
                 nursery.start_soon(self.fetcher.run)
+                nursery.start_soon(self.system.run)
 
     def report(self) -> Report:
         """Return the state of everything, for the cloud and for people."""
@@ -209,7 +212,13 @@ class Agent:
             server=self._server.report(),
             offline=self.fetcher.offline,
             disabled=self.settings.current.advanced_settings.disable_machine_server,
-            problems=(*self._server.problems, *self.updates.problems, *problems_of(self.settings.problems)),
+            problems=(
+                *self._server.problems,
+                *self.updates.problems,
+                *self.system.problems,
+                *problems_of(self.settings.problems),
+            ),
+            system=self.system.report(),
         )
 
     def _versions(self) -> Versions:

@@ -70,6 +70,12 @@ class ProgramReport(msgspec.Struct, frozen=True, omit_defaults=True):
     exits: tuple[Exit, ...] = ()  # the newest last
 
 
+class SystemReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the agent has done to the operating system."""
+
+    files: tuple[str, ...] = ()  # files outside of its own folder that the system configuration has written
+
+
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """State of the agent."""
 
@@ -79,6 +85,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     offline: str = ""  # why the cloud cannot be asked, when the report was made
     disabled: bool = False  # machine-server is switched off by a setting
     problems: tuple[Problem, ...] = ()
+    system: SystemReport = SystemReport()
     format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that it is never omitted
 
 

@@ -24,6 +24,8 @@ from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.releases.trust import check_pin, pin
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import WantedFile
+from agent.system.state import MANIFEST as SYSTEM
+from agent.system.state import RECORD, SystemRecord, decode, undo
 from agent.update import store
 from agent.update.record import Record, Slots
 from schema.errors import ErrorKind, MachineError
@@ -32,9 +34,6 @@ from uplink.cached import replace
 
 INSTALLED: Final = "installed-files.json"
 """Manifest of the files that the installation writes, in the folder of the state."""
-
-SYSTEM: Final = "system-files.json"
-"""Manifest of the files that the system configuration writes."""
 
 ENABLED: Final = "units-enabled"
 """File that exists once the units were enabled: what a person disables later stays disabled."""
@@ -221,6 +220,8 @@ def _remove(target: Target, say: Say) -> list[str]:
         left += [f"/{path}" for path in plan.problems]
         for path in plan.remove:
             say(f"/{path}: removed")
+        if name == SYSTEM:
+            _undo_system(target, say, plan.remove)
     wants = target.inside(_WANTS)
     for program in PROGRAMS:
         (wants / f"{program}.service").unlink(missing_ok=True)
@@ -229,6 +230,17 @@ def _remove(target: Target, say: Say) -> list[str]:
     target.run(["systemctl", "daemon-reload"], check=False)
     target.run(["systemctl", "reset-failed", *(f"{program}.service" for program in PROGRAMS)], check=False)
     return left
+
+
+def _undo_system(target: Target, say: Say, removed: Sequence[str]) -> None:
+    """Let journald and the timers of apt run as they did before the system was configured."""
+    try:
+        record = decode((target.layout.state / RECORD).read_bytes())
+    except OSError:
+        record = None
+    for command in undo(removed, record or SystemRecord()):
+        target.run(command, check=False)
+        say(f"{' '.join(command)}: done")
 
 
 def _remove_credentials(target: Target, say: Say, config: Path, defaults: Path) -> None:

@@ -31,6 +31,8 @@ def status_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield "machine-server is switched off by the setting disable_viam_server"
     if report.get("offline"):
         yield f"the cloud is {report['offline']}: the last settings stay in force"
+    if files := report.get("system", {}).get("files"):
+        yield f"files for the system configuration: {clean(', '.join(files))}"
     for problem in report.get("problems", ()):
         place = f"{problem['path']}: " if problem.get("path") else ""
         yield f"problem: {clean(place + problem['message'])}"

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from agent.control.report import Exit, Problem, ProgramReport, Report, Waiting
+from agent.control.report import Exit, Problem, ProgramReport, Report, SystemReport, Waiting
 from agent.update.record import Outcome, Quarantined, Result
 from command.agent.show import status_lines
 
@@ -72,6 +72,11 @@ def test_the_last_outcome_the_quarantine_and_the_last_crash() -> None:
     assert "in quarantine: 1.1.0 (it was started 3 times)" in text
     assert "last crash: killed by signal 9" in text
     assert "updates are held until 2027-01-15 08:01 UTC" in text
+
+
+def test_files_outside_of_the_folder_of_the_agent_are_listed() -> None:
+    rest = lines(ProgramReport(), system=SystemReport(files=("/etc/a.conf", "/etc/b.conf")))
+    assert rest[1:] == ["files for the system configuration: /etc/a.conf, /etc/b.conf"]
 
 
 def test_problems_have_their_remedies_and_control_characters_are_removed() -> None:

@@ -21,6 +21,7 @@ from agent.install.target import Target
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import WantedFile
+from agent.system.state import MANIFEST
 from agent.update import store
 from agent.update.record import Outcome, Record, Release, Result, Slots
 from schema.errors import MachineError
@@ -111,7 +112,7 @@ def test_the_drop_ins_of_the_system_configuration_are_removed_too(target: Target
         WantedFile("etc/systemd/journald.conf.d/90-machine-agent.conf", "# Written by machine-agent.\n[Journal]\n"),
         WantedFile("etc/apt/apt.conf.d/51machine-agent", "# Written by machine-agent.\n"),
     ]
-    manifest = str((Layout().state / module.SYSTEM).relative_to("/"))
+    manifest = str((Layout().state / MANIFEST).relative_to("/"))
     assert not apply_files(Disk(target.root), manifest, files).problems
     said: list[str] = []
     uninstall(target, said.append, config=CONFIG, defaults=DEFAULTS)

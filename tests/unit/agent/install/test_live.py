@@ -6,13 +6,18 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agent.install.commands import interpreter_warnings
 from agent.install.install import Request, install, uninstall
 from agent.install.source import stage_package
 from agent.install.target import Target
-from agent.layout import PROGRAMS
+from agent.layout import PROGRAMS, Layout
+from agent.system import journald
+from agent.system.apply_files import Disk, apply_files
+from agent.system.managed_files import WantedFile
+from agent.system.state import MANIFEST, RECORD, SystemRecord
 from schema.errors import MachineError
 
 UNITS = {program: f"# Written by machine-agent.\n[Service]\nExecStart={program}\n" for program in PROGRAMS}
@@ -45,7 +50,11 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
     programs.mkdir()
     (tmp_path / "active").mkdir()
     (tmp_path / "systemd-path").write_text("/etc/systemd/system")
-    for name, text in (("systemctl", SYSTEMCTL), ("systemd-path", '#!/bin/sh\ncat "$FAKE/systemd-path"\n')):
+    for name, text in (
+        ("systemctl", SYSTEMCTL),
+        ("journalctl", "#!/bin/sh\n"),
+        ("systemd-path", '#!/bin/sh\ncat "$FAKE/systemd-path"\n'),
+    ):
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     monkeypatch.setenv("FAKE", str(tmp_path))
@@ -133,6 +142,20 @@ def test_the_removal_stops_both_programs_and_leaves_nothing(target: Target) -> N
     uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
     assert active(target) == set()
     assert names() - before == set()
+
+
+def test_the_removal_undoes_the_system_configuration(target: Target) -> None:
+    put(target)
+    manifest = str((Layout().state / MANIFEST).relative_to("/"))
+    apply_files(Disk(target.root), manifest, [WantedFile(journald.PATH, "# Written by machine-agent.\n")])
+    record = SystemRecord(journald="a" * 64, timers={"apt-daily-upgrade.timer": True})
+    (target.layout.state / RECORD).write_bytes(msgspec.json.encode(record))
+    before = len(calls(target))
+    uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
+    again = calls(target)[before:]
+    assert "restart systemd-journald.service" in again
+    assert "enable --now apt-daily-upgrade.timer" in again
+    assert not (target.root / journald.PATH).exists()
 
 
 def test_an_interpreter_that_a_user_can_replace_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""Follows the settings and configures the operating system; each part fails and is repeated by itself.
+
+Nothing here can delay machine-server or an update: it has its own worker, and programs run in child processes.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+import trio
+
+from agent.configure.parts import JournalLimits, Part, UnattendedUpgrades, problem_of
+from agent.control.report import Problem, SystemReport
+from agent.control.settings import SettingsState
+from agent.layout import Layout
+from agent.settings.records import Settings, SystemConfiguration
+from agent.system.apt import Apt
+from agent.system.os_release import OsRelease, parse_os_release
+from agent.system.programs import Programs, SystemPrograms
+from agent.system.store import Store
+from schema.errors import MachineError
+from support.worker import Worker
+
+SECTION: Final = "agent.system_configuration"
+FIRST_RETRY: Final = 30.0
+"""Seconds until the first repetition after a failure, doubled after each further one up to LONGEST_RETRY."""
+LONGEST_RETRY: Final = 3600.0
+OS_RELEASE: Final = Path("etc/os-release")
+
+_log = structlog.get_logger("agent.system")
+
+
+class SystemConfigurator:
+    """Applies `agent.system_configuration`. `enabled`: systemd runs, and this process is root and not in --dev-mode."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        settings: SettingsState,
+        *,
+        enabled: bool,
+        root: Path = Path("/"),
+        programs: Programs | None = None,
+        worker: Worker | None = None,
+    ) -> None:
+        self._settings, self._enabled, self._root = settings, enabled, root
+        self._worker = worker or Worker("system configuration")
+        self._store = Store(layout, self._worker.run, root)
+        programs = programs or SystemPrograms(layout.run / "apt.log", self._worker)
+        apt = Apt(programs)
+        self._parts: Sequence[Part] = (
+            JournalLimits(self._store, programs),
+            UnattendedUpgrades(self._store, programs, apt, self._system),
+        )
+        self._failures: dict[str, Problem] = {}  # by setting
+        self._changed = trio.Event()
+
+    async def run(self) -> None:
+        """Apply the settings, and each change of them, until cancelled."""
+        if not self._enabled:
+            return
+        async with self._opened(), trio.open_nursery() as nursery:
+            await nursery.start(self._watch)
+            for part in self._parts:
+                nursery.start_soon(self._keep, part)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps the system from being configured as the settings say."""
+        if not self._enabled:
+            return _NOT_CONFIGURED if _desired(self._settings.current) not in (None, SystemConfiguration()) else ()
+        own = (problem for part in self._parts for problem in part.problems)
+        return tuple(dict.fromkeys((*self._failures.values(), *own)))
+
+    def report(self) -> SystemReport:
+        """Return what was done to the system."""
+        return SystemReport(files=self._store.files)
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[None]:
+        async with self._worker.opened():
+            await self._store.load()
+            yield
+
+    async def _watch(self, *, task_status: trio.TaskStatus[None]) -> None:
+        async with aclosing(self._settings.changes()) as changes:
+            await anext(changes)  # the settings of now, which the parts apply first
+            task_status.started()
+            async for _ in changes:
+                changed, self._changed = self._changed, trio.Event()
+                changed.set()
+
+    async def _keep(self, part: Part) -> None:
+        """Apply the settings to a part, again after each change of them and after each failure."""
+        failures = 0
+        while True:
+            changed = self._changed
+            try:
+                pause = await part.apply(_desired(self._settings.current))
+            except (MachineError, OSError) as error:
+                pause = min(FIRST_RETRY * 2**failures, LONGEST_RETRY) * random.uniform(1.0, 1.1)
+                failures = min(failures + 1, 10)
+                self._note(problem_of(error, part.setting), part.setting)
+            except Exception as error:  # a defect here must not stop supervision and updates
+                _log.exception("a part of the system configuration has failed", setting=part.setting)
+                pause = LONGEST_RETRY
+                self._note(Problem(part.setting, f"defect of machine-agent: {error!r}", "report it"), part.setting)
+            else:
+                failures = 0
+                self._failures.pop(part.setting, None)
+            with trio.move_on_after(math.inf if pause is None else pause):
+                await changed.wait()
+                failures = 0
+
+    def _note(self, problem: Problem, setting: str) -> None:
+        if self._failures.get(setting) != problem:
+            _log.error("the system cannot be configured", setting=problem.path, problem=problem.message,
+                       remedy=problem.remedy)  # fmt: skip
+        self._failures[setting] = problem
+
+    async def _system(self) -> OsRelease:
+        read = partial((self._root / OS_RELEASE).read_text, errors="replace")
+        try:
+            return parse_os_release(await self._worker.run(read))
+        except FileNotFoundError:
+            return OsRelease()
+
+
+def _desired(settings: Settings) -> SystemConfiguration | None:
+    """Return the configuration to apply; None: the system is left alone, and what was changed is undone."""
+    return None if settings.advanced_settings.disable_system_configuration else settings.system_configuration
+
+
+_NOT_CONFIGURED: Final = (
+    Problem(
+        SECTION,
+        "the operating system is not configured: machine-agent must run as root under systemd, without --dev-mode",
+        "install it with `machine-agent --install`",
+    ),
+)
