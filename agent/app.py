@@ -31,7 +31,7 @@ from agent.layout import AGENT, Layout
 from agent.server import LONGEST_STEP, ManagedServer
 from agent.supervise.systemd import has_systemd
 from agent.supervise.watchdog import Watchdog
-from agent.system.os_release import parse_os_release
+from agent.system.host import host_facts
 from agent.updates import SPEED, Updates
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
@@ -47,13 +47,11 @@ from telemetry.logs.sinks import ConsoleSink
 from telemetry.outbox.queue import Outbox
 from uplink.dial import address_of
 from uplink.files import FileSource, Reading
-from uplink.platform import platform, tags
 from uplink.upload import upload
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 STOP_LIMIT: Final = 60.0  # seconds for an orderly end
-OS_RELEASE: Final = Path("/etc/os-release")
 
 _log = structlog.get_logger("agent")
 
@@ -169,7 +167,7 @@ class Agent:
         self._server, self._watchdog = server, watchdog
         self._started = time.time()
         self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
-        self.fetcher = Fetcher(address, _host(), self._versions, self._deliver)
+        self.fetcher = Fetcher(address, host_facts(), self._versions, self._deliver)
         self.updates = Updates(
             layout, address, server.supervisor, server.maintenance, worker,
             offline=lambda: self.fetcher.offline,
@@ -343,12 +341,3 @@ def _clock_speed() -> float:
         return max(1.0, float(os.environ.get(SPEED, "1")))
     except ValueError:
         return 1.0
-
-
-def _host() -> Mapping[str, Any]:
-    """Return what the cloud learns about this computer."""
-    try:
-        release = parse_os_release(OS_RELEASE.read_text(errors="replace"))
-    except OSError:
-        release = parse_os_release("")
-    return {"platform": platform(), "distro": release.platform, "tags": [tag for tag in tags() if tag.startswith("pi")]}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -60,6 +60,14 @@ _PATH: Final = click.Path(path_type=Path)
     help="While installing, copy this file and the certificates that it names to the place that --config names.",
 )  # fmt: skip
 @click.option(
+    "--agent", type=_PATH, metavar="FILE",
+    help="While installing, use this release file of machine-agent. [default: the one that runs]",
+)  # fmt: skip
+@click.option(
+    "--server", type=_PATH, metavar="FILE",
+    help="While installing, use this release file of machine-server. [default: the installed one, or the cloud's]",
+)  # fmt: skip
+@click.option(
     "--release-root", type=_PATH, metavar="FILE",
     help="While installing, pin this root.json: only releases that are signed with its keys are installed.",
 )  # fmt: skip
@@ -86,6 +94,8 @@ def command(
     preinstall: Path | None,
     uninstall: bool,
     credentials: Path | None,
+    agent: Path | None,
+    server: Path | None,
     release_root: Path | None,
     migrate: bool,
     keep_credentials: bool,
@@ -105,7 +115,8 @@ def command(
         for name, chosen in (("install", install), ("preinstall", preinstall is not None), ("uninstall", uninstall))
         if chosen
     ]
-    if wrong := _contradiction(actions, dev_mode, root, credentials, release_root, migrate, keep_credentials):
+    installing = {"credentials": credentials, "agent": agent, "server": server, "release-root": release_root}
+    if wrong := _contradiction(actions, dev_mode, root, {**installing, "migrate": migrate}, keep_credentials):
         _fail(wrong, EXIT_USAGE)
     if os.geteuid() != 0 and not dev_mode:
         _fail("root is required: use sudo, or --dev-mode for a trial without installation", EXIT_FAILED)
@@ -113,7 +124,9 @@ def command(
         release()
         from agent.install import commands
 
-        options = commands.Options(config, defaults, credentials, release_root, migrate, keep_credentials)
+        options = commands.Options(
+            config, defaults, credentials, agent, server, release_root, migrate, keep_credentials
+        )
         if preinstall is not None:
             sys.exit(commands.run_preinstall(preinstall, options))
         sys.exit(commands.run_install(options) if install else commands.run_uninstall(options))
@@ -139,12 +152,10 @@ def _contradiction(
     actions: Sequence[str],
     dev_mode: bool,
     root: Path | None,
-    credentials: Path | None,
-    release_root: Path | None,
-    migrate: bool,
+    installing: Mapping[str, object],
     keep_credentials: bool,
 ) -> str:
-    """Return what is wrong with a combination of options; empty if nothing is."""
+    """Return what is wrong with a combination of options; empty if nothing is. `installing` are those of --install."""
     if len(actions) > 1:
         return f"--{actions[0]} and --{actions[1]} exclude each other"
     if actions and dev_mode:
@@ -152,7 +163,7 @@ def _contradiction(
     if actions and root not in (None, INSTALLED):
         return f"--{actions[0]} always uses /opt/machine: leave out --root and the variable MACHINE_ROOT"
     if actions in ([], ["uninstall"]):
-        for name, value in (("credentials", credentials), ("release-root", release_root), ("migrate", migrate)):
+        for name, value in installing.items():
             if value:
                 return f"--{name} is only for --install and --preinstall"
     if keep_credentials and actions != ["uninstall"]:

@@ -80,11 +80,11 @@ class Releases:
     async def identify(self, url: str) -> Identified:
         """See Catalog. The file at a URL of the network is downloaded, and deleted again."""
         if urlsplit(url).scheme == "file":
-            return await self._worker.run(partial(_identify, Path(unquote(urlsplit(url).path))))
+            return await self._worker.run(partial(identify_file, Path(unquote(urlsplit(url).path))))
         path = self._folder / f"url-{hashlib.sha256(url.encode()).hexdigest()[:16]}"
         try:
             await self._fill(url, path)
-            return await self._worker.run(partial(_identify, path))
+            return await self._worker.run(partial(identify_file, path))
         finally:
             self._worker.post(partial(path.unlink, missing_ok=True))
 
@@ -106,7 +106,8 @@ def _append(path: Path, data: bytes, *, first: bool) -> None:
         file.write(data)
 
 
-def _identify(path: Path) -> Identified:
+def identify_file(path: Path) -> Identified:
+    """Return identity, hash and size of a release file. Blocks. Raises MachineError with its path, and OSError."""
     header = read_identity(path)
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:

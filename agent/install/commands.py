@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from agent.install import former
 from agent.install.install import Request, install, uninstall
+from agent.install.releases import ReleaseSource, forget_unpacked, is_release, own_file, read_release
 from agent.install.source import stage_package
 from agent.install.target import Say, Target
 from agent.layout import AGENT, SERVER, Layout
 from agent.supervise.units import agent_unit, server_unit
 from schema.errors import ErrorKind, MachineError
+from uplink.platform import platform
+from uplink.releases import normal_platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class Options:
     config: Path
     defaults: Path
     credentials: Path | None = None
+    agent: Path | None = None
+    server: Path | None = None
     release_root: Path | None = None
     migrate: bool = False
     keep_credentials: bool = False
@@ -48,25 +54,46 @@ def _install(target: Target, options: Options, say: Say) -> None:
     layout = Layout()
     config, defaults = options.config.absolute(), options.defaults.absolute()
     units = {AGENT: agent_unit(layout, config, defaults), SERVER: server_unit(layout, config)}
-    for warning in interpreter_warnings(Path(sys.executable)):
-        say(f"warning: {warning}")
-    install(
-        target,
-        Request(
-            stage_package,
-            units,
-            config,
-            defaults,
-            credentials=options.credentials,
-            release_root=None if options.release_root is None else options.release_root.read_bytes(),
-            migrate=options.migrate,
-        ),
-        say,
+    root = None if options.release_root is None else options.release_root.read_bytes()
+    source = _releases(target, options, root)
+    if source is None:
+        _check_package(target)
+        for warning in interpreter_warnings(Path(sys.executable)):
+            say(f"warning: {warning}")
+    request = Request(
+        stage_package if source is None else source.stage,
+        units,
+        config,
+        defaults,
+        credentials=options.credentials,
+        release_root=root,
+        migrate=options.migrate,
     )
+    if source is not None:
+        request = replace(request, fetch=source.fetch, space=source.space)
+    install(target, request, say)
     if target.live:
+        if source is not None:
+            forget_unpacked()
         say("installed: `machine agent status` shows what it does, and `machine-agent --uninstall` removes it")
     else:
         say(f"installed into {target.root}: machine-agent starts when that system is booted")
+
+
+def _releases(target: Target, options: Options, root: bytes | None) -> ReleaseSource | None:
+    """Return the release files to install; None if this program is a Python package and no file is named."""
+    own, interpreter = own_file(), Path(sys.executable)
+    named = {AGENT: options.agent, SERVER: options.server}
+    if own is None and not any(named.values()) and not is_release(interpreter):
+        return None
+    here, there = normal_platform(platform()), target.platform()
+    if named[AGENT] is None and own is not None and here == there:
+        named[AGENT] = own
+    files = {name: read_release(name, path, there) for name, path in named.items() if path is not None}
+    installed = target.inside(options.config.absolute())
+    before = former.CREDENTIALS if options.migrate and not installed.exists() else options.config.absolute()
+    credentials = options.credentials or target.inside(before)
+    return ReleaseSource(files, there, credentials, root, target.root)
 
 
 def _preinstall(root: Path, options: Options, say: Say) -> None:
@@ -81,15 +108,18 @@ def _preinstall(root: Path, options: Options, say: Say) -> None:
         raise MachineError(
             "/ is the running system", kind=ErrorKind.PRECONDITION, remedy="install into it with --install"
         )
-    target = Target(root, live=False)
+    _install(Target(root, live=False), options, say)
+
+
+def _check_package(target: Target) -> None:
+    """Raise MachineError if a Python package of this computer could not run in an image."""
     python = Path(sys.executable)
-    if target.has_systemd() and not os.access(target.inside(python), os.X_OK):
+    if not target.live and target.has_systemd() and not os.access(target.inside(python), os.X_OK):
         raise MachineError(
-            f"this machine-agent is a Python package, and {root} has no {python} to run it",
+            f"this machine-agent is a Python package, and {target.root} has no {python} to run it",
             kind=ErrorKind.PRECONDITION,
-            remedy=f"install the package inside of the tree at the same path, such as with `chroot {root}`",
+            remedy="name release files with --agent and --server: they need no Python",
         )
-    _install(target, options, say)
 
 
 def _uninstall(options: Options, say: Say) -> None:
@@ -100,6 +130,7 @@ def _uninstall(options: Options, say: Say) -> None:
         defaults=options.defaults.absolute(),
         keep_credentials=options.keep_credentials,
     )
+    forget_unpacked()
 
 
 def interpreter_warnings(python: Path) -> list[str]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from agent.folders import locked, prepare
 from agent.install import former
 from agent.install.credentials import CA_FILE, import_credentials
@@ -53,7 +55,7 @@ class Request:
     """What is to be installed, and where its files of the administrator are."""
 
     stage: Callable[[Layout], Sequence[Staged]]
-    """Puts the releases on the disk."""
+    """Puts the releases on the disk. The agent is stopped meanwhile."""
     units: Mapping[str, str]
     """Text of each unit by program."""
     config: Path = Path("/etc/machine.json")
@@ -66,6 +68,8 @@ class Request:
     """Take over from the reference's services."""
     space: int = 0
     """Bytes that the releases need."""
+    fetch: Callable[[Layout, Say], None] = lambda layout, say: None
+    """Gets what `stage` needs from the network, while an agent that was installed before still runs."""
 
 
 def install(target: Target, request: Request, say: Say) -> None:
@@ -80,7 +84,22 @@ def install(target: Target, request: Request, say: Say) -> None:
     for problem in prepare(layout):
         say(f"warning: {problem}")
     say(f"folders below {layout.root}: ready")
-    with only(layout), _agent_stopped(target), locked(layout.lock):
+    with only(layout):
+        try:
+            request.fetch(layout, say)
+            _write(target, request, say)
+        finally:
+            if not target.live:
+                shutil.rmtree(layout.run)
+    if target.live:
+        target.run(["systemctl", "restart", f"{AGENT}.service"])
+        say(f"{AGENT}: started")
+
+
+def _write(target: Target, request: Request, say: Say) -> None:
+    """Write everything, while no agent runs."""
+    layout = target.layout
+    with _agent_stopped(target), locked(layout.lock):
         if request.credentials is not None:
             part = import_credentials(request.credentials, target.inside(request.config))
             say(f"{request.config}: written, for part {part}")
@@ -108,11 +127,6 @@ def install(target: Target, request: Request, say: Say) -> None:
     elif is_open(credentials) and close(credentials):
         say(f"{request.config}: other users can no longer read it")
     os.sync()
-    if not target.live:
-        shutil.rmtree(layout.run)
-        return
-    target.run(["systemctl", "restart", f"{AGENT}.service"])
-    say(f"{AGENT}: started")
 
 
 def only(layout: Layout) -> AbstractContextManager[None]:
@@ -128,6 +142,13 @@ def _check(target: Target, request: Request) -> None:
             kind=ErrorKind.PRECONDITION,
             remedy="run `machine-agent --dev-mode` under the supervision that the system has",
         )
+    for folder in () if target.live else (Layout().root, ETC_UNITS, _WANTS, COMMANDS, request.config, request.defaults):
+        if not target.inside(folder).resolve().is_relative_to(target.root.resolve()):
+            raise MachineError(
+                f"/{str(folder).lstrip('/')} of the image is a link that leads out of {target.root}",
+                kind=ErrorKind.PRECONDITION,
+                remedy="replace the link by a relative one: this computer's own files would be written",
+            )
     if request.release_root is not None:
         check_pin(request.release_root)
     if not request.migrate:
@@ -261,8 +282,8 @@ def _use(layout: Layout, staged: Staged) -> None:
         before = None  # damaged in both copies: the installation is the remedy
     if before is None:
         record = Record(program, Slots(release, factory=release))
-    elif before.slots.current == release and before.progress is None:
-        record = before
+    elif before.slots.current == release:
+        record = msgspec.structs.replace(before, progress=None)
     else:
         previous = before.slots.current if before.slots.current.sha256 != release.sha256 else before.slots.previous
         record = Record(program, Slots(release, previous, release), quarantine=(), history=before.history)

@@ -11,12 +11,17 @@ from typing import Final
 
 from agent.layout import Layout
 from schema.errors import ErrorKind, MachineError
+from uplink.platform import platform
+from uplink.releases import normal_platform
 
 COMMAND_LIMIT: Final = 330.0  # seconds; systemd gives the agent 300 for its start, and machine-server 120 for its end
 LOCAL_UNITS: Final = "usr/local/lib/systemd/system"
 ETC_UNITS: Final = "etc/systemd/system"
 Say = Callable[[str], None]
 """Receives a line for each step."""
+MACHINES: Final = {62: "x86_64", 183: "aarch64"}
+"""Processors of releases by their number in programs (ELF: e_machine)."""
+_INIT: Final = ("usr/lib/systemd/systemd", "lib/systemd/systemd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,27 @@ class Target:
         """Return whether systemd is the init process there, or will be."""
         if self.live:
             return self.inside("run/systemd/system").is_dir() and shutil.which("systemctl") is not None
-        return any(self.inside(name).exists() for name in ("usr/lib/systemd/systemd", "lib/systemd/systemd"))
+        return any(self.inside(name).exists() for name in _INIT)
+
+    def platform(self) -> str:
+        """Return the platform of the programs there, such as linux/aarch64. INVALID if no release can run there.
+
+        For an image it is that of its systemd; this computer's if that is not a program.
+        """
+        here = normal_platform(platform())
+        if self.live:
+            return here
+        for name in _INIT:
+            machine = machine_of(self.inside(name))
+            if machine is not None and machine not in MACHINES.values():
+                raise MachineError(
+                    f"{self.root} is a system for another processor ({machine}), for which there are no releases",
+                    kind=ErrorKind.INVALID,
+                    remedy="use a 64-bit image for x86_64 or aarch64",
+                )
+            if machine is not None:
+                return f"linux/{machine}"
+        return here
 
     def units(self) -> str:
         """Return the folder for units of the administrator, relative to the root.
@@ -75,3 +100,18 @@ class Target:
             message = done.stderr.strip() or f"exit code {done.returncode}"
             raise MachineError(f"`{' '.join(command)}` failed: {message}", kind=ErrorKind.PRECONDITION)
         return done.stdout
+
+
+def machine_of(program: Path) -> str | None:
+    """Return the processor of a program, such as aarch64, 32-bit, or `number 243`; None if it is another file."""
+    try:
+        with program.open("rb") as file:
+            beginning = file.read(20)
+    except OSError:
+        return None
+    if len(beginning) < 20 or not beginning.startswith(b"\x7fELF"):
+        return None
+    if beginning[4] != 2:
+        return "32-bit"
+    number = int.from_bytes(beginning[18:20], "little")
+    return MACHINES.get(number, f"number {number}")

@@ -66,8 +66,7 @@ class Trust:
 
     async def is_pinned(self) -> bool:
         """Return whether this machine accepts only signed releases. True also if the pinned root is damaged."""
-        files = (self._folder / PINNED, _file(self._folder, ROOT))
-        return await self._worker.run(lambda: any(file.exists() for file in files))
+        return await self._worker.run(functools.partial(has_pin, self._folder))
 
     async def pin_first(self, fetch: Fetch) -> bool:
         """Pin the first root.json of the cloud, if none is pinned; return whether that was done.
@@ -116,6 +115,11 @@ class Trust:
             kind=ErrorKind.EXHAUSTED,
             remedy="the next attempt continues with the following ones",
         )
+
+
+def has_pin(folder: Path) -> bool:
+    """Return whether a root is pinned below `folder`, also if it is damaged. Blocks."""
+    return any(file.exists() for file in (folder / PINNED, _file(folder, ROOT)))
 
 
 def check_pin(content: bytes) -> None:

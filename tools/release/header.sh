@@ -30,6 +30,10 @@ if [ ! -x "$folder/run" ]; then
     trap - EXIT HUP INT TERM
 fi
 [ -O "$folder" ] || fail "$folder belongs to another user: set MACHINE_RELEASE_CACHE to your own folder"
+# Installing needs this file itself: its hash is the identity of the release.
+MACHINE_RELEASE_FILE=$(readlink -f -- "$0") || fail "$0 cannot be found"
+MACHINE_RELEASE_FOLDER=$folder
+export MACHINE_RELEASE_FILE MACHINE_RELEASE_FOLDER
 exec "$folder/run" "$@"
 exit 1
 __PAYLOAD__

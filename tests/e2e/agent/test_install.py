@@ -5,11 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import trio
 
+from agent.install.releases import OPTIONS
+from agent.install.target import Target
+from agent.layout import AGENT, PROGRAMS, SERVER
+from agent.update.store import load
+from tests.e2e.agent.releases import write_release
+from tests.e2e.agent.support import Part, new_part
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.test_command import Terminal
 from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="installing needs root")
@@ -84,3 +95,90 @@ async def test_an_agent_without_credentials_is_ready_for_systemd(tmp_path: Path)
                 process.kill()
                 with trio.CancelScope(shield=True):
                     await process.wait()
+
+
+def script(program: str) -> str:
+    """Return the program of a release that is this source tree."""
+    return f'exec {sys.executable} -m {"agent.start" if program == AGENT else "runtime.server.start"} "$@"\n'
+
+
+@dataclass
+class World:
+    """A cloud with signed releases of both programs, and an image."""
+
+    running: CloudProcess
+    terminal: Terminal
+    files: Mapping[str, Path]
+    part: Part
+    root: Path
+    folder: Path
+
+    async def preinstall(self, *options: str) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "agent.start", "--preinstall", str(self.root)]
+        command += ["--credentials", str(self.part.file), *options]
+        with trio.fail_after(START_LIMIT_S):
+            return await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
+
+    async def publish(self, *programs: str) -> None:
+        names = [str(self.files[program]) for program in programs]
+        await self.terminal("releases", "upload", *names, "--channel", "stable", "--keys", str(self.folder / "keys"))
+
+    def installed(self, program: str) -> str:
+        record = load(Target(self.root, live=False).layout.record(program)).record
+        return record.slots.current.version if record is not None else ""
+
+
+@asynccontextmanager
+async def world(folder: Path) -> AsyncIterator[World]:
+    async with cloud(folder / "cloud") as running, running.client() as client:
+        terminal = Terminal(running, folder / "home")
+        login = ("login", f"http://{running.address}", "--key-id", running.key[0])
+        await terminal(*login, MACHINE_CLOUD_KEY=running.key[1])
+        await terminal("releases", "init", "--keys", str(folder / "keys"))
+        files = {name: write_release(folder / f"{name}-9", "9.5.0", script(name), program=name) for name in PROGRAMS}
+        part = await new_part(running, client, folder)
+        root = image(folder / "image")
+        (root / sys.executable.lstrip("/")).unlink()
+        yield World(running, terminal, files, part, root, folder)
+
+
+async def test_without_a_published_release_the_installation_says_what_to_do(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        done = await made.preinstall("--agent", str(made.files[AGENT]))
+        assert done.returncode == 1
+        said = done.stderr.decode()
+        assert "offers no release of machine-server for linux/" in said
+        assert "publish one with `machine cloud releases upload`" in said
+        assert made.part.secret not in said + done.stdout.decode()
+
+
+async def test_the_release_of_machine_server_comes_from_the_cloud(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        await made.publish(*PROGRAMS)
+        root = ("--release-root", str(tmp_path / "keys/root.json"))
+        done = await made.preinstall("--agent", str(made.files[AGENT]), *root)
+        assert done.returncode == 0, done.stderr.decode()
+        assert {name: made.installed(name) for name in PROGRAMS} == dict.fromkeys(PROGRAMS, "9.5.0")
+        layout = Target(made.root, live=False).layout
+        assert list(layout.downloads.iterdir()) == []
+        assert (layout.trust / "pinned.json").read_bytes() == (tmp_path / "keys/root.json").read_bytes()
+
+
+async def test_an_unsigned_file_is_refused_with_a_pinned_root(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        await made.publish(SERVER)
+        root = ("--release-root", str(tmp_path / "keys/root.json"))
+        done = await made.preinstall("--agent", str(made.files[AGENT]), *root)
+        assert done.returncode == 1
+        assert "is not signed by the organization whose root.json is pinned" in done.stderr.decode()
+        assert not list(Target(made.root, live=False).layout.releases(AGENT).iterdir())
+
+
+async def test_a_cloud_that_cannot_be_reached_is_named_with_the_other_way(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        await made.running.stop()
+        done = await made.preinstall("--agent", str(made.files[AGENT]))
+        assert done.returncode == 1
+        assert f"the cloud at http://{made.running.address} cannot be reached" in done.stderr.decode()
+        done = await made.preinstall(*(word for name in PROGRAMS for word in (OPTIONS[name], str(made.files[name]))))
+        assert done.returncode == 0, done.stderr.decode()

@@ -13,7 +13,7 @@ from agent.releases.unpack import unpack
 from support.version import version
 from tests.e2e.harness import Server
 from uplink.platform import platform
-from uplink.releases import PROGRAMS, SERVER
+from uplink.releases import AGENT, PROGRAMS, SERVER
 
 FOLDER = Path(__file__).parents[3] / "build/release"
 DOCUMENT = {"components": [{"name": "a", "api": "rdk:component:sensor", "model": "rdk:builtin:fake"}]}
@@ -86,3 +86,25 @@ def test_a_release_file_is_what_its_header_says(program: str, tmp_path: Path) ->
     environment = {"PATH": "/usr/bin:/bin", "MACHINE_RELEASE_CACHE": str(tmp_path)}
     done = subprocess.run([path, "--version"], env=environment, capture_output=True, text=True)
     assert done.stdout == f"{program} {version()}\n", done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="installing needs root")
+@pytest.mark.limit(120)
+def test_a_release_installs_itself_and_the_server_without_the_python_of_this_computer(tmp_path: Path) -> None:
+    """The interpreter of a release is older than that of the tests: it must unpack releases, too."""
+    root = tmp_path / "image"
+    for name in ("usr/lib/systemd", "etc", "opt"):
+        (root / name).mkdir(parents=True)
+    (root / "usr/lib/systemd/systemd").touch()
+    environment = {"PATH": "/usr/bin:/bin", "MACHINE_RELEASE_CACHE": str(tmp_path / "cache")}
+    command = [release(AGENT), "--preinstall", str(root), "--server", str(release(SERVER))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    environment = {"PATH": "/usr/bin:/bin", "MACHINE_ROOT": str(root / "opt/machine")}
+    for program in PROGRAMS:
+        launched = [root / "opt/machine/bin/machine-launch", program, "--version"]
+        done = subprocess.run(launched, env=environment, capture_output=True, text=True)
+        assert done.stdout == f"{program} {version()}\n", done.stderr
+    assert (
+        (root / "usr/local/bin/machine").read_text().endswith('/opt/machine/launch/machine-agent/run/machine" "$@"\n')
+    )

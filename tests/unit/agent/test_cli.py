@@ -16,6 +16,8 @@ from agent.cli import EXIT_FAILED, EXIT_USAGE, command
     ("--install --dev-mode", "--dev-mode does not install anything"),
     ("--install --root /srv", "--install always uses /opt/machine"),
     ("--credentials file", "--credentials is only for --install and --preinstall"),
+    ("--uninstall --server file", "--server is only for --install and --preinstall"),
+    ("--agent file", "--agent is only for --install and --preinstall"),
     ("--uninstall --migrate", "--migrate is only for --install and --preinstall"),
     ("--install --keep-credentials", "--keep-credentials is only for --uninstall"),
 ])  # fmt: skip

@@ -78,6 +78,19 @@ def test_executed_directly_it_unpacks_itself_once(tmp_path: Path) -> None:
     assert execute(packed.path, tmp_path / "cache").stdout == "\nkept"
 
 
+def test_the_program_learns_which_file_was_executed(tmp_path: Path) -> None:
+    tree, run = tmp_path / "tree", tmp_path / "run"
+    tree.mkdir()
+    run.write_text('#!/bin/sh\necho "$MACHINE_RELEASE_FILE $MACHINE_RELEASE_FOLDER"\n')
+    run.chmod(0o755)
+    packed = pack(HEADER, tree, run, tmp_path / "out")
+    (tmp_path / "link").symlink_to(packed.path)
+    for environment in ({}, {"MACHINE_RELEASE_FILE": "/other"}):
+        done = execute(tmp_path / "link", tmp_path / "cache", **environment)
+        (folder,) = (tmp_path / "cache").iterdir()
+        assert done.stdout.split() == [str(packed.path), str(folder)]
+
+
 @pytest.mark.parametrize("lost", [1, 20])
 def test_a_truncated_file_leaves_nothing_behind(tmp_path: Path, lost: int) -> None:
     path = build(tmp_path).path
