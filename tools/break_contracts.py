@@ -31,7 +31,7 @@ FORBIDDEN: Final = {
     "hardware-of-machines": ("uplink.files", "hal.lines"),
     "cloud": ("cloud.store.sql", "cloud.domain.people.people"),
     "cloud-domain": ("cloud.domain.organizations.tenants", "cloud.domain.people.people"),
-    "cloud-services": ("cloud.services.common.standing", "cloud.services.triggers"),
+    "cloud-services": ("cloud.services.common.standing", "cloud.services.triggers.triggers"),
     "cloud-web": ("cloud.web.common.site", "cloud.web.pages.logs"),
     "cloud-transactions": ("cloud.web.pages.logs", "cloud.store.sqlite"),
     "circles": ("schema.errors", "schema.names"),

@@ -25,7 +25,7 @@ from cloud.services.machines.robot import RobotService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
 from cloud.services.releases.releases import ReleaseService
-from cloud.services.triggers import TriggerService
+from cloud.services.triggers.triggers import TriggerService
 from cloud.services.unbuilt import reason_unsupported
 from cloud.store.turns import working_for
 from cloud.values.author import Author

@@ -12,7 +12,7 @@ from cloud.services.configurations.history import HistoryService
 from cloud.services.machines.agent_reports import AgentReportService
 from cloud.services.organizations.people import Invitations
 from cloud.services.releases.releases import ReleaseService
-from cloud.services.triggers import TriggerService
+from cloud.services.triggers.triggers import TriggerService
 from cloud.web.permissions import ROUTES
 from command.cli import main
 from rpc.api import cloud_v1

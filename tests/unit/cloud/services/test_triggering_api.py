@@ -10,7 +10,7 @@ import pytest
 
 from cloud.domain.triggering.deliveries import stop
 from cloud.server.memory import MemoryCloud
-from cloud.services.triggers import TriggerService
+from cloud.services.triggers.triggers import TriggerService
 from cloud.values.author import KEY, PART, Author
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.triggering_help import (

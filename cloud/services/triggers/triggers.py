@@ -22,8 +22,8 @@ from cloud.domain.triggering import deliveries
 from cloud.domain.triggering.configured import digest, examined, where, with_triggers
 from cloud.domain.triggering.deliveries import PAGE, Attempt, Delivery, State, shown_delivery
 from cloud.domain.triggering.evaluation import new_deliveries, notified, recipients
-from cloud.services import trigger_messages as m
 from cloud.services.common.base import Service, guarded
+from cloud.services.triggers import trigger_messages as m
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 from schema.numbers import whole_numbers

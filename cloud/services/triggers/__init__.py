@@ -1,0 +1,1 @@
+"""Triggers and their deliveries: calls of commands and pages."""
