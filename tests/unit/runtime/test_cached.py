@@ -73,7 +73,7 @@ async def test_it_comes_back_to_the_byte(path: Path) -> None:
     cached = load(path)
     assert cached is not None
     assert bytes(cached.document) == b"{}"
-    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert [item.name for item in path.parent.iterdir()] == [path.name]
 
 
 async def test_only_its_owner_may_read_it(path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_everything_is_on_the_disk_before_and_after_the_rename(
     assert steps == [f"sync {path.name}.part", f"rename {path.name}.part", "sync home"]
 
 
-async def test_what_cannot_be_written_leaves_the_former_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_write_leaves_the_previous_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await save(path, DOCUMENT, here)
 
     def full(fd: int) -> None:
@@ -122,10 +122,10 @@ async def test_what_cannot_be_written_leaves_the_former_one(path: Path, monkeypa
     cached = load(path)
     assert cached is not None
     assert bytes(cached.document) == DOCUMENT
-    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert [item.name for item in path.parent.iterdir()] == [path.name]
 
 
-async def test_what_was_cut_short_before_is_no_hindrance(path: Path) -> None:
+async def test_leftovers_of_an_interrupted_write_are_harmless(path: Path) -> None:
     put(path.with_name(path.name + ".part"), b'{"saved"')
     await save(path, DOCUMENT, here)
     assert load(path) is not None
@@ -141,7 +141,7 @@ async def test_what_was_cut_short_before_is_no_hindrance(path: Path) -> None:
         (b'{"saved": "2026-01-01T00:00:00Z", "sha256": "00", "document": {}}', "modified or damaged"),
     ],
 )
-async def test_what_cannot_be_used_is_set_aside_and_told(logs: Logs, path: Path, content: bytes, reason: str) -> None:
+async def test_an_unusable_file_is_moved_away_and_reported(logs: Logs, path: Path, content: bytes, reason: str) -> None:
     put(path, content)
     assert load(path) is None
     (entry,) = logs.ring.entries()
@@ -154,7 +154,7 @@ async def test_what_cannot_be_used_is_set_aside_and_told(logs: Logs, path: Path,
     assert load(path) is not None
 
 
-def test_one_that_may_not_be_read_is_told_and_left(logs: Logs, path: Path) -> None:
+def test_an_unreadable_file_is_reported_and_left_alone(logs: Logs, path: Path) -> None:
     path.mkdir(parents=True)
     assert load(path) is None
     assert logs.ring.entries()[0].fields["reason"] == "Is a directory"
@@ -171,5 +171,5 @@ def test_no_damage_is_believed(tmp_path_factory: pytest.TempPathFactory, data: s
     content = bytearray(path.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
-    found: Cached | None = load(path)
-    assert found is None or bytes(found.document) == DOCUMENT
+    loaded: Cached | None = load(path)
+    assert loaded is None or bytes(loaded.document) == DOCUMENT

@@ -52,13 +52,13 @@ def checked(path: Path, **parts: Any) -> Checked:
     return check(path, CLASSES, {"HOME": "/"})
 
 
-def texts(found: Checked) -> list[str]:
-    return [f"E {one}" for one in found.problems] + [f"W {one}" for one in found.warnings]
+def texts(result: Checked) -> list[str]:
+    return [f"E {problem}" for problem in result.problems] + [f"W {warning}" for warning in result.warnings]
 
 
 def test_a_good_file(path: Path) -> None:
-    found = checked(path, components=[BOARD, motor(), motor("right", depends_on=["left", "rdk:component:board/pi"])])
-    assert (texts(found), found.resources) == ([], 3)
+    result = checked(path, components=[BOARD, motor(), motor("right", depends_on=["left", "rdk:component:board/pi"])])
+    assert (texts(result), result.resources) == ([], 3)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_findings(path: Path, parts: dict[str, Any], finding: str) -> None:
 
 def test_everything_is_found_at_once(path: Path) -> None:
     bad = motor(depends_on=["x", "y"], attributes={"board": 1, "max_rpm": "a"})
-    found = checked(path, components=[bad, {"name": "?"}, BOARD], debug="yes")
-    assert [problem.path for problem in found.problems] == [
+    result = checked(path, components=[bad, {"name": "?"}, BOARD], debug="yes")
+    assert [problem.path for problem in result.problems] == [
         "debug",
         "components.1",
         "components.1.name",
@@ -130,20 +130,20 @@ def test_everything_is_found_at_once(path: Path) -> None:
         "components.0.depends_on.0",
         "components.0.depends_on.1",
     ]
-    assert found.resources == 1
+    assert result.resources == 1
 
 
 def test_a_cycle_is_named_once_with_its_members(path: Path) -> None:
-    found = checked(path, components=[BOARD, motor("a", depends_on=["b"]), motor("b", depends_on=["a"]), motor("c")])
-    assert texts(found) == [
+    result = checked(path, components=[BOARD, motor("a", depends_on=["b"]), motor("b", depends_on=["a"]), motor("c")])
+    assert texts(result) == [
         "E components.1: these resources depend on each other, so none can start first: "
         "rdk:component:motor/a, rdk:component:motor/b: remove a dependency"
     ]
-    assert found.resources == 2
+    assert result.resources == 2
 
 
 def test_modules_and_remotes_may_have_what_is_not_here(path: Path) -> None:
-    found = checked(
+    result = checked(
         path,
         components=[
             BOARD,
@@ -153,13 +153,13 @@ def test_modules_and_remotes_may_have_what_is_not_here(path: Path) -> None:
         modules=[{"name": "m", "type": "registry"}],
         remotes=[{"name": "far", "address": "far.local"}],
     )
-    assert found.problems == ()
-    assert [warning.path for warning in found.warnings] == ["components.2.model", "components.2.depends_on.0"]
+    assert result.problems == ()
+    assert [warning.path for warning in result.warnings] == ["components.2.model", "components.2.depends_on.0"]
 
 
 def test_a_model_that_nothing_here_can_offer(path: Path) -> None:
-    found = checked(path, components=[BOARD, motor("a", model="acme:x:y")])
-    assert texts(found) == [
+    result = checked(path, components=[BOARD, motor("a", model="acme:x:y")])
+    assert texts(result) == [
         "W components.1.model: acme:x:y is not built in, and no module is configured that could offer it: "
         "add the module, or correct the model"
     ]
@@ -172,9 +172,9 @@ def test_a_missing_file_is_a_problem(path: Path) -> None:
 def test_for_programs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text('{"components": [3,]}')
     assert main_check(path, json=True) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert (found["ok"], found["resources"]) == (False, 0)
-    assert (found["problems"][0]["line"], found["problems"][0]["remedy"]) == (
+    content = json.loads(capsys.readouterr().out)
+    assert (content["ok"], content["resources"]) == (False, 0)
+    assert (content["problems"][0]["line"], content["problems"][0]["remedy"]) == (
         1,
         "remove the comma before the closing bracket",
     )

@@ -31,10 +31,10 @@ def sensor(**more: Any) -> dict[str, Any]:
 
 
 def nested(levels: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for _ in range(levels - 1):
-        found = {"a": found}
-    return found
+        values = {"a": values}
+    return values
 
 
 PINS = {"a": "11", "b": "13"}
@@ -93,7 +93,7 @@ CORPUS: list[tuple[str, dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "paths"), [one[1:] for one in CORPUS], ids=[one[0] for one in CORPUS])
+@pytest.mark.parametrize(("document", "paths"), [item[1:] for item in CORPUS], ids=[item[0] for item in CORPUS])
 def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path: Path) -> None:
     text = json.dumps(document)
     (tmp_path / "machine.json").write_text(text)
@@ -104,26 +104,28 @@ def test_all_find_the_same(document: dict[str, Any], paths: list[str], tmp_path:
     if "${" not in text:  # only the machine knows the values of placeholders
         assert list(map(str, file.problems)) == list(map(str, shared.problems))
         assert list(map(str, file.warnings)) == list(map(str, shared.warnings))
-    wrong = {(one.path, _said(one)) for one in shared.problems}
-    assert {(one.path, one.text) for one in pages if one.severity == ERROR} == wrong
-    assert {(one.path, one.text) for one in pages if one.severity != ERROR} == {
-        (one.path, _said(one)) for one in shared.warnings
+    wrong = {(problem.path, _said(problem)) for problem in shared.problems}
+    assert {(page.path, page.text) for page in pages if page.severity == ERROR} == wrong
+    assert {(item.path, item.text) for item in pages if item.severity != ERROR} == {
+        (warning.path, _said(warning)) for warning in shared.warnings
     }
-    assert {one.path for one in (*shared.problems, *shared.warnings)} == set(paths)
-    assert all(str(one) in command.text for one in (*shared.problems, *shared.warnings))
+    assert {element.path for element in (*shared.problems, *shared.warnings)} == set(paths)
+    assert all(str(result) in command.text for result in (*shared.problems, *shared.warnings))
 
 
-@pytest.mark.parametrize("document", [one[1] for one in CORPUS], ids=[one[0] for one in CORPUS])
+@pytest.mark.parametrize("document", [item[1] for item in CORPUS], ids=[item[0] for item in CORPUS])
 def test_the_machine_builds_nothing_that_the_check_calls_wrong(document: dict[str, Any]) -> None:
     decoded = decode(json.dumps(document).encode())
     if decoded.document is None:
         return
-    wanted = plan(decoded.document, Registry(BUILTIN, offers=lambda: ())).resources.values()
+    expected = plan(decoded.document, Registry(BUILTIN, offers=lambda: ())).resources.values()
     checked = check_document(decoded, builtin())
-    entries = [one for one in checked.problems if one.path.startswith(("components", "services"))]
+    entries = [problem for problem in checked.problems if problem.path.startswith(("components", "services"))]
     # The plan does not know cycles, which are a state of the graph.
-    wrong = {_name(document, one.path) for one in entries if "depend on each other" not in one.reason}
-    faults = {_name(document, one.path) for one in wanted if one.fault is not None and not one.model.startswith("acme")}
+    wrong = {_name(document, entry.path) for entry in entries if "depend on each other" not in entry.reason}
+    faults = {
+        _name(document, item.path) for item in expected if item.fault is not None and not item.model.startswith("acme")
+    }
     if "${" not in json.dumps(document):
         assert faults == wrong
 

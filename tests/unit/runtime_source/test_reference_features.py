@@ -93,8 +93,8 @@ ACCEPTED: dict[str, Any] = {
         }.items()
     },
     **{
-        f"geometry {one['type']}": sensor(frame={"parent": "world", "geometry": one})
-        for one in (BOX, {"type": "sphere", "r": 5}, {"type": "capsule", "r": 5, "l": 20}, {"type": "point"})
+        f"geometry {item['type']}": sensor(frame={"parent": "world", "geometry": item})
+        for item in (BOX, {"type": "sphere", "r": 5}, {"type": "capsule", "r": 5, "l": 20}, {"type": "point"})
     },
     # ---- other sections
     "module with everything": module(
@@ -340,7 +340,7 @@ ACCEPTED: dict[str, Any] = {
 }
 
 WARNED: dict[str, tuple[Any, str]] = {
-    "key that nobody knows": ({"comment": "of a person"}, "unknown key"),
+    "unknown key": ({"comment": "of a person"}, "unknown key"),
     "processes, which the reference ignores too": (
         {"processes": [{"id": "p", "name": "/bin/true"}]},
         "processes are not run",
@@ -422,7 +422,7 @@ def found_in(tmp_path: Path, document: Any) -> tuple[list[str], list[str]]:
     path = tmp_path / "machine.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document))
     checked = check(path, environment={"HOME": "/home/me"})
-    return [str(one) for one in checked.problems], [str(one) for one in checked.warnings]
+    return [str(problem) for problem in checked.problems], [str(warning) for warning in checked.warnings]
 
 
 @pytest.mark.parametrize("name", ACCEPTED)

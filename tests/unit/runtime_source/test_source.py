@@ -63,7 +63,7 @@ async def test_replaced_by_rename_again_and_again(path: Path) -> None:
         assert await text(readings) == "5"
 
 
-async def test_deleted_and_made_anew(path: Path) -> None:
+async def test_deleted_and_created_again(path: Path) -> None:
     async with following(path) as readings:
         assert await text(readings) == "1"
         path.unlink()
@@ -82,7 +82,7 @@ async def test_a_file_that_is_not_there_yet_and_whose_directory_is_not_either(tm
         assert await text(readings) == "1"
 
 
-async def test_directory_deleted_and_made_anew(path: Path) -> None:
+async def test_directory_deleted_and_created_again(path: Path) -> None:
     async with following(path) as readings:
         assert await text(readings) == "1"
         path.unlink()
@@ -233,26 +233,26 @@ def test_places_of_a_plain_file(path: Path) -> None:
 
 
 def test_decode_text_substitutes_and_warns() -> None:
-    found = decode_text(b'{"revision":"${REV}", "network":{"fqdn":"${NONE}"}}', {"REV": 'a"b'})
-    assert found.document is not None
-    assert found.document.revision == 'a"b'
-    assert found.document.network.fqdn == ""
-    assert [str(w) for w in found.warnings] == [
+    decoded = decode_text(b'{"revision":"${REV}", "network":{"fqdn":"${NONE}"}}', {"REV": 'a"b'})
+    assert decoded.document is not None
+    assert decoded.document.revision == 'a"b'
+    assert decoded.document.network.fqdn == ""
+    assert [str(w) for w in decoded.warnings] == [
         "line 1: the environment has no NONE: set it, or give a default: ${NONE:-...}"
     ]
 
 
 def test_decode_text_names_the_variable_that_left_a_value_out() -> None:
-    found = decode_text(b'{"jobs": [],\n "debug": ${DEBUG}}', {})
-    assert found.document is None
-    assert [str(one).partition(":")[0] for one in found.problems] == ["line 2", "line 2, column 11"]
-    assert "DEBUG" in str(found.problems[0])
-    found = decode_text(b'{"debug": ${DEBUG:-true}}', {})
-    assert found.document is not None
-    assert found.document.debug
+    decoded = decode_text(b'{"jobs": [],\n "debug": ${DEBUG}}', {})
+    assert decoded.document is None
+    assert [str(problem).partition(":")[0] for problem in decoded.problems] == ["line 2", "line 2, column 11"]
+    assert "DEBUG" in str(decoded.problems[0])
+    decoded = decode_text(b'{"debug": ${DEBUG:-true}}', {})
+    assert decoded.document is not None
+    assert decoded.document.debug
 
 
-def test_decode_text_of_bytes_that_are_no_text() -> None:
-    found = decode_text(b"{\xff}", {})
-    assert found.document is None
-    assert "UTF-8" in str(found.problems[0])
+def test_decode_text_of_bytes_that_are_not_text() -> None:
+    decoded = decode_text(b"{\xff}", {})
+    assert decoded.document is None
+    assert "UTF-8" in str(decoded.problems[0])

@@ -101,7 +101,7 @@ async def call(host: ResourceHost, outcomes: list[object]) -> None:
         outcomes.append(error.kind)
 
 
-async def test_the_order_of_a_life_and_what_a_call_inside_is_told(autojump_clock: MockClock) -> None:
+async def test_the_order_of_a_life_and_the_error_of_a_call_during_it(autojump_clock: MockClock) -> None:
     host = host_of()
     outcomes: list[object] = []
     async with trio.open_nursery() as callers:
@@ -138,7 +138,7 @@ async def test_no_call_enters_before_ready_or_after_stop() -> None:
         ("early", MachineError, "before it was ready"),
     ],
 )
-async def test_what_keeps_it_from_starting_is_raised_bare(misbehave: str, kind: type[Exception], words: str) -> None:
+async def test_an_error_during_the_start_is_raised_unchanged(misbehave: str, kind: type[Exception], words: str) -> None:
     Probe.misbehave = misbehave
     with pytest.raises(kind, match=words):
         await life(host_of())
@@ -234,7 +234,7 @@ async def test_dependencies_are_handed_over_as_drivers() -> None:
 
 
 @pytest.mark.parametrize("when", ["while it cleans up", "just before"])
-async def test_a_call_into_a_driver_that_fails_is_told_so_in_words(when: str, autojump_clock: MockClock) -> None:
+async def test_a_call_into_a_failed_driver_gets_a_readable_error(when: str, autojump_clock: MockClock) -> None:
     """A failing driver closes its handles before its end is visible; the caller gets no AttributeError from that."""
     Probe.misbehave = "crash slowly"
     host = host_of()

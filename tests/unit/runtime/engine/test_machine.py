@@ -64,10 +64,10 @@ class Permission(Sensor):
 
 
 def registry() -> Registry:
-    found = Registry({})
+    result = Registry({})
     for cls in (SlowMotor, Permission):
-        found.add(cls.API, Model.parse("test"), cls)
-    return found
+        result.add(cls.API, Model.parse("test"), cls)
+    return result
 
 
 def motor(name: str, **attributes: Any) -> dict[str, Any]:
@@ -97,13 +97,13 @@ async def go_for(memory: MemoryMachine, name: str, outcomes: list[Any], **metada
         outcomes.append(error)
 
 
-async def test_one_bad_entry_is_nobody_elses_problem(autojump_clock: MockClock) -> None:
+async def test_one_bad_entry_does_not_affect_the_others(autojump_clock: MockClock) -> None:
     bad = {**motor("wrong"), "attributes": {"speed": "fast"}}
     unknown = {**motor("unknown"), "model": "tset"}
     async with open_machine({"components": [motor("good"), bad, unknown]}, registry=registry()) as memory:
         await settle(memory)
         assert memory.machine.lifecycle.state is MachineState.RUNNING
-        states = {one.name.partition("/")[2]: one for one in memory.machine.status().resources}
+        states = {resource.name.partition("/")[2]: resource for resource in memory.machine.status().resources}
         assert states["good"].state == "ready"
         assert states["wrong"].state == states["unknown"].state == "unhealthy"
         assert "components.1.attributes.speed" in states["wrong"].reason
@@ -162,13 +162,13 @@ async def test_stop_all_cancels_others_stops_everything_and_lists_failures(
         with pytest.raises(MachineError, match="jammed: it does not stop"):
             await memory.client().call(ROBOT, "", "stop_all", extra=[{"name": name, "params": {"soft": True}}])
         assert [error.kind for error in outcomes] == [ErrorKind.CANCELLED]
-        assert {(one, str(extra)) for _, one, extra in STOPPED} == {
+        assert {(first, str(extra)) for _, first, extra in STOPPED} == {
             ("a", "None"),
             ("jammed", "None"),
             ("z", "{'soft': True}"),
         }
         STOPPED.clear()
-    assert {one for _, one, _ in STOPPED} == {"a", "jammed", "z"}  # shutting down stops them, too
+    assert {left for _, left, _ in STOPPED} == {"a", "jammed", "z"}  # shutting down stops them, too
 
 
 async def test_operations_can_be_listed_cancelled_and_waited_for(
@@ -305,9 +305,9 @@ async def test_a_machine_logs_what_the_check_finds_once(autojump_clock: MockCloc
 
 async def test_a_file_without_a_revision_gets_one_from_its_content() -> None:
     def revision(text: str) -> str:
-        found = with_revision(decode_document(text.encode()), text.encode()).document
-        assert found is not None
-        return found.revision
+        document = with_revision(decode_document(text.encode()), text.encode()).document
+        assert document is not None
+        return document.revision
 
     assert revision('{"debug": true, "log": []}').startswith("file-")
     assert revision('{"debug": true, "log": []}') == revision('{ "log":[],\n"debug":true}')

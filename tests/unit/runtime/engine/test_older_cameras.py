@@ -45,9 +45,9 @@ def camera(driver: Driver) -> Camera:
         def remote(self) -> tuple[ApiClient, str]:
             return ApiClient(MemoryChannel(driver)), "eye"
 
-    made: Any = proxy_of(Camera, Local)
-    found: Camera = made.__new__(made)
-    return found
+    created: Any = proxy_of(Camera, Local)
+    result: Camera = created.__new__(created)
+    return result
 
 
 MIME, PICTURE = b"image/png", b"\x89PNG"
@@ -72,8 +72,8 @@ async def test_the_image_of_a_driver_that_has_only_get_image_is_the_camera_s_onl
 
 def image(source: bytes, form: int, data: bytes) -> bytes:
     """Encode an Image as published before it had a media type: source_name = 1, format = 2, image = 3."""
-    one = b"\x0a%c%b\x10%c\x1a%c%b" % (len(source), source, form, len(data), data)
-    return b"\x0a%c%b" % (len(one), one)
+    first = b"\x0a%c%b\x10%c\x1a%c%b" % (len(source), source, form, len(data), data)
+    return b"\x0a%c%b" % (len(first), first)
 
 
 async def test_images_with_a_number_for_their_format_have_a_media_type() -> None:
@@ -81,8 +81,8 @@ async def test_images_with_a_number_for_their_format_have_a_media_type() -> None
     pictures = {(b"color", 3): jpeg, (b"", 4): png, (b"depth", 2): depth, (b"raw", 1): raw}
     reply = b"".join(image(source, form, data) for (source, form), data in pictures.items())
     reply += b"\x0a\x0f\x1a\x04????\x22\x07image/x"  # the current form, with a media type
-    found = await camera(Driver(GetImages=reply)).get_images()
-    assert [(one.source_name, one.mime_type, one.image) for one in found.images] == [
+    images = await camera(Driver(GetImages=reply)).get_images()
+    assert [(item.source_name, item.mime_type, item.image) for item in images.images] == [
         ("color", "image/jpeg", jpeg),
         ("", "image/png", png),
         ("depth", "image/vnd.viam.dep", depth),

@@ -124,5 +124,5 @@ def test_the_api_version_is_that_of_the_pinned_messages() -> None:
     from rpc.api import messages
 
     messages.common()
-    found: Any = import_module("viam.version_metadata")
-    assert found.API_VERSION == API_VERSION
+    result: Any = import_module("viam.version_metadata")
+    assert result.API_VERSION == API_VERSION

@@ -50,7 +50,7 @@ class Machine:
 
 
 def messages(machine: Machine) -> list[str]:
-    return [one["message"] for batch in machine.batches for one in batch]
+    return [item["message"] for batch in machine.batches for item in batch]
 
 
 async def test_entries_go_in_batches_and_in_order(autojump_clock: MockClock) -> None:
@@ -67,7 +67,7 @@ async def test_entries_go_in_batches_and_in_order(autojump_clock: MockClock) -> 
         nursery.cancel_scope.cancel()
 
 
-async def test_what_is_refused_is_sent_again(autojump_clock: MockClock) -> None:
+async def test_refused_messages_are_sent_again(autojump_clock: MockClock) -> None:
     machine, sink = Machine(), MachineSink("here", KeptSink())
     machine.refuses = 3
     sink.write(entry(1, "one"))
@@ -80,7 +80,7 @@ async def test_what_is_refused_is_sent_again(autojump_clock: MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_what_is_too_much_is_counted_and_told(autojump_clock: MockClock) -> None:
+async def test_dropped_messages_are_counted_and_reported(autojump_clock: MockClock) -> None:
     machine, fallback = Machine(), KeptSink()
     sink = MachineSink("here", fallback)
     for number in range(1, QUEUE + 4):
@@ -103,7 +103,7 @@ async def test_a_call_that_is_cancelled_loses_nothing(autojump_clock: MockClock)
         await sink.flush(machine.client())
     assert sink.dropped == 2
     sink.close()
-    assert [one.message for one in fallback.entries] == ["one"]
+    assert [item.message for item in fallback.entries] == ["one"]
     assert fallback.closed
 
 
@@ -144,8 +144,8 @@ async def test_the_last_entries_are_sent_before_the_module_ends(autojump_clock: 
 def test_the_level_of_an_entry_beats_that_of_the_module(level: str, own: str, expected: int) -> None:
     name = ResourceName.parse("rdk:component:sensor/air")
     configuration = LogConfiguration(level=own) if own else None
-    one = ResourceEntry(name, Model("acme", "demo", "x"), log_configuration=configuration)
-    rules, warnings = from_document(levels(level, [one]))
+    first = ResourceEntry(name, Model("acme", "demo", "x"), log_configuration=configuration)
+    rules, warnings = from_document(levels(level, [first]))
     assert not warnings
     assert rules.level("rdk.resource_manager.rdk:component:sensor/air") == expected
     assert rules.level("rdk.resource_manager.rdk:component:sensor/other") == parse_level(level)

@@ -37,7 +37,7 @@ GOOD: dict[str, Any] = {
 def problems(document: object) -> list[str]:
     meta, report = parse_meta(json.dumps(document).encode())
     assert (meta is None) == bool(report.problems)
-    return [str(one) for one in report.problems]
+    return [str(problem) for problem in report.problems]
 
 
 def test_all_keys_are_read() -> None:
@@ -78,22 +78,22 @@ def test_all_keys_are_read() -> None:
     ],
 )
 def test_mistakes_are_named_with_their_place(change: dict[str, Any], words: str) -> None:
-    found = problems({**GOOD, **change})
-    assert len(found) == 1, found
-    assert words in found[0]
+    result = problems({**GOOD, **change})
+    assert len(result) == 1, result
+    assert words in result[0]
 
 
 @pytest.mark.parametrize("key", ["module_id", "visibility", "entrypoint"])
-def test_what_must_be_there(key: str) -> None:
-    found = problems({one: value for one, value in GOOD.items() if one != key})
-    assert len(found) == 1
-    assert f"'{key}' is missing" in found[0]
+def test_required_keys(key: str) -> None:
+    result = problems({first: value for first, value in GOOD.items() if first != key})
+    assert len(result) == 1
+    assert f"'{key}' is missing" in result[0]
 
 
 @pytest.mark.parametrize(
     ("text", "words"), [("", "empty"), ("{", "line 1"), ("[]", "is not an object"), ("{,}", "line")]
 )
-def test_what_is_no_object(text: str, words: str) -> None:
+def test_values_that_are_not_objects(text: str, words: str) -> None:
     meta, report = parse_meta(text.encode())
     assert meta is None
     assert words in str(report.problems[0])
@@ -121,8 +121,8 @@ def test_programs_must_be_there_and_executable(tmp_path: Path) -> None:
     meta, _ = parse_meta(json.dumps(GOOD).encode())
     assert meta is not None
     (tmp_path / "run.sh").write_text("#!/bin/sh\n")
-    found = [str(one) for one in check_folder(tmp_path, meta)]
-    assert found == [
+    results = [str(item) for item in check_folder(tmp_path, meta)]
+    assert results == [
         f"entrypoint: run.sh is not executable: chmod +x {tmp_path / 'run.sh'}",
         "first_run: there is no file first_run.sh: correct it in meta.json",
     ]
@@ -132,12 +132,12 @@ def test_programs_must_be_there_and_executable(tmp_path: Path) -> None:
     assert not check_folder(tmp_path, meta)
 
 
-def test_what_is_listed_must_be_offered_and_the_other_way_round() -> None:
+def test_listed_models_must_be_offered_and_offered_models_listed() -> None:
     meta, _ = parse_meta(json.dumps(GOOD).encode())
     assert meta is not None
-    assert not check_offers(meta, [(one.api, one.model) for one in meta.models])
-    found = [str(one) for one in check_offers(meta, [("rdk:component:sensor", "acme:smooth:new")])]
-    assert found == [
+    assert not check_offers(meta, [(model.api, model.model) for model in meta.models])
+    results = [str(offer) for offer in check_offers(meta, [("rdk:component:sensor", "acme:smooth:new")])]
+    assert results == [
         "models: the module offers acme:smooth:new of rdk:component:sensor, which is not listed: add it",
         "models.0: the module does not offer acme:smooth:mean of rdk:component:sensor: remove it",
         "models.1: the module does not offer acme:smooth:own of acme:service:own: remove it",

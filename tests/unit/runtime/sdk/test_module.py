@@ -38,8 +38,8 @@ async def test_it_says_what_it_offers_and_meets_its_machine_once(autojump_clock:
         await wait_all_tasks_blocked()
     assert answer["ready"] is True
     assert {
-        (one["subtype"]["subtype"], one["subtype"]["proto_service"], *one["models"])
-        for one in answer["handlermap"]["handlers"]
+        (handler["subtype"]["subtype"], handler["subtype"]["proto_service"], *handler["models"])
+        for handler in answer["handlermap"]["handlers"]
     } == {
         ("rdk:component:sensor", "viam.component.sensor.v1.SensorService", "acme:demo:thermometer"),
         ("rdk:component:generic", "viam.component.generic.v1.GenericService", "acme:demo:mean"),
@@ -65,7 +65,7 @@ async def test_attributes_are_checked_with_their_place(
         assert caught.value.kind is ErrorKind.INVALID
 
 
-async def test_dependencies_are_told_apart(autojump_clock: MockClock) -> None:
+async def test_required_and_optional_dependencies_are_distinguished(autojump_clock: MockClock) -> None:
     async with open_module(Thermometer, Mean) as running:
 
         async def asked(**attributes: Any) -> Any:
@@ -91,7 +91,7 @@ async def test_a_resource_lives_from_adding_to_removing(autojump_clock: MockCloc
             await running.remove(SENSOR, "air")
 
 
-async def test_reconfiguring_builds_anew_with_what_depends_on_it(autojump_clock: MockClock) -> None:
+async def test_reconfiguring_rebuilds_the_resource_and_its_dependents(autojump_clock: MockClock) -> None:
     async with open_module(Thermometer, Mean) as running:
         await running.add(SENSOR, "air", "acme:demo:thermometer")
         await running.add(GENERIC, "mean", "acme:demo:mean", [f"{SENSOR}/air"], sensor="air")
@@ -157,7 +157,7 @@ async def test_a_resource_of_the_machine_that_fails_says_so_as_a_client_reads_it
         ({"offset": 500}, "offset is above 100", ErrorKind.INVALID),
     ],
 )
-async def test_what_cannot_be_built_is_not_kept(
+async def test_a_resource_that_cannot_be_built_is_not_kept(
     autojump_clock: MockClock, attributes: dict[str, Any], words: str, kind: ErrorKind
 ) -> None:
     async with open_module(Thermometer) as running:
@@ -198,7 +198,7 @@ async def self_after(seconds: float, running: Running) -> None:
     await running.add(SENSOR, "air", "acme:demo:thermometer", offset=7)
 
 
-async def test_one_that_fails_later_comes_back_and_its_callers_are_told(autojump_clock: MockClock) -> None:
+async def test_a_resource_that_fails_later_restarts_and_its_callers_get_an_error(autojump_clock: MockClock) -> None:
     async with open_module(Thermometer) as running:
         await running.add(SENSOR, "air", "acme:demo:thermometer")
         with pytest.raises(MachineError) as caught:
@@ -211,7 +211,7 @@ async def test_one_that_fails_later_comes_back_and_its_callers_are_told(autojump
         assert await readings(running) == {"temperature_c": 20.5}
 
 
-async def test_what_moves_is_at_rest_before_it_stops(autojump_clock: MockClock) -> None:
+async def test_moving_resources_are_stopped_before_they_end(autojump_clock: MockClock) -> None:
     async with open_module(Drive) as running:
         await running.add(MOTOR, "left", "acme:demo:drive")
         await running.calls.call(MOTOR, "left", "set_power", power_pct=0.5)
@@ -223,7 +223,7 @@ async def test_what_moves_is_at_rest_before_it_stops(autojump_clock: MockClock) 
         assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_what_a_driver_does_not_do_is_unsupported(autojump_clock: MockClock) -> None:
+async def test_methods_that_a_driver_lacks_are_unsupported(autojump_clock: MockClock) -> None:
     async with open_module(Drive) as running:
         await running.add(MOTOR, "left", "acme:demo:drive")
         with pytest.raises(MachineError, match=r"acme:demo:drive.*does not implement go_to") as caught:
@@ -343,7 +343,7 @@ async def test_reflection_knows_what_is_served(autojump_clock: MockClock) -> Non
             reflection.ServerReflectionRequest(file_containing_symbol="viam.component.sensor.v1.SensorService"),
         )
         await handler.func(questions)
-        names = [one.name for one in questions.answers[0].list_services_response.service]
+        names = [item.name for item in questions.answers[0].list_services_response.service]
         files = questions.answers[1].file_descriptor_response.file_descriptor_proto
         assert names == ["viam.component.sensor.v1.SensorService", "viam.module.v1.ModuleService"]
         assert b"SensorService" in files[0]

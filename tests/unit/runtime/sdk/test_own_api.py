@@ -28,7 +28,7 @@ async def test_it_is_served_as_published_ones_are(autojump_clock: MockClock) -> 
         assert await running.calls.call(SUMMATION, "adder", "sum", numbers=[1, 2, 3.5]) == 6.5
         assert await running.calls.call(SUMMATION, "adder", "do_command", command={"a": 1}) == {"echo": {"a": 1}}
         async with aclosing(running.calls.stream(SUMMATION, "adder", "partial", numbers=[1, 2, 3])) as sums:
-            assert [one async for one in sums] == [1, 3, 6]
+            assert [item async for item in sums] == [1, 3, 6]
         with pytest.raises(MachineError, match="a number is negative: use its magnitude") as caught:
             await running.calls.call(SUMMATION, "adder", "sum", numbers=[-1])
         assert caught.value.kind is ErrorKind.PRECONDITION
@@ -65,7 +65,7 @@ async def test_of_the_machine_it_is_a_proxy_of_its_type(autojump_clock: MockCloc
         ("acme:service:other", MachineError, "is already registered for acme:service:summation"),
     ],
 )
-def test_what_cannot_be_an_api(triple: str, error: type[Exception], words: str) -> None:
+def test_invalid_apis(triple: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         own_api(triple, DESCRIPTOR)
 

@@ -21,9 +21,9 @@ EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "module"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "smooth"
-    write(made, "smooth", "acme")
-    return made
+    created = tmp_path / "smooth"
+    write(created, "smooth", "acme")
+    return created
 
 
 def names(archive: Path) -> list[str]:
@@ -54,15 +54,15 @@ def test_the_same_files_make_the_same_archive(folder: Path, tmp_path: Path) -> N
     assert first.read_bytes() != second.read_bytes()
 
 
-def test_what_belongs_to_one_computer_is_left_out(folder: Path) -> None:
+def test_files_of_one_computer_are_left_out(folder: Path) -> None:
     for name in (".git/config", ".venv/bin/python", "__pycache__/a.pyc", "dist/old.tar.gz", "artifacts/log", "a.pyc"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")
     (folder / "data").mkdir()
     (folder / "data" / "table.csv").write_text("1")
-    found = [str(one) for one in members(folder)]
-    assert found == sorted([*fill("smooth", "acme"), "data/table.csv"], key=lambda one: ("/" in one, one))[1:]
-    assert "test_smooth.py" not in [str(one) for one in members(folder, ["test_*"])]
+    results = [str(member) for member in members(folder)]
+    assert results == sorted([*fill("smooth", "acme"), "data/table.csv"], key=lambda item: ("/" in item, item))[1:]
+    assert "test_smooth.py" not in [str(element) for element in members(folder, ["test_*"])]
 
 
 def test_links_stay_inside(folder: Path, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_programs_may_not_be_left_out(folder: Path, tmp_path: Path) -> None:
         pack(folder, tmp_path / "a.tar.gz", ["*.sh"])
 
 
-def test_a_folder_that_is_no_module(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_module(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="`machine module new NAME` creates one") as caught:
         read_folder(tmp_path)
     assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -109,9 +109,9 @@ def test_an_archive_that_cannot_be_written(folder: Path, tmp_path: Path) -> None
 
 def test_the_example_is_what_new_writes() -> None:
     for name, text in fill("smooth", "acme").items():
-        assert (EXAMPLE / name).read_text() == text, f"write examples/module anew: {name} differs"
+        assert (EXAMPLE / name).read_text() == text, f"regenerate examples/module: {name} differs"
     ignored = {".pytest_cache", "artifacts", "dist", "__pycache__"}
-    assert {one.name for one in EXAMPLE.iterdir()} - ignored == set(fill("smooth", "acme"))
+    assert {path.name for path in EXAMPLE.iterdir()} - ignored == set(fill("smooth", "acme"))
 
 
 @pytest.mark.parametrize("name", ["a", "rover-arm", "Rover_Arm2", "x" * 60])
@@ -170,9 +170,9 @@ def test_every_command_has_examples() -> None:
 def test_new_and_pack_say_what_they_made(tmp_path: Path) -> None:
     runner = CliRunner()
     target = tmp_path / "arm"
-    made = runner.invoke(module, ["new", "rover-arm", "--namespace", "me", "--folder", str(target)])
-    assert made.exit_code == 0
-    assert f"next step: machine module test {target}" in made.output
+    created = runner.invoke(module, ["new", "rover-arm", "--namespace", "me", "--folder", str(target)])
+    assert created.exit_code == 0
+    assert f"next step: machine module test {target}" in created.output
     packed = runner.invoke(module, ["pack", str(target)])
     assert packed.exit_code == 0, packed.output
     assert f"{target / 'dist' / 'rover-arm.tar.gz'}: 7 files" in packed.output
@@ -197,11 +197,11 @@ def test_the_module_is_added_to_the_configuration(folder: Path) -> None:
             "reload_on_change": True,
         }
     ]
-    assert [one["name"] for one in document["components"]] == ["source", "mean"]
+    assert [component["name"] for component in document["components"]] == ["source", "mean"]
     assert document["network"]["bind_address"] == "localhost:0"
 
 
-def test_what_the_configuration_says_of_the_module_counts(folder: Path, tmp_path: Path) -> None:
+def test_the_configured_entry_of_the_module_takes_precedence(folder: Path, tmp_path: Path) -> None:
     meta, _ = read_folder(folder)
     other = {"name": "other", "executable_path": "/other"}
     own = {"name": "smooth", "executable_path": "/gone", "env": {"A": "1"}, "log_level": "debug"}

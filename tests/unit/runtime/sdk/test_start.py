@@ -89,12 +89,12 @@ class Again(Sensor):
         (("thermometer",), "is not a driver"),
     ],
 )
-def test_what_cannot_be_offered(drivers: tuple[Any, ...], words: str) -> None:
+def test_invalid_offers(drivers: tuple[Any, ...], words: str) -> None:
     with pytest.raises(MachineError, match=words):
         Offers(drivers)
 
 
-def test_what_is_offered_is_described_by_the_first_line_of_its_class() -> None:
+def test_models_are_described_by_the_first_line_of_their_class() -> None:
     assert Offers([Thermometer, Mean]).describe() == [
         {
             "api": "rdk:component:sensor",

@@ -30,12 +30,15 @@ def logs() -> Iterator[Logs]:
     logging.getLogger().setLevel(before)
 
 
-def told(logs: Logs) -> list[dict[str, Any]]:
+def activity_events(logs: Logs) -> list[dict[str, Any]]:
     return [dict(entry.fields) for entry in logs.ring.entries() if entry.logger == ACTIVITY]
 
 
 def words(logs: Logs, *fields: str) -> list[str]:
-    return [" ".join(str(event[key]) for key in ("activity", "event", *fields) if key in event) for event in told(logs)]
+    return [
+        " ".join(str(event[key]) for key in ("activity", "event", *fields) if key in event)
+        for event in activity_events(logs)
+    ]
 
 
 def test_an_event_has_words_and_fields_and_is_always_shown(logs: Logs) -> None:
@@ -61,11 +64,11 @@ async def test_a_machine_tells_what_it_does(logs: Logs, autojump_clock: trio.tes
         memory.graph.subscribe(Activity().note)
         await memory.machine.lifecycle.running.wait()
         for new in (document("two", "a"), document("three", "a", ratio=2), b"{"):
-            before = len(told(logs))
+            before = len(activity_events(logs))
             memory.write(new)
             async with aclosing(logs.ring.changes()) as changes:
                 async for _ in changes:
-                    if any(event["event"] in ("complete", "fail") for event in told(logs)[before:]):
+                    if any(event["event"] in ("complete", "fail") for event in activity_events(logs)[before:]):
                         break
     events = words(logs, "revision", "resource")
     assert events[0] == "reconfigure start one"
@@ -80,10 +83,10 @@ async def test_a_machine_tells_what_it_does(logs: Logs, autojump_clock: trio.tes
         "reconfigure complete three",
         "reconfigure fail",
     ]
-    complete = [event for event in told(logs) if event["event"] == "complete"]
+    complete = [event for event in activity_events(logs) if event["event"] == "complete"]
     assert [(event["ready"], event["configured"]) for event in complete] == [(2, 2), (1, 1), (1, 1)]
-    assert all(event["duration"] >= 0 for event in told(logs) if "duration" in event)
-    assert "ends too early" in told(logs)[-1]["reason"]
+    assert all(event["duration"] >= 0 for event in activity_events(logs) if "duration" in event)
+    assert "ends too early" in activity_events(logs)[-1]["reason"]
 
 
 READY, SICK, STARTING, REMOVING = State.READY, State.UNHEALTHY, State.CONFIGURING, State.REMOVING

@@ -73,7 +73,7 @@ async def test_spans_of_a_module_go_where_the_machines_own_go(autojump_clock: ob
         memory.machine.traffic.calls.tracer.start(taken.append)
         await client.call(ROBOT, "", "send_traces", resource_spans=group(span(), failed))
         memory.machine.traffic.calls.tracer.stop()
-    first, second = (one for one in taken if one.name == "look")
+    first, second = (item for item in taken if item.name == "look")
     assert (first.trace, first.id, first.parent) == (f"{7:032x}", f"{1:016x}", "")
     assert (first.start, first.end, first.server, first.error) == (10, 30, True, "")
     assert first.attributes == {"module": "demo", "service.name": "demo"}
@@ -90,8 +90,8 @@ async def test_one_request_may_not_bring_more_than_the_queue_holds(autojump_cloc
         with structlog.testing.capture_logs() as logs:
             await memory.client().call(ROBOT, "", "send_traces", resource_spans=many)
         memory.machine.traffic.calls.tracer.stop()
-    assert sum(one.name == "look" for one in taken) == MOST_SPANS
-    assert [one["dropped"] for one in logs if "dropped" in one] == [11]
+    assert sum(item.name == "look" for item in taken) == MOST_SPANS
+    assert [entry["dropped"] for entry in logs if "dropped" in entry] == [11]
 
 
 @pytest.mark.parametrize(
@@ -103,18 +103,18 @@ def test_ids_that_cannot_be(ids: dict[str, bytes]) -> None:
 
 def test_secrets_and_length_of_what_is_sent() -> None:
     masker = Masker().and_those_of({"password": "correct-horse"})
-    told = span(
+    result = span(
         name="login with correct-horse",
         attributes=[
             {"key": "line", "value": {"string_value": "x" * 5000}},
             *({"key": f"k{number}", "value": {"string_value": "correct-horse"}} for number in range(100)),
         ],
     )
-    (one,) = spans_of(group(told), sender="demo", masker=masker)
-    assert one is not None
-    assert "correct-horse" not in one.name + repr(one.attributes)
-    assert len(one.attributes["line"]) == 1024
-    assert len(one.attributes) <= 66
+    (item,) = spans_of(group(result), sender="demo", masker=masker)
+    assert item is not None
+    assert "correct-horse" not in item.name + repr(item.attributes)
+    assert len(item.attributes["line"]) == 1024
+    assert len(item.attributes) <= 66
 
 
 async def test_a_path_of_the_machine_is_not_read_for_clients(autojump_clock: object) -> None:
@@ -126,6 +126,6 @@ async def test_a_path_of_the_machine_is_not_read_for_clients(autojump_clock: obj
     assert "additional_sync_paths" in str(caught.value)
 
 
-def test_modules_are_told_to_trace() -> None:
+def test_modules_are_asked_to_trace() -> None:
     assert "VIAM_MODULE_TRACING" not in machine_facts(MachineDocument())
     assert machine_facts(MachineDocument(), tracing=True)["VIAM_MODULE_TRACING"] == "1"

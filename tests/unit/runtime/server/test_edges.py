@@ -33,9 +33,9 @@ from telemetry.logs.ring import LogRing
 
 def bare(**options: Any) -> Machine:
     """Return a machine without any part."""
-    given, world = Options(config=Path("m.json"), **options), World()
+    value, world = Options(config=Path("m.json"), **options), World()
     bench = Bench(world, SimHardware(world))
-    return Machine(given, registry=Registry({}), graph=Graph(), log_ring=LogRing(), bench=bench)
+    return Machine(value, registry=Registry({}), graph=Graph(), log_ring=LogRing(), bench=bench)
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ async def test_keys_travel_over_the_network_only_under_tls(
     if secure:
         machine.endpoint.tls = tls = InMemoryTls()
         tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    found, problems = credentials_of([{"type": "api-key", "config": {"id": "a secret word", "keys": ["id"]}}])
+    result, problems = credentials_of([{"type": "api-key", "config": {"id": "a secret word", "keys": ["id"]}}])
     assert not problems
     authenticator = MachineAuthenticator(machine.options, machine.endpoint)
-    authenticator.configure(found)
+    authenticator.configure(result)
     peer = Peer(("127.0.0.1" if local else "192.0.2.7", 4711))
     if accepted:
         assert authenticator.authenticate("id", "api-key", "a secret word", peer=peer)
@@ -126,8 +126,8 @@ def test_the_file_of_models_is_private_even_if_it_was_not(tmp_path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     entries = json.loads(path.read_text())
     assert "\n\t{" in path.read_text()
-    assert [(one["api"], one["model"]) for one in entries] == Registry(BUILTIN).pairs()
-    assert any("attribute_schema" in one for one in entries)
+    assert [(entry["api"], entry["model"]) for entry in entries] == Registry(BUILTIN).pairs()
+    assert any("attribute_schema" in item for item in entries)
 
 
 @pytest.mark.parametrize("dashes", ["-", "--"])
@@ -152,7 +152,7 @@ def test_options_in_one_dash_or_two(dashes: str, words: list[str], name: str, va
 
 
 @pytest.mark.parametrize("arguments", [["-de"], ["-confg=x"], ["--debu"], ["stray"], ["-debug=2.5"], ["-config"]])
-def test_what_is_no_option_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_options_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == EXIT_USAGE

@@ -63,9 +63,9 @@ class Deaf(SimHardware):
 
 def registry() -> Registry:
     Port.plugged, Port.tries = None, []
-    found = Registry({})
-    found.add(Port.API, Model.parse("port"), Port)
-    return found
+    result = Registry({})
+    result.add(Port.API, Model.parse("port"), Port)
+    return result
 
 
 def document() -> dict[str, object]:
@@ -76,7 +76,7 @@ def state(memory: MemoryMachine) -> str:
     return memory.graph.snapshot().nodes[PORT].state.value
 
 
-async def test_a_failed_resource_is_tried_when_a_device_appears(mock_clock: MockClock) -> None:
+async def test_a_failed_resource_is_retried_when_a_device_appears(mock_clock: MockClock) -> None:
     hardware = Noticing()
     async with open_machine(document(), registry=registry(), hardware=hardware) as memory:
         await wait_all_tasks_blocked()
@@ -94,7 +94,7 @@ async def test_a_failed_resource_is_tried_when_a_device_appears(mock_clock: Mock
         assert Port.tries == [0.0, 0.0, 0.0], "all without any time passing"
 
 
-async def test_what_runs_is_left_alone_and_removals_help_nobody(mock_clock: MockClock) -> None:
+async def test_running_resources_and_removals_cause_no_retry(mock_clock: MockClock) -> None:
     hardware = Noticing()
     async with open_machine(document(), registry=registry(), hardware=hardware) as memory:
         await wait_all_tasks_blocked()
@@ -109,7 +109,7 @@ async def test_what_runs_is_left_alone_and_removals_help_nobody(mock_clock: Mock
         assert state(memory) == "ready"
 
 
-async def test_without_events_the_back_off_brings_it_back(autojump_clock: MockClock) -> None:
+async def test_without_events_the_resource_is_retried_with_back_off(autojump_clock: MockClock) -> None:
     async with open_machine(document(), registry=registry(), hardware=Deaf(World())) as memory:
         await memory.graph.settled()
         Port.plugged = trio.Event()

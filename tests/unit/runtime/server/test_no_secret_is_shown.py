@@ -144,7 +144,7 @@ async def everything_shown(memory: MemoryMachine) -> list[str]:
     machine = memory.machine
     browser = Browser(app(machine), state={"authentication": True, "identity": "somebody"})
     shown = [repr(machine.status()), repr(await memory.client().call(ROBOT, "", "get_machine_status"))]
-    names = [f"/resources/{one.name}" for one in machine.status().resources]
+    names = [f"/resources/{resource.name}" for resource in machine.status().resources]
     pages = ("/", "/logs?level=debug", "/status.json", "/logs.json", "/healthz")
     for page in (*pages, *names, *(f"{name}.json" for name in names)):
         headers = JSON if page.endswith("json") else {"accept": "text/html"}
@@ -191,8 +191,8 @@ def run(extra: dict[str, Any], *, reveal: bool) -> tuple[list[str], Logs]:
 
 
 def leaks(texts: list[str]) -> list[str]:
-    found = [(text, text.find(secret)) for text in texts for secret in (OLD, NEW)]
-    return [text[max(0, place - 300) : place + 60] for text, place in found if place >= 0]
+    results = [(text, text.find(secret)) for text in texts for secret in (OLD, NEW)]
+    return [text[max(0, place - 300) : place + 60] for text, place in results if place >= 0]
 
 
 @pytest.mark.limit(300 + 5 * EXAMPLES)
@@ -211,9 +211,11 @@ def test_no_secret_is_shown(extra: dict[str, Any]) -> None:
 def test_revealed_differences_show_what_changed_and_nothing_else_does() -> None:
     shown, logs = run({}, reveal=True)
     revealed = [entry for entry in logs.ring.entries() if REVEALED in entry.fields]
-    others = [f"{format_line(one)} {dict(one.fields)!r}" for one in logs.ring.entries() if REVEALED not in one.fields]
-    assert any(f'attributes.password: "{OLD}" -> "{NEW}"' in str(one.fields[REVEALED]) for one in revealed)
-    assert any(f"rtsp://me:{OLD}@camera/1" in str(one.fields[REVEALED]) for one in revealed)
+    others = [
+        f"{format_line(item)} {dict(item.fields)!r}" for item in logs.ring.entries() if REVEALED not in item.fields
+    ]
+    assert any(f'attributes.password: "{OLD}" -> "{NEW}"' in str(element.fields[REVEALED]) for element in revealed)
+    assert any(f"rtsp://me:{OLD}@camera/1" in str(result.fields[REVEALED]) for result in revealed)
     assert leaks(others) == []
     logs_pages = [page for page in shown if "the configuration changed" in page]
     assert leaks([page for page in shown if page not in logs_pages]) == []

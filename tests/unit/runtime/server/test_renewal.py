@@ -24,7 +24,7 @@ def issue(folder: Path, name: str) -> None:
         os.replace(folder / f"{file}.part", folder / file)
 
 
-class Told(LogCapture):
+class Messages(LogCapture):
     """Capture log entries and wait for more."""
 
     def __init__(self) -> None:
@@ -46,8 +46,8 @@ class Told(LogCapture):
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def messages() -> Messages:
+    return Messages()
 
 
 @pytest.fixture
@@ -57,33 +57,33 @@ def tls(tmp_path: Path) -> ServerTls:
 
 
 async def test_a_new_certificate_replaces_the_context(
-    nursery: trio.Nursery, tmp_path: Path, told: Told, tls: ServerTls
+    nursery: trio.Nursery, tmp_path: Path, messages: Messages, tls: ServerTls
 ) -> None:
     before = tls.context
-    nursery.start_soon(renew, tls, structlog.wrap_logger(None, processors=[told]))
+    nursery.start_soon(renew, tls, structlog.wrap_logger(None, processors=[messages]))
     await trio.testing.wait_all_tasks_blocked()
     issue(tmp_path, "second.example")
-    await told.until(lambda: "the certificate was renewed" in told.words())
+    await messages.until(lambda: "the certificate was renewed" in messages.words())
     assert tls.facts.names == ("second.example",)
     assert tls.context is not before
     nursery.cancel_scope.cancel()
 
 
 async def test_a_bad_or_missing_file_keeps_the_old_one_and_is_mended(
-    nursery: trio.Nursery, tmp_path: Path, told: Told, tls: ServerTls
+    nursery: trio.Nursery, tmp_path: Path, messages: Messages, tls: ServerTls
 ) -> None:
-    nursery.start_soon(renew, tls, structlog.wrap_logger(None, processors=[told]))
+    nursery.start_soon(renew, tls, structlog.wrap_logger(None, processors=[messages]))
     await trio.testing.wait_all_tasks_blocked()
     before = tls.context
     (tmp_path / "key.pem").unlink()
-    await told.until(lambda: len(told.entries) == 1)
-    assert told.words() == ["the new certificate cannot be used; the current one is kept"]
-    assert "key.pem cannot be read" in told.entries[0]["reason"]
+    await messages.until(lambda: len(messages.entries) == 1)
+    assert messages.words() == ["the new certificate cannot be used; the current one is kept"]
+    assert "key.pem cannot be read" in messages.entries[0]["reason"]
     (tmp_path / "cert.pem").write_text("nonsense")
-    await told.until(lambda: len(told.entries) == 2)
-    assert "no readable PEM certificate" in told.entries[1]["reason"]
+    await messages.until(lambda: len(messages.entries) == 2)
+    assert "no readable PEM certificate" in messages.entries[1]["reason"]
     assert tls.context is before
     issue(tmp_path, "third.example")
-    await told.until(lambda: "the certificate was renewed" in told.words())
+    await messages.until(lambda: "the certificate was renewed" in messages.words())
     assert tls.facts.names == ("third.example",)
     nursery.cancel_scope.cancel()

@@ -113,7 +113,7 @@ def test_loggers(name: str, sender: str, logger: str) -> None:
     assert logger_of(name, sender, lambda part: OWNERS.get(part, "")) == logger
 
 
-def test_the_python_sdk_writes_its_caller_into_the_message_and_says_that_there_is_no_stack(logs: Logs) -> None:
+def test_the_python_sdk_writes_its_caller_into_the_message_and_has_no_stack(logs: Logs) -> None:
     text = "exc_info: None, exc_text: None, stack_info: None"
     forward([LogEntry(level="INFO", message="main.py:12\tit is warm", stack=text)], sender="weather")
     forward([LogEntry(level="INFO", message="time 12:30\tnoon")], sender="weather")

@@ -9,7 +9,7 @@ from grpclib.exceptions import GRPCError
 from runtime.server.memory import open_machine
 
 
-async def test_who_tries_webrtc_reads_that_nothing_failed() -> None:
+async def test_a_webrtc_attempt_is_logged_as_harmless() -> None:
     async with open_machine({}) as memory:
         for method in ("Call", "OptionalWebRTCConfig", "CallUpdate"):
             handler = memory.serving.router.get(f"/proto.rpc.webrtc.v1.SignalingService/{method}")

@@ -44,9 +44,9 @@ class Endless(Motor):
 
 
 def registry() -> Registry:
-    found = Registry({})
-    found.add(Endless.API, Model.parse("test"), Endless)
-    return found
+    result = Registry({})
+    result.add(Endless.API, Model.parse("test"), Endless)
+    return result
 
 
 class Hog:
@@ -65,11 +65,11 @@ class Hog:
 
 async def hog(memory: MemoryMachine, nursery: trio.Nursery, calls: int) -> Hog:
     session: Mapping[str, Any] = await memory.client().call(ROBOT, "", "start_session", resume="")
-    found = Hog(memory, session["id"])
+    result = Hog(memory, session["id"])
     for _ in range(calls):
-        nursery.start_soon(found.call)
+        nursery.start_soon(result.call)
     await wait_all_tasks_blocked()
-    return found
+    return result
 
 
 async def test_a_thousand_calls_of_one_client_leave_places_for_others(

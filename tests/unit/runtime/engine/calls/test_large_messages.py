@@ -31,9 +31,9 @@ class Echo(Generic):
 
 @pytest.fixture
 def registry() -> Registry:
-    found = Registry({})
-    found.add(Generic.API, Model.parse(MODEL), Echo)
-    return found
+    result = Registry({})
+    result.add(Generic.API, Model.parse(MODEL), Echo)
+    return result
 
 
 def noted_threads(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
@@ -42,9 +42,9 @@ def noted_threads(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
     for module, name in ((values, "read_fields"), (gateway, "_request"), (gateway, "_reply_json")):
         original = getattr(module, name)
 
-        def noted(*given: Any, name: str = name, original: Any = original) -> Any:
+        def noted(*value: Any, name: str = name, original: Any = original) -> Any:
             seen.add((name, threading.current_thread().name))
-            return original(*given)
+            return original(*value)
 
         monkeypatch.setattr(module, name, noted)
     return seen
@@ -57,8 +57,8 @@ async def test_a_large_request_is_read_in_a_thread(
     seen = noted_threads(monkeypatch)
     async with open_machine(DOCUMENT, registry=registry) as memory:
         await memory.graph.settled()
-        found = await memory.client().call("rdk:component:generic", "g", "do_command", command={"x": [1] * count})
-    assert found == {"count": count}
+        answer = await memory.client().call("rdk:component:generic", "g", "do_command", command={"x": [1] * count})
+    assert answer == {"count": count}
     assert (("read_fields", "large messages") in seen) == in_thread
 
 
@@ -85,4 +85,4 @@ async def test_long_json_is_read_and_written_in_a_thread(
     where = "large messages" if in_thread else threading.current_thread().name
     assert {("_request", where), ("read_fields", where)} <= seen
     assert ("_reply_json", threading.current_thread().name) in seen  # the reply is small
-    assert "large messages" not in {one.name for one in threading.enumerate()}
+    assert "large messages" not in {item.name for item in threading.enumerate()}

@@ -17,10 +17,10 @@ async def hold(operations: Operations, opid: str | None = None, seconds: float =
 
 
 async def begun(nursery: trio.Nursery, operations: Operations, **facts: str) -> Operation:
-    before = {one.id for one in operations.running()}
+    before = {item.id for item in operations.running()}
     nursery.start_soon(lambda: hold(operations, **facts))
     await wait_all_tasks_blocked()
-    (new,) = [one for one in operations.running() if one.id not in before]
+    (new,) = [element for element in operations.running() if element.id not in before]
     return new
 
 

@@ -41,13 +41,13 @@ def test_three_clients_that_use_all_their_streams_fit() -> None:
 
 
 @given(st.integers(2, 12), st.integers(40, 200))
-def test_whoever_comes_next_finds_a_place(hogs: int, limit: int) -> None:
+def test_the_next_call_gets_a_slot(hogs: int, limit: int) -> None:
     places = filled(limit, *(f"hog {number}" for number in range(hogs)))
     assert places.take("newcomer")
 
 
 @given(st.integers(1, 20), st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=200))
-def test_what_is_taken_is_what_is_held(limit: int, steps: list[tuple[str, bool]]) -> None:
+def test_taken_slots_are_the_held_ones(limit: int, steps: list[tuple[str, bool]]) -> None:
     places, held = Places(limit), Counter[str]()
     for client, takes in steps:
         free = limit - places.taken
@@ -62,13 +62,13 @@ def test_what_is_taken_is_what_is_held(limit: int, steps: list[tuple[str, bool]]
         assert {name: holder.taken for name, holder in places.holders.items()} == dict(+held)
 
 
-def test_a_refusal_says_who_holds_the_places() -> None:
+def test_a_refusal_names_the_holders_of_the_slots() -> None:
     places = Places(4)
-    one = SimpleNamespace(addr=lambda: ("10.0.0.7", 5000))
+    namespace = SimpleNamespace(addr=lambda: ("10.0.0.7", 5000))
     key = SimpleNamespace(entity="operator")
     for _ in range(3):
-        assert places.take("a", key, one)
-    assert not places.take("a", key, one)
+        assert places.take("a", key, namespace)
+    assert not places.take("a", key, namespace)
     share = places.refusal("a")
     assert share.startswith("3 of 4 calls in flight, held by operator at 10.0.0.7:5000 3; ")
     assert share.endswith("this client holds its share, and the rest is reserved for other clients")

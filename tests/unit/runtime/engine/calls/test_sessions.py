@@ -110,7 +110,7 @@ async def test_a_forgotten_resource_is_not_stopped(autojump_clock: MockClock, se
 
 
 @pytest.mark.parametrize("case", ["unknown", "expired", "owner"])
-async def test_whoever_has_no_living_session_is_told_so(
+async def test_calls_without_a_live_session_are_refused(
     autojump_clock: MockClock, sessions: Sessions, case: str
 ) -> None:
     session = sessions.start(owner="a")

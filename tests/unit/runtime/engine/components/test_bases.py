@@ -23,9 +23,9 @@ from schema.names import API
 
 PACKAGES = (runtime.engine.components, runtime.engine.services)
 MODULES = [
-    importlib.import_module(found.name)
+    importlib.import_module(item.name)
     for package in PACKAGES
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    for item in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 CLASSES = [
     pytest.param(cls, id=f"{module.__name__}.{cls.__name__}")
@@ -36,8 +36,8 @@ CLASSES = [
 
 
 def bare(cls, **methods):
-    made = type(cls.__name__, (cls,), methods)
-    return made.__new__(made)
+    new_class = type(cls.__name__, (cls,), methods)
+    return new_class.__new__(new_class)
 
 
 def answers(value):
@@ -48,12 +48,12 @@ def answers(value):
 
 
 def test_every_base_class_is_in_the_table_and_nothing_else():
-    found = {
+    values = {
         cls.API: f"{cls.__module__}:{cls.__name__}"
         for (cls,) in (p.values for p in CLASSES)
         if issubclass(cls, Resource)
     }
-    assert found == dict(BASES)
+    assert values == dict(BASES)
 
 
 def test_every_component_api_of_the_published_ones_has_a_base_class():

@@ -35,16 +35,16 @@ def thermometer(**attributes):
 
 
 class Target:
-    def __init__(self, found):
-        self.found = found
+    def __init__(self, result):
+        self.result = result
 
     @asynccontextmanager
     async def call(self, request):
-        yield self.found
+        yield self.result
 
 
-def client_of(found):
-    return ApiClient(MemoryChannel(ApiRouter(Target(found), bases=BASES)))
+def client_of(result):
+    return ApiClient(MemoryChannel(ApiRouter(Target(result), bases=BASES)))
 
 
 async def test_reading(tmp_path):

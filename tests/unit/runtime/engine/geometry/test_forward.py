@@ -35,19 +35,19 @@ def place(pose: Pose) -> tuple[float, ...]:
     return (pose.x, pose.y, pose.z)
 
 
-def close(one: Pose, other: Pose) -> None:
-    assert (*place(one), one.o_x, one.o_y, one.o_z) == pytest.approx(
+def close(item: Pose, other: Pose) -> None:
+    assert (*place(item), item.o_x, item.o_y, item.o_z) == pytest.approx(
         (*place(other), other.o_x, other.o_y, other.o_z), abs=1e-6
     )
 
 
 @given(st.lists(st.floats(-120, 120), min_size=6, max_size=6))
 def test_an_arm_is_where_its_own_kinematics_say(positions: list[float]) -> None:
-    wanted = forward(SIX_AXIS, positions).pose()
-    told = kinematics(SIX_AXIS)
-    close(output(model_of(told), positions), wanted)
+    expected = forward(SIX_AXIS, positions).pose()
+    reported = kinematics(SIX_AXIS)
+    close(output(model_of(reported), positions), expected)
     only_text = Kinematics(KinematicsFormat.SVA, dump(SIX_AXIS))
-    close(output(model_of(only_text), positions), wanted)
+    close(output(model_of(only_text), positions), expected)
 
 
 @given(st.lists(st.floats(0, 500), min_size=3, max_size=3))
@@ -71,7 +71,7 @@ ALONG_X = LinkPose(Vector3(10, 0, 0))
 
 
 @pytest.mark.parametrize(
-    ("pose", "wanted"),
+    ("pose", "expected"),
     [
         (LinkPose(), (1, 2, 3)),
         (LinkPose(Vector3(10, 20, 30)), (11, 22, 33)),
@@ -83,21 +83,21 @@ ALONG_X = LinkPose(Vector3(10, 0, 0))
         (LinkPose(axis_angles=AxisAngles(0, 0, 0, 1)), (1, 2, 3)),
     ],
 )
-def test_every_way_of_writing_a_link(pose: LinkPose, wanted: Sequence[float]) -> None:
+def test_every_way_of_writing_a_link(pose: LinkPose, expected: Sequence[float]) -> None:
     model = KinematicModel("m", [link("l", "world", pose), link("end", "l", LinkPose(Vector3(1, 2, 3)))])
-    assert place(output(model, [])) == pytest.approx(wanted)
+    assert place(output(model, [])) == pytest.approx(expected)
 
 
 def test_a_joint_that_follows_another_needs_no_position() -> None:
     joints = [joint("a", "world"), joint("b", "arm", mimic=MimicJoint("a", 2.0, 10.0))]
     model = KinematicModel("m", [link("arm", "a", ALONG_X), link("end", "b", ALONG_X)], joints)
     angle = math.radians(20 + 2 * 20 + 10)
-    wanted = (
+    expected = (
         10 * math.cos(math.radians(20)) + 10 * math.cos(angle),
         10 * math.sin(math.radians(20)) + 10 * math.sin(angle),
         0,
     )
-    assert place(output(model, [20])) == pytest.approx(wanted)
+    assert place(output(model, [20])) == pytest.approx(expected)
 
 
 def test_the_output_frame_is_the_named_one_or_the_only_end() -> None:
@@ -113,7 +113,7 @@ def test_the_output_frame_is_the_named_one_or_the_only_end() -> None:
     assert output(KinematicModel("nothing"), []) == Pose()
 
 
-def test_what_does_not_hang_together() -> None:
+def test_disconnected_kinematics_are_refused() -> None:
     circle = KinematicModel("m", [link("a", "b", ALONG_X), link("b", "a", ALONG_X)], [], ["a"])
     with pytest.raises(MachineError, match="form a cycle"):
         output(circle, [])

@@ -33,7 +33,7 @@ def values(pose: Pose) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize(
-    ("names", "wanted"),
+    ("names", "expected"),
     [
         (("world",), []),
         (("", "table"), []),
@@ -44,12 +44,12 @@ def values(pose: Pose) -> tuple[float, ...]:
         (("camera", "base_camera"), ["arm", "gantry"]),
     ],
 )
-def test_only_the_joints_on_the_way_must_be_known(names: tuple[str, ...], wanted: list[str]) -> None:
-    assert sorted(part.name for part in FRAMES.moving(*names)) == wanted
+def test_only_the_joints_on_the_way_must_be_known(names: tuple[str, ...], expected: list[str]) -> None:
+    assert sorted(part.name for part in FRAMES.moving(*names)) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [
         ("gantry_origin", (0, 200, 10, 0, 0, 1)),
         ("gantry", (1, 202, 13, 0, 0, 1)),
@@ -59,19 +59,19 @@ def test_only_the_joints_on_the_way_must_be_known(names: tuple[str, ...], wanted
         ("base_camera", (101, 202, 18, 0, 0, 1)),
     ],
 )
-def test_poses_in_the_world(name: str, wanted: tuple[float, ...]) -> None:
-    found = FRAMES.transform(PoseInFrame(name), "world", MOVED)
-    assert values(found.pose) == pytest.approx(wanted)
+def test_poses_in_the_world(name: str, expected: tuple[float, ...]) -> None:
+    transformed = FRAMES.transform(PoseInFrame(name), "world", MOVED)
+    assert values(transformed.pose) == pytest.approx(expected)
 
 
 def test_from_one_moving_frame_to_another() -> None:
-    found = FRAMES.transform(PoseInFrame("camera", Pose(0, 0, 7)), "gantry", MOVED)
-    assert values(found.pose) == pytest.approx((157, 0, 300, 1, 0, 0))
+    transformed = FRAMES.transform(PoseInFrame("camera", Pose(0, 0, 7)), "gantry", MOVED)
+    assert values(transformed.pose) == pytest.approx((157, 0, 300, 1, 0, 0))
     still = FRAMES.transform(PoseInFrame("camera"), "arm", MOVED)
     assert values(still.pose)[:3] == pytest.approx((0, 0, 50))
 
 
-def test_what_moves_and_is_not_known_is_refused() -> None:
+def test_a_moving_frame_without_a_model_is_refused() -> None:
     with pytest.raises(MachineError, match="frame 'arm' moves with its joints") as caught:
         FRAMES.transform(PoseInFrame("camera"), "world", {"gantry": Pose()})
     assert caught.value.kind is ErrorKind.UNSUPPORTED
@@ -86,7 +86,7 @@ def test_frames_of_remotes_are_refused_with_their_name(name: str) -> None:
     assert caught.value.remedy in ("request the transform from lab itself", "request the transform from far itself")
 
 
-def test_a_component_without_a_frame_is_told_to_get_one() -> None:
+def test_the_error_for_a_component_without_a_frame_says_how_to_add_one() -> None:
     with pytest.raises(MachineError, match="configure a frame for sensor") as caught:
         FRAMES.moving("sensor")
     assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -96,9 +96,9 @@ def test_a_component_without_a_frame_is_told_to_get_one() -> None:
 
 
 def test_supplemental_frames_may_stand_on_what_moves() -> None:
-    known = FRAMES.with_parts([Part("cup", "camera", Pose(0, 0, 20)), Part("table", "world", Pose(0, 0, 0))])
-    assert [part.name for part in known.moving("cup")] == ["arm", "gantry"]
-    assert values(known.transform(PoseInFrame("cup"), "world", MOVED).pose) == pytest.approx((171, 2, 313, 1, 0, 0))
+    frames = FRAMES.with_parts([Part("cup", "camera", Pose(0, 0, 20)), Part("table", "world", Pose(0, 0, 0))])
+    assert [part.name for part in frames.moving("cup")] == ["arm", "gantry"]
+    assert values(frames.transform(PoseInFrame("cup"), "world", MOVED).pose) == pytest.approx((171, 2, 313, 1, 0, 0))
 
 
 def test_parts_of_a_document() -> None:
@@ -112,16 +112,16 @@ def test_parts_of_a_document() -> None:
     }
     decoded = decode(json.dumps(document).encode())
     assert decoded.document is not None
-    known = of_document(decoded.document)
-    assert [(one.name, one.parent, one.moves, one.resource) for one in known.ordered()] == [
+    result = of_document(decoded.document)
+    assert [(item.name, item.parent, item.moves, item.resource) for item in result.ordered()] == [
         ("a", "world", True, "rdk:component:arm/a"),
         ("eye", "a", False, "rdk:component:camera/c"),
     ]
-    assert [known.frame_of(name) for name in ("a", "c", "eye", "s", "")] == ["a", "eye", "eye", "s", ""]
+    assert [result.frame_of(name) for name in ("a", "c", "eye", "s", "")] == ["a", "eye", "eye", "s", ""]
     with pytest.raises(MachineError, match="remote 'lab'"):
-        known.moving("lab:x")
+        result.moving("lab:x")
     with pytest.raises(MachineError, match="configure a frame for s"):
-        known.moving("s")
+        result.moving("s")
 
 
 numbers = st.floats(-1000, 1000)

@@ -25,8 +25,8 @@ from schema.geometry import Pose
 ROBOT = "viam.robot.v1.RobotService"
 
 
-def component(api: str, name: str, parent: str = "", made: str = "fake", **translation: float) -> dict[str, Any]:
-    entry: dict[str, Any] = {"api": f"rdk:component:{api}", "name": name, "model": made}
+def component(api: str, name: str, parent: str = "", created: str = "fake", **translation: float) -> dict[str, Any]:
+    entry: dict[str, Any] = {"api": f"rdk:component:{api}", "name": name, "model": created}
     if parent:
         entry["frame"] = {"parent": parent, "translation": translation}
     return entry
@@ -86,12 +86,12 @@ async def test_a_component_is_found_by_its_own_name_too(autojump_clock: MockCloc
             assert place(await robot(memory, "get_pose", component_name=name)) == [0, 0, 5]
 
 
-async def test_the_list_has_links_where_they_are_told(autojump_clock: MockClock) -> None:
+async def test_the_list_has_the_configured_links(autojump_clock: MockClock) -> None:
     async with open_machine(CELL) as memory:
         await memory.machine.lifecycle.running.wait()
-        parts = {one["frame"]["reference_frame"]: one for one in await robot(memory, "frame_system_config")}
+        parts = {item["frame"]["reference_frame"]: item for item in await robot(memory, "frame_system_config")}
         assert list(parts) == ["gantry", "arm", "camera", "overview"]
-        assert [one["id"] for one in parts["gantry"]["kinematics"]["joints"]] == ["x", "y", "z"]
+        assert [joint["id"] for joint in parts["gantry"]["kinematics"]["joints"]] == ["x", "y", "z"]
         assert parts["arm"]["kinematics"]["kinematic_param_type"] == "SVA"
         assert parts["camera"]["kinematics"] == {}
         observed = parts["camera"]["frame"]["pose_in_observer_frame"]
@@ -135,7 +135,7 @@ async def test_a_joint_that_cannot_be_read_is_an_error_only_for_those_it_matters
 
 
 async def test_a_component_that_is_not_ready_is_named(autojump_clock: MockClock) -> None:
-    document = {"components": [component("arm", "arm", "world", made="rdk:builtin:none")]}
+    document = {"components": [component("arm", "arm", "world", created="rdk:builtin:none")]}
     async with open_machine(document) as memory:
         await memory.machine.lifecycle.running.wait()
         with pytest.raises(MachineError, match="rdk:component:arm/arm is un") as caught:
@@ -145,7 +145,7 @@ async def test_a_component_that_is_not_ready_is_named(autojump_clock: MockClock)
         assert part["kinematics"] == {}
 
 
-async def test_a_gripper_whose_jaws_cannot_be_read_is_no_rigid_one(autojump_clock: MockClock) -> None:
+async def test_a_gripper_with_unreadable_jaws_is_not_rigid(autojump_clock: MockClock) -> None:
     document = {"components": [component("gripper", "hand", "world", z=5.0)]}
     async with open_machine(document) as memory:
         await memory.machine.lifecycle.running.wait()
@@ -180,19 +180,19 @@ class RigidGripper(Gripper):
 
 
 def registry() -> Registry:
-    found = Registry(BUILTIN, offers=lambda: ())
+    result = Registry(BUILTIN, offers=lambda: ())
     for cls in (SlowArm, RigidGripper):
         assert cls.MODEL is not None
-        found.add(cls.API, cls.MODEL, cls)
-    return found
+        result.add(cls.API, cls.MODEL, cls)
+    return result
 
 
 async def test_a_slow_component_delays_the_list_only_a_little(autojump_clock: MockClock) -> None:
     document = {
         "components": [
-            component("arm", "slow", "world", made="test:frames:slow"),
+            component("arm", "slow", "world", created="test:frames:slow"),
             component("gantry", "gantry", "slow"),
-            component("gripper", "hand", "slow", made="test:frames:rigid", z=7.0),
+            component("gripper", "hand", "slow", created="test:frames:rigid", z=7.0),
         ]
     }
     async with open_machine(document, registry=registry()) as memory:
@@ -200,5 +200,5 @@ async def test_a_slow_component_delays_the_list_only_a_little(autojump_clock: Mo
         begin = trio.current_time()
         parts = await robot(memory, "frame_system_config")
         assert trio.current_time() - begin == pytest.approx(KINEMATICS_LIMIT)
-        assert [bool(one["kinematics"]) for one in parts] == [False, True, False]
+        assert [bool(part["kinematics"]) for part in parts] == [False, True, False]
         assert place(await robot(memory, "get_pose", component_name="hand")) == [1, 2, 10]

@@ -34,9 +34,9 @@ def cloud(
 
 def after(data: bytes, pose: Pose) -> tuple[bytes, bytes]:
     """Return the header and the points of the moved cloud."""
-    found = b"".join(transformed(data, pose))
-    length = header(found).length
-    return found[:length], found[length:]
+    result = b"".join(transformed(data, pose))
+    length = header(result).length
+    return result[:length], result[length:]
 
 
 def test_places_are_turned_and_shifted_in_metres() -> None:
@@ -90,10 +90,10 @@ def test_every_point_goes_where_its_pose_goes(
     data = cloud(
         "x y z", "8 8 8", "F F F", b"".join(struct.pack("<ddd", *point) for point in points), points=len(points)
     )
-    found = list(struct.iter_unpack("<ddd", after(data, pose)[1]))
-    for point, place in zip(points, found, strict=True):
-        wanted = compose(pose, Pose(*(1000 * value for value in point)))
-        assert [1000 * value for value in place] == pytest.approx([wanted.x, wanted.y, wanted.z], abs=1e-6)
+    results = list(struct.iter_unpack("<ddd", after(data, pose)[1]))
+    for point, place in zip(points, results, strict=True):
+        expected = compose(pose, Pose(*(1000 * value for value in point)))
+        assert [1000 * value for value in place] == pytest.approx([expected.x, expected.y, expected.z], abs=1e-6)
 
 
 def test_a_large_cloud_comes_in_chunks() -> None:
@@ -131,7 +131,7 @@ GOOD = struct.pack("<fff", 1, 2, 3)
         (cloud("x y z", "4 4 4", "F F F", b"1 b 2\n", form="ascii"), "'1 b 2' is not a valid point", ErrorKind.INVALID),
     ],
 )
-def test_what_is_no_cloud_is_refused(data: bytes, words: str, kind: ErrorKind) -> None:
+def test_invalid_point_clouds_are_refused(data: bytes, words: str, kind: ErrorKind) -> None:
     with pytest.raises(MachineError) as caught:
         b"".join(transformed(data, Pose()))
     assert words in f"{caught.value.message}: {caught.value.remedy}"

@@ -35,7 +35,7 @@ def node(reason: str) -> NodeStatus:
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("reported", "shown"),
     [
         ("MachineError: the bus is stuck", "the bus is stuck"),
         ("Unsupported: it cannot", "it cannot"),
@@ -45,13 +45,13 @@ def node(reason: str) -> NodeStatus:
         ("waiting for it: to come", "waiting for it: to come"),
     ],
 )
-def test_names_of_our_errors_are_left_out(told: str, shown: str) -> None:
+def test_names_of_our_errors_are_left_out(reported: str, shown: str) -> None:
     import hal.errors  # noqa: F401 - one of the classes under test
 
-    assert reason_of(node(told)) == shown
+    assert reason_of(node(reported)) == shown
 
 
-def test_what_is_tried_again_shows_why_it_failed() -> None:
+def test_a_retried_resource_shows_why_it_failed() -> None:
     failed = replace(node(""), state=State.CONFIGURING, failure="MachineError: /dev/ttyACM0 has vanished: plug it in")
     assert reason_of(failed) == "retrying; last error: /dev/ttyACM0 has vanished: plug it in"
     assert reason_of(replace(failed, reason="opening the port")) == "opening the port"

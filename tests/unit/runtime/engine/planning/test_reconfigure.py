@@ -45,10 +45,10 @@ MOTOR, SENSOR = "rdk:component:motor", "rdk:component:sensor"
 
 
 def registry() -> Registry:
-    found = Registry({(MOTOR, "rdk:builtin:absent"): "runtime.no_such_module:Nothing"})
-    found.add(AMotor.API, Model.parse("test"), AMotor)
-    found.add(ASensor.API, Model.parse("test"), ASensor)
-    return found
+    result = Registry({(MOTOR, "rdk:builtin:absent"): "runtime.no_such_module:Nothing"})
+    result.add(AMotor.API, Model.parse("test"), AMotor)
+    result.add(ASensor.API, Model.parse("test"), ASensor)
+    return result
 
 
 def planned(*components: dict[str, Any], **more: Any) -> Plan:
@@ -86,7 +86,7 @@ def test_dependencies_come_from_three_places_and_become_full_names() -> None:
 )
 def test_a_faulty_entry_affects_no_other_resource(entry: dict[str, Any], words: list[str]) -> None:
     result = planned({"name": "m", **entry}, {"name": "other"}, {"name": "twin"}, {"name": "twin", "api": SENSOR})
-    (faulty,) = [one for one in result.resources.values() if one.fault is not None]
+    (faulty,) = [resource for resource in result.resources.values() if resource.fault is not None]
     assert faulty.name.name == "m"
     for word in words:
         assert word in str(faulty.fault)
@@ -101,7 +101,7 @@ def test_a_double_name_is_one_node_that_names_both_places() -> None:
     assert result.resources[f"{MOTOR}/n"].requires == {f"{MOTOR}/m"}  # it waits and has no fault of its own
 
 
-def test_an_absent_optional_resource_is_no_fault() -> None:
+def test_an_absent_optional_resource_is_not_a_fault() -> None:
     result = planned({"name": "m", "attributes": {"optional": "later"}}).resources[f"{MOTOR}/m"]
     assert result.fault is None
     assert result.uses == frozenset()
@@ -149,22 +149,22 @@ def test_unknown_keys_are_warned_of_with_their_path() -> None:
 
 
 def test_registry_refuses_a_pair_twice_and_finds_lazily() -> None:
-    found = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.models.fake.sensing.sensor:FakeSensor"})
+    result = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.models.fake.sensing.sensor:FakeSensor"})
     api, model = API.parse(SENSOR), Model.parse("fake")
-    assert not found.is_loaded(api, model)
-    assert found.find(api, model).__name__ == "FakeSensor"
-    assert found.is_loaded(api, model)
+    assert not result.is_loaded(api, model)
+    assert result.find(api, model).__name__ == "FakeSensor"
+    assert result.is_loaded(api, model)
     with pytest.raises(MachineError) as caught:
-        found.add(api, model, ASensor)
+        result.add(api, model, ASensor)
     assert caught.value.kind is ErrorKind.EXISTS
     with pytest.raises(UnknownModel):
-        found.find(api, Model.parse("nothing"))
+        result.find(api, Model.parse("nothing"))
 
 
 def test_every_builtin_can_be_loaded() -> None:
-    found = Registry(BUILTIN)
-    for api, model in found.pairs():
-        assert str(found.find(API.parse(api), Model.parse(model)).API) == api
+    result = Registry(BUILTIN)
+    for api, model in result.pairs():
+        assert str(result.find(API.parse(api), Model.parse(model)).API) == api
 
 
 THERMOMETER = "examples.drivers.thermometer:Thermometer"
@@ -177,13 +177,13 @@ def test_offered_drivers_are_imported_when_a_model_is_not_built_in() -> None:
         asked.append("asked")
         return [THERMOMETER]
 
-    found = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.models.fake.sensing.sensor:FakeSensor"}, offers=offers)
-    found.find(API.parse(SENSOR), Model.parse("fake"))
+    result = Registry({(SENSOR, "rdk:builtin:fake"): "runtime.models.fake.sensing.sensor:FakeSensor"}, offers=offers)
+    result.find(API.parse(SENSOR), Model.parse("fake"))
     assert asked == []
-    cls = found.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
+    cls = result.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
     assert cls.__name__ == "Thermometer"
     with pytest.raises(UnknownModel):
-        found.find(API.parse(SENSOR), Model.parse("acme:demo:thermometre"))
+        result.find(API.parse(SENSOR), Model.parse("acme:demo:thermometre"))
     assert asked == ["asked"]
 
 
@@ -196,10 +196,10 @@ def test_offered_drivers_are_imported_when_a_model_is_not_built_in() -> None:
     ],
 )
 def test_a_broken_entry_point_is_named_when_a_model_is_missing_and_affects_no_other(offer: str, words: str) -> None:
-    found = Registry({}, offers=lambda: [offer, THERMOMETER])
-    assert found.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
+    result = Registry({}, offers=lambda: [offer, THERMOMETER])
+    assert result.find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
     with pytest.raises(UnknownModel, match=words):
-        found.find(API.parse(SENSOR), Model.parse("acme:demo:other"))
+        result.find(API.parse(SENSOR), Model.parse("acme:demo:other"))
 
 
 def test_models_named_in_the_environment_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_models_named_in_the_environment_are_offered(monkeypatch: pytest.MonkeyP
     assert Registry({}).find(API.parse(SENSOR), Model.parse("acme:demo:thermometer"))
 
 
-def test_using_a_whole_api_means_all_of_its_resources_but_oneself() -> None:
+def test_using_an_api_means_all_its_resources_except_oneself() -> None:
     result = planned(
         {"name": "m", "attributes": {"optional": f"{MOTOR}/*"}},
         {"name": "n"},
@@ -247,9 +247,9 @@ def test_a_missing_name_waits_for_remotes_that_may_have_it() -> None:
     entries = [{"name": "m", "api": MOTOR, "model": "test", "depends_on": ["pi:left"]}]
     document = decode(json.dumps({"components": entries}).encode()).document
     assert document is not None
-    wanted = plan(document, registry(), remotes=Away()).resources[f"{MOTOR}/m"]
-    assert wanted.requires == {"internal/remote/pi"}
-    assert "the remote pi is not connected" in str(wanted.fault)
+    expected = plan(document, registry(), remotes=Away()).resources[f"{MOTOR}/m"]
+    assert expected.requires == {"internal/remote/pi"}
+    assert "the remote pi is not connected" in str(expected.fault)
     assert plan(document, registry()).resources[f"{MOTOR}/m"].requires == frozenset()
 
 

@@ -69,12 +69,12 @@ async def test_readings_at_once_do_not_disturb_each_other(autojump_clock: MockCl
         i2c.volts[:] = [0.5, 1.0, 1.5, 2.0]
         got = {}
 
-        async def one(name: str) -> None:
+        async def read_analog(name: str) -> None:
             got[name] = (await read(r, name))[0]
 
         async with trio.open_nursery() as nursery:
             for name in "3102":
-                nursery.start_soon(one, name)
+                nursery.start_soon(read_analog, name)
         assert got == {"0": 4000, "1": 8000, "2": 12000, "3": 16000}
 
 
@@ -134,7 +134,7 @@ def test_wrong_attributes_are_refused(wrong: dict[str, Any], words: str) -> None
         msgspec.convert(wrong, Analog)
 
 
-def test_names_are_given_once() -> None:
+def test_names_are_unique() -> None:
     with pytest.raises(ValueError, match="analog 'a'"):
         LinuxBoardConfig(analogs=(Analog(name="a", channel=0), Analog(name="a", channel=1)))
     with pytest.raises(ValueError, match="digital interrupt 'b'"):

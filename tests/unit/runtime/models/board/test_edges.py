@@ -102,7 +102,7 @@ async def test_two_streams_of_one_pin_each_have_every_tick(autojump_clock: MockC
         assert counts == {"one": 6, "two": 6}
         await wait_all_tasks_blocked()
         await r.call("set_gpio", pin="11", high=True)
-        assert r.level(17) is True, "nobody listens any more"
+        assert r.level(17) is True, "no reader is left"
 
 
 async def test_an_interrupt_cannot_be_written(autojump_clock: MockClock) -> None:

@@ -51,7 +51,7 @@ async def test_outputs_that_are_named_are_safe_from_the_start(autojump_clock: Mo
         assert (await r.call("get_status"))["pins"] == {"13 (GPIO27)": "output", "11 (GPIO17)": "output"}
         await r.call("set_gpio", pin="13", high=False)
         await r.call("set_gpio", pin="11", high=True)
-        assert levels == [True, False], "never low before it was told"
+        assert levels == [True, False], "never low before the call"
     async with rig(entry(outputs=["11"], digital_interrupts=[{"name": "door", "pin": "GPIO17"}])) as r:
         assert "'door'" in r.reason()
     async with rig(entry(outputs=["99"])) as r:
@@ -72,13 +72,13 @@ class Telling(SimHardware):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.events = Hotplug()
-        self.found: BoardDefinition | None = None
+        self.definition: BoardDefinition | None = None
 
     def hotplug(self) -> AbstractAsyncContextManager[HotplugEvents]:
         return self.events.listening()
 
     def board(self, name: str = "") -> BoardDefinition:
-        return self.found if self.found is not None else super().board(name)
+        return self.definition if self.definition is not None else super().board(name)
 
 
 class Recorder:
@@ -249,7 +249,7 @@ async def _load(board: Any, errors: list[MachineError], method: str, *arguments:
         await trio.lowlevel.checkpoint()
 
 
-async def test_calls_that_come_while_the_board_ends_are_told_to_try_again(autojump_clock: MockClock) -> None:
+async def test_calls_during_the_end_of_the_board_are_asked_to_retry(autojump_clock: MockClock) -> None:
     """A call during the end of the board fails with UNAVAILABLE, whatever it is doing."""
     for turns in range(12):
         async with rig() as r:
@@ -283,15 +283,15 @@ async def test_a_chip_that_vanishes_is_noticed_without_a_call(autojump_clock: Mo
 async def test_a_chip_that_comes_under_another_name_is_found(autojump_clock: MockClock) -> None:
     hardware = Telling(World())
 
-    def found(chip: str) -> BoardDefinition:
+    def definition_of(chip: str) -> BoardDefinition:
         return BoardDefinition("generic", "computer", pins=(BoardPin(("LAMP",), Line(chip, 3)),))
 
     def level(chip: str) -> bool:
         return hardware.world.wiring.signal(hardware.pin(Line(chip, 3))).level(0)
 
-    hardware.found = found("gpiochip0")
+    hardware.definition = definition_of("gpiochip0")
     async with rig(hardware=hardware) as r:
-        hardware.found = found("gpiochip1")
+        hardware.definition = definition_of("gpiochip1")
         hardware.events.added("gpio", "gpiochip1")
         await wait_all_tasks_blocked()
         await r.call("set_gpio", pin="LAMP", high=True)
@@ -299,7 +299,7 @@ async def test_a_chip_that_comes_under_another_name_is_found(autojump_clock: Moc
         assert r.state() == "ready"
 
 
-async def test_what_a_board_cannot_do_is_said(autojump_clock: MockClock) -> None:
+async def test_errors_say_what_a_board_does_not_support(autojump_clock: MockClock) -> None:
     async with rig() as r:
         for method, arguments in (("write_analog", {"pin": "11", "value": 1}), ("set_power_mode", {"power_mode": 2})):
             with pytest.raises(MachineError) as caught:

@@ -34,9 +34,9 @@ from tests.unit.runtime.models.builtin.support import Bench
 angles = st.tuples(*(st.floats(max(j.low, -170), min(j.high, 170)) for j in SIX_AXIS.joints))
 
 
-def apart(one: Transform, other: Transform) -> tuple[float, float]:
-    turn = rotation_vector(multiply(transpose(one.rotation), other.rotation))
-    return math.dist(one.translation, other.translation), math.hypot(*turn)
+def apart(item: Transform, other: Transform) -> tuple[float, float]:
+    turn = rotation_vector(multiply(transpose(item.rotation), other.rotation))
+    return math.dist(item.translation, other.translation), math.hypot(*turn)
 
 
 def test_straight_up_the_flange_is_as_high_as_the_links_are_long() -> None:
@@ -63,13 +63,13 @@ def test_the_inverse_leads_where_the_forward_was(values: tuple[float, ...]) -> N
     goal = forward(SIX_AXIS, values)
     # The first dozen guesses may all end at a limit; those near the solution must not.
     starts = [0, 30, 60, 0, 60, 0], [v * 0.98 for v in values]
-    tried = (found for start in starts for found in attempts(SIX_AXIS, goal, start))
-    found = next((found for found in tried if found is not None), None)
-    assert found is not None
-    way, turn = apart(forward(SIX_AXIS, found), goal)
+    tried = (attempt for start in starts for attempt in attempts(SIX_AXIS, goal, start))
+    first = next((item for item in tried if item is not None), None)
+    assert first is not None
+    way, turn = apart(forward(SIX_AXIS, first), goal)
     assert way < 0.1
     assert turn < 0.01
-    assert all(j.low <= v <= j.high for j, v in zip(SIX_AXIS.joints, found, strict=True))
+    assert all(j.low <= v <= j.high for j, v in zip(SIX_AXIS.joints, first, strict=True))
 
 
 @given(st.floats(-3, 3), st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda v: math.hypot(*v) > 0.1))
@@ -134,7 +134,7 @@ async def test_it_moves_to_poses_and_back(bench: Bench, autojump_clock: MockCloc
     assert await arm.get_end_position() == home
 
 
-async def test_what_it_cannot_do_is_refused_before_it_moves(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_unreachable_positions_are_refused_before_the_arm_moves(bench: Bench, autojump_clock: MockClock) -> None:
     arm = await bench.add("arm")
     before = await arm.get_joint_positions()
     for call in (

@@ -35,30 +35,30 @@ async def test_the_bench_is_one_machine_of_twenty_resources(bench: Bench, autoju
     decoded = decode((EXAMPLES / "bench.json").read_bytes())
     entries = (*decoded.document.components, *decoded.document.services)
     assert len(entries) >= 20
-    made = {}
+    created = {}
     for entry in entries:  # the file lists dependencies first
-        made[entry.name.name] = await bench.add(
+        created[entry.name.name] = await bench.add(
             str(entry.name.api),
             entry.name.name,
             entry.attributes,
             model=str(entry.model),
             depends_on=tuple(entry.depends_on),
         )
-    await made["rover"].move_straight(500, 200)
-    status = await made["rover"].get_status()
+    await created["rover"].move_straight(500, 200)
+    status = await created["rover"].get_status()
     assert status == pytest.approx({"x_mm": 0, "y_mm": 500, "heading_deg": 0}, abs=1e-3)
-    ticks = (await made["left-encoder"].get_position(PositionType.TICKS_COUNT)).value
+    ticks = (await created["left-encoder"].get_position(PositionType.TICKS_COUNT)).value
     assert ticks == int(500 / 217 * 600)
-    assert (await made["right"].get_position()) == pytest.approx(500 / 217, abs=1 / 600)
+    assert (await created["right"].get_position()) == pytest.approx(500 / 217, abs=1 / 600)
     # A rising edge of track A is one of four ticks.
-    assert await made["pi"].get_digital_interrupt_value("left-ticks") == pytest.approx(ticks / 4, abs=1)
-    await made["pi"].set_gpio("18", True)
-    assert await made["pi"].get_gpio("22")
-    readings = await made["sensors"].get_readings(await made["sensors"].get_sensors())
+    assert await created["pi"].get_digital_interrupt_value("left-ticks") == pytest.approx(ticks / 4, abs=1)
+    await created["pi"].set_gpio("18", True)
+    assert await created["pi"].get_gpio("22")
+    readings = await created["sensors"].get_readings(await created["sensors"].get_sensors())
     assert {str(reading.name) for reading in readings} >= {"rdk:component:sensor/climate", "rdk:component:sensor/host"}
-    found = await made["finder"].discover_resources()
-    assert {(d.api, d.name) for d in found} >= {("rdk:component:motor", "left"), ("rdk:component:arm", "arm")}
-    for resource in reversed(list(made.values())):
+    resources = await created["finder"].discover_resources()
+    assert {(d.api, d.name) for d in resources} >= {("rdk:component:motor", "left"), ("rdk:component:arm", "arm")}
+    for resource in reversed(list(created.values())):
         await bench.remove(resource)
     assert bench.world.devices() == []
     assert not any(pin.watchers or pin.wires for pin in bench.world.wiring.pins("pi"))

@@ -99,7 +99,7 @@ async def test_readings_are_what_a_program_prints(
         ({"argv": ["yes"], "max_output_bytes": 1000}, "more than 1000 bytes"),
     ],
 )
-async def test_what_goes_wrong_is_said(bench: Bench, attributes: dict[str, Any], words: str) -> None:
+async def test_errors_are_reported(bench: Bench, attributes: dict[str, Any], words: str) -> None:
     sensor = await bench.add("sensor", "it", attributes, model="command")
     with trio.fail_after(30):
         with pytest.raises(MachineError, match=words) as caught:

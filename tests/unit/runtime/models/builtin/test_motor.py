@@ -64,7 +64,7 @@ async def test_the_pins_show_what_the_motor_does(bench: Bench, autojump_clock: M
     assert not await board.get_gpio("13")
 
 
-async def test_whoever_sets_the_pins_drives_the_motor(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_setting_the_pins_drives_the_motor(bench: Bench, autojump_clock: MockClock) -> None:
     board, _, motor = await driven(bench)
     await board.set_gpio("11", True)
     await board.set_pwm("15", 0.5)
@@ -173,9 +173,9 @@ async def test_impossible_commands_are_refused(
 
 async def test_power_is_kept_within_the_limits(bench: Bench, autojump_clock: MockClock) -> None:
     motor = await bench.add("motor", "m", {"min_power_pct": 0.2, "max_power_pct": 0.6})
-    for asked, given_ in ((0.1, 0.2), (-0.1, -0.2), (0.4, 0.4), (5.0, 0.6), (-1.0, -0.6), (0.0, 0.0)):
+    for asked, text in ((0.1, 0.2), (-0.1, -0.2), (0.4, 0.4), (5.0, 0.6), (-1.0, -0.6), (0.0, 0.0)):
         await motor.set_power(asked)
-        assert (await motor.is_powered()).power_pct == given_
+        assert (await motor.is_powered()).power_pct == text
     assert await motor.get_properties() == MotorProperties(position_reporting=True)
 
 
@@ -240,7 +240,7 @@ async def test_a_base_drives_and_turns_exactly(bench: Bench, autojump_clock: Moc
     assert not await base.is_moving()
 
 
-async def test_a_base_keeps_a_velocity_until_told_otherwise(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_a_base_keeps_its_velocity_until_the_next_command(bench: Bench, autojump_clock: MockClock) -> None:
     base = await bench.add("base", "rover")
     sensor = await bench.add("movement_sensor", "s", {"base": "rover"})
     await base.set_velocity(Vector3(0, 300, 0), Vector3(0, 0, 20))

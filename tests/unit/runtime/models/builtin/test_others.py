@@ -204,8 +204,8 @@ async def test_sound_is_a_tone_in_real_time(bench: Bench, autojump_clock: MockCl
     assert len(samples) == 4000
     crossings = sum(a < 0 <= b for a, b in itertools.pairwise(samples))
     assert crossings == pytest.approx(250, abs=1)
-    for one, other in itertools.pairwise(heard):
-        assert one.audio.end_timestamp_nanoseconds == other.audio.start_timestamp_nanoseconds
+    for first, other in itertools.pairwise(heard):
+        assert first.audio.end_timestamp_nanoseconds == other.audio.start_timestamp_nanoseconds
     speaker = await bench.add("audio_out", "s")
     await speaker.play(b"".join(response.audio.audio_data for response in heard), AudioInfo("pcm16", 16000, 1))
     assert trio.current_time() - begin == pytest.approx(0.5)
@@ -214,7 +214,7 @@ async def test_sound_is_a_tone_in_real_time(bench: Bench, autojump_clock: MockCl
         await speaker.play(b"", AudioInfo("mp3"))
 
 
-async def test_events_reach_those_who_asked_for_them(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_events_reach_their_subscribers(bench: Bench, autojump_clock: MockClock) -> None:
     pad = await bench.add("input_controller", "p", {"event_value": 0.7, "update_rate_ms": 500})
     seen: list[Event] = []
 
@@ -272,9 +272,9 @@ async def test_discovered_entries_name_models_that_exist(bench: Bench, autojump_
     for api in ("board", "motor", "encoder", "base", "servo", "arm", "switch", "button", "gantry", "gripper"):
         await bench.add(api, api)
     finder = await bench.add("rdk:service:discovery")
-    found = await finder.discover_resources()
-    assert {entry.name for entry in found} >= {"board", "motor", "arm", "gripper"}
-    assert all((entry.api, entry.model) in BUILTIN for entry in found)
+    resources = await finder.discover_resources()
+    assert {entry.name for entry in resources} >= {"board", "motor", "arm", "gripper"}
+    assert all((entry.api, entry.model) in BUILTIN for entry in resources)
 
 
 async def test_echoes_echo(bench: Bench, autojump_clock: MockClock) -> None:

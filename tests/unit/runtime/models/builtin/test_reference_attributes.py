@@ -41,7 +41,9 @@ def read(api: str, model: str, **attributes: Any) -> Any:
         ),
     ],
 )
-def test_what_is_not_built_is_refused_by_name(api: str, model: str, attributes: dict[str, Any], feature: str) -> None:
+def test_attributes_that_are_not_implemented_are_refused_by_name(
+    api: str, model: str, attributes: dict[str, Any], feature: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         read(api, model, **attributes)
     assert feature in str(caught.value)

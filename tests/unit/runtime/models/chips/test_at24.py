@@ -57,7 +57,7 @@ def test_no_piece_crosses_a_page_and_nothing_is_lost(offset: int, count: int, pa
 
 
 @given(st.sampled_from(sorted(at24.MODELS)), st.data())
-def test_what_is_written_is_there_and_nothing_else_has_changed(name: str, data: st.DataObject) -> None:
+def test_a_write_changes_only_the_written_bytes(name: str, data: st.DataObject) -> None:
     model = at24.MODELS[name]
     content = data.draw(st.binary(min_size=1, max_size=300))[: model.size]
     offset = data.draw(st.integers(0, model.size - len(content)))

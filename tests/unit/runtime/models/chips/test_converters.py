@@ -150,16 +150,16 @@ async def test_two_callers_never_get_each_others_channel(autojump_clock: MockClo
     target = Ads1115Target()
     target.volts = [0.1, 0.2, 0.3, 0.4]
     async with driving("sensor", "ads1115", 0x48, target) as driven:
-        found: list[object] = []
+        results: list[object] = []
 
         async def read() -> None:
-            found.append(await driven.readings())
+            results.append(await driven.readings())
 
         async with trio.open_nursery() as nursery:
             for _ in range(5):
                 nursery.start_soon(read)
-        assert all(one == found[0] for one in found)
-        assert found[0] == {f"channel_{n}_v": pytest.approx(0.1 * (n + 1), abs=1e-3) for n in range(4)}
+        assert all(item == results[0] for item in results)
+        assert results[0] == {f"channel_{n}_v": pytest.approx(0.1 * (n + 1), abs=1e-3) for n in range(4)}
 
 
 async def test_a_chip_that_loses_power_during_a_conversion_is_an_error(autojump_clock: MockClock) -> None:
@@ -276,8 +276,8 @@ async def test_readings_of_an_mcp3008(autojump_clock: MockClock) -> None:
     target.volts = [n * 0.4 for n in range(8)]
     async with open_machine(mcp(chip_select=1), hardware=hardware) as memory:
         await trio.testing.wait_all_tasks_blocked()
-        found = await memory.client().call("rdk:component:sensor", "it", "get_readings")
-        assert found == {f"channel_{n}_v": pytest.approx(n * 0.4, abs=3.3 / 1024) for n in range(8)}
+        answer = await memory.client().call("rdk:component:sensor", "it", "get_readings")
+        assert answer == {f"channel_{n}_v": pytest.approx(n * 0.4, abs=3.3 / 1024) for n in range(8)}
 
 
 async def test_pairs_of_an_mcp3208(autojump_clock: MockClock) -> None:
@@ -288,8 +288,8 @@ async def test_pairs_of_an_mcp3208(autojump_clock: MockClock) -> None:
     pairs = [{"name": "forward_v", "input": "2-3"}, {"name": "backward_v", "input": "3-2"}]
     async with open_machine(mcp(chip="mcp3208", reference_v=4.096, channels=pairs), hardware=hardware) as memory:
         await trio.testing.wait_all_tasks_blocked()
-        found = await memory.client().call("rdk:component:sensor", "it", "get_readings")
-        assert found == {"forward_v": pytest.approx(2.0, abs=1e-3), "backward_v": 0.0}
+        answer = await memory.client().call("rdk:component:sensor", "it", "get_readings")
+        assert answer == {"forward_v": pytest.approx(2.0, abs=1e-3), "backward_v": 0.0}
 
 
 async def test_an_mcp3008_that_is_not_there_is_an_error(autojump_clock: MockClock) -> None:
@@ -326,10 +326,10 @@ async def test_one_chip_select_has_one_user(autojump_clock: MockClock) -> None:
         await trio.testing.wait_all_tasks_blocked()
         nodes = memory.graph.snapshot().nodes
         reasons = [nodes[f"rdk:component:sensor/{name}"].reason for name in ("it", "second")]
-        wanted = [reason for reason in reasons if reason]
-        assert len(wanted) == 1
-        assert "SPI bus 0 chip select 0 is wanted by" in wanted[0]
-        assert "and already used by" in wanted[0]
+        expected = [reason for reason in reasons if reason]
+        assert len(expected) == 1
+        assert "SPI bus 0 chip select 0 is wanted by" in expected[0]
+        assert "and already used by" in expected[0]
 
 
 def test_wrong_attributes_of_an_mcp() -> None:

@@ -98,8 +98,8 @@ async def test_one_that_was_without_power_is_woken_up_again(autojump_clock: Mock
     target = Mpu6050Target(who_am_i=identity)
     async with driving("movement_sensor", "mpu6050", 0x68, target, accel_range_g=8) as driven:
         target.power_cycle()
-        found = await driven.call("get_linear_acceleration")
-        assert found["z"] == pytest.approx(9.80665, abs=0.005), "neither 0 of one that sleeps, nor 4 times as much"
+        answer = await driven.call("get_linear_acceleration")
+        assert answer["z"] == pytest.approx(9.80665, abs=0.005), "neither 0 of one that sleeps, nor 4 times as much"
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,11 @@ def test_the_plant_does_what_the_driver_says(channel: int, duty: float, frequenc
         await chip.set_duty(channel, duty)
         return target.duty(channel), target.level(channel), target.frequency, sum(map(target.duty, range(16)))
 
-    made, level, wave, all_of_them = virtually(drive)
-    assert abs(made - duty) <= 0.5 / 4096
-    assert level == pytest.approx(1 - made if inverted else made)
+    created, level, wave, all_of_them = virtually(drive)
+    assert abs(created - duty) <= 0.5 / 4096
+    assert level == pytest.approx(1 - created if inverted else created)
     assert wave == pytest.approx(pca9685.frequency_of(pca9685.pre_scale_of(frequency)))
-    assert all_of_them == made
+    assert all_of_them == created
 
 
 async def test_outputs(autojump_clock: MockClock) -> None:
@@ -181,7 +181,7 @@ def test_wrong_attributes() -> None:
         decode(Pca9685Config, {"i2c_bus": "1", "pwm_frequency_hz": 2000}, path="attributes")
 
 
-async def test_another_chip_is_not_taken_for_one(autojump_clock: MockClock) -> None:
+async def test_another_chip_is_refused(autojump_clock: MockClock) -> None:
     class Other:
         def write(self, data: bytes) -> None:
             pass

@@ -44,10 +44,10 @@ async def test_the_plants_calculate_the_worked_examples(autojump_clock: MockCloc
         registers = registers_of(address, target)
         target.write(calibration)
         await trio.sleep(0.1)
-        found = [await registers.read_int(number, 2) for number in (1, 2, 4, 3)]
+        results = [await registers.read_int(number, 2) for number in (1, 2, 4, 3)]
         if isinstance(target, Ina219Target):
-            found[1] >>= 3
-        assert tuple(found) == expected
+            results[1] >>= 3
+        assert tuple(results) == expected
 
 
 @given(
@@ -94,7 +94,7 @@ def test_it_says_what_flows(name: str, ohms: float, use: float, share: float, vo
     ("name", "samples"), [("ina219", n) for n in ina2xx.SAMPLES] + [("ina226", n) for n in ina2xx.AVERAGES]
 )
 async def test_every_number_of_samples_takes_its_time(autojump_clock: MockClock, name: str, samples: int) -> None:
-    one = 532e-6 if name == "ina219" else 1.1e-3  # SBOS448G, table 5; SBOS547A, table 7
+    first = 532e-6 if name == "ina219" else 1.1e-3  # SBOS448G, table 5; SBOS547A, table 7
     if name == "ina219":
         target: Ina219Target | Ina226Target = Ina219Target(5.0, 0.2)
         chip: ina2xx.Ina2xx = Ina219(registers_of(0x40, target), 0.1, 0.8, samples)
@@ -105,7 +105,7 @@ async def test_every_number_of_samples_takes_its_time(autojump_clock: MockClock,
     target.slowness = 1.0999
     await chip.configure()
     assert await chip.current() == pytest.approx(0.2, abs=1e-3), "converted with these settings"
-    assert target.cycle() == pytest.approx(2.2 * one * samples, rel=1e-3)
+    assert target.cycle() == pytest.approx(2.2 * first * samples, rel=1e-3)
     assert chip.conversion < target.cycle() * 1.05
 
 

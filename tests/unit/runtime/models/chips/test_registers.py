@@ -58,7 +58,7 @@ async def test_numbers_are_read_in_the_devices_order(order: Order, size: int, si
 
 
 @given(st.sampled_from([1, 2, 3]), st.sampled_from(["big", "little"]), st.integers(0, (1 << 24) - 1), st.booleans())
-def test_what_is_written_is_read(size: int, order: Order, value: int, signed: bool) -> None:
+def test_written_values_are_read_back(size: int, order: Order, value: int, signed: bool) -> None:
     value %= 1 << (8 * size)
     if signed:
         value -= 1 << (8 * size - 1)
@@ -72,7 +72,7 @@ def test_what_is_written_is_read(size: int, order: Order, value: int, signed: bo
 
 
 @pytest.mark.parametrize(("value", "size"), [(256, 1), (-129, 1), (65536, 2), (-32769, 2)])
-async def test_what_does_not_fit_is_refused(value: int, size: int) -> None:
+async def test_values_that_do_not_fit_are_refused(value: int, size: int) -> None:
     memory = Memory()
     with pytest.raises(ValueError, match=rf"{value} does not fit into {size} byte"):
         await registers_of(0x20, memory).write_int(0x01, value, size)

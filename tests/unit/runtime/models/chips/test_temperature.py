@@ -87,7 +87,7 @@ def test_tmp75_twelve_bits(degrees: float, digital: int) -> None:
 
 
 @given(st.floats(-55, 150))
-def test_tmp102_says_what_it_feels(degrees: float) -> None:
+def test_tmp102_measures_the_temperature(degrees: float) -> None:
     async def measure() -> float:
         chip = tmp102.Tmp102(registers_of(0x48, Tmp102Target(degrees)))
         await chip.identify()
@@ -98,7 +98,7 @@ def test_tmp102_says_what_it_feels(degrees: float) -> None:
 
 
 @given(st.floats(-55, 125), st.sampled_from(sorted(lm75.VARIANTS)))
-def test_lm75_says_what_it_feels(degrees: float, name: str) -> None:
+def test_lm75_measures_the_temperature(degrees: float, name: str) -> None:
     variant = lm75.VARIANTS[name]
 
     async def measure() -> float:
@@ -110,7 +110,7 @@ def test_lm75_says_what_it_feels(degrees: float, name: str) -> None:
     assert abs(virtually(measure) - degrees) <= 0.5 ** (variant.bits - 8) / 2
 
 
-async def test_tmp102_reads_zero_until_its_first_conversion_so_the_driver_waits(autojump_clock: MockClock) -> None:
+async def test_the_driver_waits_for_the_first_conversion_of_a_tmp102(autojump_clock: MockClock) -> None:
     target = Tmp102Target(61.5)
     registers = registers_of(0x48, target)
     assert await registers.read_int(tmp102.TEMPERATURE, 2) == 0
@@ -138,7 +138,7 @@ async def test_above_128_degrees(autojump_clock: MockClock) -> None:
         assert await driven.readings() == {"temperature_c": 149.0}
 
 
-async def test_a_chip_that_was_without_power_is_configured_again(autojump_clock: MockClock) -> None:
+async def test_a_chip_is_configured_again_after_a_power_loss(autojump_clock: MockClock) -> None:
     target = Tmp102Target(140.0)
     async with driving("sensor", "tmp102", 0x48, target) as driven:
         target.power_cycle()
@@ -152,14 +152,14 @@ async def test_a_chip_that_was_without_power_is_configured_again(autojump_clock:
         assert not [entry for entry in logs if entry["log_level"] == "warning"]
 
 
-async def test_a_tmp75_that_was_without_power_has_its_resolution_back(autojump_clock: MockClock) -> None:
+async def test_a_tmp75_gets_its_resolution_back_after_a_power_loss(autojump_clock: MockClock) -> None:
     target = Lm75Target(20.0625, bits=12)
     async with driving("sensor", "lm75", 0x48, target, chip="tmp75") as driven:
         target.power_cycle()
         assert await driven.readings() == {"temperature_c": 20.0625}
 
 
-async def test_nobody_there(autojump_clock: MockClock) -> None:
+async def test_no_answer(autojump_clock: MockClock) -> None:
     async with driving("sensor", "tmp102", 0x49, Tmp102Target(), ready=False) as driven:
         reason = driven.node().reason
         assert "i2c-1 address 0x48" in reason
@@ -170,9 +170,7 @@ async def test_nobody_there(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("model", ["tmp102", "lm75"])
-async def test_something_that_answers_with_ones_is_not_taken_for_a_sensor(
-    autojump_clock: MockClock, model: str
-) -> None:
+async def test_a_device_that_answers_with_ones_is_refused(autojump_clock: MockClock, model: str) -> None:
     async with driving("sensor", model, 0x48, Mute(), ready=False) as driven:
         node = driven.node()
         assert node.state is State.UNHEALTHY
@@ -180,7 +178,7 @@ async def test_something_that_answers_with_ones_is_not_taken_for_a_sensor(
         assert "may also be" in node.reason
 
 
-async def test_a_sensor_that_becomes_mute_is_an_error_and_no_value(autojump_clock: MockClock) -> None:
+async def test_a_sensor_that_stops_driving_the_bus_is_an_error(autojump_clock: MockClock) -> None:
     async with driving("sensor", "tmp102", 0x48, Tmp102Target()) as driven:
         driven.bus.detach(0x48)
         driven.bus.attach(0x48, Mute())
@@ -189,7 +187,7 @@ async def test_a_sensor_that_becomes_mute_is_an_error_and_no_value(autojump_cloc
         assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
-async def test_an_lm75_is_no_tmp102(autojump_clock: MockClock) -> None:
+async def test_an_lm75_is_not_accepted_as_a_tmp102(autojump_clock: MockClock) -> None:
     chip = tmp102.Tmp102(registers_of(0x48, Lm75Target()))
     with pytest.raises(MachineError, match="no TMP102 at i2c-1 address 0x48: its configuration reads 0x00ff") as caught:
         await chip.identify()
@@ -221,7 +219,7 @@ async def test_no_acknowledge_in_the_middle_costs_one_reading(autojump_clock: Mo
         assert driven.node().state is State.READY
 
 
-async def test_a_caller_who_leaves_while_it_is_configured_leaves_no_wrong_value_behind(
+async def test_a_call_cancelled_during_the_configuration_leaves_no_wrong_value(
     autojump_clock: MockClock,
 ) -> None:
     target = Tmp102Target(30.0)
@@ -269,7 +267,7 @@ async def test_one_shot_of_the_plant(autojump_clock: MockClock) -> None:
     assert tmp102.celsius(int.from_bytes(target.read(2), "big")) == 25.0, "shut down: it keeps the last value"
 
 
-async def test_the_last_bytes_of_the_plants_registers_can_stay(autojump_clock: MockClock) -> None:
+async def test_the_plants_registers_can_be_written_partially(autojump_clock: MockClock) -> None:
     target = Tmp102Target()
     target.write(b"\x01\x60")  # registers are updated byte by byte
     assert target.read(3) == b"\x60\xa0\xff"

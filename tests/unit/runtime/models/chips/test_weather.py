@@ -88,8 +88,8 @@ def test_bmp280_says_what_it_feels(celsius: float, pascal: float) -> None:
 async def test_readings_of_a_bme280(autojump_clock: MockClock) -> None:
     target = Bme280Target(21.5, 98765.0, 43.0)
     async with driving("sensor", "bme280", 0x76, target, oversampling=16) as driven:
-        found = await driven.readings()
-        assert found == {
+        readings = await driven.readings()
+        assert readings == {
             "temperature_c": pytest.approx(21.5, abs=0.02),
             "pressure_pa": pytest.approx(98765, abs=12),
             "relative_humidity_pct": pytest.approx(43, abs=0.1),

@@ -176,7 +176,7 @@ async def test_a_slow_listener_gets_how_it_is_at_last(bench: Bench, pad: SimGame
         assert last["ButtonStart"].value == 1.0
 
 
-async def test_what_is_asked_for_must_exist(bench: Bench, pad: SimGamepad, autojump_clock: object) -> None:
+async def test_configured_controls_must_exist(bench: Bench, pad: SimGamepad, autojump_clock: object) -> None:
     controller = await started(bench)
     with pytest.raises(MachineError, match="ButtonSuoth"):
         controller.stream_events([Subscription("ButtonSuoth", ["AllEvents"])])

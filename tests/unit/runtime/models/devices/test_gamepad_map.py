@@ -33,14 +33,14 @@ def test_the_ends_and_the_middle() -> None:
     st.none() | st.floats(0, 0.9),
 )
 def test_more_is_never_less_and_nothing_is_beyond_the_ends(
-    one: int, other: int, span: AxisRange, trigger: bool, dead_zone: float | None
+    item: int, other: int, span: AxisRange, trigger: bool, dead_zone: float | None
 ) -> None:
-    low, high = sorted((one, other))
+    low, high = sorted((item, other))
     first, second = (scaled(value, span, trigger=trigger, dead_zone=dead_zone) for value in (low, high))
     assert -1 <= first <= second <= 1
 
 
-def test_triggers_are_told_from_sticks_by_what_else_there_is() -> None:
+def test_triggers_are_distinguished_from_sticks_by_the_other_axes() -> None:
     assert one_sided(2, {0, 1, 2, 3, 4, 5})
     assert not one_sided(2, {0, 1, 2, 5})  # on such a pad, Z and RZ are the right stick
     assert not one_sided(0, {0, 1, 2, 3, 4, 5})
@@ -69,7 +69,7 @@ def test_a_pad_of_four_buttons_is_a_hat() -> None:
     assert GamepadMap((0x220,), {0x11: HAT}).translate([up]) == []  # a real hat reports the same press
 
 
-def test_what_has_no_name_that_clients_know_is_left_out() -> None:
+def test_controls_without_a_published_name_are_left_out() -> None:
     pad = GamepadMap((0x2C0,), {0x28: BYTE})
     assert pad.controls == ()
     assert pad.translate([ControlChange(True, 0x2C0, 1), ControlChange(False, 0x28, 255)]) == []

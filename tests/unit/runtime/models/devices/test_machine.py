@@ -30,13 +30,13 @@ def state(memory: MemoryMachine, api: str) -> tuple[str, str]:
     return status.state.value, status.reason
 
 
-async def until(memory: MemoryMachine, api: str, wanted: str) -> float:
+async def until(memory: MemoryMachine, api: str, expected: str) -> float:
     """Return the virtual seconds until the resource is in the state."""
     start = trio.current_time()
     with trio.fail_after(60):
         async for snapshot in memory.graph.changes():
             node = snapshot.nodes.get(f"rdk:component:{api}/it")
-            if node is not None and node.state.value == wanted:
+            if node is not None and node.state.value == expected:
                 break
     return trio.current_time() - start
 
@@ -95,8 +95,8 @@ async def test_a_gamepad_is_unhealthy_while_it_is_away_and_its_streams_go_on(
         heard: list[tuple[str, float]] = []
 
         async def listen() -> None:
-            wanted = [{"control": "AbsoluteX", "events": ["AllEvents"]}]
-            async for event in memory.client().stream(InputController.API, "it", "stream_events", events=wanted):
+            expected = [{"control": "AbsoluteX", "events": ["AllEvents"]}]
+            async for event in memory.client().stream(InputController.API, "it", "stream_events", events=expected):
                 heard.append((event["event"], event["value"]))  # noqa: PERF401 - as they come
 
         async with trio.open_nursery() as nursery:

@@ -36,7 +36,7 @@ NO_FIX = (
 )
 
 
-def told(*lines: bytes, now: float = 0.0) -> Receiver:
+def receiver_after(*lines: bytes, now: float = 0.0) -> Receiver:
     receiver = Receiver()
     for line in lines:
         receiver.feed(line, now)
@@ -49,7 +49,7 @@ def get(receiver: Receiver, name: str) -> object:
 
 
 def test_a_fix_of_gga() -> None:
-    receiver = told(GGA)
+    receiver = receiver_after(GGA)
     latitude, longitude = receiver.get("position", 0.0, 1.0)
     assert latitude == pytest.approx(47 + 17.11399 / 60)
     assert longitude == pytest.approx(8 + 33.91590 / 60)
@@ -57,7 +57,7 @@ def test_a_fix_of_gga() -> None:
 
 
 def test_rmc_has_speed_course_and_date() -> None:
-    receiver = told(RMC)
+    receiver = receiver_after(RMC)
     assert get(receiver, "speed") == pytest.approx(22.4 * 1852 / 3600)
     assert get(receiver, "course") == 84.4
     assert get(receiver, "utc") == datetime(1994, 3, 23, 12, 35, 19, tzinfo=UTC)
@@ -66,27 +66,27 @@ def test_rmc_has_speed_course_and_date() -> None:
 
 def test_gga_tells_the_quality_more_exactly_than_rmc() -> None:
     gga = sentence("GNGGA,123519.00,4807.038,N,01131.000,E,4,14,0.6,545.4,M,46.9,M,1.0,0000")
-    assert get(told(gga, RMC), "quality") == 4
-    assert get(told(sentence("GNRMC,123519,A,4807.038,N,01131.000,E,0.0,,230394,,,R,V")), "quality") == 4
+    assert get(receiver_after(gga, RMC), "quality") == 4
+    assert get(receiver_after(sentence("GNRMC,123519,A,4807.038,N,01131.000,E,0.0,,230394,,,R,V")), "quality") == 4
 
 
 def test_the_other_sentences() -> None:
-    receiver = told(GSA, VTG, GST, sentence("HEHDT,123.456,T"))
+    receiver = receiver_after(GSA, VTG, GST, sentence("HEHDT,123.456,T"))
     assert [get(receiver, n) for n in ("pdop", "hdop", "vdop")] == [2.5, 1.3, 2.1]
     assert get(receiver, "speed") == pytest.approx(5.5 * 1852 / 3600)
     assert get(receiver, "course") == 54.7
     assert get(receiver, "error") == (1.7, 1.3, 2.2)
     assert get(receiver, "heading") == 123.456
-    assert get(told(sentence("GPHDT,360.0,T")), "heading") == 0
+    assert get(receiver_after(sentence("GPHDT,360.0,T")), "heading") == 0
 
 
 def test_south_and_west_are_negative() -> None:
     south_west = sentence("GPGGA,1,3351.500,S,15112.400,W,1,8,1,5,M,,M,,")
-    assert get(told(south_west), "position") == (-(33 + 51.5 / 60), -(151 + 12.4 / 60))
+    assert get(receiver_after(south_west), "position") == (-(33 + 51.5 / 60), -(151 + 12.4 / 60))
 
 
 def test_satellites_in_view_are_counted_by_system_and_not_twice_by_signal() -> None:
-    receiver = told(
+    receiver = receiver_after(
         GSV,
         sentence("GPGSV,2,1,07,09,,,17,10,,,40,12,,,49,13,,,35,6"),
         sentence("GLGSV,1,1,03,65,,,17,66,,,40,67,,,49,1"),
@@ -98,12 +98,12 @@ def test_satellites_in_view_are_counted_by_system_and_not_twice_by_signal() -> N
 
 def test_a_lost_fix_takes_the_position_away() -> None:
     for last in (NO_FIX[0], NO_FIX[2]):
-        receiver = told(GGA, RMC, last)
+        receiver = receiver_after(GGA, RMC, last)
         assert [get(receiver, name) for name in ("quality", "position", "altitude", "speed")] == [0, None, None, None]
 
 
-def test_what_was_said_too_long_ago_does_not_count() -> None:
-    receiver = told(GGA)
+def test_old_sentences_do_not_count() -> None:
+    receiver = receiver_after(GGA)
     assert receiver.get("quality", 5.0, 5.0) == 1
     assert receiver.get("quality", 5.1, 5.0) is None
     assert receiver.age("quality", 5.1) == 5.1
@@ -134,7 +134,7 @@ def test_a_sentence_is_found_behind_bytes_of_other_protocols() -> None:
         (sentence("gp,1"), "no address"),
     ],
 )
-def test_what_is_wrong_is_counted_with_its_reason(line: bytes, reason: str) -> None:
+def test_bad_sentences_are_counted_by_reason(line: bytes, reason: str) -> None:
     receiver = Receiver()
     receiver.feed(line, 0.0)
     assert (receiver.sentences, receiver.rejected) == (0, {reason: 1})

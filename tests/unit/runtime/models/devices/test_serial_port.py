@@ -53,7 +53,7 @@ async def test_a_question_and_its_answer(bench: Bench, autojump_clock: object) -
         ({"write": "AAE=", "encoding": "base64"}, {"written": 2}),
     ],
 )
-async def test_what_has_arrived_is_read_as_asked(
+async def test_received_bytes_are_read_in_the_requested_form(
     bench: Bench, autojump_clock: object, command: dict[str, Any], answer: dict[str, Any]
 ) -> None:
     port, device = await port_on(bench)

@@ -89,7 +89,7 @@ async def test_it_is_ready_only_when_a_frame_has_arrived(bench: Bench, autojump_
         nursery.cancel_scope.cancel()
 
 
-async def test_what_the_camera_does_not_have_is_named(bench: Bench, autojump_clock: object) -> None:
+async def test_errors_name_unsupported_settings(bench: Bench, autojump_clock: object) -> None:
     with pytest.raises(HalError, match=r"no size 5000xany.*use 4096x480") as caught:
         async with bench.hardware.video("", VideoSettings(width=5000)):
             raise AssertionError
@@ -102,7 +102,7 @@ async def test_what_the_camera_does_not_have_is_named(bench: Bench, autojump_clo
             raise AssertionError
 
 
-async def test_parameters_are_told_as_configured(bench: Bench, autojump_clock: object) -> None:
+async def test_parameters_are_reported_as_configured(bench: Bench, autojump_clock: object) -> None:
     lens = {"width_px": 640, "height_px": 480, "fx": 600, "fy": 601, "ppx": 320, "ppy": 240}
     attributes = {"intrinsic_parameters": lens, "distortion_parameters": {"rk1": 0.1, "tp2": 0.2}}
     properties = await (await bench.add("camera", "it", attributes, model="webcam")).get_properties()

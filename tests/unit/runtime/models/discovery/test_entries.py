@@ -54,38 +54,38 @@ EVERYTHING = Inventory(
 )
 
 
-def models(found: tuple[Entry, ...], subject: str) -> list[tuple[str, bool]]:
+def models(result: tuple[Entry, ...], subject: str) -> list[tuple[str, bool]]:
     return [
-        (entry.discovery.model.rpartition(":")[2], entry.alternative) for entry in found if entry.subject == subject
+        (entry.discovery.model.rpartition(":")[2], entry.alternative) for entry in result if entry.subject == subject
     ]
 
 
 def test_an_address_gets_every_model_that_lives_there_the_likely_one_first() -> None:
-    found = entries(Inventory(PC, i2c=(BUS,)), BUILTIN)
-    assert models(found, "0x48 on /dev/i2c-1") == [("tmp102", False), ("lm75", True)]
-    first = found[0].discovery
+    result = entries(Inventory(PC, i2c=(BUS,)), BUILTIN)
+    assert models(result, "0x48 on /dev/i2c-1") == [("tmp102", False), ("lm75", True)]
+    first = result[0].discovery
     assert (first.name, first.api) == ("tmp102-48", "rdk:component:sensor")
     assert first.attributes == {"i2c_bus": "/dev/machine/i2c/bcm2835", "i2c_address": "0x48"}
 
 
 def test_a_chip_that_can_be_anywhere_is_less_likely_and_a_memory_is_not_guessed() -> None:
-    found = entries(EVERYTHING, BUILTIN)
-    assert models(found, "0x40 on /dev/i2c-1")[0] == ("ina219", False)
-    assert models(found, "0x40 on /dev/i2c-1")[-1] == ("pca9685", True)
-    assert models(found, "0x50 on /dev/i2c-1") == [("pca9685", True)]
+    result = entries(EVERYTHING, BUILTIN)
+    assert models(result, "0x40 on /dev/i2c-1")[0] == ("ina219", False)
+    assert models(result, "0x40 on /dev/i2c-1")[-1] == ("pca9685", True)
+    assert models(result, "0x50 on /dev/i2c-1") == [("pca9685", True)]
 
 
-def test_what_the_kernel_has_or_no_model_fits_gets_none() -> None:
+def test_chips_with_a_kernel_driver_or_without_a_model_get_no_entry() -> None:
     subjects = {entry.subject for entry in entries(EVERYTHING, BUILTIN)}
     assert not any("0x68" in subject or "0x29" in subject for subject in subjects)
     assert "USB 0403:6001" not in subjects
     assert "/dev/input/event0" not in subjects
 
 
-def test_a_receiver_is_told_by_its_maker() -> None:
-    found = entries(EVERYTHING, BUILTIN)
-    assert models(found, "/dev/ttyACM0") == [("nmea", False), ("serial_line", True)]
-    assert models(found, "/dev/ttyUSB0") == [("serial_line", False), ("nmea", True)]
+def test_a_receiver_is_recognized_by_its_manufacturer() -> None:
+    result = entries(EVERYTHING, BUILTIN)
+    assert models(result, "/dev/ttyACM0") == [("nmea", False), ("serial_line", True)]
+    assert models(result, "/dev/ttyUSB0") == [("serial_line", False), ("nmea", True)]
 
 
 def test_names_differ() -> None:

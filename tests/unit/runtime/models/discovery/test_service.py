@@ -31,21 +31,21 @@ def service(sim: SimHardware, **attributes: bool) -> HardwareDiscovery:
     )
 
 
-async def test_what_answers_is_offered_with_its_bus(sim: SimHardware) -> None:
-    found = await service(sim).discover_resources()
-    assert (found[0].name, found[0].model) == ("local", "rdk:builtin:linux")
-    assert (found[1].name, found[1].model) == ("tmp102-48", "rdk:builtin:tmp102")
-    assert found[1].attributes == {"i2c_bus": "/dev/i2c-1", "i2c_address": "0x48"}
+async def test_answering_chips_are_offered_with_their_bus(sim: SimHardware) -> None:
+    resources = await service(sim).discover_resources()
+    assert (resources[0].name, resources[0].model) == ("local", "rdk:builtin:linux")
+    assert (resources[1].name, resources[1].model) == ("tmp102-48", "rdk:builtin:tmp102")
+    assert resources[1].attributes == {"i2c_bus": "/dev/i2c-1", "i2c_address": "0x48"}
 
 
 async def test_the_scan_can_be_left_out(sim: SimHardware) -> None:
-    assert [found.name for found in await service(sim, scan=False).discover_resources()] == ["local"]
-    assert [found.name for found in await service(sim).discover_resources(extra={"scan": False})] == ["local"]
+    assert [resource.name for resource in await service(sim, scan=False).discover_resources()] == ["local"]
+    assert [item.name for item in await service(sim).discover_resources(extra={"scan": False})] == ["local"]
 
 
 async def test_a_device_in_use_is_not_offered_again(sim: SimHardware) -> None:
     with sim.reservations.hold("rdk:component:sensor/t", "i2c-1 address 0x48"):
-        assert [found.name for found in await service(sim).discover_resources()] == ["local"]
+        assert [resource.name for resource in await service(sim).discover_resources()] == ["local"]
 
 
 async def test_the_findings_themselves(sim: SimHardware) -> None:
@@ -55,7 +55,7 @@ async def test_the_findings_themselves(sim: SimHardware) -> None:
     assert "TMP102" in answer["i2c"][0]["devices"][0]["likely"]
 
 
-async def test_what_stands_in_the_way(sim: SimHardware) -> None:
+async def test_obstacles_are_reported(sim: SimHardware) -> None:
     sim.bus("1").stall()
     answer = await service(sim).do_command({"command": "problems"})
     assert answer["problems"][0]["subject"] == "/dev/i2c-1"
@@ -70,12 +70,12 @@ async def test_an_unknown_command_names_the_right_ones(sim: SimHardware) -> None
 
 async def test_two_clients_at_once(sim: SimHardware) -> None:
     finder = service(sim)
-    found: list[int] = []
+    results: list[int] = []
 
     async def look() -> None:
-        found.append(len(await finder.discover_resources()))
+        results.append(len(await finder.discover_resources()))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(look)
         nursery.start_soon(look)
-    assert found[0] == found[1] > 1
+    assert results[0] == results[1] > 1

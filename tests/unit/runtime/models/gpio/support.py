@@ -49,9 +49,9 @@ def plant(bench: Bench, wires: Mapping[str, str], *, max_rpm: float = 120, rever
 class Both:
     """Watch two pins; `seen` tells whether they were ever high together."""
 
-    def __init__(self, bench: Bench, one: str, other: str) -> None:
+    def __init__(self, bench: Bench, item: str, other: str) -> None:
         self._bench = bench
-        self._pins: list[Pin] = [bench.world.pin("pi", pin) for pin in (one, other)]
+        self._pins: list[Pin] = [bench.world.pin("pi", pin) for pin in (item, other)]
         self.seen = False
         for pin in self._pins:
             pin.watchers.append(self)

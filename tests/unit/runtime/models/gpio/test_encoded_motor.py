@@ -82,7 +82,7 @@ async def test_many_small_ways_add_up(bench: Bench, autojump_clock: MockClock) -
 
 
 @pytest.mark.parametrize("rpm", [5, 60, -90])
-async def test_a_speed_is_kept_until_told_otherwise(bench: Bench, autojump_clock: MockClock, rpm: float) -> None:
+async def test_a_speed_is_kept_until_the_next_command(bench: Bench, autojump_clock: MockClock, rpm: float) -> None:
     await board(bench)
     with plant(bench, AB):
         motor = await driven(bench)
@@ -202,7 +202,7 @@ async def test_commands_at_the_same_moment_are_obeyed_in_order(bench: Bench, aut
             assert not await motor.is_moving()
 
 
-async def test_power_given_right_after_a_speed_stays(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_power_set_right_after_a_speed_stays(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
     with plant(bench, AB):
         motor = await driven(bench)
@@ -288,7 +288,7 @@ async def test_a_board_that_stays_broken_fails_calls_and_the_motor_works_afterwa
         await trio.sleep(2)
         with bench.world.faults.injected("pi", FaultPlan(Fault.GONE)):
             await trio.sleep(1)
-            assert (await motor.is_powered()).is_on, "nobody could switch it off"
+            assert (await motor.is_powered()).is_on, "the output could not be switched off"
             for call in (motor.stop(), motor.set_power(0.5)):
                 with pytest.raises(HalError):
                     await call
@@ -365,7 +365,7 @@ async def test_a_single_track_takes_its_direction_from_the_motor(bench: Bench, a
         assert await motor.get_position() == pytest.approx(0, abs=0.1)
 
 
-async def test_speeds_and_powers_that_are_none_are_refused(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_invalid_speeds_and_powers_are_refused(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
     motor = await driven(bench)
     nan = float("nan")

@@ -48,7 +48,9 @@ async def controls(bench: Bench) -> tuple[Any, Any]:
     return pi, pad
 
 
-async def test_presses_and_positions_are_told(bench: Bench, nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_presses_and_positions_are_reported(
+    bench: Bench, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     pi, pad = await controls(bench)
     assert await pad.get_controls() == ["ButtonStart", "ButtonEStop", "AbsoluteZ"]
     assert [(event.event, event.value) for event in await pad.get_events()] == [("Connect", 0.0)] * 3

@@ -90,9 +90,9 @@ class Body:
 
 @pytest.fixture
 async def body(nursery: trio.Nursery) -> Body:
-    made = Body()
-    nursery.start_soon(made.pursuit.run)
-    return made
+    created = Body()
+    nursery.start_soon(created.pursuit.run)
+    return created
 
 
 async def test_a_goal_is_reached_then_it_rests(body: Any, autojump_clock: MockClock) -> None:
@@ -118,7 +118,7 @@ async def test_a_newer_goal_needs_no_rest_between(body: Any, autojump_clock: Moc
     assert (body.begins, body.rests) == (1, 1)
 
 
-async def test_a_goal_given_while_it_comes_to_rest_is_pursued(body: Any, autojump_clock: MockClock) -> None:
+async def test_a_goal_set_during_the_stop_is_pursued(body: Any, autojump_clock: MockClock) -> None:
     body.rest_takes = 0.5
     first = Goal(1.0, 0.01, position=1)
     body.pursuit.pursue(first)
@@ -130,7 +130,7 @@ async def test_a_goal_given_while_it_comes_to_rest_is_pursued(body: Any, autojum
     assert body.begins == 2
 
 
-async def test_stopping_returns_at_rest_and_before_anything_newer(body: Any, autojump_clock: MockClock) -> None:
+async def test_stop_returns_once_stopped_and_before_newer_calls(body: Any, autojump_clock: MockClock) -> None:
     body.rest_takes = 0.5
     body.pursuit.pursue(Goal(1.0, 0.01))
     await trio.sleep(0.1)
@@ -157,7 +157,7 @@ async def test_a_failure_ends_the_goal_and_the_loop_lives(body: Any, autojump_cl
     await body.pursuit.wait(again)
 
 
-async def test_who_gives_up_waiting_leaves_nothing_moving(body: Any, autojump_clock: MockClock) -> None:
+async def test_a_cancelled_call_leaves_nothing_moving(body: Any, autojump_clock: MockClock) -> None:
     goal = Goal(1.0, 0.01)
     body.pursuit.pursue(goal)
     with trio.move_on_after(0.1):
@@ -166,13 +166,13 @@ async def test_who_gives_up_waiting_leaves_nothing_moving(body: Any, autojump_cl
     assert body.rests == 1
 
 
-async def test_cancelled_as_a_whole_it_rests(autojump_clock: MockClock) -> None:
-    made = Body()
+async def test_a_cancelled_nursery_stops_the_motor(autojump_clock: MockClock) -> None:
+    created = Body()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(made.pursuit.run)
+        nursery.start_soon(created.pursuit.run)
         goal = Goal(1.0, 0.01)
-        made.pursuit.pursue(goal)
+        created.pursuit.pursue(goal)
         await trio.sleep(0.1)
         nursery.cancel_scope.cancel()
-    assert made.rests == 1
+    assert created.rests == 1
     assert goal.error is not None

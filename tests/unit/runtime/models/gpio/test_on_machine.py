@@ -104,7 +104,7 @@ async def test_an_encoder_that_is_taken_away_takes_its_motor_down(autojump_clock
             await client.call(MOTOR, "left", "set_rpm", rpm=60)
             await trio.sleep(2)
             assert shaft.shaft.power > 0.3
-            memory.write({"components": [one for one in document["components"] if one["name"] != "enc"]})
+            memory.write({"components": [item for item in document["components"] if item["name"] != "enc"]})
             await trio.sleep(5)
             assert shaft.shaft.power == 0
             with pytest.raises(MachineError, match="enc"):
@@ -127,7 +127,7 @@ async def test_a_chip_that_vanishes_and_comes_back(autojump_clock: MockClock) ->
                 await client.call(MOTOR, "left", "set_power", power_pct=0.5)
             hardware.set_plugged(CHIP, True)
             await trio.sleep(60)
-            assert shaft.shaft.power == 0, "nobody told it to go on"
+            assert shaft.shaft.power == 0, "no command restarted it"
             await client.call(MOTOR, "left", "go_for", rpm=60, revolutions=1)
             assert await client.call(MOTOR, "left", "get_position") == pytest.approx(1, abs=1.01 / TICKS)
 
@@ -180,7 +180,7 @@ COMMANDS: dict[str, dict[str, float]] = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_a_client_that_vanishes_leaves_its_motor_at_rest(autojump_clock: MockClock, command: str) -> None:
+async def test_the_motor_of_a_vanished_client_is_stopped(autojump_clock: MockClock, command: str) -> None:
     hardware = SimHardware(World())
     with wheel(hardware, "16", "18") as shaft:
         async with open_machine(machine("16", "18"), hardware=hardware) as memory:

@@ -90,7 +90,7 @@ async def test_a_limited_movement_takes_its_time(bench: Bench, autojump_clock: M
 
 
 @pytest.mark.parametrize("at_stop", ["hold", "release"])
-async def test_what_stop_does(bench: Bench, autojump_clock: MockClock, at_stop: str) -> None:
+async def test_effects_of_stop(bench: Bench, autojump_clock: MockClock, at_stop: str) -> None:
     pi = await board(bench)
     arm = await servo(bench, at_stop=at_stop, speed_deg_per_s=60, starting_position_deg=0)
     async with trio.open_nursery() as nursery:
@@ -149,13 +149,13 @@ async def levels(pi: Any, *pins: str) -> list[bool]:
 async def test_one_hot_and_binary(bench: Bench, autojump_clock: MockClock) -> None:
     pi = await board(bench)
     pins = ["1", "2", "3"]
-    one = await bench.add("switch", "one", {"board": "pi", "pins": pins}, model="rdk:builtin:gpio")
+    first = await bench.add("switch", "one", {"board": "pi", "pins": pins}, model="rdk:builtin:gpio")
     for position in (0, 2, 1):
-        await one.set_position(position)
+        await first.set_position(position)
         assert await levels(pi, *pins) == [index == position for index in range(3)]
-        assert await one.get_position() == position
-    assert await one.get_number_of_positions() == SwitchPositions(3)
-    await bench.remove(one)
+        assert await first.get_position() == position
+    assert await first.get_number_of_positions() == SwitchPositions(3)
+    await bench.remove(first)
     assert await levels(pi, *pins) == [True, False, False]
     bits = {"board": "pi", "pins": pins, "encoding": "binary", "position_count": 6, "active_low": True}
     binary = await bench.add("switch", "bits", bits, model="rdk:builtin:gpio")
@@ -291,7 +291,7 @@ async def test_a_relay_that_fails_or_is_interrupted_goes_to_its_safe_position(
     assert (await pump.get_position(), await pi.get_gpio("7")) == (0, False)
 
 
-async def test_a_relay_refuses_positions_that_are_none(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_a_relay_refuses_invalid_positions(bench: Bench, autojump_clock: MockClock) -> None:
     await board(bench)
     pump = await relay(bench)
     for position in (-1, 2):

@@ -195,7 +195,7 @@ async def test_a_newer_way_while_turning_needs_no_stop(bench: Bench, autojump_cl
     assert await motor.get_position() == 0.1
 
 
-async def test_at_rest_it_holds_if_it_should(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_a_stopped_stepper_holds_if_configured(bench: Bench, autojump_clock: MockClock) -> None:
     motor, rotor = await stepper(bench, idle="hold")
     assert not rotor.enabled(), "without power until the first command"
     await motor.go_for(60, 0.1)
@@ -279,7 +279,7 @@ async def test_a_stop_that_is_cancelled_too_counts_every_step(bench: Bench, auto
         assert await motor.get_position() == rotor.position / 200
 
 
-async def test_speeds_that_are_none_are_refused(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_invalid_speeds_are_refused(bench: Bench, autojump_clock: MockClock) -> None:
     motor, rotor = await stepper(bench)
     for call in (motor.go_for(0.01, 1), motor.go_for(60, 0), motor.set_rpm(0), motor.go_to(60, float("inf"))):
         with pytest.raises(MachineError) as caught:
@@ -289,7 +289,7 @@ async def test_speeds_that_are_none_are_refused(bench: Bench, autojump_clock: Mo
     assert rotor.fastest() <= 1000 * 1.01
 
 
-def test_what_cannot_be_stepped_is_refused() -> None:
+def test_rates_that_cannot_be_stepped_are_refused() -> None:
     whole = {"board": "pi", "pins": {"step": "1", "dir": "2"}}
     with pytest.raises(ConfigError, match=r"more than 2000 steps per second: use at most 37\.5"):
         decode(GpioStepperConfig, {**whole, "microsteps": 16, "max_rpm": 60}, path="attributes")

@@ -181,7 +181,7 @@ async def test_a_broken_wheel_does_not_keep_the_others_turning(
     bench.world.faults.clear(broken)
 
 
-async def test_a_base_that_stops_leaves_its_wheels_at_rest(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_a_stopped_base_has_stopped_its_wheels(bench: Bench, autojump_clock: MockClock) -> None:
     base, _ = await rover(bench)
     await base.set_power(Vector3(0, 1, 0), Vector3())
     await trio.sleep(1)
@@ -190,7 +190,7 @@ async def test_a_base_that_stops_leaves_its_wheels_at_rest(bench: Bench, autojum
     assert all(abs(rpm(bench, name)) < 0.1 for name in WHEELS)
 
 
-async def test_ways_and_speeds_that_are_none_are_refused(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_invalid_distances_and_speeds_are_refused(bench: Bench, autojump_clock: MockClock) -> None:
     base, _ = await rover(bench)
     nan = float("nan")
     for call in (
@@ -260,9 +260,9 @@ async def test_it_is_a_place_on_the_globe(bench: Bench, autojump_clock: MockCloc
     assert (await where.get_position()).coordinate == GeoPoint(52.0, 13.0)
     await base.move_straight(10_000, 900)
     await trio.sleep(1)
-    found = (await where.get_position()).coordinate
-    assert found.latitude == pytest.approx(52.0, abs=1e-7)
-    assert (found.longitude - 13) * 111_195 * math.cos(math.radians(52)) == pytest.approx(10, abs=0.02)
+    coordinate = (await where.get_position()).coordinate
+    assert coordinate.latitude == pytest.approx(52.0, abs=1e-7)
+    assert (coordinate.longitude - 13) * 111_195 * math.cos(math.radians(52)) == pytest.approx(10, abs=0.02)
     assert await where.get_compass_heading() == pytest.approx(90)
     await where.do_command({"reset": True})
     assert (await where.get_position()).coordinate == GeoPoint(52.0, 13.0)
@@ -270,7 +270,7 @@ async def test_it_is_a_place_on_the_globe(bench: Bench, autojump_clock: MockCloc
         await where.do_command({"rest": True})
 
 
-async def test_what_it_measures(bench: Bench, autojump_clock: MockClock) -> None:
+async def test_measured_positions(bench: Bench, autojump_clock: MockClock) -> None:
     await rover(bench)
     where = await odometer(bench)
     assert await where.get_properties() == MovementProperties(True, True, True, True, True, False)

@@ -67,21 +67,21 @@ async def copy_from(home: Path, paths: Sequence[str], *, acks: int = 1000, **opt
     async with shell(home) as client:
         stream = client.stream(SHELL, "builtin", "copy_files_from_machine", paths=paths, acks=[True] * acks, **options)
         with trio.fail_after(30):
-            return [one async for one in stream]
+            return [item async for item in stream]
 
 
 def files_of(replies: Sequence[Mapping[str, Any]]) -> dict[str, bytes | None]:
     """Return the content by name; None for a directory."""
-    found: dict[str, bytes | None] = {}
+    values: dict[str, bytes | None] = {}
     name = ""
     for reply in replies[1:]:
         piece = reply["file_data"]
         if piece["name"]:
             name = piece["name"]
-            found[name] = None if piece["is_dir"] else b""
+            values[name] = None if piece["is_dir"] else b""
         elif not piece["eof"]:
-            found[name] = (found[name] or b"") + piece["data"]
-    return found
+            values[name] = (values[name] or b"") + piece["data"]
+    return values
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
@@ -267,7 +267,7 @@ async def test_several_paths(tmp_path: Path) -> None:
     assert files_of(replies) == {"a": b"1", "b": b"2"}
 
 
-async def test_links_and_what_is_no_file(tmp_path: Path) -> None:
+async def test_links_and_special_files(tmp_path: Path) -> None:
     d = tmp_path / "d"
     d.mkdir()
     (tmp_path / "outside").write_text("out")
@@ -288,7 +288,7 @@ async def test_links_and_what_is_no_file(tmp_path: Path) -> None:
         (["/"], "has no file name to send", ErrorKind.INVALID),
     ],
 )
-async def test_what_cannot_be_sent(tmp_path: Path, paths: Sequence[str], message: str, kind: ErrorKind) -> None:
+async def test_files_that_cannot_be_sent(tmp_path: Path, paths: Sequence[str], message: str, kind: ErrorKind) -> None:
     (tmp_path / "d").mkdir()
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(MachineError, match=message) as refused:

@@ -43,7 +43,7 @@ async def test_arguments_of_a_call_in_progress(autojump_clock: MockClock) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("value", "shown"),
     [
         ({"power_pct": 0.5, "extra": None}, {"power_pct": 0.5}),
         ({"data": b"x"}, {"data": "eA=="}),
@@ -53,5 +53,5 @@ async def test_arguments_of_a_call_in_progress(autojump_clock: MockClock) -> Non
         ({"items": aiter(trio.open_memory_channel[int](0)[1]), "n": 1}, {"n": 1}),
     ],
 )
-def test_what_is_shown(given: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert shown_arguments(given) == shown
+def test_shown_operations(value: dict[str, Any], shown: dict[str, Any]) -> None:
+    assert shown_arguments(value) == shown

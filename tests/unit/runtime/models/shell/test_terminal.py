@@ -59,11 +59,11 @@ async def until(stream: AsyncIterator[Mapping[str, Any]], text: str) -> str:
 
 
 async def run(client: ApiClient, extra: Mapping[str, Any] | None, typed: Typed) -> Sequence[Mapping[str, Any]]:
-    return [one async for one in client.stream(SHELL, "builtin", "shell", data_in=typed.receive, extra=extra)]
+    return [item async for item in client.stream(SHELL, "builtin", "shell", data_in=typed.receive, extra=extra)]
 
 
 def out(replies: Sequence[Mapping[str, Any]], key: str = "data_out") -> str:
-    return "".join(one[key] for one in replies)
+    return "".join(reply[key] for reply in replies)
 
 
 LONG = f"sleep 1000{os.getpid()}"
@@ -88,7 +88,7 @@ async def test_a_shell_on_a_terminal(tmp_path: Path) -> None:
     assert "ended=xterm-256color" in said
     assert str(tmp_path) in said
     assert replies[-1]["eof"] is True
-    assert not any(one["eof"] for one in replies[:-1])
+    assert not any(reply["eof"] for reply in replies[:-1])
 
 
 async def test_the_terminal_controls_the_shell(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ async def test_the_terminal_controls_the_shell(tmp_path: Path) -> None:
         typed = Typed(f"{LONG}\n")
         async with aclosing(client.stream(SHELL, "builtin", "shell", data_in=typed.receive)) as replies:
             await until(replies, "sleep")
-            while not sleeping():  # noqa: ASYNC110 - a process starts, which is no event here
+            while not sleeping():  # noqa: ASYNC110 - no event reports the start of a process
                 await trio.sleep(0.01)
             typed.send.send_nowait("\x03")
             typed.send.send_nowait("echo interrupted=$?\n")
@@ -126,7 +126,7 @@ async def test_the_end_of_what_is_typed_ends_the_shell(tmp_path: Path) -> None:
         async with aclosing(client.stream(SHELL, "builtin", "shell", data_in=typed.receive)) as replies:
             await until(replies, "ready5")
             typed.end()
-            assert "exit" in out([one async for one in replies])
+            assert "exit" in out([reply async for reply in replies])
 
 
 async def test_a_command_has_no_terminal(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ async def test_nothing_outlives_its_call(tmp_path: Path, extra: Mapping[str, Any
     async with shell(tmp_path) as client:
         typed = Typed() if extra else Typed(f"{LONG} & nohup {LONG} & (trap '' HUP TERM; {LONG})\n")
         async with aclosing(client.stream(SHELL, "builtin", "shell", data_in=typed.receive, extra=extra)) as replies:
-            wanted = 2 if extra else 3
+            expected = 2 if extra else 3
             async with trio.open_nursery() as nursery:
 
                 async def read() -> None:
@@ -172,7 +172,7 @@ async def test_nothing_outlives_its_call(tmp_path: Path, extra: Mapping[str, Any
                         pass
 
                 nursery.start_soon(read)
-                while sleeping() < wanted:  # noqa: ASYNC110
+                while sleeping() < expected:  # noqa: ASYNC110
                     await trio.sleep(0.01)
                 nursery.cancel_scope.cancel()
     assert not sleeping()
@@ -193,8 +193,8 @@ async def test_much_output_waits_for_its_reader(tmp_path: Path) -> None:
         stream = client.stream(SHELL, "builtin", "shell", data_in=Typed().receive, extra={"command": command})
         count = 0
         async with aclosing(stream) as replies:
-            async for one in replies:
-                count += len(one["data_out"])
+            async for reply in replies:
+                count += len(reply["data_out"])
         assert count == 20_000_004
 
 
@@ -203,10 +203,10 @@ async def test_the_last_words_wait_for_their_reader() -> None:
     size, count = 90_000, 0  # more than is in transit at once, less than that plus the pipe's capacity
     argv = ["/bin/sh", "-c", f"head -c {size} /dev/zero"]
     async with aclosing(on_pipes(argv, ShellRequest(directory="/"), {"PATH": os.defpath}, Typed().receive)) as replies:
-        async for one in replies:
+        async for reply in replies:
             if count == 0:
                 await trio.sleep(SILENCE_LIMIT + 0.3)
-            count += len(one.data_out)
+            count += len(reply.data_out)
     assert count == size
 
 
@@ -225,8 +225,8 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 def test_refused_in_an_untrusted_environment() -> None:
     document = decode(b'{"services": [{"api": "rdk:service:shell"}]}').document
     assert document is not None
-    wanted = plan(document, Registry(BUILTIN), trusted=False).resources["rdk:service:shell/builtin"]
-    assert "-untrusted-env refuses" in str(wanted.fault)
+    expected = plan(document, Registry(BUILTIN), trusted=False).resources["rdk:service:shell/builtin"]
+    assert "-untrusted-env refuses" in str(expected.fault)
     assert plan(document, Registry(BUILTIN)).resources["rdk:service:shell/builtin"].fault is None
 
 

@@ -75,11 +75,11 @@ class DrawnCamera(Camera):
         )
 
 
-class ToldModel(MLModel):
-    """Return `answers`, record the inputs in `shown`; `told` is the metadata."""
+class StaticModel(MLModel):
+    """Return `answers`, record the inputs in `shown`; `described` is the metadata."""
 
     Config: ClassVar[type[Attributes]] = Attributes
-    told: ClassVar[Metadata] = Metadata()
+    described: ClassVar[Metadata] = Metadata()
     answers: ClassVar[Mapping[str, FlatTensor]] = {}
 
     def __init__(self, context: Any) -> None:
@@ -91,7 +91,7 @@ class ToldModel(MLModel):
         return FlatTensors(self.answers)
 
     async def metadata(self, *, extra: Extra = None) -> Metadata:
-        return self.told
+        return self.described
 
 
 def floats(shape: Sequence[int], *values: float) -> FlatTensor:
@@ -100,6 +100,6 @@ def floats(shape: Sequence[int], *values: float) -> FlatTensor:
     return tensor("float32", shape, array("f", values))
 
 
-def model(told: Metadata, answers: Mapping[str, FlatTensor] | None = None) -> type[ToldModel]:
+def model(described: Metadata, answers: Mapping[str, FlatTensor] | None = None) -> type[StaticModel]:
     """Return a model class for one test."""
-    return type("Told", (ToldModel,), {"told": told, "answers": answers or {}})
+    return type("Static", (StaticModel,), {"described": described, "answers": answers or {}})

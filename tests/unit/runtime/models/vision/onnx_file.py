@@ -39,8 +39,8 @@ def _field(number: int, value: int | str | bytes) -> bytes:
     return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 
-def _value(given: Tensor) -> bytes:
-    name, element, shape = given
+def _value(value: Tensor) -> bytes:
+    name, element, shape = value
     dims = b"".join(_field(1, _field(1 if isinstance(size, int) else 2, size)) for size in shape)
     return _field(1, name) + _field(2, _field(1, _field(1, ELEMENTS[element]) + _field(2, dims)))
 

@@ -25,28 +25,31 @@ async def detector(bench: Bench, **attributes: Any) -> Any:
     )
 
 
-WANTED = Detection(20, 30, 60, 50, 1.0, "#ff0000", 0.1, 0.3, 0.3, 0.5)
+EXPECTED = Detection(20, 30, 60, 50, 1.0, "#ff0000", 0.1, 0.3, 0.3, 0.5)
 
 
-async def test_what_is_drawn_is_found(bench: Bench) -> None:
+async def test_drawn_regions_are_detected(bench: Bench) -> None:
     eye = await detector(bench, camera_name="cam")
-    assert await eye.get_detections_from_camera("cam") == [WANTED]
-    assert await eye.get_detections_from_camera() == [WANTED]
-    assert await eye.get_detections_from_camera("rdk:component:camera/cam") == [WANTED]
+    assert await eye.get_detections_from_camera("cam") == [EXPECTED]
+    assert await eye.get_detections_from_camera() == [EXPECTED]
+    assert await eye.get_detections_from_camera("rdk:component:camera/cam") == [EXPECTED]
     drawn = picture((100, 80), {(0, 0, 10, 10): RED, (50, 40, 90, 80): (255, 40, 0), (20, 20, 25, 25): RED})
-    found = await eye.get_detections(encoded(drawn), 100, 80, "image/png")
-    assert [(one.x_min, one.y_min, one.x_max, one.y_max) for one in found] == [(50, 40, 90, 80), (0, 0, 10, 10)]
+    detections = await eye.get_detections(encoded(drawn), 100, 80, "image/png")
+    assert [(item.x_min, item.y_min, item.x_max, item.y_max) for item in detections] == [
+        (50, 40, 90, 80),
+        (0, 0, 10, 10),
+    ]
     assert await eye.get_detections(encoded(picture(boxes={(0, 0, 50, 50): GREEN})), 0, 0, "") == []
     assert await eye.get_status() == {"color": "#ff0000", "hue": 0.0}
 
 
 async def test_a_label_can_be_given(bench: Bench) -> None:
     eye = await detector(bench, label="ball", detect_color="#0000FF")
-    (found,) = await eye.get_detections_from_camera("cam")
-    assert (found.class_name, found.x_min) == ("ball", 120)
+    (item,) = await eye.get_detections_from_camera("cam")
+    assert (item.class_name, item.x_min) == ("ball", 120)
 
 
-async def test_what_it_cannot_do_is_said(bench: Bench) -> None:
+async def test_errors_say_what_is_not_supported(bench: Bench) -> None:
     eye = await detector(bench, camera_name="cam")
     assert await eye.get_properties() == VisionProperties(detections_supported=True, default_camera="cam")
     for call in (
@@ -63,7 +66,7 @@ async def test_all_of_one_image(bench: Bench) -> None:
     eye = await detector(bench)
     everything = await eye.capture_all_from_camera("cam", True, True, True, True, True)
     assert everything.image == DrawnCamera.images[0]
-    assert everything.detections == [WANTED]
+    assert everything.detections == [EXPECTED]
     assert (everything.classifications, everything.objects, everything.detections_3d) == ((), (), ())
     nothing = await eye.capture_all_from_camera("cam")
     assert (nothing.image, nothing.detections) == (None, ())
@@ -84,10 +87,10 @@ async def test_cameras_are_named_in_errors(bench: Bench) -> None:
 
 async def test_depth_is_not_looked_at(bench: Bench) -> None:
     eye = await detector(bench)
-    (camera,) = (one for one in bench.resources.values() if isinstance(one, DrawnCamera))
+    (camera,) = (resource for resource in bench.resources.values() if isinstance(resource, DrawnCamera))
     depth = Image(b"DEPTHMAP", "image/vnd.viam.dep", "depth")
     camera.images = [depth, *DrawnCamera.images]
-    assert await eye.get_detections_from_camera("cam") == [WANTED]
+    assert await eye.get_detections_from_camera("cam") == [EXPECTED]
     camera.images = [depth]
     with pytest.raises(MachineError, match="returned no color image"):
         await eye.get_detections_from_camera("cam")

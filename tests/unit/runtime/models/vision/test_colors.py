@@ -19,7 +19,7 @@ ANY = {"saturation": 0.2, "value": 0.3}
 def flooded(rows: list[list[bool]]) -> list[Region]:
     """Find the regions with a simple flood fill."""
     left = {(x, y) for y, row in enumerate(rows) for x, is_set in enumerate(row) if is_set}
-    found = []
+    results = []
     while left:
         todo, region = [left.pop()], []
         while todo:
@@ -30,8 +30,8 @@ def flooded(rows: list[list[bool]]) -> list[Region]:
                     left.remove(near)
                     todo.append(near)
         xs, ys = [x for x, _ in region], [y for _, y in region]
-        found.append(Region(len(region), min(xs), min(ys), max(xs) + 1, max(ys) + 1))
-    return found
+        results.append(Region(len(region), min(xs), min(ys), max(xs) + 1, max(ys) + 1))
+    return results
 
 
 def key(region: Region) -> tuple[int, ...]:
@@ -41,16 +41,16 @@ def key(region: Region) -> tuple[int, ...]:
 @given(st.integers(1, 12).flatmap(lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1)))
 def test_regions_are_those_of_a_flood_fill(rows: list[list[bool]]) -> None:
     mask = Image.frombytes("L", (len(rows[0]), len(rows)), bytes(255 * cell for row in rows for cell in row))
-    found = regions(mask, 1)
-    assert sorted(map(key, found)) == sorted(map(key, flooded(rows)))
-    assert [one.pixels for one in found] == sorted((one.pixels for one in found), reverse=True)
-    assert [key(one) for one in regions(mask, 4)] == [key(one) for one in found if one.pixels >= 4]
+    result = regions(mask, 1)
+    assert sorted(map(key, result)) == sorted(map(key, flooded(rows)))
+    assert [item.pixels for item in result] == sorted((element.pixels for element in result), reverse=True)
+    assert [key(region) for region in regions(mask, 4)] == [key(entry) for entry in result if entry.pixels >= 4]
 
 
 def test_regions_that_meet_below_are_one() -> None:
     drawn = picture((30, 20), {(2, 2, 5, 18): RED, (20, 2, 23, 18): RED, (2, 16, 23, 18): RED})
-    (found,) = regions_of_hues(drawn, HueRange(0.0, 0.02, **ANY), 10)
-    assert key(found) == (3 * 16 + 3 * 16 + 15 * 2, 2, 2, 23, 18)
+    (hue,) = regions_of_hues(drawn, HueRange(0.0, 0.02, **ANY), 10)
+    assert key(hue) == (3 * 16 + 3 * 16 + 15 * 2, 2, 2, 23, 18)
 
 
 @pytest.mark.parametrize("middle", [0.0, 0.99, 1 / 3, 2 / 3, 0.5])
@@ -63,10 +63,10 @@ def test_hues_within_reach_are_found_and_others_not(middle: float) -> None:
 
 def test_pale_and_dark_pixels_do_not_count() -> None:
     drawn = picture((60, 20), {(0, 0, 20, 20): (255, 220, 220), (20, 0, 40, 20): (60, 0, 0), (40, 0, 60, 20): RED})
-    (found,) = regions_of_hues(drawn, HueRange(0.0, 0.05, **ANY), 10)
-    assert (found.x_min, found.x_max) == (40, 60)
-    (found,) = regions_of_hues(drawn, HueRange(0.0, 0.05, saturation=0.1, value=0.2), 10)
-    assert (found.x_min, found.x_max) == (0, 60)
+    (hue,) = regions_of_hues(drawn, HueRange(0.0, 0.05, **ANY), 10)
+    assert (hue.x_min, hue.x_max) == (40, 60)
+    (hue,) = regions_of_hues(drawn, HueRange(0.0, 0.05, saturation=0.1, value=0.2), 10)
+    assert (hue.x_min, hue.x_max) == (0, 60)
 
 
 def test_a_reach_of_half_the_circle_is_every_color_but_no_grey() -> None:

@@ -25,14 +25,14 @@ def entries(page: str) -> list[dict[str, Any]]:
     """Return every resource entry of a page."""
     blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", (HOWTO / page).read_text(), re.DOTALL)]
     sections = [block if "api" not in block else {"components": [block]} for block in blocks]
-    return [entry for one in sections for kind in ("components", "services") for entry in one.get(kind, ())]
+    return [entry for section in sections for kind in ("components", "services") for entry in section.get(kind, ())]
 
 
 @pytest.mark.parametrize(("page", "count"), [("detect-objects.md", 5), ("where-things-are.md", 3)])
 def test_examples_are_configurations_without_mistakes(page: str, count: int) -> None:
-    found = entries(page)
-    assert len(found) == count
-    for entry in found:
+    result = entries(page)
+    assert len(result) == count
+    for entry in result:
         kind = "components" if ":component:" in entry["api"] else "services"
         decoded = machine.decode(json.dumps({kind: [entry]}).encode())
         assert (decoded.problems, decoded.warnings) == ((), ())

@@ -55,7 +55,7 @@ async def gone(memory: MemoryMachine) -> None:
             return
 
 
-async def test_what_is_taken_away_while_it_works_ends_its_calls_and_its_threads(tmp_path: Path) -> None:
+async def test_removal_during_work_ends_calls_and_threads(tmp_path: Path) -> None:
     ends: list[ErrorKind | None] = []
 
     async def ask(memory: MemoryMachine, api: str, name: str, method: str, **arguments: Any) -> None:
@@ -83,31 +83,31 @@ async def test_what_is_taken_away_while_it_works_ends_its_calls_and_its_threads(
 
 
 async def test_a_changed_camera_restarts_the_service_that_looks_through_it(tmp_path: Path) -> None:
-    wanted = document(tmp_path)
-    async with open_machine(wanted) as memory:
+    expected = document(tmp_path)
+    async with open_machine(expected) as memory:
         await memory.machine.lifecycle.running.wait()
         client = memory.client()
-        (found,) = await client.call(VISION, "eye", "get_detections_from_camera", camera_name="")
-        assert found["x_min"] == 100
+        (item,) = await client.call(VISION, "eye", "get_detections_from_camera", camera_name="")
+        assert item["x_min"] == 100
         (tmp_path / "other.png").write_bytes(encoded(picture((640, 480), {(7, 100, 400, 300): RED})))
-        wanted["components"][0]["attributes"]["color_path"] = str(tmp_path / "other.png")
-        memory.write(wanted)
+        expected["components"][0]["attributes"]["color_path"] = str(tmp_path / "other.png")
+        memory.write(expected)
         with trio.fail_after(30):
             while True:
                 try:
-                    (found,) = await client.call(VISION, "eye", "get_detections_from_camera", camera_name="")
+                    (item,) = await client.call(VISION, "eye", "get_detections_from_camera", camera_name="")
                 except MachineError:
                     await trio.lowlevel.checkpoint()
                     continue
-                if found["x_min"] == 7:
+                if item["x_min"] == 7:
                     break
 
 
 async def test_a_model_that_comes_later_is_waited_for(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra ml (onnxruntime) is not installed")
-    wanted = document(tmp_path, onnx=True)
+    expected = document(tmp_path, onnx=True)
     (tmp_path / "model.onnx").rename(tmp_path / "later.onnx")
-    async with open_machine(wanted) as memory:
+    async with open_machine(expected) as memory:
         await memory.machine.lifecycle.running.wait()
         with pytest.raises(MachineError, match="waiting for") as caught:
             await memory.client().call(VISION, "labels", "get_classifications_from_camera", camera_name="cam")
@@ -120,5 +120,5 @@ async def test_a_model_that_comes_later_is_waited_for(tmp_path: Path) -> None:
             async for snapshot in memory.graph.changes():
                 if snapshot.nodes[f"{VISION}/labels"].state.value == "ready":
                     break
-        found = await memory.client().call(VISION, "labels", "get_classifications_from_camera", camera_name="cam", n=1)
-        assert found[0]["class_name"] == "0"
+        answer = await memory.client().call(VISION, "labels", "get_classifications_from_camera", camera_name="cam", n=1)
+        assert answer[0]["class_name"] == "0"

@@ -15,7 +15,7 @@ from tests.unit.runtime.models.vision.drawn import BLUE, RED, picture
 
 
 @pytest.mark.parametrize(
-    ("data_type", "shape", "wanted"),
+    ("data_type", "shape", "expected"),
     [
         ("uint8", [1, 320, 640, 3], InputShape("i", "uint8", 640, 320)),
         ("float32", [1, 3, 320, 640], InputShape("i", "float32", 640, 320, planar=True)),
@@ -28,8 +28,8 @@ from tests.unit.runtime.models.vision.drawn import BLUE, RED, picture
         ("", [], InputShape("i", "uint8")),
     ],
 )
-def test_shapes_of_models(data_type: str, shape: list[int], wanted: InputShape) -> None:
-    assert shape_of(TensorInfo("i", "", data_type, shape)) == wanted
+def test_shapes_of_models(data_type: str, shape: list[int], expected: InputShape) -> None:
+    assert shape_of(TensorInfo("i", "", data_type, shape)) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ TWO = picture((2, 1), {(0, 0, 1, 1): (10, 20, 30), (1, 0, 2, 1): (40, 50, 60)})
 
 
 @pytest.mark.parametrize(
-    ("shape", "bgr", "wanted"),
+    ("shape", "bgr", "expected"),
     [
         (InputShape("i"), False, [10, 20, 30, 40, 50, 60]),
         (InputShape("i"), True, [30, 20, 10, 60, 50, 40]),
@@ -63,18 +63,18 @@ TWO = picture((2, 1), {(0, 0, 1, 1): (10, 20, 30), (1, 0, 2, 1): (40, 50, 60)})
 )
 @pytest.mark.parametrize("data_type", ["uint8", "float32"])
 @pytest.mark.parametrize("batched", [True, False])
-def test_the_order_of_values(shape: InputShape, bgr: bool, wanted: list[int], data_type: str, batched: bool) -> None:
+def test_the_order_of_values(shape: InputShape, bgr: bool, expected: list[int], data_type: str, batched: bool) -> None:
     shape = InputShape("i", data_type, 0, 0, shape.channels, shape.planar, batched)
-    found = fill(TWO, shape, Scale(), bgr=bgr)
-    assert list(values(found, "i")) == pytest.approx(wanted)
+    result = fill(TWO, shape, Scale(), bgr=bgr)
+    assert list(values(result, "i")) == pytest.approx(expected)
     sizes = [shape.channels, 1, 2] if shape.planar else [1, 2, shape.channels]
-    assert list(found.shape) == ([1, *sizes] if batched else sizes)
+    assert list(result.shape) == ([1, *sizes] if batched else sizes)
 
 
 def test_values_are_scaled_in_each_channel() -> None:
     scale = Scale((10.0, 0.0, 127.5), (10.0, 255.0, 127.5))
-    found = fill(TWO, InputShape("i", "float32"), scale)
-    assert list(values(found, "i")) == pytest.approx([0, 20 / 255, 30 / 127.5 - 1, 3, 50 / 255, 60 / 127.5 - 1])
+    result = fill(TWO, InputShape("i", "float32"), scale)
+    assert list(values(result, "i")) == pytest.approx([0, 20 / 255, 30 / 127.5 - 1, 3, 50 / 255, 60 / 127.5 - 1])
     planar = fill(TWO, InputShape("i", "float32", planar=True), scale)
     assert list(values(planar, "i")) == pytest.approx([0, 3, 20 / 255, 50 / 255, 30 / 127.5 - 1, 60 / 127.5 - 1])
 

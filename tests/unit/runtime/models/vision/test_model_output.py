@@ -37,23 +37,23 @@ def infos(**shapes: Sequence[int]) -> list[TensorInfo]:
     ],
 )
 def test_roles_are_found(outputs: dict[str, list[int]], labels: int, layout: str, names: set[str]) -> None:
-    found = roles_of(infos(**outputs), {}, labels)
-    assert (found.layout, set(found.tensors.values())) == (layout, names)
-    assert found.detects is bool(layout)
-    assert found.classifies is not bool(layout)
+    result = roles_of(infos(**outputs), {}, labels)
+    assert (result.layout, set(result.tensors.values())) == (layout, names)
+    assert result.detects is bool(layout)
+    assert result.classifies is not bool(layout)
 
 
 def test_roles_can_be_given() -> None:
     outputs = infos(a=[1, 9, 4], b=[1, 9], c=[1, 9], count=[1])
-    found = roles_of(outputs, {"a": "location", "b": "category", "c": "score"}, 0)
-    assert found.tensors == {"location": "a", "category": "b", "score": "c"}
+    result = roles_of(outputs, {"a": "location", "b": "category", "c": "score"}, 0)
+    assert result.tensors == {"location": "a", "category": "b", "score": "c"}
     assert roles_of(infos(x=[1, 6, 20]), {}, 0, "yolov5").layout == "yolov5"
     both = roles_of(infos(location=[], score=[], probability=[]), {}, 0)
     assert (both.detects, both.classifies) == (True, True)
 
 
 @pytest.mark.parametrize("layout", ["", "boxes"])
-def test_what_cannot_be_told_is_said_with_names_and_shapes(layout: str) -> None:
+def test_unrecognized_outputs_are_reported_with_names_and_shapes(layout: str) -> None:
     with pytest.raises(MachineError, match=r"a \[1, 4\], b \[1\]") as caught:
         roles_of(infos(a=[1, 4], b=[1]), {}, 0, layout)
     assert caught.value.kind is ErrorKind.PRECONDITION
@@ -62,10 +62,10 @@ def test_what_cannot_be_told_is_said_with_names_and_shapes(layout: str) -> None:
         roles_of([], {}, 0, layout)
 
 
-def rounded(found: Sequence[object]) -> list[tuple[float, ...]]:
+def rounded(result: Sequence[object]) -> list[tuple[float, ...]]:
     return [
-        tuple(round(getattr(one, name), 4) for name in ("x_min", "y_min", "x_max", "y_max", "score", "category"))
-        for one in found
+        tuple(round(getattr(item, name), 4) for name in ("x_min", "y_min", "x_max", "y_max", "score", "category"))
+        for item in result
     ]
 
 
@@ -78,8 +78,8 @@ def test_separate_tensors() -> None:
         "c": floats([1, 2], 3, 7),
         "s": floats([1, 2], 0.5, 0.75),
     }
-    found = boxes(tensors, SEPARATE, Reading(0.0))
-    assert rounded(found) == [(0.5, 0.6, 0.7, 0.8, 0.75, 7), (0.1, 0.2, 0.3, 0.4, 0.5, 3)]
+    result = boxes(tensors, SEPARATE, Reading(0.0))
+    assert rounded(result) == [(0.5, 0.6, 0.7, 0.8, 0.75, 7), (0.1, 0.2, 0.3, 0.4, 0.5, 3)]
     assert len(boxes(tensors, SEPARATE, Reading(0.6))) == 1
     swapped = boxes(tensors, SEPARATE, Reading(0.6, (1, 0, 3, 2)))
     assert rounded(swapped) == [(0.6, 0.5, 0.8, 0.7, 0.75, 7)]
@@ -102,20 +102,20 @@ def test_tensors_that_do_not_belong_together() -> None:
 
 # A box of class 1 in the middle of an input of 100 x 200, and a box of class 0 with low confidence.
 CENTRED = [(50, 100, 20, 40, 0.2, 0.75), (10, 10, 4, 4, 0.1, 0.0)]
-WANTED = [(0.4, 0.4, 0.6, 0.6, 0.75, 1)]
+EXPECTED = [(0.4, 0.4, 0.6, 0.6, 0.75, 1)]
 IN_INPUT = Reading(0.5, size=(100, 200))
 
 
 def test_yolov8_has_a_row_for_each_attribute() -> None:
     columns = [row[index] for index in range(6) for row in CENTRED]
     roles = Roles("yolov8", {"yolo": "o"})
-    assert rounded(boxes({"o": floats([1, 6, 2], *columns)}, roles, IN_INPUT)) == WANTED
+    assert rounded(boxes({"o": floats([1, 6, 2], *columns)}, roles, IN_INPUT)) == EXPECTED
 
 
 def test_yolov5_has_a_row_for_each_box_and_the_chance_that_there_is_one() -> None:
     rows = [value for row in CENTRED for value in (*row[:4], 1.0, *row[4:])]
     roles = Roles("yolov5", {"yolo": "o"})
-    assert rounded(boxes({"o": floats([1, 2, 7], *rows)}, roles, IN_INPUT)) == WANTED
+    assert rounded(boxes({"o": floats([1, 2, 7], *rows)}, roles, IN_INPUT)) == EXPECTED
     unlikely = [value for row in CENTRED for value in (*row[:4], 0.5, *row[4:])]
     assert boxes({"o": floats([1, 2, 7], *unlikely)}, roles, IN_INPUT) == []
 
@@ -123,15 +123,15 @@ def test_yolov5_has_a_row_for_each_box_and_the_chance_that_there_is_one() -> Non
 def test_yolov10_has_corners_score_and_class() -> None:
     rows = [40, 80, 60, 120, 0.75, 1, 0, 0, 5, 5, 0.1, 0]
     roles = Roles("yolov10", {"yolo": "o"})
-    assert rounded(boxes({"o": floats([1, 2, 6], *rows)}, roles, IN_INPUT)) == WANTED
+    assert rounded(boxes({"o": floats([1, 2, 6], *rows)}, roles, IN_INPUT)) == EXPECTED
 
 
 def test_of_a_crowd_the_most_confident_count() -> None:
     count = MAX_BOXES + 50
     scores = [index / 1000 for index in range(count)]
     tensors = {"l": floats([1, count, 4], *[0.1, 0.1, 0.2, 0.2] * count), "c": floats([1, count], *[0] * count)}
-    found = boxes({**tensors, "s": floats([1, count], *scores)}, SEPARATE, Reading(0.0))
-    assert [round(one.score, 3) for one in found] == [round(score, 3) for score in scores[: -MAX_BOXES - 1 : -1]]
+    result = boxes({**tensors, "s": floats([1, count], *scores)}, SEPARATE, Reading(0.0))
+    assert [round(item.score, 3) for item in result] == [round(score, 3) for score in scores[: -MAX_BOXES - 1 : -1]]
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "boxes"])

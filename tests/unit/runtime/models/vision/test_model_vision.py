@@ -20,50 +20,50 @@ from tests.unit.runtime.models.vision.drawn import DrawnCamera, encoded, floats,
 NAMES = {"names": ["cat", "dog", "bird"]}
 
 
-def told(outputs: list[TensorInfo], *, shape: tuple[int, ...] = (1, 10, 20, 3), **facts: Any) -> Metadata:
+def metadata_of(outputs: list[TensorInfo], *, shape: tuple[int, ...] = (1, 10, 20, 3), **facts: Any) -> Metadata:
     return Metadata("test", "onnx", "", [TensorInfo("image", "", "uint8", shape, (), facts)], outputs)
 
 
 def classes(*shares: float, **facts: Any) -> tuple[Metadata, dict[str, FlatTensor]]:
     info = TensorInfo("probability", "", "float32", [1, len(shares)], (), NAMES)
-    return told([info], **facts), {"probability": floats([1, len(shares)], *shares)}
+    return metadata_of([info], **facts), {"probability": floats([1, len(shares)], *shares)}
 
 
 def places() -> tuple[Metadata, dict[str, FlatTensor]]:
     names = {"boxes": [1, 2, 4], "classes": [1, 2], "confidences": [1, 2]}
     infos = [TensorInfo(name, "", "float32", shape, (), NAMES) for name, shape in names.items()]
-    return told(infos), {
+    return metadata_of(infos), {
         "boxes": floats([1, 2, 4], 0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 1.5, 1.0),
         "classes": floats([1, 2], 1, 5),
         "confidences": floats([1, 2], 0.5, 0.75),
     }
 
 
-async def seeing(bench: Bench, made: tuple[Metadata, dict[str, FlatTensor]], **attributes: Any) -> Any:
+async def seeing(bench: Bench, created: tuple[Metadata, dict[str, FlatTensor]], **attributes: Any) -> Any:
     await bench.add("camera", "cam", cls=DrawnCamera)
-    await bench.add("rdk:service:mlmodel", "m", cls=model(*made))
+    await bench.add("rdk:service:mlmodel", "m", cls=model(*created))
     return await bench.add(
         "rdk:service:vision", "eye", {"mlmodel_name": "m", **attributes}, model="mlmodel", depends_on=("cam",)
     )
 
 
 def shown(bench: Bench) -> FlatTensor:
-    (found,) = [one for name, one in bench.resources.items() if name.short == "m"]
-    return found.shown[-1].tensors["image"]  # type: ignore[attr-defined, no-any-return]
+    (item,) = [first for name, first in bench.resources.items() if name.short == "m"]
+    return item.shown[-1].tensors["image"]  # type: ignore[attr-defined, no-any-return]
 
 
 async def test_a_classifier(bench: Bench) -> None:
     eye = await seeing(bench, classes(0.25, 0.5, 0.125), camera_name="cam")
-    wanted = [Classification("dog", 0.5), Classification("cat", 0.25), Classification("bird", 0.125)]
-    assert await eye.get_classifications_from_camera() == wanted
-    assert await eye.get_classifications_from_camera("cam", 2) == wanted[:2]
-    assert await eye.get_classifications(encoded(picture()), 0, 0, "image/png", 1) == wanted[:1]
+    expected = [Classification("dog", 0.5), Classification("cat", 0.25), Classification("bird", 0.125)]
+    assert await eye.get_classifications_from_camera() == expected
+    assert await eye.get_classifications_from_camera("cam", 2) == expected[:2]
+    assert await eye.get_classifications(encoded(picture()), 0, 0, "image/png", 1) == expected[:1]
     properties = await eye.get_properties()
     assert (properties.classifications_supported, properties.detections_supported) == (True, False)
     with pytest.raises(Unsupported, match="request classifications"):
         await eye.get_detections_from_camera("cam")
     everything = await eye.capture_all_from_camera("cam", False, True, True)
-    assert (everything.classifications, everything.detections) == (wanted, ())
+    assert (everything.classifications, everything.detections) == (expected, ())
     assert list(shown(bench).shape) == [1, 10, 20, 3]
     assert shown(bench).uint8_tensor is not None
     assert (await eye.get_status())["layout"] == "classes"
@@ -94,26 +94,26 @@ async def test_a_detector_with_names_of_its_own(bench: Bench) -> None:
 )
 async def test_only_confident_results_count(bench: Bench, attributes: dict[str, Any], labels: list[str]) -> None:
     eye = await seeing(bench, places(), remap_output_names={"confidences": "score"}, **attributes)
-    assert [one.class_name for one in await eye.get_detections_from_camera("cam")] == labels
+    assert [item.class_name for item in await eye.get_detections_from_camera("cam")] == labels
 
 
 async def test_classes_that_are_not_likely_enough_are_left_out(bench: Bench) -> None:
     eye = await seeing(bench, classes(0.25, 0.5, 0.125), default_minimum_confidence=0.25)
-    assert [one.class_name for one in await eye.get_classifications_from_camera("cam")] == ["dog", "cat"]
+    assert [item.class_name for item in await eye.get_classifications_from_camera("cam")] == ["dog", "cat"]
 
 
 async def test_a_letterboxed_picture_has_its_boxes_at_the_right_place(bench: Bench) -> None:
     """An image of 200 x 100 pixels in a square input leaves bars in the upper and lower quarters."""
     info = TensorInfo("output0", "", "float32", [1, 6, 3], (), {"names": ["a", "b"]})
     rows = [[40, 41, 20], [40, 40, 70], [20, 20, 20], [20, 20, 20], [0.9, 0.8, 0.1], [0.1, 0.1, 0.2]]
-    made = (
-        told([info], shape=(1, 3, 80, 80)),
+    created = (
+        metadata_of([info], shape=(1, 3, 80, 80)),
         {"output0": floats([1, 6, 3], *[value for row in rows for value in row])},
     )
-    eye = await seeing(bench, made, letterbox=True)
-    (found,) = await eye.get_detections_from_camera("cam")  # without a duplicate and an unlikely box
-    assert (found.x_min, found.y_min, found.x_max, found.y_max) == (75, 25, 125, 75)
-    assert found.confidence == pytest.approx(0.9)
+    eye = await seeing(bench, created, letterbox=True)
+    (item,) = await eye.get_detections_from_camera("cam")  # without a duplicate and an unlikely box
+    assert (item.x_min, item.y_min, item.x_max, item.y_max) == (75, 25, 125, 75)
+    assert item.confidence == pytest.approx(0.9)
     assert list(shown(bench).shape) == [1, 3, 80, 80]
     both = await seeing_again(bench, letterbox=True, overlap_threshold=1.0, default_minimum_confidence=0.0)
     assert len(await both.get_detections_from_camera("cam")) == 2  # with the duplicate; the third lies in a bar
@@ -125,13 +125,13 @@ async def seeing_again(bench: Bench, **attributes: Any) -> Any:
     )
 
 
-async def test_normalisation_is_as_configured_as_told_or_as_it_is(bench: Bench) -> None:
+async def test_normalisation_follows_the_configuration_then_the_model_then_the_type(bench: Bench) -> None:
     info = TensorInfo("probability", "", "float32", [1, 1])
     image = TensorInfo(
         "image", "", "float32", [1, 2, 2, 3], (), {"mean": [10, 10, 10], "std_dev": [5, 5, 5], "bgr": True}
     )
-    made = (Metadata("m", "", "", [image], [info]), {"probability": floats([1, 1], 1)})
-    eye = await seeing(bench, made)
+    created = (Metadata("m", "", "", [image], [info]), {"probability": floats([1, 1], 1)})
+    eye = await seeing(bench, created)
     grey = encoded(picture((4, 4), {(0, 0, 4, 4): (10, 20, 30)}))
     await eye.get_classifications(grey)
     assert list(values(shown(bench), "image"))[:3] == pytest.approx([4, 2, 0])
@@ -146,12 +146,12 @@ async def test_normalisation_is_as_configured_as_told_or_as_it_is(bench: Bench) 
 async def test_yolo_models_are_shown_0_to_1(bench: Bench) -> None:
     image = TensorInfo("images", "", "float32", [1, 3, 2, 2])
     output = TensorInfo("output0", "", "float32", [1, 6, 20])
-    made = (Metadata("m", "", "", [image], [output]), {"output0": floats([1, 6, 1], 1, 1, 1, 1, 0.5, 0)})
-    eye = await seeing(bench, made)
+    created = (Metadata("m", "", "", [image], [output]), {"output0": floats([1, 6, 1], 1, 1, 1, 1, 0.5, 0)})
+    eye = await seeing(bench, created)
     assert len(await eye.get_detections(encoded(picture((4, 4), {(0, 0, 4, 4): (51, 102, 255)})))) == 1
-    (found,) = [one for name, one in bench.resources.items() if name.short == "m"]
-    given = values(found.shown[-1].tensors["images"], "images")  # type: ignore[attr-defined]
-    assert list(given)[::4] == pytest.approx([0.2, 0.4, 1.0])
+    (item,) = [first for name, first in bench.resources.items() if name.short == "m"]
+    passed = values(item.shown[-1].tensors["images"], "images")  # type: ignore[attr-defined]
+    assert list(passed)[::4] == pytest.approx([0.2, 0.4, 1.0])
 
 
 async def test_labels_of_files(bench: Bench, tmp_path: Path) -> None:
@@ -159,16 +159,16 @@ async def test_labels_of_files(bench: Bench, tmp_path: Path) -> None:
     model_labels.write_text("one\ntwo\n")
     own_labels.write_text("eins\nzwei\n")
     info = TensorInfo("probability", "", "float32", [1, 2], (), {"labels": str(model_labels)})
-    made = (told([info]), {"probability": floats([1, 2], 0.25, 0.75)})
-    eye = await seeing(bench, made)
-    assert [one.class_name for one in await eye.get_classifications_from_camera("cam")] == ["two", "one"]
+    created = (metadata_of([info]), {"probability": floats([1, 2], 0.25, 0.75)})
+    eye = await seeing(bench, created)
+    assert [item.class_name for item in await eye.get_classifications_from_camera("cam")] == ["two", "one"]
     own = await seeing_again(bench, label_path=str(own_labels))
-    assert [one.class_name for one in await own.get_classifications_from_camera("cam")] == ["zwei", "eins"]
+    assert [element.class_name for element in await own.get_classifications_from_camera("cam")] == ["zwei", "eins"]
 
 
 async def test_a_free_input_takes_the_picture_as_it_is_or_as_configured(bench: Bench) -> None:
-    made = classes(1.0, shape=(1, -1, -1, 3))
-    eye = await seeing(bench, made)
+    created = classes(1.0, shape=(1, -1, -1, 3))
+    eye = await seeing(bench, created)
     await eye.get_classifications_from_camera("cam")
     assert list(shown(bench).shape) == [1, 100, 200, 3]
     sized = await seeing_again(bench, input_size_px=[64, 32])
@@ -180,25 +180,25 @@ async def test_a_model_that_tells_nothing_is_taken_at_the_configurations_word(be
     names = {"a": "location", "b": "category", "c": "score"}
     answers = {"a": floats([1, 1, 4], 0.25, 0.5, 0.5, 1.0), "b": floats([1, 1], 3), "c": floats([1, 1], 0.5)}
     eye = await seeing(bench, (Metadata(), answers), remap_output_names=names)
-    (found,) = await eye.get_detections_from_camera("cam")
-    assert (found.x_min, found.y_min, found.class_name) == (50, 50, "3")
+    (item,) = await eye.get_detections_from_camera("cam")
+    assert (item.x_min, item.y_min, item.class_name) == (50, 50, "3")
     assert (list(shown(bench).shape), shown(bench).uint8_tensor is not None) == ([1, 100, 200, 3], True)
 
 
-async def failure(made: tuple[Metadata, dict[str, FlatTensor]], **attributes: Any) -> MachineError:
+async def failure(created: tuple[Metadata, dict[str, FlatTensor]], **attributes: Any) -> MachineError:
     """Return the error of a vision service that cannot start with this model."""
     import trio
 
     with pytest.raises(BaseExceptionGroup) as caught:
         async with trio.open_nursery() as nursery:
-            await seeing(Bench(nursery), made, **attributes)
+            await seeing(Bench(nursery), created, **attributes)
     (error,) = caught.value.exceptions
     assert isinstance(error, MachineError)
     return error
 
 
 async def test_a_model_that_is_not_understood_says_why() -> None:
-    error = await failure((told([TensorInfo("a"), TensorInfo("b")]), {}))
+    error = await failure((metadata_of([TensorInfo("a"), TensorInfo("b")]), {}))
     assert (error.kind, "remap_output_names" in error.remedy) == (ErrorKind.PRECONDITION, True)
     two_inputs = Metadata("m", "", "", [TensorInfo("a"), TensorInfo("b")], [TensorInfo("probability")])
     error = await failure((two_inputs, {}))

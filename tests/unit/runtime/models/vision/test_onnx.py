@@ -47,44 +47,44 @@ async def failure(folder: Path, data: bytes | None = None, **attributes: Any) ->
 async def test_a_model_tells_what_it_takes_and_gives(bench: Bench, tmp_path: Path) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_text("red\ngreen\nblue\n")
-    found = await onnx(bench, tmp_path, onnx_file.classifier(), label_path=str(labels))
-    told = await found.metadata()
-    assert (told.name, told.type, told.description) == ("drawn", "onnx", "of a test")
-    (given,), (result,) = told.input_info, told.output_info
-    assert (given.name, given.data_type, list(given.shape)) == ("image", "float32", [1, 3, 8, 8])
+    content = await onnx(bench, tmp_path, onnx_file.classifier(), label_path=str(labels))
+    reported = await content.metadata()
+    assert (reported.name, reported.type, reported.description) == ("drawn", "onnx", "of a test")
+    (item,), (result,) = reported.input_info, reported.output_info
+    assert (item.name, item.data_type, list(item.shape)) == ("image", "float32", [1, 3, 8, 8])
     assert (result.name, result.data_type, list(result.shape)) == ("logits", "float32", [1, 3])
     assert result.extra == {"labels": str(labels)}
-    assert [(one.name, one.label_type) for one in result.associated_files] == [(str(labels), LabelType.TENSOR_VALUE)]
-    answer = await found.infer(FlatTensors({"image": floats([1, 3, 8, 8], *[1.0] * 64, *[2.0] * 64, *[3.0] * 64)}))
+    assert [(file.name, file.label_type) for file in result.associated_files] == [(str(labels), LabelType.TENSOR_VALUE)]
+    answer = await content.infer(FlatTensors({"image": floats([1, 3, 8, 8], *[1.0] * 64, *[2.0] * 64, *[3.0] * 64)}))
     assert list(values(answer.tensors["logits"], "logits")) == pytest.approx([1, 2, 3])
-    assert await found.get_status() == {"providers": ["CPUExecutionProvider"], "inferences": 1}
+    assert await content.get_status() == {"providers": ["CPUExecutionProvider"], "inferences": 1}
 
 
-async def test_facts_within_the_model_file_are_told(bench: Bench, tmp_path: Path) -> None:
+async def test_metadata_in_the_model_file_is_reported(bench: Bench, tmp_path: Path) -> None:
     facts = {
         "names": "{0: 'red', 1: 'green', 2: 'blue'}",
         "Image.NominalPixelRange": "Normalized_1_1",
         "Image.BitmapPixelFormat": "Bgr8",
     }
-    told = await (await onnx(bench, tmp_path, onnx_file.classifier(facts))).metadata()
-    assert told.input_info[0].extra == {"mean": [127.5] * 3, "std_dev": [127.5] * 3, "bgr": True}
-    assert told.output_info[0].extra == {"names": ["red", "green", "blue"]}
+    result = await (await onnx(bench, tmp_path, onnx_file.classifier(facts))).metadata()
+    assert result.input_info[0].extra == {"mean": [127.5] * 3, "std_dev": [127.5] * 3, "bgr": True}
+    assert result.output_info[0].extra == {"names": ["red", "green", "blue"]}
 
 
 @pytest.mark.parametrize("element", [*TYPES, "float16", "bool"])
 async def test_every_type_both_ways(bench: Bench, tmp_path: Path, element: str) -> None:
-    found = await onnx(bench, tmp_path, onnx_file.identity(element))
+    result = await onnx(bench, tmp_path, onnx_file.identity(element))
     carried = {"float16": "float32", "bool": "uint8"}.get(element, element)
-    told = await found.metadata()
-    assert [(one.data_type, list(one.shape)) for one in (*told.input_info, *told.output_info)] == [
+    reported = await result.metadata()
+    assert [(item.data_type, list(item.shape)) for item in (*reported.input_info, *reported.output_info)] == [
         (element, [-1, 2])
     ] * 2
     low = 0 if element == "bool" or element.startswith("u") else -1
     code = TYPES[carried][1]
-    wanted = array(code, [low, 1, 0, 1])
-    answer = await found.infer(FlatTensors({"given": tensor(carried, [2, 2], wanted.tobytes())}))
+    expected = array(code, [low, 1, 0, 1])
+    answer = await result.infer(FlatTensors({"given": tensor(carried, [2, 2], expected.tobytes())}))
     assert list(answer.tensors["found"].shape) == [2, 2]
-    assert values(answer.tensors["found"], "found") == wanted
+    assert values(answer.tensors["found"], "found") == expected
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ async def test_every_type_both_ways(bench: Bench, tmp_path: Path, element: str) 
         ({"image": floats([1, 3, 8, 8], 1.0)}, "1 values, which does not match its shape"),
     ],
 )
-async def test_what_does_not_fit_is_refused_by_name(
+async def test_tensors_that_do_not_fit_are_refused_by_name(
     bench: Bench, tmp_path: Path, tensors: dict[str, FlatTensor], words: str
 ) -> None:
-    found = await onnx(bench, tmp_path, onnx_file.classifier())
+    result = await onnx(bench, tmp_path, onnx_file.classifier())
     with pytest.raises(MachineError) as caught:
-        await found.infer(FlatTensors(tensors))
+        await result.infer(FlatTensors(tensors))
     assert caught.value.kind is ErrorKind.INVALID
     assert re.search(words, f"{caught.value.message}: {caught.value.remedy}")
 
@@ -135,16 +135,16 @@ async def test_a_picture_through_a_real_model(bench: Bench, tmp_path: Path) -> N
     await onnx(bench, tmp_path, onnx_file.classifier(facts))
     eye = await bench.add("rdk:service:vision", "eye", {"mlmodel_name": "m"}, model="mlmodel", depends_on=("cam",))
     for color, label in ((BLUE, "blue"), (GREEN, "green")):
-        found = await eye.get_classifications(encoded(picture((60, 40), {(10, 10, 50, 30): color})), n=1)
-        assert [one.class_name for one in found] == [label]
+        classifications = await eye.get_classifications(encoded(picture((60, 40), {(10, 10, 50, 30): color})), n=1)
+        assert [item.class_name for item in classifications] == [label]
 
 
 async def test_boxes_through_a_real_model(bench: Bench, tmp_path: Path) -> None:
     await bench.add("camera", "cam", cls=DrawnCamera)
     await onnx(bench, tmp_path, onnx_file.detector({"names": "{0: 'cat', 1: 'dog'}"}))
     eye = await bench.add("rdk:service:vision", "eye", {"mlmodel_name": "m"}, model="mlmodel", depends_on=("cam",))
-    found = await eye.get_detections_from_camera("cam")
-    assert [(one.class_name, one.x_min, one.y_min, one.x_max, one.y_max) for one in found] == [
+    detections = await eye.get_detections_from_camera("cam")
+    assert [(item.class_name, item.x_min, item.y_min, item.x_max, item.y_max) for item in detections] == [
         ("cat", 100, 50, 200, 100),
         ("dog", 20, 20, 60, 40),
     ]
@@ -153,11 +153,11 @@ async def test_boxes_through_a_real_model(bench: Bench, tmp_path: Path) -> None:
 async def test_many_at_once_are_all_answered_and_a_cancelled_one_is_not_waited_for(
     bench: Bench, tmp_path: Path
 ) -> None:
-    found = await onnx(bench, tmp_path, onnx_file.identity("float32"))
+    result = await onnx(bench, tmp_path, onnx_file.identity("float32"))
     answers: dict[int, float] = {}
 
     async def ask(index: int) -> None:
-        answer = await found.infer(FlatTensors({"given": floats([1, 2], index, 0)}))
+        answer = await result.infer(FlatTensors({"given": floats([1, 2], index, 0)}))
         answers[index] = values(answer.tensors["found"], "found")[0]
 
     async with trio.open_nursery() as nursery:

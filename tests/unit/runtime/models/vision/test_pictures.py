@@ -18,9 +18,9 @@ DRAWN = picture((40, 20), {(0, 0, 20, 20): RED, (20, 0, 40, 20): BLUE})
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "QOI"])
 def test_usual_formats_are_read(kind: str) -> None:
-    found = decode(encoded(DRAWN, kind), "image/whatever")
-    assert (found.size, found.mode) == ((40, 20), "RGB")
-    red, green, blue = found.getpixel((3, 10))  # type: ignore[misc]
+    decoded = decode(encoded(DRAWN, kind), "image/whatever")
+    assert (decoded.size, decoded.mode) == ((40, 20), "RGB")
+    red, green, blue = decoded.getpixel((3, 10))  # type: ignore[misc]
     assert (red > 240, green < 15, blue < 15) == (True, True, True)
 
 
@@ -46,13 +46,13 @@ def test_raw_pixels_are_read() -> None:
         (b"", pictures.DEPTH, "depth map"),
     ],
 )
-def test_what_is_no_colour_image_is_refused(data: bytes, mime_type: str, words: str) -> None:
+def test_data_that_is_not_a_colour_image_is_refused(data: bytes, mime_type: str, words: str) -> None:
     with pytest.raises(MachineError, match=words) as caught:
         decode(data, mime_type)
     assert caught.value.kind is ErrorKind.INVALID
 
 
-def test_an_image_that_would_fill_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_would_need_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "LARGEST", 40 * 20 - 1)
     with pytest.raises(MachineError, match="40 x 20 pixels"):
         decode(encoded(DRAWN))
@@ -74,7 +74,7 @@ FILES = [encoded(DRAWN, kind) for kind in ("PNG", "JPEG", "WEBP", "GIF", "BMP", 
 @given(
     st.sampled_from(FILES), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=8), st.integers(0)
 )
-def test_a_damaged_file_is_an_image_or_refused(data: bytes, changes: list[tuple[int, int]], length: int) -> None:
+def test_a_damaged_file_is_decoded_or_refused(data: bytes, changes: list[tuple[int, int]], length: int) -> None:
     damaged = bytearray(data)
     for place, value in changes:
         damaged[place % len(damaged)] = value

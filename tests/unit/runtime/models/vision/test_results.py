@@ -34,23 +34,23 @@ def test_overlap_by_hand() -> None:
 
 
 @given(st.lists(boxes, max_size=20), st.floats(0, 1))
-def test_what_is_left_out_has_a_better_one_of_its_class_over_it(found: list[Box], limit: float) -> None:
-    kept = without_duplicates(found, limit)
-    assert [one.score for one in kept] == sorted((one.score for one in kept), reverse=True)
-    for one in found:
-        over = [other for other in kept if other.category == one.category and overlap(one, other) > limit]
-        assert one in kept or any(other.score >= one.score for other in over)
-    for index, one in enumerate(kept):
-        assert all(one.category != other.category or overlap(one, other) <= limit for other in kept[:index])
+def test_suppressed_boxes_overlap_a_better_box_of_their_class(result: list[Box], limit: float) -> None:
+    kept = without_duplicates(result, limit)
+    assert [element.score for element in kept] == sorted((entry.score for entry in kept), reverse=True)
+    for item in result:
+        over = [other for other in kept if other.category == item.category and overlap(item, other) > limit]
+        assert item in kept or any(other.score >= item.score for other in over)
+    for index, item in enumerate(kept):
+        assert all(item.category != other.category or overlap(item, other) <= limit for other in kept[:index])
 
 
 def test_a_box_is_cut_at_the_edges() -> None:
-    known = detection(Box(-0.5, 0.25, 0.5, 2.0, 0.75, 0), "thing", 200, 100)
-    assert known is not None
-    assert (known.x_min, known.y_min, known.x_max, known.y_max) == (0, 25, 100, 100)
-    assert (known.x_min_normalized, known.y_min_normalized) == (0.0, 0.25)
-    assert (known.x_max_normalized, known.y_max_normalized) == (0.5, 1.0)
-    assert (known.class_name, known.confidence) == ("thing", 0.75)
+    result = detection(Box(-0.5, 0.25, 0.5, 2.0, 0.75, 0), "thing", 200, 100)
+    assert result is not None
+    assert (result.x_min, result.y_min, result.x_max, result.y_max) == (0, 25, 100, 100)
+    assert (result.x_min_normalized, result.y_min_normalized) == (0.0, 0.25)
+    assert (result.x_max_normalized, result.y_max_normalized) == (0.5, 1.0)
+    assert (result.class_name, result.confidence) == ("thing", 0.75)
     assert detection(Box(1.1, 0.1, 1.5, 0.5, 1, 0), "outside", 200, 100) is None
     assert detection(Box(0.5, 0.5, 0.4, 0.6, 1, 0), "inside out", 200, 100) is None
 
@@ -67,6 +67,6 @@ def test_the_sieve() -> None:
 
 def test_the_likeliest_come_first() -> None:
     given_labels = [Classification("a", 0.1), Classification("b", 0.8), Classification("c", 0.1)]
-    assert [one.class_name for one in most_likely(given_labels, 0)] == ["b", "a", "c"]
-    assert [one.class_name for one in most_likely(given_labels, 2)] == ["b", "a"]
-    assert [one.class_name for one in most_likely(given_labels, 9)] == ["b", "a", "c"]
+    assert [item.class_name for item in most_likely(given_labels, 0)] == ["b", "a", "c"]
+    assert [element.class_name for element in most_likely(given_labels, 2)] == ["b", "a"]
+    assert [result.class_name for result in most_likely(given_labels, 9)] == ["b", "a", "c"]

@@ -17,13 +17,13 @@ from tests.unit.runtime.models.vision.drawn import RED, picture
 SIZE = (120, 80)
 
 
-def middle_of_red(found: Image.Image) -> tuple[float, float]:
+def middle_of_red(result: Image.Image) -> tuple[float, float]:
     """Return the center of the mostly red pixels."""
-    red, green, _ = found.split()
+    red, green, _ = result.split()
     places = [
         (x + 0.5, y + 0.5)
-        for y in range(found.height)
-        for x in range(found.width)
+        for y in range(result.height)
+        for x in range(result.width)
         if red.getpixel((x, y)) > 150 and green.getpixel((x, y)) < 60  # type: ignore[operator]
     ]
     return sum(x for x, _ in places) / len(places), sum(y for _, y in places) / len(places)
@@ -40,12 +40,12 @@ STEPS = st.one_of(
 
 
 @given(STEPS)
-def test_places_move_as_the_pixels_do(one: Step) -> None:
+def test_places_move_as_the_pixels_do(item: Step) -> None:
     drawn = picture(SIZE, {(20, 16, 36, 28): RED})
-    to, found = one.moved(SIZE), one.apply(drawn)
-    assert found.size == to.size
+    to, result = item.moved(SIZE), item.apply(drawn)
+    assert result.size == to.size
     x, y = to.at(28, 22)
-    seen_x, seen_y = middle_of_red(found)
+    seen_x, seen_y = middle_of_red(result)
     assert (seen_x, seen_y) == pytest.approx((x, y), abs=1.0 + 0.02 * max(to.size))
 
 
@@ -68,17 +68,17 @@ def test_quarter_turns_are_exact_and_counter_clockwise() -> None:
 
 
 def test_known_boxes_move_and_are_cut_off() -> None:
-    known = Annotations(
+    present = Annotations(
         (BoundingBox("1", "in", 0.25, 0.5, 0.5, 0.75, 0.9), BoundingBox("2", "out", 0.9, 0.9, 1.0, 1.0)),
         (Classification("3", "all", 0.5),),
     )
-    cropped = moved_annotations(known, Crop(0, 0, 60, 60), (120, 80))
+    cropped = moved_annotations(present, Crop(0, 0, 60, 60), (120, 80))
     (box,) = cropped.bboxes
     assert (box.id, box.label, box.confidence) == ("1", "in", 0.9)
     assert (box.x_min_normalized, box.y_min_normalized) == pytest.approx((0.5, 2 / 3))
     assert (box.x_max_normalized, box.y_max_normalized) == pytest.approx((1.0, 1.0))
-    assert cropped.classifications == known.classifications
-    turned = moved_annotations(known, Rotate(90), (120, 80)).bboxes[0]
+    assert cropped.classifications == present.classifications
+    turned = moved_annotations(present, Rotate(90), (120, 80)).bboxes[0]
     assert (turned.x_min_normalized, turned.y_min_normalized) == pytest.approx((0.5, 0.5))
     assert (turned.x_max_normalized, turned.y_max_normalized) == pytest.approx((0.75, 0.75))
 
@@ -87,7 +87,7 @@ LENS = IntrinsicParameters(120, 80, 100.0, 200.0, 50.0, 30.0)
 
 
 @pytest.mark.parametrize(
-    ("steps", "wanted"),
+    ("steps", "expected"),
     [
         ([], LENS),
         ([Identity()], LENS),
@@ -98,11 +98,11 @@ LENS = IntrinsicParameters(120, 80, 100.0, 200.0, 50.0, 30.0)
         ([Crop(10, 20, 110, 60), Resize(50, 20)], IntrinsicParameters(50, 20, 50, 100, 20, 5)),
     ],
 )
-def test_the_lens_moves_too(steps: list[Step], wanted: IntrinsicParameters) -> None:
-    found = moved_lens(LENS, steps)
-    assert found is not None
+def test_the_lens_moves_too(steps: list[Step], expected: IntrinsicParameters) -> None:
+    result = moved_lens(LENS, steps)
+    assert result is not None
     names = ("width_px", "height_px", "focal_x_px", "focal_y_px", "center_x_px", "center_y_px")
-    assert [getattr(found, name) for name in names] == pytest.approx([getattr(wanted, name) for name in names])
+    assert [getattr(result, name) for name in names] == pytest.approx([getattr(expected, name) for name in names])
 
 
 @given(st.floats(-10, 10), st.floats(-10, 10), st.floats(5, 50), st.floats(-180, 180))
@@ -114,8 +114,11 @@ def test_a_point_is_seen_where_the_moved_lens_says(x: float, y: float, z: float,
     seen = to.at(lens.focal_x_px * x / z + lens.center_x_px, lens.focal_y_px * y / z + lens.center_y_px)
     cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     turned_x, turned_y = cosine * x + sine * y, -sine * x + cosine * y
-    wanted = (moved.focal_x_px * turned_x / z + moved.center_x_px, moved.focal_y_px * turned_y / z + moved.center_y_px)
-    assert seen == pytest.approx(wanted, abs=1e-6)
+    expected = (
+        moved.focal_x_px * turned_x / z + moved.center_x_px,
+        moved.focal_y_px * turned_y / z + moved.center_y_px,
+    )
+    assert seen == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_lens_whose_size_is_not_known_cannot_be_moved() -> None:

@@ -27,8 +27,8 @@ def over_the_wire(given_tensors: FlatTensors) -> FlatTensors:
     message_fill(descriptor)(message, given_tensors)
     again = infer.request_class().input_tensors
     again.ParseFromString(message.SerializeToString())
-    found: FlatTensors = message_reader(descriptor, Hint(cls=FlatTensors))(again)
-    return found
+    result: FlatTensors = message_reader(descriptor, Hint(cls=FlatTensors))(again)
+    return result
 
 
 def numbers(data_type: str) -> st.SearchStrategy[list[Any]]:
@@ -45,14 +45,14 @@ def numbers(data_type: str) -> st.SearchStrategy[list[Any]]:
 @given(st.data())
 def test_every_type_comes_over_the_wire_as_it_was(data: st.DataObject) -> None:
     data_type = data.draw(st.sampled_from(sorted(TYPES)))
-    wanted = array(TYPES[data_type][1], data.draw(numbers(data_type)))
-    sent = FlatTensors({"t": tensor(data_type, [len(wanted), 1], wanted.tobytes())})
-    assert values(sent.tensors["t"], "t") == wanted
+    expected = array(TYPES[data_type][1], data.draw(numbers(data_type)))
+    sent = FlatTensors({"t": tensor(data_type, [len(expected), 1], expected.tobytes())})
+    assert values(sent.tensors["t"], "t") == expected
     came = over_the_wire(sent).tensors["t"]
     assert data_type_of(came, "t") == data_type
-    assert list(came.shape) == [len(wanted), 1]
-    assert values(came, "t") == wanted
-    assert values(came, "t").typecode == wanted.typecode
+    assert list(came.shape) == [len(expected), 1]
+    assert values(came, "t") == expected
+    assert values(came, "t").typecode == expected.typecode
 
 
 def test_sixteen_bits_of_others_may_be_extended_by_their_sign() -> None:
@@ -69,7 +69,7 @@ def test_sixteen_bits_of_others_may_be_extended_by_their_sign() -> None:
         (FlatTensor([1], int32_tensor=[2**40]), "has values that are not int32"),
     ],
 )
-def test_what_does_not_fit_is_named(given_tensor: FlatTensor, words: str) -> None:
+def test_errors_name_the_value_that_does_not_fit(given_tensor: FlatTensor, words: str) -> None:
     with pytest.raises(MachineError, match=words) as caught:
         values(given_tensor, "t")
     assert caught.value.kind is ErrorKind.INVALID

@@ -33,10 +33,10 @@ from tests.unit.runtime.models.vision.drawn import (
 
 async def view(bench: Bench, *pipeline: dict[str, Any], depends_on: tuple[str, ...] = (), **attributes: Any) -> Any:
     source = await bench.add("camera", "cam", cls=DrawnCamera)
-    found = await bench.add(
+    result = await bench.add(
         "camera", "view", {"source": "cam", "pipeline": list(pipeline), **attributes}, model="transform"
     )
-    return found, source
+    return result, source
 
 
 def entry(kind: str, **attributes: Any) -> dict[str, Any]:
@@ -51,8 +51,8 @@ async def test_steps_are_made_in_order(bench: Bench) -> None:
     (image,) = images.images
     assert (image.mime_type, image.source_name, image.annotations) == ("image/png", "color", None)
     assert images.response_metadata.captured_at == WHEN
-    found = opened(image.image)
-    assert (found.size, found.getpixel((5, 75)), found.getpixel((5, 5))) == ((20, 80), RED, GREY)
+    result = opened(image.image)
+    assert (result.size, result.getpixel((5, 75)), result.getpixel((5, 5))) == ((20, 80), RED, GREY)
 
 
 async def test_an_empty_pipeline_hands_images_on_as_they_are(bench: Bench) -> None:
@@ -68,24 +68,24 @@ async def test_sources_are_chosen_and_depth_is_left_out(bench: Bench) -> None:
         Image(encoded(picture(), "JPEG"), "image/jpeg", "right"),
         Image(b"DEPTHMAP", "image/vnd.viam.dep", "depth"),
     ]
-    told = [(one.source_name, one.mime_type) for one in (await camera.get_images()).images]
-    assert told == [("left", "image/png"), ("right", "image/jpeg")]
-    assert [one.source_name for one in (await camera.get_images(["right"])).images] == ["right"]
+    messages = [(image.source_name, image.mime_type) for image in (await camera.get_images()).images]
+    assert messages == [("left", "image/png"), ("right", "image/jpeg")]
+    assert [item.source_name for item in (await camera.get_images(["right"])).images] == ["right"]
     with pytest.raises(Unsupported, match="only depth maps"):
         await camera.get_images(["depth"])
 
 
-async def test_a_crop_beside_the_picture_is_the_pipelines_mistake(bench: Bench) -> None:
+async def test_a_crop_outside_the_picture_is_an_error_of_the_pipeline(bench: Bench) -> None:
     camera, _ = await view(bench, entry("crop", x_min_px=900, y_min_px=0, x_max_px=990, y_max_px=50))
     with pytest.raises(MachineError, match="200 x 100 pixels") as caught:
         await camera.get_images()
     assert caught.value.kind is ErrorKind.PRECONDITION
 
 
-async def test_what_is_known_of_an_image_goes_along(bench: Bench) -> None:
+async def test_annotations_of_an_image_are_kept(bench: Bench) -> None:
     camera, source = await view(bench, entry("crop", x_min_px=0, y_min_px=0, x_max_px=0.5, y_max_px=1))
-    known = Annotations((BoundingBox("1", "thing", 0.0, 0.0, 0.25, 0.5, 0.5),))
-    source.images = [replace(DrawnCamera.images[0], annotations=known)]
+    present = Annotations((BoundingBox("1", "thing", 0.0, 0.0, 0.25, 0.5, 0.5),))
+    source.images = [replace(DrawnCamera.images[0], annotations=present)]
     (image,) = (await camera.get_images()).images
     assert image.annotations == Annotations((BoundingBox("1", "thing", 0.0, 0.0, 0.5, 0.5, 0.5),))
 
@@ -93,7 +93,7 @@ async def test_what_is_known_of_an_image_goes_along(bench: Bench) -> None:
 RED_DETECTOR = {"detect_color": "#ff0000", "hue_tolerance_pct": 0.05, "segment_size_px": 50, "label": "ball"}
 
 
-async def test_detections_are_drawn_and_told(bench: Bench) -> None:
+async def test_detections_are_drawn_and_returned(bench: Bench) -> None:
     await bench.add("rdk:service:vision", "eye", RED_DETECTOR, model="color_detector")
     camera, _ = await view(
         bench, entry("resize", width_px=400, height_px=200), entry("detections", detector_name="eye")
@@ -104,9 +104,9 @@ async def test_detections_are_drawn_and_told(bench: Bench) -> None:
     assert (box.label, box.confidence) == ("ball", 1.0)
     edges = (box.x_min_normalized, box.y_min_normalized, box.x_max_normalized, box.y_max_normalized)
     assert edges == pytest.approx((0.1, 0.3, 0.3, 0.5), abs=0.015)
-    found = opened(image.image)
-    assert found.getpixel((round(box.x_max_normalized * 400) - 1, 95)) == color_of("ball")
-    assert found.getpixel((100, 90)) == RED
+    result = opened(image.image)
+    assert result.getpixel((round(box.x_max_normalized * 400) - 1, 95)) == color_of("ball")
+    assert result.getpixel((100, 90)) == RED
 
 
 class TellsFractions(Vision):
@@ -133,9 +133,9 @@ async def test_boxes_in_fractions_are_drawn_too(bench: Bench) -> None:
     camera, _ = await view(bench, entry("detections", detector_name="eye"))
     (image,) = (await camera.get_images()).images
     assert image.annotations == Annotations((BoundingBox("", "half", 0.25, 0.5, 0.75, 1.0, 0.5),))
-    found = opened(image.image)
-    assert found.getpixel((149, 80)) == color_of("half")
-    assert found.getpixel((100, 80)) == GREY
+    result = opened(image.image)
+    assert result.getpixel((149, 80)) == color_of("half")
+    assert result.getpixel((100, 80)) == GREY
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ async def test_boxes_in_fractions_are_drawn_too(bench: Bench) -> None:
 )
 async def test_only_wanted_detections_are_drawn(bench: Bench, attributes: dict[str, Any], count: int) -> None:
     names = {"names": ["cat", "dog"]}
-    told = Metadata(
+    metadata = Metadata(
         "",
         "",
         "",
@@ -160,36 +160,38 @@ async def test_only_wanted_detections_are_drawn(bench: Bench, attributes: dict[s
         "category": floats([2], 0, 1),
         "score": floats([2], 0.5, 0.75),
     }
-    await bench.add("rdk:service:mlmodel", "m", cls=model(told, answers))
+    await bench.add("rdk:service:mlmodel", "m", cls=model(metadata, answers))
     await bench.add("rdk:service:vision", "eye", {"mlmodel_name": "m"}, model="mlmodel")
     camera, _ = await view(bench, entry("detections", detector_name="eye", **attributes))
     (image,) = (await camera.get_images()).images
     assert len(image.annotations.bboxes if image.annotations else ()) == count
 
 
-async def test_classifications_are_drawn_and_told(bench: Bench) -> None:
+async def test_classifications_are_drawn_and_returned(bench: Bench) -> None:
     info = TensorInfo("probability", "", "", (), (), {"names": ["cat", "dog", "cow"]})
-    told = Metadata("", "", "", [TensorInfo("image", "", "uint8", [1, 8, 8, 3])], [info])
-    await bench.add("rdk:service:mlmodel", "m", cls=model(told, {"probability": floats([3], 0.2, 0.5, 0.3)}))
+    metadata = Metadata("", "", "", [TensorInfo("image", "", "uint8", [1, 8, 8, 3])], [info])
+    await bench.add("rdk:service:mlmodel", "m", cls=model(metadata, {"probability": floats([3], 0.2, 0.5, 0.3)}))
     await bench.add("rdk:service:vision", "eye", {"mlmodel_name": "m"}, model="mlmodel")
     camera, _ = await view(bench, entry("classifications", classifier_name="eye", max_classifications=2))
     (image,) = (await camera.get_images()).images
     assert image.annotations is not None
-    assert [(one.label, one.confidence) for one in image.annotations.classifications] == [
+    assert [
+        (classification.label, classification.confidence) for classification in image.annotations.classifications
+    ] == [
         ("dog", 0.5),
         ("cow", pytest.approx(0.3)),
     ]
-    found = opened(image.image)
-    assert found.getpixel((0, 0)) == color_of("dog")
-    assert found.getpixel((150, 15)) == picture().getpixel((150, 15))
+    result = opened(image.image)
+    assert result.getpixel((0, 0)) == color_of("dog")
+    assert result.getpixel((150, 15)) == picture().getpixel((150, 15))
 
 
 async def test_properties_are_those_of_the_source_moved(bench: Bench) -> None:
     camera, _ = await view(bench, entry("crop", x_min_px=50, y_min_px=20, x_max_px=150, y_max_px=80))
-    told = await camera.get_properties()
-    assert told.intrinsic_parameters == IntrinsicParameters(100, 60, 150.0, 160.0, 40.0, 20.0)
-    assert told.distortion_parameters.parameters == (0.1, 0.2, 0.3, 0.4, 0.5)
-    assert (told.supports_pcd, told.mime_types, told.frame_rate) == (False, ("image/png",), 12.5)
+    properties = await camera.get_properties()
+    assert properties.intrinsic_parameters == IntrinsicParameters(100, 60, 150.0, 160.0, 40.0, 20.0)
+    assert properties.distortion_parameters.parameters == (0.1, 0.2, 0.3, 0.4, 0.5)
+    assert (properties.supports_pcd, properties.mime_types, properties.frame_rate) == (False, ("image/png",), 12.5)
     with pytest.raises(Unsupported, match="request it from rdk:component:camera/cam"):
         await camera.get_point_cloud()
 
@@ -197,9 +199,9 @@ async def test_properties_are_those_of_the_source_moved(bench: Bench) -> None:
 async def test_properties_can_be_configured_and_a_turn_takes_the_distortion(bench: Bench) -> None:
     lens = {"width_px": 1, "height_px": 2, "fx": 3, "fy": 4, "ppx": 5, "ppy": 6}
     camera, _ = await view(bench, entry("rotate"), intrinsic_parameters=lens)
-    told = await camera.get_properties()
-    assert told.intrinsic_parameters == IntrinsicParameters(1, 2, 3, 4, 5, 6)
-    assert told.distortion_parameters is None
+    properties = await camera.get_properties()
+    assert properties.intrinsic_parameters == IntrinsicParameters(1, 2, 3, 4, 5, 6)
+    assert properties.distortion_parameters is None
     other = await bench.add(
         "camera",
         "v2",
@@ -209,7 +211,7 @@ async def test_properties_can_be_configured_and_a_turn_takes_the_distortion(benc
     assert (await other.get_properties()).distortion_parameters.parameters == (9, 0, 0, 0, 0)
 
 
-def test_what_it_needs() -> None:
+def test_required_attributes() -> None:
     pipeline = [
         entry("detections", detector_name="a"),
         entry("identity"),

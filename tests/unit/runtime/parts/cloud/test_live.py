@@ -48,9 +48,9 @@ def _nothing_asked() -> None:
 
 
 def registry() -> Registry:
-    found = Registry({})
-    found.add(Counting.API, Model.parse("counting"), Counting)
-    return found
+    result = Registry({})
+    result.add(Counting.API, Model.parse("counting"), Counting)
+    return result
 
 
 def document(*names: str, **more: Any) -> dict[str, Any]:
@@ -65,8 +65,8 @@ class Cloud:
         self.watch = Watch()
         self.sent: list[tuple[float, Mapping[str, Any]]] = []
 
-    async def send(self, found: Mapping[str, Any]) -> None:
-        self.sent.append((trio.current_time(), json.loads(json.dumps(found))))
+    async def send(self, result: Mapping[str, Any]) -> None:
+        self.sent.append((trio.current_time(), json.loads(json.dumps(result))))
 
 
 @asynccontextmanager
@@ -80,14 +80,14 @@ async def watched(*names: str, **more: Any) -> AsyncIterator[Cloud]:
         nursery.cancel_scope.cancel()
 
 
-async def test_nobody_looks_and_nothing_is_read_or_sent(autojump_clock: MockClock) -> None:
+async def test_without_a_viewer_nothing_is_read_or_sent(autojump_clock: MockClock) -> None:
     async with watched("a") as cloud:
         await trio.sleep(100)
         assert cloud.sent == []
         assert asked == {}
 
 
-async def test_while_somebody_looks_there_are_readings_once_a_second_and_then_no_more(
+async def test_readings_are_sent_once_a_second_while_there_is_a_viewer(
     autojump_clock: MockClock,
 ) -> None:
     async with watched("a", "b") as cloud:
@@ -99,8 +99,8 @@ async def test_while_somebody_looks_there_are_readings_once_a_second_and_then_no
         gaps = [later[0] - earlier[0] for earlier, later in zip(cloud.sent, cloud.sent[1:], strict=False)]
         assert min(gaps) >= PERIOD * 0.99
         last = cloud.sent[-1][1]
-        assert [one["name"] for one in last["resources"]] == [f"{SENSOR}/a", f"{SENSOR}/b"]
-        assert {one["state"] for one in last["resources"]} == {"ready"}
+        assert [resource["name"] for resource in last["resources"]] == [f"{SENSOR}/a", f"{SENSOR}/b"]
+        assert {item["state"] for item in last["resources"]} == {"ready"}
         assert last["readings"][f"{SENSOR}/a"]["values"][0][0] == "count"
         before = len(cloud.sent)
         cloud.watch.extend(5)  # the user looks again
@@ -125,7 +125,7 @@ async def test_no_word_of_the_cloud_lasts_for_ever(autojump_clock: MockClock) ->
     assert not watch.is_active
 
 
-async def test_a_sensor_that_does_not_answer_delays_nobody(autojump_clock: MockClock) -> None:
+async def test_a_sensor_that_does_not_answer_delays_no_other(autojump_clock: MockClock) -> None:
     async with watched("a", "slow") as cloud:
         cloud.watch.extend(10)
         await trio.sleep(20)
@@ -134,7 +134,7 @@ async def test_a_sensor_that_does_not_answer_delays_nobody(autojump_clock: MockC
         assert f"{SENSOR}/slow" not in cloud.sent[-1][1]["readings"]
 
 
-async def test_what_is_removed_is_read_no_more_and_what_comes_is(autojump_clock: MockClock) -> None:
+async def test_removed_sensors_are_no_longer_read_and_new_ones_are(autojump_clock: MockClock) -> None:
     async with watched("a") as cloud:
         cloud.watch.extend(30)
         await trio.sleep(3)
@@ -154,11 +154,11 @@ async def test_the_same_again_is_not_sent_again(autojump_clock: MockClock) -> No
         assert asked["leaky"] >= 28
 
 
-async def test_no_secret_of_the_document_is_told(autojump_clock: MockClock) -> None:
+async def test_no_secret_of_the_document_is_sent(autojump_clock: MockClock) -> None:
     async with watched("leaky", attributes={"password": SECRET}) as cloud:
         cloud.watch.extend(5)
         await trio.sleep(10)
-        text = json.dumps([found for _, found in cloud.sent])
+        text = json.dumps([result for _, result in cloud.sent])
         assert "the key is" in text
         assert SECRET not in text
 
@@ -174,15 +174,15 @@ async def test_only_so_many_sensors_are_read(autojump_clock: MockClock) -> None:
 async def test_a_snapshot_is_bounded_whatever_there_is(autojump_clock: MockClock) -> None:
     async with watched("a") as cloud:
         status = cloud.memory.machine.status()
-        (one,) = status.resources
-        huge = replace(one, reason="x" * 10_000, dependencies=tuple(f"d{number}" for number in range(20)))
+        (resource,) = status.resources
+        huge = replace(resource, reason="x" * 10_000, dependencies=tuple(f"d{number}" for number in range(20)))
         many = tuple(replace(huge, name=f"{SENSOR}/{number}") for number in range(2000))
         readings = {
             f"{SENSOR}/{n}": Reading(0, tuple((f"k{i}", "v" * 900, 1.0) for i in range(500))) for n in range(50)
         }
-        found = snapshot(replace(status, resources=many), readings)
-        assert len(found["resources"][0]["reason"]) == MAX_TEXT
-        cut = bounded(found)
+        result = snapshot(replace(status, resources=many), readings)
+        assert len(result["resources"][0]["reason"]) == MAX_TEXT
+        cut = bounded(result)
         assert len(json.dumps(cut)) <= MAX_SNAPSHOT
         assert cut["resources"]
         assert len(cut["resources"]) + cut["omitted"] == 2000

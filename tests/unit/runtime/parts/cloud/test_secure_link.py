@@ -45,10 +45,10 @@ def options(*, no_tls: bool = False) -> Options:
 
 
 def held(pair: Pair | None = LEAF) -> InMemoryTls:
-    found = InMemoryTls(plain_locally=True)
+    tls = InMemoryTls(plain_locally=True)
     if pair is not None:
-        found.take(pair.certificate.encode(), pair.key.encode())
-    return found
+        tls.take(pair.certificate.encode(), pair.key.encode())
+    return tls
 
 
 # ---- its files
@@ -83,7 +83,7 @@ def test_a_folder_that_cannot_be_used_is_reported_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    ("sections", "no_tls", "given", "address"),
+    ("sections", "no_tls", "value", "address"),
     [
         (KEYS, False, held(), ":8080"),
         (KEYS, False, held(None), "localhost:8080"),  # there is no certificate yet
@@ -96,41 +96,41 @@ def test_a_folder_that_cannot_be_used_is_reported_with_its_remedy(
     ],
 )
 def test_where_a_machine_listens(
-    sections: Mapping[str, Any], no_tls: bool, given: InMemoryTls | None, address: str
+    sections: Mapping[str, Any], no_tls: bool, value: InMemoryTls | None, address: str
 ) -> None:
-    assert bind_address(document(**sections), options(no_tls=no_tls), given) == address
+    assert bind_address(document(**sections), options(no_tls=no_tls), value) == address
 
 
 def test_which_certificate_counts(tmp_path: Path) -> None:
-    given = held()
+    passed = held()
     (tmp_path / "c.pem").write_text(LEAF.certificate)
     (tmp_path / "k.pem").write_text(LEAF.key)
     files = {"tls_cert_file": str(tmp_path / "c.pem"), "tls_key_file": str(tmp_path / "k.pem")}
-    named = server_tls(document(network=files).network, options(), given)
+    named = server_tls(document(network=files).network, options(), passed)
     assert named is not None
-    assert named is not given
+    assert named is not passed
     assert not named.plain_locally
-    assert server_tls(document().network, options(), given) is given
+    assert server_tls(document().network, options(), passed) is passed
     assert server_tls(document().network, options()) is None
     for sections, no_tls in (({}, True), ({"no_tls": True, **files}, False)):
-        assert server_tls(document(network=sections).network, options(no_tls=no_tls), given) is None
+        assert server_tls(document(network=sections).network, options(no_tls=no_tls), passed) is None
     with pytest.raises(TlsError):
-        server_tls(document(network={**files, "tls_key_file": "missing"}).network, options(), given)
+        server_tls(document(network={**files, "tls_key_file": "missing"}).network, options(), passed)
 
 
 @pytest.mark.parametrize(
-    ("addresses", "told"),
+    ("addresses", "reported"),
     [((), ""), (("127.0.0.1:8080", "[::1]:8080"), "127.0.0.1:8080"), (("[fd00::7]:1",), "[fd00::7]:1")],
 )
-def test_where_the_cloud_is_told_that_it_is_reached(addresses: tuple[str, ...], told: str) -> None:
-    assert reached_at(addresses) == told
+def test_the_address_that_is_reported_to_the_cloud(addresses: tuple[str, ...], reported: str) -> None:
+    assert reached_at(addresses) == reported
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8080", "[::]:8080"])
-def test_a_port_for_all_interfaces_is_told_by_an_address(address: str) -> None:
-    found = reached_at((address,))
-    assert found.endswith(":8080")
-    assert not found.startswith(("0.0.0.0", "[::]"))
+def test_a_port_for_all_interfaces_is_reported_with_an_address(address: str) -> None:
+    result = reached_at((address,))
+    assert result.endswith(":8080")
+    assert not result.startswith(("0.0.0.0", "[::]"))
 
 
 # ---- the link

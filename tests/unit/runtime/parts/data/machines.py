@@ -38,7 +38,7 @@ class Counting(Sensor):
     """Return the next number with each reading; class attributes set its behavior."""
 
     Config: ClassVar[type[Attributes]] = CountingConfig
-    given: ClassVar[list[int]] = []
+    returned: ClassVar[list[int]] = []
     extras: ClassVar[list[Any]] = []
     errors: ClassVar[dict[int, Exception]] = {}  # by the number of the call
     slow: ClassVar[dict[int, float]] = {}
@@ -59,13 +59,13 @@ class Counting(Sensor):
         await trio.sleep(self.slow.get(Counting.calls, 0.0))
         if Counting.calls in self.errors:
             raise self.errors[Counting.calls]
-        Counting.given.append(len(Counting.given))
-        return {"number": Counting.given[-1]}
+        Counting.returned.append(len(Counting.returned))
+        return {"number": Counting.returned[-1]}
 
 
 def fresh() -> None:
     """Reset the counting sensor."""
-    Counting.given = []
+    Counting.returned = []
     Counting.extras = []
     Counting.errors = {}
     Counting.slow = {}

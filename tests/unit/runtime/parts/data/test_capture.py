@@ -56,8 +56,8 @@ def store(memory: MemoryMachine) -> Store:
     return manager.store
 
 
-def methods(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key.removeprefix("rdk:component:sensor/"): value for key, value in found["methods"].items()}
+def methods(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key.removeprefix("rdk:component:sensor/"): value for key, value in result["methods"].items()}
 
 
 async def test_readings_are_in_the_published_format(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ async def test_readings_are_in_the_published_format(autojump_clock: MockClock, t
         state = (await status(memory))["methods"]["rdk:component:sensor/s Readings"]
         assert state["captured"] == 100
         assert state["missed"] == 0
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
-    assert len(Counting.given) >= 100
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
+    assert len(Counting.returned) >= 100
     assert all(extra == {"fromDataManagement": True} for extra in Counting.extras)
     (content,) = contents(tmp_path)
     assert content.path.parent == tmp_path / "rdk_component_sensor" / "s" / "Readings"
@@ -91,8 +91,8 @@ async def test_each_reading_has_its_times(autojump_clock: MockClock, tmp_path: P
         memory.write(document(tmp_path, sensor(1)))
         await trio.sleep(3.5)
     (content,) = contents(tmp_path)
-    for one in content.readings:
-        metadata = one.metadata
+    for reading in content.readings:
+        metadata = reading.metadata
         assert metadata.time_requested.ToNanoseconds() + 1000 == metadata.time_received.ToNanoseconds()
 
 
@@ -101,7 +101,7 @@ async def test_a_clock_that_jumps_back_loses_nothing(autojump_clock: MockClock, 
         store(memory).clock = lambda: 1_700_000_000_000_000_000 - round(trio.current_time()) % 3 * 3_600_000_000_000
         memory.write(document(tmp_path, sensor(5), maximum_capture_file_size_bytes=400))
         await trio.sleep(10)
-    assert sorted(numbers(tmp_path)) == list(range(len(Counting.given)))
+    assert sorted(numbers(tmp_path)) == list(range(len(Counting.returned)))
     assert len(list(contents(tmp_path))) > 5
 
 
@@ -117,10 +117,10 @@ async def test_beats_that_a_slow_resource_misses_are_counted_not_queued(
         state = methods(await status(memory))["s Readings"]
         assert state["missed"] == 8 + 9 + 8, "what is late is read at once, then by the beat again"
         assert state["captured"] + state["missed"] == 100, "each beat is one or the other"
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
-async def test_a_method_that_fails_is_counted_told_once_and_tried_again(
+async def test_a_failing_method_is_counted_logged_once_and_retried(
     autojump_clock: MockClock, tmp_path: Path, caplog: LogCapture
 ) -> None:
     async with machine(tmp_path, sensor(10)) as memory:
@@ -131,10 +131,10 @@ async def test_a_method_that_fails_is_counted_told_once_and_tried_again(
         state = methods(await status(memory))["s Readings"]
         assert state["failed"] == 11
         assert state["last_error"] == "ValueError('a bug')"
-    told = [one for one in caplog.entries if "capture" in one]
-    assert [one["event"] for one in told] == ["capture fails", "capture fails", "capture works again"]
-    assert told[-1]["failures"] == 11
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+    messages = [entry for entry in caplog.entries if "capture" in entry]
+    assert [message["event"] for message in messages] == ["capture fails", "capture fails", "capture works again"]
+    assert messages[-1]["failures"] == 11
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
 async def test_a_driver_may_have_nothing_to_store(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ async def test_capture_ends_before_its_resource_and_comes_back_with_it(
 ) -> None:
     async with machine(tmp_path, sensor(20), sensor(20, "other", model="fake")) as memory:
         seen: list[tuple[str, str]] = []
-        memory.graph.subscribe(lambda one: seen.append((one.name, one.after.value)))
+        memory.graph.subscribe(lambda item: seen.append((item.name, item.after.value)))
         await trio.sleep(1)
         changed = sensor(20) | {"attributes": {"generation": "2"}}
         memory.write(document(tmp_path, changed, sensor(20, "other", model="fake")))
@@ -176,12 +176,12 @@ async def test_capture_ends_before_its_resource_and_comes_back_with_it(
         node = "internal/capture/rdk:component:sensor/s Readings"
         order = [(name, state) for name, state in seen if name in (node, "rdk:component:sensor/s")]
         assert order[0] == (node, "removing") or order[0][1] == "removing"
-        ended = [index for index, one in enumerate(seen) if one[0] == "rdk:component:sensor/s"]
+        ended = [index for index, first in enumerate(seen) if first[0] == "rdk:component:sensor/s"]
         assert memory.graph.snapshot().nodes[node].state is State.READY
         assert not any("other" in name for name, _ in seen), "another resource's capture never notices"
         assert ended
     assert Counting.lives == ["begins", "ends", "begins", "ends"]
-    assert numbers(tmp_path) == list(range(len(Counting.given))), "nothing is lost, nothing is there twice"
+    assert numbers(tmp_path) == list(range(len(Counting.returned))), "nothing is lost, nothing is there twice"
     assert all(content.path.suffix == ".capture" for content in contents(tmp_path))
 
 
@@ -190,16 +190,16 @@ async def test_changing_what_is_captured_leaves_the_resource_alone(autojump_cloc
         await trio.sleep(1)
         memory.write(document(tmp_path, sensor(5)))
         await trio.sleep(1)
-        before = len(Counting.given)
+        before = len(Counting.returned)
         await trio.sleep(2)
-        assert len(Counting.given) == before + 10
+        assert len(Counting.returned) == before + 10
         memory.write(document(tmp_path, sensor(5, disabled=True)))
         await trio.sleep(1)
         assert not [name for name in memory.graph.snapshot().nodes if "capture" in name]
         memory.write(document(tmp_path, sensor(0)))
         await trio.sleep(1)
         assert Counting.lives == ["begins"]
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
 async def test_another_folder_takes_what_comes_next(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ async def test_another_folder_takes_what_comes_next(autojump_clock: MockClock, t
         memory.write(document(tmp_path / "b", sensor(20)))
         await trio.sleep(1)
     both = numbers(tmp_path / "a") + numbers(tmp_path / "b")
-    assert both == list(range(len(Counting.given)))
+    assert both == list(range(len(Counting.returned)))
     assert numbers(tmp_path / "b")
 
 
@@ -264,7 +264,7 @@ async def test_a_folder_that_cannot_be_written_to_is_waited_for(autojump_clock: 
         in_the_way.unlink()
         await trio.sleep(30)
         assert memory.machine.roster.find("data").is_open
-    assert numbers(in_the_way) == list(range(len(Counting.given)))
+    assert numbers(in_the_way) == list(range(len(Counting.returned)))
 
 
 async def test_a_full_disk_stops_capture_and_loses_nothing_that_was_taken(
@@ -281,16 +281,16 @@ async def test_a_full_disk_stops_capture_and_loses_nothing_that_was_taken(
         node = memory.graph.snapshot().nodes["rdk:service:data_manager/data"]
         assert node.state is State.UNHEALTHY
         assert "No space left on device: free some space" in node.reason
-        taken = len(Counting.given)
+        taken = len(Counting.returned)
         await trio.sleep(20)
-        assert len(Counting.given) == taken, "it waits instead of filling memory"
+        assert len(Counting.returned) == taken, "it waits instead of filling memory"
         assert methods(await status(memory))["s Readings"]["waiting_for"] == "disk"
         monkeypatch.undo()
         await trio.sleep(2)
         assert methods(await status(memory))["s Readings"]["missed"] > 700
         assert memory.graph.snapshot().nodes["rdk:service:data_manager/data"].state is State.READY
         assert (await status(memory))["problem"] == ""
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
 async def test_a_disk_that_confirms_nothing_is_believed_only_when_it_does(
@@ -309,16 +309,16 @@ async def test_a_disk_that_confirms_nothing_is_believed_only_when_it_does(
         assert [path.suffix for path in capture_files(tmp_path)] == [".prog"], "one file is in doubt, not one a second"
         monkeypatch.undo()
         await trio.sleep(2)
-        found = await status(memory)
-        assert (found["problem"], found["recovered"]["files"]) == ("", 1)
-        assert found["recovered"]["readings"] >= 90
-    said = [one["event"] for one in caplog.entries if "disk" in one["event"]]
+        result = await status(memory)
+        assert (result["problem"], result["recovered"]["files"]) == ("", 1)
+        assert result["recovered"]["readings"] >= 90
+    said = [entry["event"] for entry in caplog.entries if "disk" in entry["event"]]
     assert said == [
         "capture waits for the disk",
         "the disk accepts captured data again",
         "recovered files that were open when machine-server ended or the disk failed",
     ]
-    assert sorted(numbers(tmp_path)) == list(range(len(Counting.given)))
+    assert sorted(numbers(tmp_path)) == list(range(len(Counting.returned)))
 
 
 async def test_a_disk_that_becomes_read_only_is_released(
@@ -338,7 +338,7 @@ async def test_a_disk_that_becomes_read_only_is_released(
         monkeypatch.undo()
         await trio.sleep(2)
         assert (await status(memory))["problem"] == ""
-    assert sorted(numbers(tmp_path)) == list(range(len(Counting.given)))
+    assert sorted(numbers(tmp_path)) == list(range(len(Counting.returned)))
 
 
 class StandingStill(InlineDisk):
@@ -364,15 +364,15 @@ async def test_a_disk_that_does_not_answer_is_reported(
         StandingStill.goes_on.set()
         await trio.sleep(1)
         assert (await status(memory))["problem"] == ""
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
-async def test_what_a_full_disk_refuses_to_the_end_is_counted(
+async def test_readings_lost_to_a_full_disk_are_counted(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: LogCapture
 ) -> None:
     async with machine(tmp_path, sensor(20, capture_queue_size=10)) as memory:
         await trio.sleep(1.001)
-        before = len(Counting.given)
+        before = len(Counting.returned)
 
         def full(fd: int, data: Any) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -382,9 +382,9 @@ async def test_what_a_full_disk_refuses_to_the_end_is_counted(
         memory.write(document(tmp_path))
         await trio.sleep(1)
         monkeypatch.undo()
-        lost = sum(one["readings"] for one in caplog.entries if "lost" in one["event"])
+        lost = sum(entry["readings"] for entry in caplog.entries if "lost" in entry["event"])
         assert 0 < lost <= 20, "what was in hand and what waited"
-        assert len(numbers(tmp_path)) + lost in (len(Counting.given), len(Counting.given) - 1)
+        assert len(numbers(tmp_path)) + lost in (len(Counting.returned), len(Counting.returned) - 1)
         assert len(numbers(tmp_path)) >= before - 1
 
 
@@ -413,8 +413,8 @@ async def test_left_behind_files_are_closed_at_the_start(autojump_clock: MockClo
     content.path.with_suffix(".prog").write_bytes(data[:-3])
     whole = len(content.readings) - 1
     async with machine(tmp_path) as memory:
-        found = (await status(memory))["recovered"]
-        assert (found["files"], found["readings"]) == (1, whole)
+        recovered = (await status(memory))["recovered"]
+        assert (recovered["files"], recovered["readings"]) == (1, whole)
     assert numbers(tmp_path) == list(range(whole))
 
 
@@ -429,8 +429,8 @@ async def test_old_files_go_when_the_disk_is_full(
         gone = (await status(memory))["deleted"]
         assert gone["files"] in (-(-there // 5), -(-(there + 1) // 5))
         assert gone["bytes"] > 100 * gone["files"]
-    (told,) = [one for one in caplog.entries if "nearly full" in one["event"]]
-    assert told["files"] == gone["files"]
+    (entry,) = [item for item in caplog.entries if "nearly full" in item["event"]]
+    assert entry["files"] == gone["files"]
 
 
 async def test_a_disk_that_refuses_is_looked_at_at_once(
@@ -460,9 +460,9 @@ async def test_sync_closes_files_and_says_that_nothing_is_lost(autojump_clock: M
             await memory.client().call("rdk:service:data_manager", "data", "sync")
         assert caught.value.kind is ErrorKind.PRECONDITION
         closed = [content for content in contents(tmp_path) if content.path.suffix == ".capture"]
-        assert sum(len(content.readings) for content in closed) == len(Counting.given)
+        assert sum(len(content.readings) for content in closed) == len(Counting.returned)
         await trio.sleep(2)
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
 async def test_an_upload_is_refused_clearly(autojump_clock: MockClock, tmp_path: Path) -> None:

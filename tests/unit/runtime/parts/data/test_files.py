@@ -44,7 +44,7 @@ def number_of(message: Any) -> int:
 
 
 def all_numbers(folder: Path) -> list[int]:
-    return [number_of(one) for path in capture_files(folder) for one in read(path).readings]
+    return [number_of(item) for path in capture_files(folder) for item in read(path).readings]
 
 
 # ---- frames
@@ -59,31 +59,31 @@ def test_frames_come_back(parts: list[bytes]) -> None:
 def test_a_cut_keeps_every_whole_message(parts: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(map(framed, parts))
     at = data.draw(st.integers(0, len(whole)))
-    found, damage = as_far_as_possible(whole[:at])
-    end = sum(len(framed(part)) for part in found)
+    result, damage = as_far_as_possible(whole[:at])
+    end = sum(len(framed(part)) for part in result)
     if damage is None:
         assert end == at
     else:
         assert damage.cut
         assert damage.offset == end
-    assert found == parts[: len(found)]
-    assert len(found) == sum(sum(len(framed(part)) for part in parts[: i + 1]) <= at for i in range(len(parts)))
+    assert result == parts[: len(result)]
+    assert len(result) == sum(sum(len(framed(part)) for part in parts[: i + 1]) <= at for i in range(len(parts)))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_damaged(data: bytes) -> None:
-    found, damage = as_far_as_possible(data)
-    assert sum(1 + len(message) for message in found) <= len(data)
+    result, damage = as_far_as_possible(data)
+    assert sum(1 + len(message) for message in result) <= len(data)
     assert damage is None or 0 <= damage.offset < len(data)
 
 
 def as_far_as_possible(data: bytes) -> tuple[list[bytes], Damaged | None]:
-    found: list[bytes] = []
+    results: list[bytes] = []
     try:
-        found.extend(message for _, message in frames(data))
+        results.extend(message for _, message in frames(data))
     except Damaged as damage:
-        return found, damage
-    return found, None
+        return results, damage
+    return results, None
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_our_frames_are_protobufs_own(tmp_path: Path) -> None:
     path.write_bytes(SOURCE.header() + reading(7) + reading(8, 300))
     with path.open("rb") as file:
         header = parse_length_prefixed(sync.DataCaptureMetadata, file)
-        found = [parse_length_prefixed(sync.SensorData, file) for _ in range(2)]
+        results = [parse_length_prefixed(sync.SensorData, file) for _ in range(2)]
         assert parse_length_prefixed(sync.SensorData, file) is None
     assert header.method_name == "Readings"
-    assert [number_of(one) for one in found] == [7, 8]
+    assert [number_of(item) for item in results] == [7, 8]
 
 
 # ---- names
@@ -273,7 +273,7 @@ def test_a_write_that_fails_in_the_middle_leaves_the_file_as_it_was(
     assert all_numbers(tmp_path) == [0, 1, 2, 3]
 
 
-def test_what_a_failed_commit_leaves_is_not_called_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_of_a_failed_commit_are_not_reported_as_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counters = Counters()
     some = Files(place(tmp_path), counters)
     some.write(records(0, 1))
@@ -320,15 +320,15 @@ def test_a_cut_file_keeps_exactly_its_whole_readings(
     at = source.randrange(len(data) + 1)
     (folder / "2026-11-21T09_45_35.123456Z.prog").write_bytes(data[:at])
     whole = max(0, sum(len(b"".join(parts[: i + 1])) <= at for i in range(len(parts))) - 1)
-    found = recover(folder)
-    assert found.readings == whole
-    assert (found.files, found.empty) == ((1, 0) if whole else (0, 1))
+    result = recover(folder)
+    assert result.readings == whole
+    assert (result.files, result.empty) == ((1, 0) if whole else (0, 1))
     assert all_numbers(folder) == list(range(whole))
     assert all(path.suffix == ".capture" for path in folder.iterdir())
     assert recover(folder) == Recovered(), "once is enough"
 
 
-def test_zeros_after_a_power_cut_are_no_readings(tmp_path: Path) -> None:
+def test_zeros_after_a_power_cut_are_not_readings(tmp_path: Path) -> None:
     """Observed on ext4: a power cut lost the appended data, but the file kept its new length."""
     (tmp_path / "a.prog").write_bytes(SOURCE.header() + reading(0) + bytes(100))
     assert read(tmp_path / "a.prog").cut
@@ -341,10 +341,10 @@ def test_a_file_of_nothing_but_zeros_is_empty(tmp_path: Path) -> None:
     assert recover(tmp_path) == Recovered(empty=1)
 
 
-def test_damage_before_the_end_is_set_aside(tmp_path: Path) -> None:
+def test_a_file_damaged_before_its_end_is_moved_away(tmp_path: Path) -> None:
     (tmp_path / "a.prog").write_bytes(SOURCE.header() + reading(0) + bytes(100) + reading(1))
-    found = recover(tmp_path)
-    assert (found.files, found.readings, found.damaged) == (1, 1, 1)
+    result = recover(tmp_path)
+    assert (result.files, result.readings, result.damaged) == (1, 1, 1)
     assert all_numbers(tmp_path) == [0]
     assert (tmp_path / "failed" / "a.prog").stat().st_size > 100, "as it was found"
     assert [path.name for path in capture_files(tmp_path)] == ["a.capture"], "renamed files do not count"
@@ -358,7 +358,7 @@ def test_damage_within_keeps_what_is_before_it(tmp_path: Path) -> None:
     assert all_numbers(tmp_path) == [0]
 
 
-def test_a_file_that_somebody_writes_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     file = CaptureFile(tmp_path, SOURCE.header())
     file.append(reading(0), 1)
     assert is_being_written(file.path)
@@ -375,11 +375,11 @@ def test_recovery_never_replaces_a_file(tmp_path: Path) -> None:
     assert sorted(all_numbers(tmp_path)) == [0, 1]
 
 
-def test_a_foreign_file_is_no_capture(tmp_path: Path) -> None:
+def test_a_foreign_file_is_not_a_capture(tmp_path: Path) -> None:
     (tmp_path / "a.prog").write_bytes(b"\x05hello")
     assert read(tmp_path / "a.prog").damage is not None
-    found = recover(tmp_path)
-    assert (found.empty, found.damaged) == (1, 1)
+    result = recover(tmp_path)
+    assert (result.empty, result.damaged) == (1, 1)
     assert (tmp_path / "failed" / "a.prog").read_bytes() == b"\x05hello"
 
 
@@ -430,17 +430,17 @@ def test_the_disk_is_measured_as_df_does(tmp_path: Path) -> None:
     assert 0 < deleted.usage.used < deleted.usage.total
 
 
-def test_what_is_captured_is_for_its_user_alone(tmp_path: Path) -> None:
+def test_captured_files_are_readable_only_by_their_user(tmp_path: Path) -> None:
     """This includes folders of earlier versions; the capture folder itself may hold files for other users."""
     before = os.umask(0)
     try:
-        made = CaptureFile(tmp_path / "new" / "rdk_component_sensor" / "s", b"")
-        made.abandon()
+        file = CaptureFile(tmp_path / "new" / "rdk_component_sensor" / "s", b"")
+        file.abandon()
         old, other = tmp_path / "old" / "rdk_component_camera", tmp_path / "old" / "photos"
         for folder in (old, other):
             folder.mkdir(parents=True)
         probe(tmp_path / "old")
     finally:
         os.umask(before)
-    paths = (made.path, *list(made.path.parents)[:3], old, other, old.parent)
+    paths = (file.path, *list(file.path.parents)[:3], old, other, old.parent)
     assert [path.stat().st_mode & 0o777 for path in paths] == [0o600, 0o700, 0o700, 0o700, 0o700, 0o777, 0o777]

@@ -98,10 +98,10 @@ COMPONENT = "rdk:component"
 def test_tabular_readings_have_the_published_names_and_their_zeros(
     api: str, method: str, result: Any, expected: Any
 ) -> None:
-    found = captured(f"{COMPONENT}:{api}", method, result)
+    content = captured(f"{COMPONENT}:{api}", method, result)
     if method == "EndPosition":
-        found["pose"] = {key: value for key, value in found["pose"].items() if key in expected["pose"]}
-    assert found == expected
+        content["pose"] = {key: value for key, value in content["pose"].items() if key in expected["pose"]}
+    assert content == expected
 
 
 def test_whole_numbers_stay_numbers() -> None:
@@ -126,20 +126,23 @@ def test_every_image_is_a_reading_with_its_source_as_a_label() -> None:
     assert [record.mime_type for record in records] == ["image/jpeg", "image/png"]
     first, second = map(sensor_data, records)
     assert (first.binary, second.binary) == (b"one", b"two")
-    assert [one.label for one in first.metadata.annotations.classifications] == ["kitchen", "color"]
-    assert [one.label for one in first.metadata.annotations.bboxes] == ["cup"]
-    assert [one.label for one in second.metadata.annotations.classifications] == ["depth"]
+    assert [classification.label for classification in first.metadata.annotations.classifications] == [
+        "kitchen",
+        "color",
+    ]
+    assert [item.label for item in first.metadata.annotations.bboxes] == ["cup"]
+    assert [element.label for element in second.metadata.annotations.classifications] == ["depth"]
     assert len(list(encoder(api, find(api, "ReadImage", ""))(images, TIMES))) == 1
 
 
-@pytest.mark.parametrize(("wanted", "taken"), [("image/png", b"two"), ("image/jpeg", b"one"), ("image/webp", b"one")])
-def test_read_image_prefers_the_type_that_is_asked_for(wanted: str, taken: bytes) -> None:
-    api, parameters = API.parse("rdk:component:camera"), {"mime_type": wanted}
+@pytest.mark.parametrize(("expected", "taken"), [("image/png", b"two"), ("image/jpeg", b"one"), ("image/webp", b"one")])
+def test_read_image_prefers_the_type_that_is_asked_for(expected: str, taken: bytes) -> None:
+    api, parameters = API.parse("rdk:component:camera"), {"mime_type": expected}
     images = Images([CameraImage(b"one", "image/jpeg"), CameraImage(b"two", "image/png")])
     method = find(api, "ReadImage", "")
     assert method.arguments(parameters, "additional_params") == {}
     (record,) = encoder(api, method, parameters)(images, TIMES)
-    assert (sensor_data(record).binary, record.mime_type == wanted) == (taken, wanted != "image/webp")
+    assert (sensor_data(record).binary, record.mime_type == expected) == (taken, expected != "image/webp")
 
 
 def test_a_point_cloud_is_a_reading() -> None:
@@ -149,7 +152,7 @@ def test_a_point_cloud_is_a_reading() -> None:
     assert sensor_data(record).binary == b"pcd"
 
 
-def test_what_a_vision_service_saw_is_an_annotated_image() -> None:
+def test_results_of_a_vision_service_become_an_annotated_image() -> None:
     api = API.parse("rdk:service:vision")
     seen = CaptureAll(
         CameraImage(b"jpeg", "image/jpeg", "color"),
@@ -162,7 +165,9 @@ def test_what_a_vision_service_saw_is_an_annotated_image() -> None:
     (record,) = encoder(api, find(api, "CaptureAllFromCamera", ""))(seen, TIMES)
     annotations = sensor_data(record).metadata.annotations
     assert [(box.label, box.confidence, box.x_max_normalized) for box in annotations.bboxes] == [("cup", 0.75, 0.5)]
-    assert [(one.label, one.confidence) for one in annotations.classifications] == [("kitchen", 0.5)]
+    assert [(classification.label, classification.confidence) for classification in annotations.classifications] == [
+        ("kitchen", 0.5)
+    ]
     with pytest.raises(MachineError, match="no image"):
         list(encoder(api, find(api, "CaptureAllFromCamera", ""))(CaptureAll(), TIMES))
 
@@ -180,7 +185,7 @@ def test_parameters_become_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("api", "method", "given", "message"),
+    ("api", "method", "value", "message"),
     [
         ("board", "Analogs", {}, "p: 'reader_name' is missing"),
         ("board", "Analogs", {"reader_nam": "a"}, "p.reader_nam: .*did you mean 'reader_name'"),
@@ -188,9 +193,9 @@ def test_parameters_become_arguments() -> None:
         ("generic", "DoCommand", {}, "'docommand_input' is missing"),
     ],
 )
-def test_wrong_parameters_name_the_right_ones(api: str, method: str, given: Any, message: str) -> None:
+def test_wrong_parameters_name_the_right_ones(api: str, method: str, value: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        find(API.parse(f"rdk:component:{api}"), method, "m").arguments(given, "p")
+        find(API.parse(f"rdk:component:{api}"), method, "m").arguments(value, "p")
 
 
 @pytest.mark.parametrize(
@@ -263,16 +268,16 @@ async def test_a_simulated_resource_is_captured(
         assert key.startswith(f"rdk:component:{api}/x {method}")
         assert state["failed"] == 0, state["last_error"]
         assert state["captured"] >= 3
-    found = list(contents(tmp_path))
-    assert found[0].header.method_name == method
-    assert set(found[0].header.method_parameters) == set(parameters)
-    if found[0].header.type == 2:
-        assert len(found) == 1
+    result = list(contents(tmp_path))
+    assert result[0].header.method_name == method
+    assert set(result[0].header.method_parameters) == set(parameters)
+    if result[0].header.type == 2:
+        assert len(result) == 1
         assert all(structs(tmp_path)), "no reading is empty"
         json.dumps(structs(tmp_path))
     else:
-        assert all(len(content.readings) == 1 for content in found)
-        assert all(content.readings[0].binary for content in found)
+        assert all(len(content.readings) == 1 for content in result)
+        assert all(content.readings[0].binary for content in result)
 
 
 async def test_sound_is_a_wave_file(autojump_clock: MockClock, tmp_path: Path) -> None:

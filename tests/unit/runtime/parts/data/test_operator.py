@@ -50,12 +50,12 @@ def picture(data: bytes, seconds: float) -> bytes:
 
 def file(folder: Path, source: Source, *parts: bytes, seconds: float = 0, closed: bool = True) -> Path:
     where = folder / folder_of(source.component_type, source.component_name, source.method)
-    one = CaptureFile(where, source.header("image/png" if source.binary else ""), lambda: nanoseconds(seconds))
-    one.append(b"".join(parts), len(parts))
+    first = CaptureFile(where, source.header("image/png" if source.binary else ""), lambda: nanoseconds(seconds))
+    first.append(b"".join(parts), len(parts))
     if closed:
-        return one.finish()
-    one.abandon()
-    return one.path
+        return first.finish()
+    first.abandon()
+    return first.path
 
 
 THERMOMETER = Source("rdk:component:sensor", "thermometer", "Readings", {"unit": "K"}, ("a", "b"))
@@ -91,7 +91,7 @@ def test_ls_sums_up_each_method(folder: Path) -> None:
     assert lines[3][:4] == ["rdk:component:sensor/thermometer", "Readings", "10", "2"]
 
 
-def test_ls_shows_files_that_are_not_whole_and_says_what_is_wrong(folder: Path) -> None:
+def test_ls_shows_incomplete_files_and_what_is_wrong(folder: Path) -> None:
     whole = next((folder / "rdk_component_sensor" / "thermometer" / "Readings").iterdir())
     whole.write_bytes(whole.read_bytes() + framed(b"\xff\xff\xff"))
     left = file(folder, GAUGE, reading({"level": 1}, 40), closed=False, seconds=40)
@@ -102,10 +102,10 @@ def test_ls_shows_files_that_are_not_whole_and_says_what_is_wrong(folder: Path) 
     assert "1 left behind, 1 cut off" in done.stdout
     assert f"{whole}: damaged after 5 complete readings: byte" in done.stderr
     assert f"{cut}: cut off after 1 complete readings: byte" in done.stderr
-    found = json.loads(run("ls", folder, "--json").stdout)
-    states = {one["path"]: one["state"] for one in found["files"]}
+    content = json.loads(run("ls", folder, "--json").stdout)
+    states = {item["path"]: item["state"] for item in content["files"]}
     assert (states[str(whole)], states[str(left)], states[str(cut)]) == ("damaged", "left behind", "cut off")
-    assert found["folder"] == str(folder)
+    assert content["folder"] == str(folder)
     assert "left behind" in run("ls", folder, "--files").stdout
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_was_only_cut_off_is_nothing_to_worry_about(folder: Path) ->
     assert run("ls", folder).exit_code == 0
 
 
-def test_ls_sees_who_writes(folder: Path) -> None:
+def test_ls_shows_files_that_are_being_written(folder: Path) -> None:
     where = folder / folder_of("rdk:component:sensor", "gauge", "Readings")
     writing = CaptureFile(where, GAUGE.header())
     writing.append(reading({"level": 1}, 60), 1)
@@ -125,7 +125,7 @@ def test_ls_sees_who_writes(folder: Path) -> None:
     assert "being written" not in run("ls", folder).stdout
 
 
-def test_an_empty_or_missing_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_or_missing_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no captured data" in run("ls", tmp_path).stdout
     monkeypatch.setenv("MACHINE_HOME", str(tmp_path / "home"))
     done = run("ls")
@@ -173,16 +173,16 @@ def test_csv_has_a_column_for_each_value(folder: Path) -> None:
     out = io.StringIO()
     export = Export(folder, Selection())
     csv_(export, out)
-    found = list(csv.DictReader(io.StringIO(out.getvalue())))
-    assert len(found) == export.rows == 12
-    thermometer = [one for one in found if one["component_name"] == "thermometer"]
-    assert [one["readings.temperature"] for one in thermometer] == [str(20 + n) for n in range(10)]
+    results = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert len(results) == export.rows == 12
+    thermometer = [item for item in results if item["component_name"] == "thermometer"]
+    assert [element["readings.temperature"] for element in thermometer] == [str(20 + n) for n in range(10)]
     assert thermometer[0]["readings.ok"] == "true"
     assert thermometer[0]["time_requested"] == "2026-11-21T12:00:00.000000Z"
     assert thermometer[0]["additional_parameters"] == '{"unit":"K"}'
     assert thermometer[0]["tags"] == '["a","b"]'
     assert thermometer[0]["readings.level.upper"] == ""
-    (gauge,) = (one for one in found if one["component_name"] == "gauge")
+    (gauge,) = (result for result in results if result["component_name"] == "gauge")
     assert gauge["readings.level.upper"] == "1.5"
     assert gauge["readings.level.lower"] == ""
     assert gauge["readings.text"] == 'a "b", c'
@@ -246,7 +246,7 @@ def test_a_failed_export_leaves_nothing_half_done(folder: Path, tmp_path: Path) 
         (["--since", "yesterday"], "is not a time such as"),
     ],
 )
-def test_wrong_usage_is_told(folder: Path, arguments: list[str], words: str) -> None:
+def test_wrong_usage_is_reported(folder: Path, arguments: list[str], words: str) -> None:
     done = run("export", folder, *arguments)
     assert done.exit_code == 2
     assert words in done.output
@@ -289,9 +289,9 @@ def test_parquet_has_typed_columns(folder: Path, tmp_path: Path) -> None:
     assert types["readings.temperature"] == "double"
     assert types["readings.ok"] == "bool"
     assert types["readings.list"] == "string"
-    found = [one for one in table.to_pylist() if one["component_name"] == "thermometer"]
-    assert [one["readings.temperature"] for one in found] == [20.0 + n for n in range(10)]
-    assert found[0]["time_requested"] == START
+    results = [item for item in table.to_pylist() if item["component_name"] == "thermometer"]
+    assert [element["readings.temperature"] for element in results] == [20.0 + n for n in range(10)]
+    assert results[0]["time_requested"] == START
 
 
 # ---- tail
@@ -299,6 +299,6 @@ def test_parquet_has_typed_columns(folder: Path, tmp_path: Path) -> None:
 
 def test_tail_prints_the_newest(folder: Path) -> None:
     done = run("tail", folder, "-n", "2", "--resource", "thermometer")
-    found = [json.loads(line)["data"]["readings"]["temperature"] for line in done.stdout.splitlines()]
-    assert found == [28.0, 29.0]
+    results = [json.loads(line)["data"]["readings"]["temperature"] for line in done.stdout.splitlines()]
+    assert results == [28.0, 29.0]
     assert json.loads(run("tail", folder, "-n", 1).stdout)["component_name"] == "eye"

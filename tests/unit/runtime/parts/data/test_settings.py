@@ -25,10 +25,10 @@ from tests.unit.runtime.parts.data.machines import Counting, capturing, contents
 
 
 def read(document: Mapping[str, Any]) -> MachineDocument:
-    found = decode_value(document)
-    assert not found.problems, found.problems
-    assert found.document is not None
-    return found.document
+    decoded = decode_value(document)
+    assert not decoded.problems, decoded.problems
+    assert decoded.document is not None
+    return decoded.document
 
 
 def wished(*methods: Any, api: str = "rdk:component:sensor") -> list[ConfiguredCapture]:
@@ -39,7 +39,7 @@ def wished(*methods: Any, api: str = "rdk:component:sensor") -> list[ConfiguredC
 PATH = "components.0.service_configs.0.attributes.capture_methods"
 
 
-def test_a_method_as_the_published_form_has_it() -> None:
+def test_a_method_in_the_published_form() -> None:
     (wish,) = wished(
         {
             "method": "Readings",
@@ -57,7 +57,7 @@ def test_a_method_as_the_published_form_has_it() -> None:
     assert wish.source.component_type == "rdk:component:sensor"
 
 
-def test_both_names_of_the_service_count() -> None:
+def test_both_names_of_the_service_are_accepted() -> None:
     entry = sensor(1)
     entry["service_configs"][0]["type"] = "rdk:service:data_manager"
     assert len(configured_captures(read({"components": [entry]}))) == 1
@@ -77,7 +77,7 @@ def test_both_names_of_the_service_count() -> None:
         ("Readings", "0", "is not an object"),
     ],
 )
-def test_a_mistake_is_told_with_its_path(item: Any, path: str, words: str) -> None:
+def test_a_mistake_is_reported_with_its_path(item: Any, path: str, words: str) -> None:
     wish, good = wished(item, readings(1))
     assert wish.fault is not None
     assert wish.fault.path == f"{PATH}.{path}"
@@ -85,7 +85,7 @@ def test_a_mistake_is_told_with_its_path(item: Any, path: str, words: str) -> No
     assert good.fault is None
 
 
-def test_no_list_is_a_mistake() -> None:
+def test_methods_that_are_not_a_list_are_a_mistake() -> None:
     entry = sensor(1)
     entry["service_configs"][0]["attributes"]["capture_methods"] = {"method": "Readings"}
     (wish,) = configured_captures(read({"components": [entry]}))
@@ -93,7 +93,7 @@ def test_no_list_is_a_mistake() -> None:
     assert wish.fault.path == PATH
 
 
-def test_the_same_twice_is_a_mistake_and_the_first_counts() -> None:
+def test_a_duplicate_is_a_mistake_and_the_first_one_is_used() -> None:
     first, second = wished(readings(1), readings(2))
     assert first.fault is None
     assert second.fault is not None
@@ -101,14 +101,14 @@ def test_the_same_twice_is_a_mistake_and_the_first_counts() -> None:
     assert first.key != second.key
 
 
-def test_one_method_with_other_parameters_is_another() -> None:
-    one, two = wished(
+def test_a_method_with_other_parameters_is_a_separate_capture() -> None:
+    first, two = wished(
         *({"method": "Gpios", "capture_frequency_hz": 1, "additional_params": {"pin_name": pin}} for pin in "ab"),
         api="rdk:component:board",
     )
-    assert one.fault is None
+    assert first.fault is None
     assert two.fault is None
-    assert one.key == 'rdk:component:board/s Gpios {"pin_name":"a"}'
+    assert first.key == 'rdk:component:board/s Gpios {"pin_name":"a"}'
 
 
 def test_resources_of_remotes_are_named_in_the_entry_of_the_remote() -> None:
@@ -137,9 +137,9 @@ def test_resources_of_remotes_are_named_in_the_entry_of_the_remote() -> None:
         ({"capture_buffer_size": 7}, True),
     ],
 )
-def test_capture_begins_anew_only_for_what_matters(change: dict[str, Any], same: bool) -> None:
-    (one,), (two,) = wished(readings(1)), wished(readings(1) | change)
-    assert (one.version == two.version) is same
+def test_capture_restarts_only_for_relevant_changes(change: dict[str, Any], same: bool) -> None:
+    (item,), (two,) = wished(readings(1)), wished(readings(1) | change)
+    assert (item.version == two.version) is same
 
 
 # ---- attributes of the data manager
@@ -166,7 +166,7 @@ def test_defaults_are_the_published_ones() -> None:
         ("capture_dir_deletion_threshold", -0.5),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(name: str, value: float) -> None:
+def test_numbers_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=name):
         decode_attributes(DataManagerConfig, {name: value}, path="p")
 
@@ -175,7 +175,7 @@ def test_numbers_that_make_no_sense_are_refused(name: str, value: float) -> None
 
 
 def test_overrides_as_published() -> None:
-    found = parse_overrides(
+    parsed = parse_overrides(
         {
             "o": [
                 {"resource_name": "s", "method": "Readings", "capture_frequency_hz": 5, "tags": ["event"]},
@@ -184,12 +184,12 @@ def test_overrides_as_published() -> None:
         },
         "o",
     )
-    assert found == (Override("s", "Readings", 5.0, ("event",)), Override("t", "Readings"))
+    assert parsed == (Override("s", "Readings", 5.0, ("event",)), Override("t", "Readings"))
     assert parse_overrides({"o": []}, "o") == ()
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("value", "words"),
     [
         ({"p": []}, "no 'o'"),
         ({"o": "x"}, "is not a list"),
@@ -200,15 +200,15 @@ def test_overrides_as_published() -> None:
         ({"o": [{"resource_name": "s", "method": "R", "tags": "x"}]}, "not a list of strings"),
     ],
 )
-def test_readings_that_are_no_overrides(given: Any, words: str) -> None:
+def test_readings_that_are_not_overrides(value: Any, words: str) -> None:
     with pytest.raises(MachineError, match=words):
-        parse_overrides(given, "o")
+        parse_overrides(value, "o")
 
 
 NAMES = [ResourceName.parse("rdk:component:sensor/s"), ResourceName.parse("rdk:component:board/b")]
 
 
-def test_an_override_changes_what_it_names() -> None:
+def test_an_override_changes_the_named_capture() -> None:
     (wish,), problems = overridden(wished(readings(1, tags=["t"])), [Override("s", "Readings", 5.0)], NAMES)
     assert (wish.frequency, wish.tags, wish.only_these_tags) == (5.0, ("t",), False)
     (wish,), _ = overridden(wished(readings(1)), [Override("s", "Readings", 0.0)], NAMES)
@@ -218,7 +218,7 @@ def test_an_override_changes_what_it_names() -> None:
     assert problems == []
 
 
-def test_an_override_may_ask_for_what_nobody_configured() -> None:
+def test_an_override_may_capture_a_method_that_is_not_configured() -> None:
     (wish,), problems = overridden([], [Override("s", "Readings", 5.0)], NAMES)
     assert (wish.resource, wish.frequency) == ("rdk:component:sensor/s", 5.0)
     assert overridden([], [Override("s", "Readings")], NAMES) == ([], []), "without a frequency it asks for nothing"
@@ -233,9 +233,9 @@ def test_an_override_may_ask_for_what_nobody_configured() -> None:
         (Override("b", "Gpios", 1.0), "'pin_name' is missing"),
     ],
 )
-def test_an_override_that_cannot_be_is_left_out(override: Override, words: str) -> None:
-    found, (problem,) = overridden(wished(readings(1)), [override], NAMES)
-    assert [wish.frequency for wish in found] == [1.0]
+def test_an_invalid_override_is_left_out(override: Override, words: str) -> None:
+    result, (problem,) = overridden(wished(readings(1)), [override], NAMES)
+    assert [wish.frequency for wish in result] == [1.0]
     assert words in str(problem)
 
 
@@ -248,8 +248,8 @@ class Controlling(Sensor):
         await trio.lowlevel.checkpoint()
         if isinstance(self.says, Exception):
             raise self.says
-        found: Mapping[str, Value] = self.says
-        return found
+        result: Mapping[str, Value] = self.says
+        return result
 
 
 @pytest.fixture
@@ -258,9 +258,9 @@ def controlled(monkeypatch: pytest.MonkeyPatch) -> None:
     with_it = machines.registry
 
     def registry() -> Any:
-        found = with_it()
-        found._paths[("rdk:component:sensor", "rdk:builtin:controlling")] = f"{__name__}:Controlling"
-        return found
+        result = with_it()
+        result._paths[("rdk:component:sensor", "rdk:builtin:controlling")] = f"{__name__}:Controlling"
+        return result
 
     monkeypatch.setattr(machines, "registry", registry)
 
@@ -269,10 +269,10 @@ CONTROL = {"name": "control", "api": "rdk:component:sensor", "model": "controlli
 CONTROLLED = {"capture_control_sensor": {"name": "control", "key": "o"}}
 
 
-async def given_in(seconds: float) -> int:
-    before = len(Counting.given)
+async def readings_within(seconds: float) -> int:
+    before = len(Counting.returned)
     await trio.sleep(seconds)
-    return len(Counting.given) - before
+    return len(Counting.returned) - before
 
 
 @pytest.mark.usefixtures("controlled")
@@ -280,19 +280,19 @@ async def test_a_sensor_controls_capture_while_the_machine_runs(autojump_clock: 
     Controlling.says = {"o": []}
     silent = {"name": "silent", "api": "rdk:component:sensor", "model": "fake"}
     async with machine(tmp_path, sensor(1), CONTROL, silent, tags=["service"], **CONTROLLED):
-        assert await given_in(10) == pytest.approx(10, abs=1)
+        assert await readings_within(10) == pytest.approx(10, abs=1)
         event = {"resource_name": "s", "method": "Readings", "capture_frequency_hz": 10, "tags": ["event"]}
         more = {"resource_name": "silent", "method": "Readings", "capture_frequency_hz": 5}
         Controlling.says = {"o": [event, more]}
         await trio.sleep(1)
-        assert await given_in(10) == pytest.approx(100, abs=1)
+        assert await readings_within(10) == pytest.approx(100, abs=1)
         Controlling.says = {"o": [{"resource_name": "s", "method": "Readings", "capture_frequency_hz": 0}]}
         await trio.sleep(1)
-        assert await given_in(10) == 0
+        assert await readings_within(10) == 0
         Controlling.says = ValueError("broken")
         await trio.sleep(1)
-        assert await given_in(10) == pytest.approx(10, abs=1), "as configured"
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+        assert await readings_within(10) == pytest.approx(10, abs=1), "as configured"
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
     tags = {
         (content.header.component_name, tuple(content.header.tags)): len(content.readings)
         for content in contents(tmp_path)
@@ -303,13 +303,13 @@ async def test_a_sensor_controls_capture_while_the_machine_runs(autojump_clock: 
 
 
 @pytest.mark.usefixtures("controlled")
-async def test_when_the_control_sensor_goes_all_is_as_configured(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_without_the_control_sensor_capture_is_as_configured(autojump_clock: MockClock, tmp_path: Path) -> None:
     Controlling.says = {"o": [{"resource_name": "s", "method": "Readings", "capture_frequency_hz": 0}]}
     async with machine(tmp_path, sensor(1), CONTROL, **CONTROLLED) as memory:
         await trio.sleep(1)
-        assert await given_in(10) == 0
+        assert await readings_within(10) == 0
         memory.write(json.dumps(machines.document(tmp_path, sensor(1), **CONTROLLED)).encode())
         await trio.sleep(1)
-        assert await given_in(10) == pytest.approx(10, abs=1)
+        assert await readings_within(10) == pytest.approx(10, abs=1)
         node = memory.graph.snapshot().nodes["internal/capture-control"]
         assert node.waiting_for == ("rdk:component:sensor/control",)

@@ -65,8 +65,8 @@ class Saying(Sensor):
         await trio.sleep(self.slow)
         if isinstance(self.says, Exception):
             raise self.says
-        found: Mapping[str, Value] = self.says
-        return found
+        result: Mapping[str, Value] = self.says
+        return result
 
 
 @pytest.fixture
@@ -75,9 +75,9 @@ def saying(monkeypatch: pytest.MonkeyPatch) -> None:
     with_it = machines.registry
 
     def registry() -> Any:
-        found = with_it()
-        found._paths[("rdk:component:sensor", "rdk:builtin:saying")] = f"{__name__}:Saying"
-        return found
+        result = with_it()
+        result._paths[("rdk:component:sensor", "rdk:builtin:saying")] = f"{__name__}:Saying"
+        return result
 
     monkeypatch.setattr(machines, "registry", registry)
     Saying.says, Saying.slow = {}, 0.0
@@ -120,17 +120,17 @@ async def test_data_may_leave_while_the_sensor_says_so(autojump_clock: MockClock
         await trio.sleep(1)
         gate = (await status(memory))["sync_gate"]
         assert (gate["open"], gate["reason"]) == (False, "the sensor rdk:component:sensor/trigger is not ready")
-    assert numbers(tmp_path) == list(range(len(Counting.given)))
+    assert numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
 @pytest.mark.usefixtures("saying")
-async def test_disabled_sync_asks_nobody(autojump_clock: MockClock, tmp_path: Path) -> None:
-    Saying.says = ValueError("nobody asks")
+async def test_disabled_sync_asks_no_sensor(autojump_clock: MockClock, tmp_path: Path) -> None:
+    Saying.says = ValueError("not read")
     async with machine(tmp_path, SAYING, selective_syncer_name="trigger", sync_disabled=True) as memory:
         await trio.sleep(20)
-        found = await status(memory)
-        assert found["sync_gate"] == {"open": False, "reason": "sync_disabled is set"}
-        assert found["sync"] == NO_CLOUD
+        result = await status(memory)
+        assert result["sync_gate"] == {"open": False, "reason": "sync_disabled is set"}
+        assert result["sync"] == NO_CLOUD
         assert "internal/capture-sync" not in memory.graph.snapshot().nodes
 
 
@@ -145,13 +145,13 @@ async def test_a_control_sensor_that_hangs_counts_as_silent(autojump_clock: Mock
     Saying.says = {"o": [{"resource_name": "s", "method": "Readings", "capture_frequency_hz": 0}]}
     async with machine(tmp_path, sensor(1), SAYING, capture_control_sensor={"name": "trigger", "key": "o"}):
         await trio.sleep(5)
-        before = len(Counting.given)
+        before = len(Counting.returned)
         Saying.slow = 1e9
         await trio.sleep(15)
-        assert len(Counting.given) - before >= 8
+        assert len(Counting.returned) - before >= 8
 
 
-async def test_what_has_no_readings_controls_nothing(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_resource_without_readings_controls_nothing(autojump_clock: MockClock, tmp_path: Path) -> None:
     motor = {"name": "m", "api": "rdk:component:motor", "model": "fake"}
     control = {"capture_control_sensor": {"name": "m", "key": "o"}}
     async with machine(tmp_path, sensor(1), motor, selective_syncer_name="m", **control) as memory:
@@ -213,7 +213,7 @@ async def test_bytes_count_too_but_one_large_reading_always_fits(
         await backlog.pressing()
 
 
-async def test_whoever_waits_is_woken(autojump_clock: MockClock) -> None:
+async def test_waiters_are_woken(autojump_clock: MockClock) -> None:
     backlog = Backlog(10)
     for wake in (backlog.nudge, backlog.close):
         with trio.move_on_after(1) as scope:
@@ -331,7 +331,7 @@ async def test_flush_ends_when_the_writer_does(autojump_clock: MockClock, tmp_pa
     assert writer.done.is_set()
 
 
-async def test_a_refusing_disk_is_tried_again_and_told(
+async def test_a_failing_disk_is_retried_and_reported(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trouble = Listening()
@@ -422,12 +422,12 @@ def test_each_refusal_has_its_remedy(error: OSError, words: str) -> None:
 def test_trouble_is_over_when_it_is_over_for_all() -> None:
     said: list[str] = []
     health = Health(Path("/c"), LOG, said.append)
-    one, two = object(), object()
-    health.refused(one, OSError(errno.ENOSPC, "full"))
-    health.refused(one, OSError(errno.ENOSPC, "full"))
+    first, two = object(), object()
+    health.refused(first, OSError(errno.ENOSPC, "full"))
+    health.refused(first, OSError(errno.ENOSPC, "full"))
     health.refused(two, OSError(errno.ENOSPC, "full"))
-    health.accepted(one)
-    assert len(said) == 1, "the same reason is told once"
+    health.accepted(first)
+    assert len(said) == 1, "the same reason is logged once"
     assert health.reason
     health.accepted(two)
     health.accepted(two)

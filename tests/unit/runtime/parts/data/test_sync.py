@@ -60,7 +60,7 @@ async def test_readings_go_with_what_their_file_says_of_them(autojump_clock: Moc
     assert metadata.type == 2
     assert list(metadata.method_parameters) == ["reader_name"]
     assert metadata.file_name == path.name
-    assert [number(one) for one in upload.contents] == [1, 2]
+    assert [number(content) for content in upload.contents] == [1, 2]
     assert upload.contents[0].metadata.HasField("time_received")
     assert left(tmp_path) == []
     assert (syncer.sent.files, syncer.sent.readings) == (1, 2)
@@ -95,9 +95,9 @@ async def test_a_large_picture_is_never_read_as_a_whole(
     read = pieces.CaptureReader.read
 
     def noted(self: Any, offset: int, size: int) -> bytes:
-        found = read(self, offset, size)
-        sizes.append(len(found))
-        return found
+        result = read(self, offset, size)
+        sizes.append(len(result))
+        return result
 
     monkeypatch.setattr(pieces.CaptureReader, "read", noted)
     cloud = FakeCloud()
@@ -149,14 +149,15 @@ async def test_a_large_file_goes_in_several_messages_and_is_resumed(autojump_clo
     async with syncing(tmp_path, cloud):
         await trio.sleep(0.2)
         assert len(cloud.kept) == 3
-        assert left(tmp_path) == sorted(str(one.relative_to(tmp_path)) for one in (path, Path(f"{path}.progress")))
+        assert left(tmp_path) == sorted(str(item.relative_to(tmp_path)) for item in (path, Path(f"{path}.progress")))
     async with syncing(tmp_path, cloud) as again:
         await trio.sleep(1)
     assert cloud.numbers() == list(range(3000))
     assert len(cloud.calls) == len(cloud.kept) + 1, "only what was not acknowledged is sent once more"
     assert len({upload.name for upload in cloud.kept}) == len(cloud.kept), "each piece is a file of its own"
     assert all(
-        upload.metadata.ByteSize() + sum(one.ByteSize() for one in upload.contents) < UNARY for upload in cloud.calls
+        upload.metadata.ByteSize() + sum(content.ByteSize() for content in upload.contents) < UNARY
+        for upload in cloud.calls
     )
     assert left(tmp_path) == []
     assert again.sent.readings == 3000 - sum(map(len, cloud.chunks()[:3]))
@@ -189,7 +190,7 @@ async def test_progress_of_a_file_that_is_gone_is_removed(autojump_clock: MockCl
 # ---- room on the disk
 
 
-async def test_what_is_on_its_way_is_not_deleted_to_make_room(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_file_in_transfer_is_not_deleted_to_make_room(autojump_clock: MockClock, tmp_path: Path) -> None:
     paths = counted(tmp_path, 4)
     store = Store(tmp_path, InlineDisk(), LOG, largest=2**18)
     async with store.held(paths[0]):
@@ -224,7 +225,7 @@ async def test_sync_on_demand_says_what_waits(autojump_clock: MockClock, tmp_pat
         with pytest.raises(MachineError, match="2 files wait for the cloud: offline") as caught:
             await syncer.sync()
         assert caught.value.kind is ErrorKind.UNAVAILABLE
-        cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: len(cloud.kept) == 1, message="odd")
+        cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda item: len(cloud.kept) == 1, message="odd")
         with pytest.raises(MachineError, match="folder `failed`: odd"):
             await syncer.sync()
         cloud.before = failing(Status.INTERNAL, message="broken")
@@ -233,7 +234,7 @@ async def test_sync_on_demand_says_what_waits(autojump_clock: MockClock, tmp_pat
             await syncer.sync()
 
 
-async def test_whoever_waits_hears_when_the_data_manager_ends(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_waiting_call_ends_with_the_data_manager(autojump_clock: MockClock, tmp_path: Path) -> None:
     counted(tmp_path, 1)
     cloud = FakeCloud()
 
@@ -293,7 +294,7 @@ def test_nothing_is_lost_and_nothing_is_there_twice(
         patch.setattr(pieces, "BATCH", 2000)
         trio.run(work, clock=MockClock(autojump_threshold=0))
     for name in "abc":
-        got = [number(one) for up in cloud.kept if up.metadata.component_name == name for one in up.contents]
+        got = [number(content) for up in cloud.kept if up.metadata.component_name == name for content in up.contents]
         assert got == list(range(len(got)))
         assert len(got) % files == 0
         assert got

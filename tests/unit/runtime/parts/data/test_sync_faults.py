@@ -85,11 +85,11 @@ async def test_a_deletion_that_is_cut(
     assert left(tmp_path) == []
 
 
-async def test_what_is_refused_is_put_aside_and_blocks_nobody(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_refused_file_is_moved_away_and_blocks_no_other(autojump_clock: MockClock, tmp_path: Path) -> None:
     paths = counted(tmp_path, 3)
-    cloud, told = FakeCloud(), [""]
-    cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: one.name == paths[1].name, message="too odd")
-    async with syncing(tmp_path, cloud, report=told.append) as syncer:
+    cloud, messages = FakeCloud(), [""]
+    cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda item: item.name == paths[1].name, message="too odd")
+    async with syncing(tmp_path, cloud, report=messages.append) as syncer:
         await trio.sleep(1)
         rejected = tmp_path / "failed" / paths[1].relative_to(tmp_path)
         assert rejected.exists()
@@ -97,18 +97,20 @@ async def test_what_is_refused_is_put_aside_and_blocks_nobody(autojump_clock: Mo
         assert why.read_text() == "too odd\n"
         assert cloud.numbers() == [0, 2]
         assert left(tmp_path) == []
-        assert told[-1].startswith("1 files could not be uploaded")
-        assert str(rejected) in told[-1]
+        assert messages[-1].startswith("1 files could not be uploaded")
+        assert str(rejected) in messages[-1]
         assert (syncer.status()["put_aside"], syncer.status()["last_error"]) == (1, "too odd")
         await trio.sleep(60)
         assert len(cloud.calls) == 3, "it is not tried again"
         rejected.unlink()
         why.unlink()
         await trio.sleep(7)
-        assert told[-1] == ""
+        assert messages[-1] == ""
 
 
-async def test_a_second_file_of_the_same_name_is_put_aside_too(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_second_refused_file_of_the_same_name_is_moved_away_too(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     cloud = FakeCloud()
     cloud.before = failing(Status.INVALID_ARGUMENT)
     async with syncing(tmp_path, cloud):
@@ -125,35 +127,35 @@ async def test_a_file_that_fails_alone_is_tried_ever_more_seldom(
 ) -> None:
     first, *_ = counted(tmp_path, 2)
     counted(tmp_path, 2, name="other", first=10)
-    cloud, told = FakeCloud(), [""]
-    cloud.before = failing(status, when=lambda one: one.metadata.component_name == "s" and one.name == first.name)
-    async with syncing(tmp_path, cloud, settings=Settings(30.0), report=told.append) as syncer:
+    cloud, messages = FakeCloud(), [""]
+    cloud.before = failing(status, when=lambda item: item.metadata.component_name == "s" and item.name == first.name)
+    async with syncing(tmp_path, cloud, settings=Settings(30.0), report=messages.append) as syncer:
         await trio.sleep(1)
-        assert sorted(cloud.numbers()) == [1, 10, 11], "nobody else waits for it"
-        assert "1 files could not be uploaded and will be retried: no" in told[-1]
+        assert sorted(cloud.numbers()) == [1, 10, 11], "no other file waits for it"
+        assert "1 files could not be uploaded and will be retried: no" in messages[-1]
         await trio.sleep(36_000)
-        tries = [one.time for one in cloud.calls if one.name == first.name and one.metadata.component_name == "s"]
+        tries = [call.time for call in cloud.calls if call.name == first.name and call.metadata.component_name == "s"]
         assert tries[1] - tries[0] < 31
         assert 1800 <= tries[-1] - tries[-2] <= 3631
         assert len(tries) < 40
-        cloud.before = failing(status, when=lambda one: False)
+        cloud.before = failing(status, when=lambda element: False)
         await syncer.sync()
         assert 0 in cloud.numbers()
-        assert told[-1] == ""
+        assert messages[-1] == ""
     assert left(tmp_path) == []
 
 
-async def test_what_is_used_up_is_asked_for_every_few_minutes(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_exhausted_quota_is_retried_every_few_minutes(autojump_clock: MockClock, tmp_path: Path) -> None:
     first, _ = counted(tmp_path, 2)
     cloud = FakeCloud()
-    cloud.before = failing(Status.RESOURCE_EXHAUSTED, when=lambda one: one.name == first.name)
+    cloud.before = failing(Status.RESOURCE_EXHAUSTED, when=lambda item: item.name == first.name)
     async with syncing(tmp_path, cloud):
         await trio.sleep(7200)
-        tries = [one.time for one in cloud.calls if one.name == first.name]
+        tries = [call.time for call in cloud.calls if call.name == first.name]
         assert MAX_FULL_DELAY / 2 <= tries[-1] - tries[-2] <= MAX_FULL_DELAY + 6
         assert len(tries) < 80
-        assert cloud.numbers() == [1], "nobody else waits for it"
-        cloud.before = failing(Status.RESOURCE_EXHAUSTED, when=lambda one: False)
+        assert cloud.numbers() == [1], "no other file waits for it"
+        cloud.before = failing(Status.RESOURCE_EXHAUSTED, when=lambda element: False)
         await trio.sleep(MAX_FULL_DELAY + 6)
     assert left(tmp_path) == []
 
@@ -171,13 +173,13 @@ async def test_a_cloud_that_says_when_is_left_alone_until_then(
         await trio.sleep(1000)
         gaps = [after.time - before.time for before, after in zip(cloud.calls, cloud.calls[1:], strict=False)]
         assert 100 <= min(gaps) <= max(gaps) <= 120
-        assert {one.name for one in cloud.calls} == {cloud.calls[0].name}, "no other file is tried"
-        cloud.before = failing(status, when=lambda one: False)
+        assert {call.name for call in cloud.calls} == {cloud.calls[0].name}, "no other file is tried"
+        cloud.before = failing(status, when=lambda item: False)
         await trio.sleep(120)
     assert cloud.numbers() == list(range(20))
 
 
-async def test_a_full_disk_of_the_machine_puts_nothing_aside(
+async def test_a_full_disk_of_the_machine_moves_no_file_away(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large file is uploaded even if its acknowledged progress cannot be saved."""
@@ -200,7 +202,7 @@ async def test_a_full_disk_of_the_machine_puts_nothing_aside(
     ("error", "name", "words"),
     [(errno.EMFILE, "CaptureReader", "cannot be read: Too many"), (errno.EROFS, "delete", "cannot be removed: Read-")],
 )
-async def test_what_says_nothing_of_the_file_puts_nothing_aside(
+async def test_errors_unrelated_to_the_file_do_not_move_it_away(
     autojump_clock: MockClock, tmp_path: Path, error: int, name: str, words: str
 ) -> None:
     paths = counted(tmp_path, 1)
@@ -221,25 +223,27 @@ async def test_a_cloud_that_takes_nothing_is_asked_ever_more_seldom(
     autojump_clock: MockClock, tmp_path: Path, status: Status
 ) -> None:
     counted(tmp_path, 50)
-    cloud, told = FakeCloud(), [""]
+    cloud, messages = FakeCloud(), [""]
     cloud.before = failing(status, message="gone")
-    async with syncing(tmp_path, cloud, report=told.append) as syncer:
+    async with syncing(tmp_path, cloud, report=messages.append) as syncer:
         await trio.sleep(3600)
-        assert {one.name for one in cloud.calls} == {cloud.calls[0].name}, "no other file is tried"
+        assert {call.name for call in cloud.calls} == {cloud.calls[0].name}, "no other file is tried"
         assert 3600 / MAX_DELAY <= len(cloud.calls) < 3 * 3600 / MAX_DELAY
         gaps = [after.time - before.time for before, after in zip(cloud.calls, cloud.calls[1:], strict=False)]
         assert gaps[0] < 1
         assert MAX_DELAY / 2 <= max(gaps) <= MAX_DELAY
         assert len(set(gaps)) > 30, "with jitter"
         assert (syncer.status()["problem"], syncer.status()["waiting_files"]) == ("gone", 50)
-        assert ("gone" in told[-1]) == (status is not Status.UNAVAILABLE), "being offline is nothing to deal with"
-        cloud.before = failing(status, when=lambda one: False)
+        assert ("gone" in messages[-1]) == (status is not Status.UNAVAILABLE), "being offline is nothing to deal with"
+        cloud.before = failing(status, when=lambda item: False)
         await trio.sleep(MAX_DELAY)
         assert cloud.numbers() == list(range(50))
-        assert (syncer.status()["problem"], told[-1]) == ("", "")
+        assert (syncer.status()["problem"], messages[-1]) == ("", "")
 
 
-async def test_what_waits_goes_as_soon_as_the_cloud_is_back(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_waiting_files_are_uploaded_as_soon_as_the_cloud_is_back(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
     counted(tmp_path, 3)
     cloud = FakeCloud()
     cloud.before = failing(Status.UNAVAILABLE, message="gone")
@@ -247,7 +251,7 @@ async def test_what_waits_goes_as_soon_as_the_cloud_is_back(autojump_clock: Mock
         await trio.sleep(3600)
         tried = len(cloud.calls)
         assert syncer.status()["problem"] == "gone"
-        cloud.before = failing(Status.UNAVAILABLE, when=lambda one: False)
+        cloud.before = failing(Status.UNAVAILABLE, when=lambda item: False)
         syncer.cloud_is_back()
         await trio.testing.wait_all_tasks_blocked()
         assert cloud.numbers() == [0, 1, 2]
@@ -298,7 +302,7 @@ async def test_of_a_damaged_file_goes_what_is_whole(autojump_clock: MockClock, t
     async with syncing(tmp_path, cloud) as syncer:
         await trio.sleep(1)
         assert "SensorData" in syncer.status()["last_error"]
-    assert cloud.numbers() == [], "a message that is none spoils its batch"
+    assert cloud.numbers() == [], "an invalid message fails its whole batch"
     assert (tmp_path / "failed" / path.relative_to(tmp_path)).exists()
 
 
@@ -316,7 +320,9 @@ async def test_of_a_file_that_ends_too_early_goes_what_is_whole(
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100, b"hello", b"\x03abc", framed(b"\x0a\x01x")])
-async def test_what_is_no_capture_file_is_put_aside(autojump_clock: MockClock, tmp_path: Path, content: bytes) -> None:
+async def test_a_file_that_is_not_a_capture_file_is_moved_away(
+    autojump_clock: MockClock, tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "x.capture").write_bytes(content)
     counted(tmp_path, 1)
     cloud = FakeCloud()
@@ -336,7 +342,7 @@ async def test_pictures_that_are_cut(autojump_clock: MockClock, tmp_path: Path, 
     assert [upload.contents[0].binary for upload in cloud.kept] == [b"one"]
 
 
-async def test_a_file_that_vanishes_is_no_error(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_file_that_vanishes_is_not_an_error(autojump_clock: MockClock, tmp_path: Path) -> None:
     paths = counted(tmp_path, 3)
     cloud = FakeCloud()
 

@@ -83,7 +83,7 @@ async def test_only_what_was_left_alone_goes(autojump_clock: MockClock, capture:
 def test_a_clock_that_was_set_back_keeps_no_file(capture: Path, other: Path) -> None:
     tomorrow = put(other / "tomorrow.txt", age=-86_400)
     put(other / "being-written.txt", age=-5)  # its clock is slightly ahead
-    assert [one.path for one in waiting(capture, [other], NOW, 10.0)] == [tomorrow]
+    assert [item.path for item in waiting(capture, [other], NOW, 10.0)] == [tomorrow]
 
 
 async def test_folders_name_tags_and_datasets(autojump_clock: MockClock, capture: Path, other: Path) -> None:
@@ -98,20 +98,20 @@ async def test_folders_name_tags_and_datasets(autojump_clock: MockClock, capture
 
 
 @pytest.mark.parametrize("status", [None, Status.INVALID_ARGUMENT])
-async def test_names_that_are_no_text(
+async def test_names_that_are_not_text(
     autojump_clock: MockClock, capture: Path, other: Path, status: Status | None
 ) -> None:
     put(other / "tag=\udcfc" / "caf\udce9.txt")
     put(other / "z.txt")
     cloud = FakeCloud()
     if status is not None:
-        cloud.before = failing(status, when=lambda one: one.name.startswith("other/tag"))
+        cloud.before = failing(status, when=lambda item: item.name.startswith("other/tag"))
     async with syncing(capture, cloud, settings=both(other), today=lambda: NOW) as syncer:
         await trio.sleep(3)
-    names = [one.name for one in cloud.kept]
+    names = [element.name for element in cloud.kept]
     if status is None:
         assert sorted(names) == [r"other/tag=\xfc/caf\xe9.txt", "other/z.txt"]
-        assert next(list(one.metadata.tags) for one in cloud.kept if "caf" in one.name) == [r"\xfc"]
+        assert next(list(result.metadata.tags) for result in cloud.kept if "caf" in result.name) == [r"\xfc"]
         assert left(other) == []
     else:
         assert (names, syncer.refused) == (["other/z.txt"], 1)
@@ -191,13 +191,13 @@ async def test_a_file_that_becomes_shorter_meanwhile(
     assert len(cloud.kept[0].data) == 5 * PIECE
 
 
-async def test_what_is_refused_goes_to_the_folder_s_own_failed(
+async def test_refused_files_go_to_the_folders_own_failed_folder(
     autojump_clock: MockClock, capture: Path, other: Path
 ) -> None:
     put(other / "sub" / "a.txt")
     put(other / "sub" / "b.txt")
     cloud = FakeCloud()
-    cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda one: one.name.endswith("a.txt"))
+    cloud.before = failing(Status.INVALID_ARGUMENT, when=lambda item: item.name.endswith("a.txt"))
     async with syncing(capture, cloud, settings=both(other), today=today) as syncer:
         await trio.sleep(30)
         assert syncer.refused == 1
@@ -206,13 +206,13 @@ async def test_what_is_refused_goes_to_the_folder_s_own_failed(
     assert left(other) == []
 
 
-async def test_a_dataset_that_is_not_there_holds_up_nobody(
-    autojump_clock: MockClock, capture: Path, other: Path
-) -> None:
+async def test_a_missing_dataset_delays_no_other_file(autojump_clock: MockClock, capture: Path, other: Path) -> None:
     put(other / "dataset=gone" / "a.txt")
     counted(capture, 3)
     cloud = FakeCloud()
-    cloud.before = failing(Status.NOT_FOUND, when=lambda one: bool(one.metadata.dataset_ids), message="no dataset gone")
+    cloud.before = failing(
+        Status.NOT_FOUND, when=lambda item: bool(item.metadata.dataset_ids), message="no dataset gone"
+    )
     async with syncing(capture, cloud, settings=both(other), today=today) as syncer:
         await trio.sleep(10)
         assert cloud.numbers() == [0, 1, 2]
@@ -225,4 +225,4 @@ def test_files_of_all_folders_are_in_one_order(capture: Path, other: Path) -> No
     before, after = put(other / "before"), put(other / "after")
     os.utime(before, (1_789_999_999, 1_789_999_999))
     os.utime(after, (1_790_000_001, 1_790_000_001))
-    assert [one.path for one in waiting(capture, [other], NOW, 10.0)] == [before, first, after]
+    assert [item.path for item in waiting(capture, [other], NOW, 10.0)] == [before, first, after]

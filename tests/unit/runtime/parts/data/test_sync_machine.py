@@ -28,17 +28,17 @@ MANAGER = "rdk:service:data_manager"
 NODE = "internal/data-sync"
 
 
-async def test_what_is_captured_arrives(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_captured_data_arrives(autojump_clock: MockClock, tmp_path: Path) -> None:
     cloud = FakeCloud()
     async with machine(tmp_path, sensor(10), cloud=cloud, tags=["trial"]) as memory:
         await trio.sleep(33.05)
         assert len(cloud.numbers()) >= 10 * 24 - 1, "each 6 s, by default"
-        found = (await status(memory))["sync"]
-        assert found["uploaded"]["readings"] == len(cloud.numbers())
-        assert (found["problem"], found["last_error"], found["put_aside"]) == ("", "", 0)
+        sync = (await status(memory))["sync"]
+        assert sync["uploaded"]["readings"] == len(cloud.numbers())
+        assert (sync["problem"], sync["last_error"], sync["put_aside"]) == ("", "", 0)
         assert list(cloud.kept[0].metadata.tags) == ["trial"]
     there = numbers(tmp_path)
-    assert cloud.numbers() + there == list(range(len(Counting.given))), "the rest is in files for the next start"
+    assert cloud.numbers() + there == list(range(len(Counting.returned))), "the rest is in files for the next start"
     async with machine(tmp_path, cloud=cloud):
         await trio.sleep(1)
     assert cloud.numbers()[-len(there) :] == there
@@ -59,7 +59,7 @@ async def test_while_the_cloud_is_away_files_grow_and_nothing_is_closed_for_it(
         cloud.before = failing(Status.UNAVAILABLE, when=lambda upload: False)
         await trio.sleep(67)
         assert len(cloud.numbers()) > 3_600
-    assert cloud.numbers() + numbers(tmp_path) == list(range(len(Counting.given)))
+    assert cloud.numbers() + numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
 async def test_the_push_channel_that_is_back_ends_the_wait(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ async def test_the_push_channel_that_is_back_ends_the_wait(autojump_clock: MockC
     async with machine(tmp_path, sensor(1), cloud=cloud) as memory:
         await trio.sleep(600)
         assert (await status(memory))["sync"]["problem"] == "offline"
-        cloud.before = failing(Status.UNAVAILABLE, when=lambda one: False)
+        cloud.before = failing(Status.UNAVAILABLE, when=lambda item: False)
         cloud.contact.mark_reached()
         await trio.testing.wait_all_tasks_blocked()
         assert (await status(memory))["sync"]["problem"] == ""
@@ -81,7 +81,7 @@ async def test_sync_of_the_service_returns_when_the_cloud_has_it(autojump_clock:
         await trio.sleep(10.05)
         assert len(cloud.calls) <= 1, "the first round comes at the start"
         await memory.client().call(MANAGER, "data", "sync")
-        assert cloud.numbers() == list(range(len(Counting.given)))
+        assert cloud.numbers() == list(range(len(Counting.returned)))
         cloud.before = failing(Status.UNAVAILABLE, message="offline")
         await trio.sleep(1)
         with pytest.raises(MachineError, match=r"wait for the cloud: offline.*nothing is lost") as caught:
@@ -96,7 +96,7 @@ async def test_sync_disabled_leaves_it_to_the_call(autojump_clock: MockClock, tm
         assert cloud.calls == []
         assert (await status(memory))["sync_gate"] == {"open": False, "reason": "sync_disabled is set"}
         await memory.client().call(MANAGER, "data", "sync")
-        assert cloud.numbers() == list(range(len(Counting.given)))
+        assert cloud.numbers() == list(range(len(Counting.returned)))
 
 
 class Deciding(Sensor):
@@ -112,9 +112,9 @@ async def test_a_sensor_decides(autojump_clock: MockClock, tmp_path: Path, monke
     registry = machines.registry
 
     def with_it() -> Any:
-        found = registry()
-        found._paths[("rdk:component:sensor", "rdk:builtin:deciding")] = f"{__name__}:Deciding"
-        return found
+        result = registry()
+        result._paths[("rdk:component:sensor", "rdk:builtin:deciding")] = f"{__name__}:Deciding"
+        return result
 
     monkeypatch.setattr(machines, "registry", with_it)
     monkeypatch.setattr(Deciding, "says", False)
@@ -147,10 +147,10 @@ async def test_another_configuration_interrupts_nothing_that_was_acknowledged(
             await trio.sleep(7.3)
             memory.write(document(tmp_path, sensor(10), sync_interval_mins=interval))
         await trio.sleep(10)
-    assert cloud.numbers() + numbers(tmp_path) == list(range(len(Counting.given)))
+    assert cloud.numbers() + numbers(tmp_path) == list(range(len(Counting.returned)))
 
 
-async def test_what_people_must_deal_with_makes_the_node_unhealthy(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_problems_that_need_a_person_make_the_node_unhealthy(autojump_clock: MockClock, tmp_path: Path) -> None:
     cloud = FakeCloud()
     cloud.before = failing(Status.PERMISSION_DENIED, message="this key may not")
     async with machine(tmp_path, sensor(10), cloud=cloud) as memory:
@@ -170,7 +170,7 @@ async def test_a_machine_that_starts_on_a_full_disk_uploads_what_is_there(
     async with machine(tmp_path, sensor(10, "a"), sensor(10, "b")):
         await trio.sleep(5)
     there = numbers(tmp_path)
-    closed, killed = (tmp_path / one for one in left(tmp_path))
+    closed, killed = (tmp_path / item for item in left(tmp_path))
     killed = killed.rename(killed.with_suffix(".prog"))
     cloud = FakeCloud()
 
@@ -181,8 +181,8 @@ async def test_a_machine_that_starts_on_a_full_disk_uploads_what_is_there(
     async with machine(tmp_path, cloud=cloud) as memory:
 
         def node() -> tuple[State, str]:
-            (found,) = (one for name, one in memory.graph.snapshot().nodes.items() if name.startswith(MANAGER))
-            return found.state, found.reason
+            (single,) = (first for name, first in memory.graph.snapshot().nodes.items() if name.startswith(MANAGER))
+            return single.state, single.reason
 
         await trio.sleep(10)
         assert not closed.exists()

@@ -16,7 +16,7 @@ FLOATS = st.floats(width=32, allow_nan=False)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 
 
-def test_the_bytes_are_those_of_the_format() -> None:
+def test_bytes_follow_the_format() -> None:
     """The bytes follow the format description: schema, bit 0 zero, a bit for each value, time, changed values."""
     encoder = Encoder()
     first = encoder.encode(5, {"a": 1.5, "b": 0.0})
@@ -55,7 +55,7 @@ def test_numbers_beyond_float32_are_infinite() -> None:
 
 
 @given(st.lists(st.dictionaries(NAMES, FLOATS, min_size=1, max_size=20), min_size=1, max_size=20))
-def test_what_is_written_comes_back(taken: list[dict[str, float]]) -> None:
+def test_written_samples_are_read_back(taken: list[dict[str, float]]) -> None:
     encoder = Encoder()
     data = b"".join(encoder.encode(number + 1, values) for number, values in enumerate(taken))
     back = [(when, dict(zip(names, values, strict=True))) for when, names, values in samples(data)]
@@ -63,7 +63,7 @@ def test_what_is_written_comes_back(taken: list[dict[str, float]]) -> None:
 
 
 @given(st.lists(st.fixed_dictionaries({"a": FLOATS, "b": FLOATS}), min_size=2, max_size=9), st.data())
-def test_a_file_cut_anywhere_gives_every_whole_sample(taken: list[dict[str, float]], data: st.DataObject) -> None:
+def test_a_file_cut_anywhere_gives_all_complete_samples(taken: list[dict[str, float]], data: st.DataObject) -> None:
     encoder = Encoder()
     parts = [encoder.encode(number + 1, values) for number, values in enumerate(taken)]
     whole = b"".join(parts)
@@ -78,7 +78,7 @@ def test_a_file_cut_anywhere_gives_every_whole_sample(taken: list[dict[str, floa
 
 
 @pytest.mark.parametrize("zeros", [1, 8, 9, 100])
-def test_zeros_at_the_end_are_no_samples(zeros: int) -> None:
+def test_zeros_at_the_end_are_not_samples(zeros: int) -> None:
     data = Encoder().encode(1, {"a": 1.0}) + bytes(zeros)
     recording = read(data)
     assert recording.samples == 1
@@ -97,7 +97,7 @@ def test_zeros_at_the_end_are_no_samples(zeros: int) -> None:
         b'\x01["a"]\n\xf0' + bytes(99),
     ],
 )
-def test_what_is_no_such_file_is_damaged_from_the_start(data: bytes) -> None:
+def test_other_files_are_damaged_from_the_start(data: bytes) -> None:
     with pytest.raises(Damaged):
         list(samples(data))
     assert read(data).samples == 0
@@ -105,7 +105,7 @@ def test_what_is_no_such_file_is_damaged_from_the_start(data: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_anything_may_be_read(data: bytes) -> None:
+def test_any_bytes_can_be_read(data: bytes) -> None:
     recording = read(b'\x01["a","b","c"]\n' + data)
     assert recording.samples >= 0
 
@@ -120,7 +120,7 @@ def test_a_recording_has_a_series_for_each_name() -> None:
     assert recording.series["b"].times == [20]
 
 
-def test_names_may_hold_anything() -> None:
+def test_names_can_contain_any_characters() -> None:
     name = 'rdk:component:motor/"left"\n é'
     data = Encoder().encode(1, {name: 1.0})
     assert json.loads(data[1 : data.index(b"\n")]) == [name]

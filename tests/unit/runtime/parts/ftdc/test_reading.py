@@ -61,7 +61,7 @@ def test_files_that_are_not_there(home: Path, tmp_path: Path) -> None:
         find([], tmp_path / "empty")
 
 
-def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="cannot be read: Is a directory"):
         load(tmp_path)
 
@@ -73,7 +73,7 @@ def test_counters_are_shown_by_their_rate() -> None:
     assert shown("proc.x.RssMB", series).points == list(zip(series.times, series.values, strict=True))
 
 
-def test_no_rate_over_a_gap_nor_where_a_counter_began_anew() -> None:
+def test_no_rate_across_a_gap_or_a_restarted_counter() -> None:
     times = [BEGIN, BEGIN + SECOND, BEGIN + 2 * SECOND, BEGIN + 2 * SECOND + 2 * GAP, BEGIN + 3 * SECOND + 2 * GAP]
     series = Series(times, [100.0, 110.0, 5.0, 50.0, 51.0])
     assert [value for _, value in shown("x.Calls", series).points] == [10.0, 1.0]
@@ -117,7 +117,7 @@ def test_show(home: Path) -> None:
     ]
 
 
-def test_plot_groups_by_unit_and_leaves_flat_zeros_to_those_who_ask(home: Path, tmp_path: Path) -> None:
+def test_plot_groups_by_unit_and_shows_flat_zeros_only_on_request(home: Path, tmp_path: Path) -> None:
     write(tmp_path / "f.ftdc", [{"proc.x.RssMB": 5.0, "proc.y.RssMB": 6.0, "rpc.m.stop.Errors": 0.0}] * 3)
     text = "".join(ElementTree.fromstring(ftdc("plot", tmp_path / "f.ftdc", home=home).output).itertext())
     assert "proc.y.RssMB" in text
@@ -127,9 +127,9 @@ def test_plot_groups_by_unit_and_leaves_flat_zeros_to_those_who_ask(home: Path, 
 
 
 def test_plot_breaks_the_line_where_the_machine_did_not_run(home: Path, tmp_path: Path) -> None:
-    one = write(tmp_path / "1.ftdc", [{"proc.x.RssMB": 5.0}] * 3)
+    first = write(tmp_path / "1.ftdc", [{"proc.x.RssMB": 5.0}] * 3)
     two = write(tmp_path / "2.ftdc", [{"proc.x.RssMB": 7.0}] * 3, begin=BEGIN + 3600 * SECOND)
-    picture = ElementTree.fromstring(ftdc("plot", one, two, home=home).output)
+    picture = ElementTree.fromstring(ftdc("plot", first, two, home=home).output)
     drawn = [path.get("d") or "" for path in picture.iter("{http://www.w3.org/2000/svg}path")]
     assert max(line.count("M") for line in drawn) == 2
 
@@ -147,7 +147,7 @@ def test_export_has_every_sample_and_a_hole_where_nothing_was_known(home: Path, 
     assert lines[1]["b"] is None
 
 
-def test_what_cannot_be_written_is_said(home: Path, tmp_path: Path) -> None:
+def test_write_errors_are_reported(home: Path, tmp_path: Path) -> None:
     done = ftdc("export", "-o", tmp_path / "no" / "file", home=home)
     assert (done.exit_code, "cannot be written" in done.output) == (1, True)
 

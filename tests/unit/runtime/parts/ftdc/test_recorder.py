@@ -105,7 +105,7 @@ def test_it_is_full_at_its_limit(tmp_path: Path) -> None:
     assert path.read_bytes() == b"1234567890"
 
 
-def test_what_a_full_disk_cut_off_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_cut_off_by_a_full_disk_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     files = ring(tmp_path)
@@ -225,7 +225,7 @@ async def test_a_disk_that_stands_still_holds_up_nothing_and_fills_no_memory(
     assert diary.dropped == 100
 
 
-async def test_what_was_taken_while_the_disk_was_busy_is_written_at_the_end(
+async def test_samples_taken_while_the_disk_was_busy_are_written_at_the_end(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     disk, counter = Disk(), Counter()
@@ -261,7 +261,7 @@ class Refusing(FileRing):
         super().write(data)
 
 
-async def test_a_disk_that_refuses_is_said_once_and_tried_again_later(
+async def test_a_failing_disk_is_reported_once_and_retried_later(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     disk, counter = Disk(), Counter()
@@ -285,7 +285,9 @@ async def test_a_disk_that_refuses_is_said_once_and_tried_again_later(
     assert 0 < diary.dropped < counter.taken
 
 
-async def test_a_disk_that_fails_at_syncing_is_said_too(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_disk_that_fails_during_sync_is_reported_too(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
     counter = Counter()
 
     async def broken(wait: Callable[[], None]) -> None:
@@ -301,7 +303,7 @@ async def test_a_disk_that_fails_at_syncing_is_said_too(tmp_path: Path, autojump
     assert entries == ["diagnostic data is not recorded"]
 
 
-async def test_a_user_without_a_home_is_told_to_name_one(
+async def test_the_error_for_a_user_without_a_home_names_the_option(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nowhere() -> Path:

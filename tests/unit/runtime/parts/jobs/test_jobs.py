@@ -34,7 +34,7 @@ async def ran(
 ) -> tuple[list[float], History, list[MachineError | None]]:
     """Run a job for `seconds`; return the times at which it began, its history and the reported outcomes."""
     began: list[float] = []
-    told: list[MachineError | None] = []
+    messages: list[MachineError | None] = []
     history = History()
 
     async def call() -> None:
@@ -42,8 +42,8 @@ async def ran(
         await work()
 
     with trio.move_on_after(seconds):
-        await JobRunner(schedule, call, history, now, told.append).run()
-    return began, history, told
+        await JobRunner(schedule, call, history, now, messages.append).run()
+    return began, history, messages
 
 
 async def quick() -> None:
@@ -119,11 +119,11 @@ async def test_continuous_goes_on_and_backs_off_while_it_fails(autojump_clock: M
         if not next(results, True):
             raise MachineError("not today")
 
-    began, history, told = await ran(Continuous(), 11, work)
+    began, history, messages = await ran(Continuous(), 11, work)
     assert began[:7] == [0, 1, 2, 3.5, 5.5, 8.5, 9.5]
     assert history.last_error == "not today"
     assert len(history.failed) == 3
-    assert [error is None for error in told[:6]] == [True, True, False, False, False, True]
+    assert [error is None for error in messages[:6]] == [True, True, False, False, False, True]
 
 
 class Counter(Sensor):
@@ -155,7 +155,7 @@ def job(**more: Any) -> dict[str, Any]:
 
 async def statuses(memory: MemoryMachine) -> dict[str, Any]:
     answer = await memory.client().call("viam.robot.v1.RobotService", "", "get_machine_status")
-    return {one["job_name"]: one for one in answer["job_statuses"]}
+    return {status["job_name"]: status for status in answer["job_statuses"]}
 
 
 async def test_jobs_of_a_machine_call_like_clients_and_are_in_its_status(autojump_clock: MockClock) -> None:
@@ -167,11 +167,11 @@ async def test_jobs_of_a_machine_call_like_clients_and_are_in_its_status(autojum
         await trio.sleep(51)
         assert Counter.reads == [10, 20, 30, 40, 50]
         assert Counter.commands == [{"say": "hello", "times": 2}] * 2
-        found = await statuses(memory)
-        assert len(found["look"]["recent_successful_runs"]) == 5
-        assert not found["look"]["recent_failed_runs"]
+        result = await statuses(memory)
+        assert len(result["look"]["recent_successful_runs"]) == 5
+        assert not result["look"]["recent_failed_runs"]
         status = memory.machine.status().jobs
-        assert [one.name for one in status] == ["look", "tell"]
+        assert [item.name for item in status] == ["look", "tell"]
         document["jobs"] = [job(schedule="1s")]
         memory.write(document)
         await trio.sleep(5.5)
@@ -191,7 +191,7 @@ async def test_jobs_of_a_machine_call_like_clients_and_are_in_its_status(autojum
         ({"method": "GetReading"}, "jobs.0.method: rdk:component:sensor has no method 'GetReading': did you mean"),
     ],
 )
-async def test_a_job_that_cannot_work_says_why_and_stops_nobody(
+async def test_an_invalid_job_reports_why_and_stops_no_other(
     autojump_clock: MockClock, entry: dict[str, Any], words: str
 ) -> None:
     document, registry = machine(job(**entry), job(name="good"))

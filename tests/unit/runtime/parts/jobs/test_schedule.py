@@ -69,10 +69,10 @@ def test_the_hour_that_is_left_out_and_the_one_that_comes_twice() -> None:
 @given(st.integers(0, 59), st.integers(0, 23), st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)))
 def test_a_daily_time_is_the_next_one_and_in_the_future(minute: int, hour: int, moment: datetime) -> None:
     moment = moment.replace(tzinfo=UTC)
-    found = cron(f"{minute} {hour} * * *").after(moment)
-    assert found is not None
+    result = cron(f"{minute} {hour} * * *").after(moment)
+    assert result is not None
     expected = moment.replace(hour=hour, minute=minute, second=0, microsecond=0)
-    assert found == (expected if expected > moment else expected + timedelta(days=1))
+    assert result == (expected if expected > moment else expected + timedelta(days=1))
 
 
 def test_pauses_of_a_continuous_job_grow_to_a_ceiling() -> None:

@@ -100,22 +100,22 @@ def announcer(address: IPv4Address = HERE, *, port: int = 8080, own: frozenset[A
 @asynccontextmanager
 async def living(ether: Ether, *announcers: Announcer) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
-        for one in announcers:
-            nursery.start_soon(one.run, [Member(ether, str(one.place.addresses[0]))])
+        for item in announcers:
+            nursery.start_soon(item.run, [Member(ether, str(item.place.addresses[0]))])
         yield
         nursery.cancel_scope.cancel()
 
 
-def ask(name: Name, kind: int, *, known: tuple[Record, ...] = (), unicast: bool = False, **more: Any) -> Message:
-    return Message((Question(name, kind, unicast),), known, **more)
+def ask(name: Name, kind: int, *, accepted: tuple[Record, ...] = (), unicast: bool = False, **more: Any) -> Message:
+    return Message((Question(name, kind, unicast),), accepted, **more)
 
 
 async def test_probed_announced_and_taken_back(autojump_clock: MockClock) -> None:
     ether = Ether()
-    one = announcer()
-    async with living(ether, one):
+    single = announcer()
+    async with living(ether, single):
         await trio.sleep(3)
-        assert one.announced
+        assert single.announced
     probes = ether.of(str(HERE), response=False)
     assert [moment - probes[0][0] for moment, _ in probes] == pytest.approx([0, 0.25, 0.5])
     assert all(question.unicast and question.type == ANY for question in probes[0][1].questions)
@@ -131,7 +131,7 @@ async def test_probed_announced_and_taken_back(autojump_clock: MockClock) -> Non
     assert {replace(record, ttl=0) for record in first[1].answers} == set(goodbye[1].answers)
 
 
-async def test_who_never_was_announced_says_no_goodbye(autojump_clock: MockClock) -> None:
+async def test_an_unannounced_service_sends_no_goodbye(autojump_clock: MockClock) -> None:
     ether = Ether()
     async with living(ether, announcer()):
         await trio.sleep(0.6)
@@ -166,34 +166,34 @@ async def test_of_two_that_probe_at_once_one_gives_way(autojump_clock: MockClock
 async def test_interfaces_of_one_computer_on_one_network_agree(autojump_clock: MockClock) -> None:
     ether = Ether()
     own = frozenset((HERE, OTHER))
-    one, other = announcer(own=own), announcer(OTHER, own=own)
-    async with living(ether, one, other):
+    first, other = announcer(own=own), announcer(OTHER, own=own)
+    async with living(ether, first, other):
         await trio.sleep(10)
-        assert one.names == other.names == NAMES
-        assert one.announced
+        assert first.names == other.names == NAMES
+        assert first.announced
         assert other.announced
 
 
-async def test_whoever_contradicts_later_makes_it_probe_again(autojump_clock: MockClock) -> None:
+async def test_a_later_conflict_makes_it_probe_again(autojump_clock: MockClock) -> None:
     ether = Ether()
-    one = announcer()
-    async with living(ether, one):
+    first = announcer()
+    async with living(ether, first):
         await trio.sleep(5)
         stranger = Message(answers=(Record(HOST, A, OTHER, 120, flush=True),), response=True)
         await ether.say("stranger", stranger, port=4000)  # ignored: it does not come from the mDNS port
         await wait_all_tasks_blocked()
-        assert one.announced
+        assert first.announced
         await ether.say("stranger", stranger)
         await wait_all_tasks_blocked()
-        assert not one.announced
+        assert not first.announced
         await trio.sleep(5)  # no other host defends the name
-        assert one.announced
-        assert one.names == NAMES
+        assert first.announced
+        assert first.names == NAMES
 
 
 async def test_many_conflicts_slow_it_down(autojump_clock: MockClock) -> None:
     ether = Ether()
-    one = announcer()
+    first = announcer()
 
     async def hostile() -> None:
         """Claim every name that is queried."""
@@ -207,7 +207,7 @@ async def test_many_conflicts_slow_it_down(autojump_clock: MockClock) -> None:
                     await ether.say("hostile", Message(answers=(answer,), response=True))
 
     with capture_logs() as lines:
-        async with living(ether, one), trio.open_nursery() as nursery:
+        async with living(ether, first), trio.open_nursery() as nursery:
             nursery.start_soon(hostile)
             await trio.sleep(60)
             assert 15 < len(ether.of(str(HERE), response=False)) < 60
@@ -242,18 +242,18 @@ async def test_known_answers_are_not_said_again(autojump_clock: MockClock) -> No
     half = Record(SERVICE, PTR, INSTANCE, 2250)
     less = Record(SERVICE, PTR, ("rover.example", *SERVICE), 2249)
     async with living(ether, announcer()):
-        await asked(ether, ask(SERVICE, PTR, known=(half, less)))
+        await asked(ether, ask(SERVICE, PTR, accepted=(half, less)))
         ((_, answer),) = ether.of(str(HERE))
         assert [record.data for record in answer.answers] == [less.data]
 
 
 async def test_more_known_answers_may_follow(autojump_clock: MockClock) -> None:
     ether = Ether()
-    known = tuple(Record(SERVICE, PTR, (name, *SERVICE), 4500) for name in NAMES.instances)
+    instances = tuple(Record(SERVICE, PTR, (name, *SERVICE), 4500) for name in NAMES.instances)
     async with living(ether, announcer()):
         await asked(ether, ask(SERVICE, PTR, truncated=True), wait=0.3)
         assert not ether.of(str(HERE))
-        await ether.say("10.0.0.8", Message(answers=known))
+        await ether.say("10.0.0.8", Message(answers=instances))
         await trio.sleep(1)
         assert not ether.of(str(HERE))
 
@@ -282,7 +282,7 @@ async def test_a_probe_for_our_name_is_answered_at_once(autojump_clock: MockCloc
         assert [moment for moment, _ in ether.of(str(HERE))] == [ether.said[0][0], trio.current_time()]
 
 
-async def test_who_wants_it_alone_gets_it_alone(autojump_clock: MockClock) -> None:
+async def test_unicast_questions_get_unicast_answers(autojump_clock: MockClock) -> None:
     ether = Ether()
     async with living(ether, announcer()):
         await asked(ether, ask(HOST, A, unicast=True))
@@ -316,15 +316,15 @@ async def test_other_names_are_not_answered(name: Name, autojump_clock: MockCloc
 
 async def test_garbage_and_floods(autojump_clock: MockClock) -> None:
     ether = Ether()
-    one = announcer()
-    async with living(ether, one):
+    first = announcer()
+    async with living(ether, first):
         await trio.sleep(5)
         member = ether.members[str(HERE)]
         assert member.received is not None
         await member.received(b"\xff" * 100, ("x", PORT), member)
         for number in range(10 * PENDING):
             await ether.say(f"10.9.0.{number}", ask(SERVICE, PTR, truncated=True))
-        assert len(one._pending) == PENDING
+        assert len(first._pending) == PENDING
         await trio.sleep(2)
         assert len(ether.of(str(HERE))) < 10  # each record is sent at most once per second
 
@@ -344,7 +344,7 @@ def test_names() -> None:
     encode(Replies(Zone(names_of([".".join("y" * 50 for _ in range(4))], "h"), 1, [HERE])).announcement(0))
 
 
-def test_what_is_known_to_be_absent() -> None:
+def test_absent_records_are_denied() -> None:
     zone = Zone(NAMES, 8080, [HERE])
     (absent,) = zone.answers(Question(HOST, AAAA))
     assert (absent.type, absent.data) == (NSEC, Present(frozenset((A,))))

@@ -68,7 +68,7 @@ def test_a_response_as_bytes() -> None:
     assert decode(RESPONSE) == response
 
 
-def test_what_dnspython_reads() -> None:
+def test_dnspython_reads_our_messages() -> None:
     everything = Message(
         (Question(SERVICE, PTR), Question(HOST, ANY)),
         (
@@ -82,13 +82,13 @@ def test_what_dnspython_reads() -> None:
         response=True,
         id=7,
     )
-    found = dns.message.from_wire(encode(everything), one_rr_per_rrset=True)
-    assert found.id == 7
-    assert [(str(one.name), dns.rdatatype.to_text(one.rdtype)) for one in found.question] == [
+    result = dns.message.from_wire(encode(everything), one_rr_per_rrset=True)
+    assert result.id == 7
+    assert [(str(item.name), dns.rdatatype.to_text(item.rdtype)) for item in result.question] == [
         ("_rpc._tcp.local.", "PTR"),
         ("rover.local.", "ANY"),
     ]
-    assert [str(data) for one in found.answer for data in one] == [
+    assert [str(data) for element in result.answer for data in element] == [
         "rover\\.example._rpc._tcp.local.",
         '"grpc" "a=b"',
         "0 0 8080 rover.local.",
@@ -98,10 +98,10 @@ def test_what_dnspython_reads() -> None:
     ]
 
 
-def test_what_dnspython_writes() -> None:
+def test_messages_of_dnspython_are_read() -> None:
     text = 'id 9\nopcode QUERY\nflags QR AA\n;ANSWER\n_rpc._tcp.local. 60 IN PTR R.local.\nR.local. 60 IN TXT "x" "y"\n'
-    found = decode(dns.message.from_text(text).to_wire())
-    assert found.answers == (
+    decoded = decode(dns.message.from_text(text).to_wire())
+    assert decoded.answers == (
         Record(SERVICE, PTR, ("R", "local"), 60),
         Record(("R", "local"), TXT, (b"x", b"y"), 60),
     )
@@ -141,7 +141,7 @@ SECTIONS = st.lists(records(), max_size=4).map(tuple)
         SECTIONS, SECTIONS, SECTIONS, st.booleans(), st.booleans(), NUMBERS,
     )
 )  # fmt: skip
-def test_what_is_written_is_read(message: Message) -> None:
+def test_written_values_are_read_back(message: Message) -> None:
     assert decode(encode(message)) == message
 
 
@@ -202,7 +202,7 @@ def test_pointers_in_a_circle_end() -> None:
         Record(("x",), TXT, (b"x" * 256,), 1),
     ],
 )
-def test_what_cannot_be_written(record: Record) -> None:
+def test_messages_that_cannot_be_written(record: Record) -> None:
     with pytest.raises(MdnsError):
         encode(Message(answers=(record,)))
 
@@ -214,9 +214,9 @@ def test_records_of_other_classes_are_left_out() -> None:
 def test_names_are_compared_without_case() -> None:
     assert key(("Rover", "LOCAL")) == key(("rover", "local"))
     assert key(("Ä",)) != key(("ä",))
-    one, other = Record(("A",), SRV, Service(1, ("H",)), 5), Record(("a",), SRV, Service(1, ("h",)), 9, flush=True)
-    assert one.same(other)
-    assert not one.same(Record(("a",), SRV, Service(2, ("h",)), 5))
+    first, other = Record(("A",), SRV, Service(1, ("H",)), 5), Record(("a",), SRV, Service(1, ("h",)), 9, flush=True)
+    assert first.same(other)
+    assert not first.same(Record(("a",), SRV, Service(2, ("h",)), 5))
     assert Record(("A",), PTR, ("X",), 5).same(Record(("a",), PTR, ("x",), 5))
 
 

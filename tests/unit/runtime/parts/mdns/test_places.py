@@ -37,9 +37,9 @@ BARE = Interface(5, "eth1", False, True, ())
     ],
 )
 def test_where(bound: Sequence[str], expected: dict[str, list[str]]) -> None:
-    found = places(bound, [LO, ETH, WLAN, TUN, BARE])
-    assert {place.interface.name: [str(address) for address in place.addresses] for place in found} == expected
-    assert all(place.port == 8080 for place in found)
+    result = places(bound, [LO, ETH, WLAN, TUN, BARE])
+    assert {place.interface.name: [str(address) for address in place.addresses] for place in result} == expected
+    assert all(place.port == 8080 for place in result)
 
 
 def test_one_interface_with_very_many_addresses() -> None:
@@ -56,11 +56,11 @@ def link(index: int, name: str, flags: int) -> bytes:
 
 
 def address(index: int, text: str, flags: int = 0, *, local: str = "") -> bytes:
-    found = ip_address(text)
-    family = socket.AF_INET if found.version == 4 else socket.AF_INET6
+    result = ip_address(text)
+    family = socket.AF_INET if result.version == 4 else socket.AF_INET6
     return (
         struct.pack("=BBBBI", family, 24, flags & 0xFF, 0, index)
-        + attribute(1, found.packed)
+        + attribute(1, result.packed)
         + (attribute(2, ip_address(local).packed) if local else b"")
         + attribute(8, struct.pack("=I", flags))
     )

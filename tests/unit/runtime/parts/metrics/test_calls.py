@@ -43,14 +43,14 @@ async def test_calls_are_counted_by_resource_and_method(autojump_clock: MockCloc
         assert counts(memory, LEFT, "is_moving").sent == 2 * bool(moving)
 
 
-async def test_a_call_given_up_by_its_caller_is_an_error_and_not_in_flight_any_more(autojump_clock: MockClock) -> None:
+async def test_a_call_cancelled_by_its_caller_is_an_error_and_no_longer_in_flight(autojump_clock: MockClock) -> None:
     async with open_machine(document("left")) as memory:
         await memory.machine.lifecycle.running.wait()
         client = memory.client()
         with trio.move_on_after(1):
             await client.call(MOTOR, "left", "go_for", rpm=1.0, revolutions=1000.0)
-        found = counts(memory, LEFT, "go_for")
-        assert (found.calls, found.errors, found.active) == (1, 1, 0)
+        result = counts(memory, LEFT, "go_for")
+        assert (result.calls, result.errors, result.active) == (1, 1, 0)
 
 
 async def test_names_that_callers_invent_are_counted_together(autojump_clock: MockClock) -> None:
@@ -105,7 +105,7 @@ async def test_a_sample_has_states_and_every_rate_is_known(autojump_clock: MockC
         assert all(isinstance(value, (int, float)) for value in values.values())
 
 
-async def test_no_span_is_made_unless_somebody_collects(autojump_clock: MockClock) -> None:
+async def test_no_span_is_created_without_a_collector(autojump_clock: MockClock) -> None:
     async with open_machine(document("left")) as memory:
         await memory.machine.lifecycle.running.wait()
         client, spans = memory.client(), list[Span]()

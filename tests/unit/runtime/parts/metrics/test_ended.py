@@ -16,42 +16,42 @@ from tests.unit.rpc.echo import Rig, rig
 
 PREFIX = 5  # bytes of the prefix of each message
 
-Told = list[tuple[str, int | None, int, int]]
+Ended = list[tuple[str, int | None, int, int]]
 """Method, status, bytes received and bytes sent of each call that has ended."""
 
 
-def observe(one: Rig) -> Told:
+def observe(item: Rig) -> Ended:
     """Return a list that receives every call that ends from now on."""
-    told: Told = []
+    messages: Ended = []
 
     def wrapped(handler: Handler) -> Handler:
         async def function(stream: Any) -> None:
             def ended(call: Any) -> None:
-                told.append((call.method.rpartition("/")[2], call.status, call.received, call.sent))
+                messages.append((call.method.rpartition("/")[2], call.status, call.received, call.sent))
 
             stream.ended = ended
             await handler.func(stream)
 
         return Handler(function, handler.cardinality, handler.request_type, handler.reply_type)
 
-    one.core.router = {path: wrapped(handler) for path, handler in one.service.__mapping__().items()}
-    return told
+    item.core.router = {path: wrapped(handler) for path, handler in item.service.__mapping__().items()}
+    return messages
 
 
 async def test_a_call_that_went_well(autojump_clock: MockClock) -> None:
-    async with rig() as one:
-        told = observe(one)
-        await one.stub.Echo(Request(host="hello"))
+    async with rig() as first:
+        result = observe(first)
+        await first.stub.Echo(Request(host="hello"))
         size, answer = Request(host="hello").ByteSize(), Reply(valid_host="hello").ByteSize()
-        assert told == [("Echo", 0, PREFIX + size, answer)]
+        assert result == [("Echo", 0, PREFIX + size, answer)]
 
 
 async def test_streams_count_all_their_messages(autojump_clock: MockClock) -> None:
-    async with rig() as one:
-        told = observe(one)
-        await one.stub.Many(Request(host="40,5"))
-        await one.stub.Collect([Request(host="abc")] * 40)
-        (_, many, _, sent), (_, collect, received, _) = told
+    async with rig() as first:
+        result = observe(first)
+        await first.stub.Many(Request(host="40,5"))
+        await first.stub.Collect([Request(host="abc")] * 40)
+        (_, many, _, sent), (_, collect, received, _) = result
         assert (many, sent) == (0, 40 * Reply(valid_host="x" * 5).ByteSize())
         assert (collect, received) == (0, 40 * (PREFIX + Request(host="abc").ByteSize()))
 
@@ -67,47 +67,47 @@ async def test_streams_count_all_their_messages(autojump_clock: MockClock) -> No
     ],
 )
 async def test_a_call_that_failed(what: str, status: Status, autojump_clock: MockClock) -> None:
-    async with rig() as one:
-        told = observe(one)
+    async with rig() as first:
+        result = observe(first)
         with pytest.raises(GRPCError):
-            await one.stub.Fail(Request(host=what))
-        assert [(method, code) for method, code, *_ in told] == [("Fail", status.value)]
+            await first.stub.Fail(Request(host=what))
+        assert [(method, code) for method, code, *_ in result] == [("Fail", status.value)]
 
 
 async def test_a_deadline_that_passed(autojump_clock: MockClock) -> None:
-    async with rig() as one:
-        told = observe(one)
+    async with rig() as first:
+        result = observe(first)
         with pytest.raises((GRPCError, trio.TooSlowError, TimeoutError)):
-            await one.stub.Hang(Request(host=""), timeout=1)
+            await first.stub.Hang(Request(host=""), timeout=1)
         await wait_all_tasks_blocked()
-        assert [(method, code) for method, code, *_ in told] in (
+        assert [(method, code) for method, code, *_ in result] in (
             [("Hang", Status.DEADLINE_EXCEEDED.value)],
             [("Hang", None)],  # the client's own deadline came slightly earlier, so it left
         )
 
 
 async def test_a_caller_that_went_away_leaves_no_status(autojump_clock: MockClock) -> None:
-    async with rig() as one:
-        told = observe(one)
+    async with rig() as first:
+        result = observe(first)
         with trio.move_on_after(1):
-            await one.stub.Hang(Request(host=""))
-        await one.service.cancelled.wait()
+            await first.stub.Hang(Request(host=""))
+        await first.service.cancelled.wait()
         await wait_all_tasks_blocked()
-        assert [(method, code) for method, code, *_ in told] == [("Hang", None)]
+        assert [(method, code) for method, code, *_ in result] == [("Hang", None)]
 
 
 async def test_a_connection_that_is_lost_ends_its_calls_once(autojump_clock: MockClock) -> None:
-    async with rig() as one:
-        told = observe(one)
+    async with rig() as first:
+        result = observe(first)
         async with trio.open_nursery() as nursery:
 
             async def hang() -> None:
                 with pytest.raises(GRPCError):
-                    await one.stub.Hang(Request(host=""))
+                    await first.stub.Hang(Request(host=""))
 
             nursery.start_soon(hang)
-            await one.service.started.wait()
-            client, _ = one.streams[0]
+            await first.service.started.wait()
+            client, _ = first.streams[0]
             await client.aclose()
         await wait_all_tasks_blocked()
-        assert [(method, code) for method, code, *_ in told] == [("Hang", None)]
+        assert [(method, code) for method, code, *_ in result] == [("Hang", None)]

@@ -61,7 +61,7 @@ class Wire:
 
     def names(self) -> list[str]:
         bodies = [body for _, path, body in self.taken if path == "/v1/traces"]
-        return [one["name"] for body in bodies for one in body["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+        return [item["name"] for body in bodies for item in body["resourceSpans"][0]["scopeSpans"][0]["spans"]]
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ async def test_many_spans_go_in_batches(wire: Wire, autojump_clock: MockClock) -
     assert wire.names() == [str(number) for number in range(BATCH + 1)]
 
 
-async def test_an_outage_is_said_once_tried_more_and_more_rarely_and_nothing_is_lost(
+async def test_an_outage_is_reported_once_and_retried_with_increasing_delays_without_loss(
     wire: Wire, autojump_clock: MockClock
 ) -> None:
     collector = Collector(ENDPOINT, {}, send=wire.post)
@@ -138,7 +138,7 @@ async def test_a_collector_that_does_not_answer_has_a_limit(wire: Wire, autojump
     assert "did not answer within" in logs[0]["reason"]
 
 
-async def test_what_is_left_is_sent_at_the_end_and_that_is_bounded(wire: Wire, autojump_clock: MockClock) -> None:
+async def test_remaining_spans_are_sent_at_the_end_within_a_limit(wire: Wire, autojump_clock: MockClock) -> None:
     collector = Collector(ENDPOINT, {}, send=wire.post)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(collector.run)
@@ -208,7 +208,7 @@ async def span_file(folder: Path, worker: Worker) -> AsyncIterator[SpanFile]:
     await disk.finish()
 
 
-async def test_spans_on_disk_are_lines_and_a_disk_that_refuses_is_said_once(
+async def test_spans_on_disk_are_lines_and_a_failing_disk_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with span_file(tmp_path / "t", cast("Worker", InlineDisk())) as disk:

@@ -29,8 +29,8 @@ DOCUMENT = {
 def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
     return {
         (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
-        for one in parse(text)
-        for sample in one.samples
+        for item in parse(text)
+        for sample in item.samples
     }
 
 
@@ -41,14 +41,14 @@ async def test_a_machine_is_scraped() -> None:
         reply = await Browser(app(memory.machine)).get("/metrics")
     assert reply.status == 200
     assert reply.headers["content-type"].startswith("text/plain; version=")
-    found = samples(reply.text)
-    assert found["machine_resource_state", (MOTOR, "ready")] == 1
-    assert found["machine_resource_state", (MOTOR, "unhealthy")] == 0
-    assert found["machine_resource_state", ("rdk:component:motor/broken", "unhealthy")] == 1
+    result = samples(reply.text)
+    assert result["machine_resource_state", (MOTOR, "ready")] == 1
+    assert result["machine_resource_state", (MOTOR, "unhealthy")] == 0
+    assert result["machine_resource_state", ("rdk:component:motor/broken", "unhealthy")] == 1
     names = ("calls_total", "call_errors_total", "calls_in_flight", "call_seconds_total")
-    assert [found[f"machine_rpc_{name}", ("SetPower", MOTOR)] for name in names] == [3, 1, 2, 0.5]
-    assert found["process_resident_memory_bytes", ()] > 1e6
-    assert found["machine_network_receive_bytes_total", ("lo",)] >= 0
+    assert [result[f"machine_rpc_{name}", ("SetPower", MOTOR)] for name in names] == [3, 1, 2, 0.5]
+    assert result["process_resident_memory_bytes", ()] > 1e6
+    assert result["machine_network_receive_bytes_total", ("lo",)] >= 0
 
 
 HOSTILE = ['a"b', "a\\b", "a\nb", "\N{SNOWMAN}", ""]
@@ -64,7 +64,7 @@ def test_labels_are_escaped_in_both_formats(accept: str, read: object) -> None:
     body, content_type = expose([family], accept, process=False)
     assert ("openmetrics" in content_type) == bool(accept)
     read_text = read(body.decode())  # type: ignore[operator]
-    values = {sample.labels["l"]: sample.value for one in read_text for sample in one.samples}
+    values = {sample.labels["l"]: sample.value for line in read_text for sample in line.samples}
     assert values == {label: at for at, label in enumerate(HOSTILE)}
 
 

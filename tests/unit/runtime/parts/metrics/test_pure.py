@@ -19,7 +19,7 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         (f"00-{TRACE}-{PARENT}-01", (TRACE, PARENT)),
         (f"00-{TRACE}-{PARENT}-00", (TRACE, PARENT)),
@@ -34,9 +34,9 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
         (b"bytes", None),
     ],
 )
-def test_traceparent(text: object, found: tuple[str, str] | None) -> None:
+def test_traceparent(text: object, result: tuple[str, str] | None) -> None:
     """W3C Trace Context, section 3.2."""
-    assert parse_traceparent(text) == found
+    assert parse_traceparent(text) == result
 
 
 def test_a_span_as_otlp_writes_it() -> None:
@@ -99,7 +99,7 @@ def test_metrics_are_gauges_or_sums_and_never_infinite() -> None:
     ("name", "kind"),
     [("x.UserCPUSecs", ("s", True)), ("x.RxBytes", ("B", True)), ("x.TimeMs", ("ms", True)), ("x.State", ("", False))],
 )
-def test_what_counts_up_is_known_by_its_last_word(name: str, kind: tuple[str, bool]) -> None:
+def test_counters_are_recognized_by_their_last_word(name: str, kind: tuple[str, bool]) -> None:
     assert kind_of(name)[1] is kind[1]
     assert kind_of(name)[0] == kind[0]
 
@@ -121,12 +121,12 @@ def test_endpoints(text: str, shown: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ftp://x", "http://", "http://user@host", "http://x?y=1", "http://x:port"])
-def test_what_is_no_endpoint(text: str) -> None:
+def test_invalid_endpoints(text: str) -> None:
     with pytest.raises(ValueError, match=re.compile("collector|ort")):
         Endpoint.parse(text)
 
 
 @given(st.text(max_size=60))
 def test_any_header_is_read_or_refused(text: str) -> None:
-    found = parse_traceparent(text)
-    assert found is None or (len(found[0]), len(found[1])) == (32, 16)
+    parsed = parse_traceparent(text)
+    assert parsed is None or (len(parsed[0]), len(parsed[1])) == (32, 16)

@@ -53,7 +53,7 @@ def prepared(tmp_path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> archive
     return archive.prepare(source, tmp_path / "packages", "demo")
 
 
-def test_what_it_says_is_run(tmp_path: Path) -> None:
+def test_the_entry_point_of_the_archive_is_run(tmp_path: Path) -> None:
     program = prepared(
         tmp_path,
         meta(entrypoint="./bin/run.sh", first_run="first.sh"),
@@ -111,7 +111,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE.keys())
-def test_what_leads_out_is_refused_and_nothing_is_left(
+def test_paths_out_of_the_folder_are_refused_and_nothing_is_left(
     tmp_path: Path, members: list[tuple[tarfile.TarInfo, bytes]]
 ) -> None:
     inner = tmp_path / "inner"

@@ -41,10 +41,10 @@ async def test_answers_that_came_while_this_process_was_stopped_count(
     client.calls = cast(Any, calls)
     sensor = API("rdk", "component", "sensor")
     entry = ResourceEntry(ResourceName(sensor, "one"), Model.parse("acme:demo:one"))
-    found: list[Needs] = []
+    results: list[Needs] = []
 
     async def validate() -> None:
-        found.append(await client.validate(entry))
+        results.append(await client.validate(entry))
 
     nursery.start_soon(validate)
     nursery.start_soon(client.ready, "parent")
@@ -52,15 +52,15 @@ async def test_answers_that_came_while_this_process_was_stopped_count(
     calls.answer.set()
     mock_clock.jump(60)
     await wait_all_tasks_blocked()
-    assert found == [Needs(required=("arm",))]
+    assert results == [Needs(required=("arm",))]
     assert (calls.asked, client.not_ready_reason) == (2, "")
 
 
-async def test_what_an_api_looks_like_is_learned_though_this_process_was_stopped(
+async def test_an_api_is_learned_even_if_this_process_was_stopped(
     mock_clock: MockClock, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gizmo, answer, learned = API("acme", "component", "gizmo"), trio.Event(), cast(ForeignApi, object())
-    found: list[Any] = []
+    results: list[Any] = []
 
     async def describe(*asked: object) -> ForeignApi:
         await answer.wait()
@@ -68,7 +68,7 @@ async def test_what_an_api_looks_like_is_learned_though_this_process_was_stopped
         return learned
 
     async def learn() -> None:
-        found.append(await apis.learn(cast(Channel, None), Offer(services=((gizmo, "acme.v1.GizmoService"),))))
+        results.append(await apis.learn(cast(Channel, None), Offer(services=((gizmo, "acme.v1.GizmoService"),))))
 
     monkeypatch.setattr(apis, "_describe", describe)
     nursery.start_soon(learn)
@@ -76,7 +76,7 @@ async def test_what_an_api_looks_like_is_learned_though_this_process_was_stopped
     answer.set()
     mock_clock.jump(60)
     await wait_all_tasks_blocked()
-    assert found == [({gizmo: learned}, {})]
+    assert results == [({gizmo: learned}, {})]
 
 
 async def test_a_module_that_was_stopped_hears_the_machine_that_has_asked(

@@ -23,9 +23,9 @@ def module(**entry: object) -> Module:
 
 
 def document(**keys: object) -> MachineDocument:
-    found = decode_value(keys).document
-    assert found is not None
-    return found
+    result = decode_value(keys).document
+    assert result is not None
+    return result
 
 
 @given(
@@ -43,24 +43,24 @@ def test_an_address_is_never_longer_than_a_socket_may_be(folder: Path, name: str
 
 def test_long_names_that_begin_alike_have_different_addresses() -> None:
     folder = Path("/tmp/" + "x" * 60)
-    one, other = (command.socket_address(folder, "m" * 100 + end) for end in "ab")
-    assert one.name[:-11] != other.name[:-11]
+    first, other = (command.socket_address(folder, "m" * 100 + end) for end in "ab")
+    assert first.name[:-11] != other.name[:-11]
 
 
 @pytest.mark.parametrize(
-    ("level", "tcp", "wanted"),
+    ("level", "tcp", "expected"),
     [
         ("", False, ["/opt/demo/run.sh", "/s"]),
         ("warn", False, ["/opt/demo/run.sh", "/s", "--log-level=warn"]),
         ("debug", True, ["/opt/demo/run.sh", "/s", "--log-level=debug", "--tcp-mode"]),
     ],
 )
-def test_the_command_line(level: str, tcp: bool, wanted: list[str]) -> None:
-    assert command.command_line(PROGRAM, "/s", level, tcp=tcp) == wanted
+def test_the_command_line(level: str, tcp: bool, expected: list[str]) -> None:
+    assert command.command_line(PROGRAM, "/s", level, tcp=tcp) == expected
 
 
 def test_of_the_environment_the_entry_has_the_last_word() -> None:
-    told = command.environment_of(
+    result = command.environment_of(
         module(env={"VIAM_MODULE_ROOT": "/mine", "A": "entry"}, module_id="acme:demo"),
         PROGRAM,
         "/s",
@@ -68,8 +68,8 @@ def test_of_the_environment_the_entry_has_the_last_word() -> None:
         inherited={"A": "inherited", "B": "inherited", "VIAM_MODULE_NAME": "wrong"},
         facts={"VIAM_MACHINE_ID": "1"},
     )
-    assert told.pop("MACHINE_PYTHON")
-    assert told == {
+    assert result.pop("MACHINE_PYTHON")
+    assert result == {
         "A": "entry",
         "B": "inherited",
         "VIAM_HOME": "/home/m",
@@ -83,7 +83,7 @@ def test_of_the_environment_the_entry_has_the_last_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "entry", "debug", "wanted"),
+    ("keys", "entry", "debug", "expected"),
     [
         ({}, {}, False, ""),
         ({}, {"log_level": "warn"}, False, "warn"),
@@ -99,8 +99,8 @@ def test_of_the_environment_the_entry_has_the_last_word() -> None:
         ({}, {"log_level": "warn"}, True, "debug"),
     ],
 )
-def test_the_level(keys: dict[str, object], entry: dict[str, object], debug: bool, wanted: str) -> None:
-    assert command.log_level(module(**entry), document(**keys), debug=debug) == wanted
+def test_the_level(keys: dict[str, object], entry: dict[str, object], debug: bool, expected: str) -> None:
+    assert command.log_level(module(**entry), document(**keys), debug=debug) == expected
 
 
 def test_facts_are_those_that_are_known_and_the_key_the_first_by_id() -> None:
@@ -125,7 +125,7 @@ def test_data_is_kept_by_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "environment", "wanted"),
+    ("entry", "environment", "expected"),
     [
         ({}, {}, False),
         ({"tcp_mode": True}, {}, True),
@@ -134,8 +134,8 @@ def test_data_is_kept_by_part() -> None:
         ({}, {"VIAM_TCP_SOCKETS": "no"}, False),
     ],
 )
-def test_who_speaks_tcp(entry: dict[str, object], environment: dict[str, str], wanted: bool) -> None:
-    assert command.speaks_tcp(module(**entry), environment) is wanted
+def test_modules_that_use_tcp(entry: dict[str, object], environment: dict[str, str], expected: bool) -> None:
+    assert command.speaks_tcp(module(**entry), environment) is expected
 
 
 def test_a_program_must_be_there_and_executable(tmp_path: Path) -> None:
@@ -168,6 +168,6 @@ def test_the_keys_of_an_entry() -> None:
         "name": "demo", "executable_path": "x", "watchdog": "1m30s", "reload_on_change": True,
         "limits": {"memory_mb": 256, "processes": 20, "open_files": 100, "nice": 5},
     }  # fmt: skip
-    (found,) = document(modules=[entry]).modules
-    assert (found.watchdog, found.reload_on_change) == (90.0, True)
-    assert found.limits == ModuleLimits(memory_mb=256, processes=20, open_files=100, nice=5)
+    (item,) = document(modules=[entry]).modules
+    assert (item.watchdog, item.reload_on_change) == (90.0, True)
+    assert item.limits == ModuleLimits(memory_mb=256, processes=20, open_files=100, nice=5)

@@ -29,29 +29,29 @@ def cut(after: int) -> Answer:
 
 async def fetched(root: Path, web: Web, *, size: int = len(DATA), sha256: str = SHA) -> list[int]:
     """Download once and return the reported progress."""
-    told: list[int] = []
+    messages: list[int] = []
     worker = Worker("test")
     async with worker.opened():
         with trio.fail_after(LIMIT):
             await download(
                 Source.of(web.url, [("authorization", "Bearer x")], etag=SHA), Part(part_of(root, sha256)), worker,
-                Expected(sha256, size), progress=told.append,
+                Expected(sha256, size), progress=messages.append,
             )  # fmt: skip
-    return told
+    return messages
 
 
 async def test_a_download(tmp_path: Path) -> None:
     async with Web(whole).open() as web:
-        told = await fetched(tmp_path, web)
+        result = await fetched(tmp_path, web)
         assert store.part_of(tmp_path, SHA).read_bytes() == DATA
-        assert told[-1] == len(DATA)
-        assert told == sorted(told)
+        assert result[-1] == len(DATA)
+        assert result == sorted(result)
         assert web.asked[0]["authorization"] == "bearer x"
         await fetched(tmp_path, web)
         assert len(web.asked) == 1  # a complete file is not requested again
 
 
-async def test_what_was_cut_off_goes_on(tmp_path: Path) -> None:
+async def test_an_interrupted_download_is_resumed(tmp_path: Path) -> None:
     async with Web(cut(3_000_000), cut(1_500_000), whole).open() as web:
         for so_far in (3_000_000, 4_500_000):
             with pytest.raises(MachineError) as caught:
@@ -59,11 +59,11 @@ async def test_what_was_cut_off_goes_on(tmp_path: Path) -> None:
             assert caught.value.kind is ErrorKind.UNAVAILABLE
             assert store.part_of(tmp_path, SHA).stat().st_size == so_far
         await fetched(tmp_path, web)
-        assert [one.get("range", "") for one in web.asked] == ["", "bytes=3000000-", "bytes=4500000-"]
+        assert [item.get("range", "") for item in web.asked] == ["", "bytes=3000000-", "bytes=4500000-"]
         assert store.part_of(tmp_path, SHA).read_bytes() == DATA
 
 
-async def test_a_server_that_knows_no_ranges_begins_anew(tmp_path: Path) -> None:
+async def test_a_server_without_ranges_restarts_the_download(tmp_path: Path) -> None:
     async with Web(cut(3_000_000), lambda headers: whole({})).open() as web:
         with pytest.raises(MachineError):
             await fetched(tmp_path, web)
@@ -116,14 +116,14 @@ async def test_a_piece_from_elsewhere_is_not_put_in(tmp_path: Path) -> None:
         (lambda headers: ("200 OK\r\ncontent-length: x", b""), "cannot be read"),
     ],
 )
-async def test_other_answers_are_told(tmp_path: Path, answer: Answer, words: str) -> None:
+async def test_other_answers_are_reported(tmp_path: Path, answer: Answer, words: str) -> None:
     async with Web(answer).open() as web:
         with pytest.raises(MachineError, match=words) as caught:
             await fetched(tmp_path, web)
         assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
-async def test_nobody_listens(tmp_path: Path) -> None:
+async def test_no_listener(tmp_path: Path) -> None:
     web = Web(whole)
     async with web.open():
         pass

@@ -28,12 +28,12 @@ SERVICE = "acme.gizmo.v1.GizmoService"
 
 def file(name: str, *needs: str, service: bool = False, option: bytes = b"") -> FileDescriptorProto:
     stem = name.removesuffix(".proto")
-    found = FileDescriptorProto(name=name, package="acme.gizmo.v1", syntax="proto3", dependency=needs)
-    message = found.message_type.add(name=f"{stem.title()}Request")
+    result = FileDescriptorProto(name=name, package="acme.gizmo.v1", syntax="proto3", dependency=needs)
+    message = result.message_type.add(name=f"{stem.title()}Request")
     message.field.add(name="value", number=1, type=FieldDescriptorProto.TYPE_DOUBLE)
     message.field.add(name="name", number=2, type=FieldDescriptorProto.TYPE_STRING)
     if service:
-        methods = found.service.add(name="GizmoService")
+        methods = result.service.add(name="GizmoService")
         for rpc, request, client, server in (
             ("One", "GizmoRequest", False, False),
             ("Many", "GizmoRequest", False, True),
@@ -50,32 +50,32 @@ def file(name: str, *needs: str, service: bool = False, option: bytes = b"") -> 
             )
             if rpc == "Many":
                 method.options.MergeFromString(option)
-        odd = found.message_type.add(name="OddRequest")
+        odd = result.message_type.add(name="OddRequest")
         odd.field.add(name="value", number=1, type=FieldDescriptorProto.TYPE_DOUBLE)
-    return found
+    return result
 
 
 def pool(*files: FileDescriptorProto) -> DescriptorPool:
-    made = DescriptorPool()
-    for one in files:
-        made.AddSerializedFile(one.SerializeToString())
-    return made
+    created = DescriptorPool()
+    for item in files:
+        created.AddSerializedFile(item.SerializeToString())
+    return created
 
 
 CHAIN = (file("base.proto"), file("middle.proto", "base.proto"), file("gizmo.proto", "middle.proto", service=True))
 
 
 def reflecting(*files: FileDescriptorProto) -> MemoryChannel:
-    known = pool(*files)
-    return MemoryChannel(reflection(lambda: [SERVICE], pools=lambda: [known]))
+    result = pool(*files)
+    return MemoryChannel(reflection(lambda: [SERVICE], pools=lambda: [result]))
 
 
 async def test_descriptors_come_with_all_that_they_need() -> None:
-    found = await service_descriptor(reflecting(*CHAIN), SERVICE)
-    assert found.full_name == SERVICE
-    assert [method.name for method in found.methods] == ["One", "Many", "All", "Each", "Nameless"]
-    assert found.file.dependencies[0].name == "middle.proto"
-    assert found.file.dependencies[0].dependencies[0].name == "base.proto"
+    result = await service_descriptor(reflecting(*CHAIN), SERVICE)
+    assert result.full_name == SERVICE
+    assert [method.name for method in result.methods] == ["One", "Many", "All", "Each", "Nameless"]
+    assert result.file.dependencies[0].name == "middle.proto"
+    assert result.file.dependencies[0].dependencies[0].name == "base.proto"
 
 
 async def test_an_unknown_service_and_no_reflection_are_reasons() -> None:
@@ -150,7 +150,7 @@ class Module:
         }
         return MemoryChannel(handlers)
 
-    async def one(self, stream: Any) -> None:
+    async def call_method(self, stream: Any) -> None:
         request = await stream.recv_message()
         if b"refuse" in request:
             raise GRPCError(Status.ABORTED, "no")
@@ -203,8 +203,8 @@ async def exchange(client: MemoryChannel, rpc: str, *requests: Raw, metadata: Ma
     cardinality = {"All": Cardinality.STREAM_UNARY, "Each": Cardinality.STREAM_STREAM}.get(rpc, Cardinality.UNARY_UNARY)
     replies = []
     async with client.request(f"/{SERVICE}/{rpc}", cardinality, Raw, Raw, metadata=metadata) as stream:
-        for one in requests:
-            await stream.send_message(one)
+        for item in requests:
+            await stream.send_message(item)
         await stream.end()
         while (reply := await stream.recv_message()) is not None:
             replies.append(bytes(reply))
@@ -229,13 +229,13 @@ async def test_metadata_passes_but_no_key_to_this_machine(client: MemoryChannel)
 
 
 async def test_errors_pass(client: MemoryChannel) -> None:
-    for one, status, words in (
+    for first, status, words in (
         (request(more=b"refuse"), Status.ABORTED, "no"),
         (request("other"), Status.NOT_FOUND, "no such gizmo"),
         (Raw(b"\xff"), Status.INVALID_ARGUMENT, "not a valid GizmoRequest"),
     ):
         with pytest.raises(GRPCError) as caught:
-            await exchange(client, "One", one)
+            await exchange(client, "One", first)
         assert (caught.value.status, words in str(caught.value.message)) == (status, True)
     with pytest.raises(GRPCError) as caught:
         await exchange(client, "Nameless", Raw(b""))
@@ -249,12 +249,12 @@ async def test_a_module_that_is_gone_is_named(client: MemoryChannel, module: Mod
     """The channel notices the end of a killed module before the process is reaped."""
 
     async def connect() -> trio.abc.Stream:
-        raise ConnectionRefusedError("nobody listens")
+        raise ConnectionRefusedError("connection refused")
 
     async with Channel("unix:/gone", connect=connect) as channel:
         module.channel = lambda: channel  # type: ignore[method-assign,assignment,return-value]
         with pytest.raises(
-            GRPCError, match=r"gizmo: the connection to its module was lost: .*nobody listens"
+            GRPCError, match=r"gizmo: the connection to its module was lost: .*connection refused"
         ) as caught:
             await exchange(client, "One", request())
     assert caught.value.status is Status.UNAVAILABLE
@@ -270,7 +270,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_module(client: MemoryChannel
         finally:
             ended.set()
 
-    module.one = hang  # type: ignore[method-assign]
+    module.call_method = hang  # type: ignore[method-assign]
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exchange, client, "One", request())
@@ -279,10 +279,10 @@ async def test_a_cancelled_call_is_cancelled_at_the_module(client: MemoryChannel
         await ended.wait()
 
 
-def test_what_is_served_changes_with_the_modules() -> None:
-    services, one = ForeignServices(), ForeignApi(GIZMO, pool(*CHAIN).FindServiceByName(SERVICE))
+def test_served_apis_change_with_the_modules() -> None:
+    services, first = ForeignServices(), ForeignApi(GIZMO, pool(*CHAIN).FindServiceByName(SERVICE))
     assert services.handler(f"/{SERVICE}/One", Module()) is None
-    services.serve([one])
+    services.serve([first])
     assert services.handler(f"/{SERVICE}/One", Module()) is not None
     assert services.names() == [SERVICE]
     assert services.service_of(GIZMO) == SERVICE

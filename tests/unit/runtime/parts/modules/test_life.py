@@ -52,8 +52,8 @@ async def test_its_resources_answer_and_are_removed_before_it_ends(autojump_cloc
         (state,) = memory.machine.status().modules
         assert (state.name, state.state, state.reason) == ("demo", "ready", "")
         assert state.models == ("acme:memory:sensor",)
-        (told,) = (await client.call(ROBOT, "", "get_machine_status"))["modules"]
-        assert (told["module_name"], told["state"].lower(), told["error"]) == ("demo", "ready", "")
+        (module,) = (await client.call(ROBOT, "", "get_machine_status"))["modules"]
+        assert (module["module_name"], module["state"].lower(), module["error"]) == ("demo", "ready", "")
         assert process.built == {"one", "two"}
         memory.write({**one_module(), "components": [sensor("plain", "fake"), sensor("one")]})
         await until(lambda: process.built == {"one"})
@@ -62,10 +62,10 @@ async def test_its_resources_answer_and_are_removed_before_it_ends(autojump_cloc
     assert process.connections == 0
 
 
-async def test_what_waits_for_a_module_that_starts_has_not_failed(autojump_clock: object, home: Home) -> None:
+async def test_resources_of_a_starting_module_have_not_failed(autojump_clock: object, home: Home) -> None:
     async with machine(one_module(), runs(Behaviour(start_after=50)), home) as (memory, _):
         await trio.sleep(20)
-        states = {one.name.rpartition("/")[2]: one.state for one in memory.machine.status().resources}
+        states = {resource.name.rpartition("/")[2]: resource.state for resource in memory.machine.status().resources}
         assert states == {"plain": "ready", "one": "unconfigured", "two": "unconfigured"}
         assert "demo (starting)" in reason(memory, "one")
         (state,) = memory.machine.status().modules
@@ -73,9 +73,7 @@ async def test_what_waits_for_a_module_that_starts_has_not_failed(autojump_clock
         await until(lambda: ready(memory, "one", "two"), 40)
 
 
-async def test_a_module_that_is_never_ready_has_its_reason_and_is_tried_again(
-    autojump_clock: object, home: Home
-) -> None:
+async def test_a_module_that_is_never_ready_has_its_reason_and_is_retried(autojump_clock: object, home: Home) -> None:
     behave = runs(Behaviour(ready=False), Behaviour())
     async with machine(one_module(), behave, {**home, "VIAM_MODULE_STARTUP_TIMEOUT": "30s"}) as (memory, processes):
         await trio.sleep(35)
@@ -150,7 +148,7 @@ async def test_without_a_watchdog_it_may_be_frozen_for_ever(autojump_clock: obje
         first.thaw()
 
 
-async def test_building_is_no_silence_until_its_limit(autojump_clock: object, home: Home) -> None:
+async def test_building_does_not_count_as_silence_until_its_limit(autojump_clock: object, home: Home) -> None:
     async with machine(one_module(watchdog="10s"), environment=home) as (memory, processes):
         await until(lambda: ready(memory, "one"))
         first = process_of(processes)
@@ -206,7 +204,7 @@ async def test_a_change_of_its_entry_restarts_it_and_nothing_else(autojump_clock
         assert process_of(processes, "other") is other
 
 
-async def test_what_a_removed_module_kept_is_removed(autojump_clock: object, home: Home, tmp_path: Path) -> None:
+async def test_data_of_a_removed_module_is_removed(autojump_clock: object, home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "module-data" / "local" / "demo"
     async with machine(one_module(), environment=home) as (memory, processes):
         await until(lambda: ready(memory, "one"))
@@ -218,8 +216,8 @@ async def test_what_a_removed_module_kept_is_removed(autojump_clock: object, hom
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [("", 300), ("20", 20), ("1.5", 1.5), ("2m", 120), ("soon", 300), ("-5s", 300), ("0", 300), ("1.2.3", 300)],
 )
-def test_the_limit_of_a_start(text: str, wanted: float) -> None:
-    assert start_limit({"VIAM_MODULE_STARTUP_TIMEOUT": text}) == wanted
+def test_the_limit_of_a_start(text: str, expected: float) -> None:
+    assert start_limit({"VIAM_MODULE_STARTUP_TIMEOUT": text}) == expected

@@ -29,7 +29,7 @@ async def shown(memory: MemoryMachine, text: str) -> None:
     assert text in str(raised.value)
     (module,) = memory.machine.status().modules
     assert module.reason.startswith(text)
-    (node,) = (one for one in memory.machine.status().internal if one.name == module.node)
+    (node,) = (item for item in memory.machine.status().internal if item.name == module.node)
     assert node.reason == module.reason
 
 
@@ -71,8 +71,8 @@ async def test_steps_before_the_start(
         async def called(*arguments: Any) -> Any:
             if original.__name__ == step:
                 await free.wait()
-            found = await original(*arguments)
-            return found and Program(found.executable, found.root, first_run=Path("/memory/first"))
+            result = await original(*arguments)
+            return result and Program(result.executable, result.root, first_run=Path("/memory/first"))
 
         return called
 

@@ -51,7 +51,7 @@ def put(root: Path, data: bytes) -> str:
     return sha256
 
 
-def test_what_is_in_force_is_remembered_and_the_rest_removed(tmp_path: Path) -> None:
+def test_current_packages_are_remembered_and_others_removed(tmp_path: Path) -> None:
     model, module = ("ml_model", "net"), ("module", "arm")
     old, new = put(tmp_path, packed(a=b"1")), put(tmp_path, packed(a=b"2"))
     for sha256 in (old, new):
@@ -114,8 +114,8 @@ async def machine(home: Path) -> AsyncIterator[MemoryMachine]:
 
 
 def attribute(memory: MemoryMachine) -> str:
-    wanted = memory.machine.roster.planned.get("rdk:component:sensor/s")
-    return getattr(wanted, "version", "")  # a digest of the attributes
+    expected = memory.machine.roster.planned.get("rdk:component:sensor/s")
+    return getattr(expected, "version", "")  # a digest of the attributes
 
 
 async def until(memory: MemoryMachine, what: Callable[[], bool]) -> None:
@@ -157,11 +157,11 @@ async def test_how_far_a_download_is_stands_in_the_status_until_it_is_there(tmp_
     async with machine(tmp_path) as memory, listening(slow) as port:
         memory.write(document(net=(f"http://127.0.0.1:{port}/package", data)))
         with trio.fail_after(LIMIT):
-            while [one.done for one in memory.machine.status().downloads] != [begin]:
+            while [download.done for download in memory.machine.status().downloads] != [begin]:
                 await trio.lowlevel.checkpoint()
         assert memory.machine.status().downloads == (DownloadStatus("org/net", "1", begin, len(data)),)
-        told = snapshot(memory.machine.status(), {})
-        assert told["downloads"] == [{"name": "org/net", "version": "1", "done": begin, "size": len(data)}]
+        reported = snapshot(memory.machine.status(), {})
+        assert reported["downloads"] == [{"name": "org/net", "version": "1", "done": begin, "size": len(data)}]
         rest.set()
         await until(memory, lambda: not reason(memory) and (tmp_path / "packages" / "ml_model" / "net.json").exists())
         assert memory.machine.status().downloads == ()
@@ -210,8 +210,8 @@ async def test_a_package_at_a_cloud_needs_a_cloud(tmp_path: Path) -> None:
         await until(memory, lambda: "join the machine to a cloud" in reason(memory))
 
 
-def test_what_a_document_wants() -> None:
-    found = decode(
+def test_packages_required_by_a_document() -> None:
+    result = decode(
         json.dumps(
             {
                 "packages": [{"name": "net", "package": "org/net", "source": {"sha256": "a" * 64}}],
@@ -222,26 +222,26 @@ def test_what_a_document_wants() -> None:
             }
         ).encode()
     ).document
-    assert found is not None
-    wanted = configured_packages(found)
-    assert {key: one.path for key, one in wanted.items()} == {
+    assert result is not None
+    expected = configured_packages(result)
+    assert {key: first.path for key, first in expected.items()} == {
         ("ml_model", "net"): "packages.0", ("module", "arm"): "modules.0",
     }  # fmt: skip
-    assert wanted["module", "arm"].package_id == "acme:arm"
+    assert expected["module", "arm"].package_id == "acme:arm"
 
 
-def test_a_package_that_is_not_there_yet_is_told_apart_from_one_that_is_not_wanted() -> None:
+def test_missing_packages_are_distinguished_from_unconfigured_ones() -> None:
     text = {"packages": [{"name": "net", "package": "org/net"}],
         "components": [{"name": "s", "api": "rdk:component:sensor", "model": "fake",
                         "attributes": {"a": "${packages.net}", "b": "${packages.other}"}}]
     }  # fmt: skip
-    found = decode(json.dumps(text).encode()).document
-    assert found is not None
-    _, warnings = fill(found, {})
+    result = decode(json.dumps(text).encode()).document
+    assert result is not None
+    _, warnings = fill(result, {})
     assert "is not on this computer yet" in str(warnings[0])
     assert "add it to 'packages'" in str(warnings[1])
 
 
-def test_a_digest_that_is_none_is_a_mistake() -> None:
-    found = decode(b'{"packages": [{"name": "n", "package": "p", "source": {"sha256": "../../x"}}]}')
-    assert "is not a SHA-256" in str(found.problems[0])
+def test_an_invalid_digest_is_a_mistake() -> None:
+    decoded = decode(b'{"packages": [{"name": "n", "package": "p", "source": {"sha256": "../../x"}}]}')
+    assert "is not a SHA-256" in str(decoded.problems[0])

@@ -52,7 +52,7 @@ def test_a_dns_answer() -> None:
         (b"short", "cut off"),
     ],
 )
-def test_what_is_no_dns_answer(message: bytes, words: str) -> None:
+def test_invalid_dns_answers(message: bytes, words: str) -> None:
     with pytest.raises(dns.DnsError, match=words):
         dns.answer(message, 7)
 
@@ -93,7 +93,7 @@ def test_an_old_server_names_the_address_plainly() -> None:
         b"",
     ],
 )
-def test_what_is_no_stun_answer(message: bytes) -> None:
+def test_invalid_stun_answers(message: bytes) -> None:
     with pytest.raises(stun.StunError):
         stun.answer(message, TRANSACTION)
 

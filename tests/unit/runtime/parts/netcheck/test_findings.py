@@ -20,19 +20,19 @@ from schema.document.machine import MachineDocument, decode
 from schema.errors import ConfigError
 
 
-def found(check: str, outcome: Outcome, target: str = "x") -> Finding:
+def finding(check: str, outcome: Outcome, target: str = "x") -> Finding:
     return Finding(check, target, outcome, "detail")
 
 
 @pytest.mark.parametrize(
     ("findings", "count"),
     [
-        ([found("dns", "ok"), found("dns", "failed")], 0),
-        ([found("dns", "failed"), found("dns", "failed")], 2),
-        ([found("resolve", "ok"), found("resolve", "failed")], 1),
-        ([found("stun", "ok"), found("stun-tcp", "failed")], 1),
-        ([found("ping", "note"), found("ping", "skipped")], 0),
-        ([found("ping", "ok"), found("ping", "failed")], 1),
+        ([finding("dns", "ok"), finding("dns", "failed")], 0),
+        ([finding("dns", "failed"), finding("dns", "failed")], 2),
+        ([finding("resolve", "ok"), finding("resolve", "failed")], 1),
+        ([finding("stun", "ok"), finding("stun-tcp", "failed")], 1),
+        ([finding("ping", "note"), finding("ping", "skipped")], 0),
+        ([finding("ping", "ok"), finding("ping", "failed")], 1),
         ([], 0),
     ],
 )
@@ -42,8 +42,8 @@ def test_one_success_is_enough_where_servers_are_redundant(findings: list[Findin
 
 def test_every_check_has_a_remedy_and_only_failures_tell_it() -> None:
     assert REMEDIES.keys() == {"dns", "resolve", "stun", "stun-tcp", "ping"}
-    assert found("dns", "failed").remedy
-    assert not found("dns", "ok").remedy
+    assert finding("dns", "failed").remedy
+    assert not finding("dns", "ok").remedy
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_a_router_that_changes_ports_is_noticed() -> None:
 
 
 def test_the_report_has_a_remedy_for_each_kind_once() -> None:
-    text = report([found("dns", "failed", "a"), found("dns", "failed", "b"), found("ping", "ok")])
+    text = report([finding("dns", "failed", "a"), finding("dns", "failed", "b"), finding("ping", "ok")])
     assert text.count(REMEDIES["dns"]) == 1
     assert "The network has problems." in text
-    assert "The network works." in report([found("dns", "ok")])
+    assert "The network works." in report([finding("dns", "ok")])
     assert "No checks are configured." in report([])
 
 
@@ -83,7 +83,7 @@ def test_the_report_has_a_remedy_for_each_kind_once() -> None:
 def test_the_usual_targets_are_those_of_the_reference_in_number() -> None:
     usual = Targets()
     lists = (usual.dns, usual.resolve, usual.stun, usual.stun_tcp, usual.ping)
-    assert [len(one) for one in lists] == [3, 4, 7, 2, 2]
+    assert [len(item) for item in lists] == [3, 4, 7, 2, 2]
     for address in (*usual.dns, *usual.stun, *usual.stun_tcp):
         assert split(address)[1] > 0
 
@@ -101,13 +101,13 @@ def test_a_file_takes_the_place_of_all(tmp_path: Path) -> None:
     assert targets.stun == Targets().stun
 
 
-def test_off_asks_nobody() -> None:
+def test_off_contacts_no_server() -> None:
     off = load({"MACHINE_NETWORK_CHECK": "off"}, cloud="app.example.com")
     assert [off.dns, off.resolve, off.stun, off.stun_tcp, off.ping] == [()] * 5
 
 
 @pytest.mark.parametrize("text", ['{"dns": 1}', '{"dsn": []}', '{"probes": 0}', '{"probe_period_s": 0}', "{", ""])
-def test_a_file_that_is_wrong_is_said(text: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported(text: str, tmp_path: Path) -> None:
     file = tmp_path / "targets.json"
     file.write_text(text)
     with pytest.raises(ConfigError):
@@ -124,7 +124,7 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "a:", "a:b", "a:-1"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         split(text)
 
@@ -166,16 +166,16 @@ def test_a_failure_is_logged_when_it_begins_and_when_it_ends() -> None:
     checks = part()
     said: list[Any] = []
     rounds: list[tuple[list[Finding], tuple[str, ...]]] = [
-        ([found("dns", "failed"), found("resolve", "failed"), found("ping", "ok")], ()),
-        ([found("dns", "failed"), found("ping", "ok")], REPEATED),
-        ([found("dns", "ok"), found("ping", "failed")], REPEATED),
-        ([found("dns", "ok"), found("ping", "ok")], REPEATED),
+        ([finding("dns", "failed"), finding("resolve", "failed"), finding("ping", "ok")], ()),
+        ([finding("dns", "failed"), finding("ping", "ok")], REPEATED),
+        ([finding("dns", "ok"), finding("ping", "failed")], REPEATED),
+        ([finding("dns", "ok"), finding("ping", "ok")], REPEATED),
     ]
     for findings, only in rounds:
         with structlog.testing.capture_logs() as logs:
             checks.note(findings, only)
         said.append([(entry["log_level"], entry["check"]) for entry in logs])
-    assert [sorted(one) for one in said] == [
+    assert [sorted(item) for item in said] == [
         [("warning", "dns"), ("warning", "resolve")],
         [],  # nothing new; `resolve` was not checked
         [("info", "dns"), ("warning", "ping")],

@@ -76,10 +76,10 @@ def test_entries_that_cannot_be_used_say_where(entry: Remote, path: str) -> None
         ),
     ],
 )
-def test_credentials_show_who_but_never_the_secret(entry: Remote, entity: str, kind: str) -> None:
-    found = credentials_of(entry, "remotes.0")
-    assert isinstance(found, ApiKey)
-    assert repr(found) == f"ApiKey({entity!r}, type={kind!r})"
+def test_credentials_show_the_entity_but_never_the_secret(entry: Remote, entity: str, kind: str) -> None:
+    result = credentials_of(entry, "remotes.0")
+    assert isinstance(result, ApiKey)
+    assert repr(result) == f"ApiKey({entity!r}, type={kind!r})"
     assert route_to(entry, "remotes.0").secret
     assert "hush" not in repr(entry) + repr(route_to(entry, "remotes.0")) + _version(entry)
 
@@ -89,7 +89,7 @@ def test_no_credentials() -> None:
     assert credentials_of(remote(auth=RemoteAuth(entity="id")), "remotes.0") is None
 
 
-def test_what_another_connection_is_needed_for() -> None:
+def test_changes_that_need_another_connection() -> None:
     assert _version(remote(auth=KEY)) != _version(remote())
     assert _version(remote(frame={"parent": "world"})) == _version(remote())
     assert _version(remote(prefix="x-")) != _version(remote())
@@ -145,17 +145,17 @@ async def reached(listener: Listener, address: str, *, trusted: str = "", **more
 
 @pytest.fixture
 def authority(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> trustme.CA:
-    found = trustme.CA()
-    found.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    return found
+    return ca
 
 
 def context(authority: trustme.CA, host: str) -> ssl.SSLContext:
-    found = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    found.set_alpn_protocols(["h2"])
-    authority.issue_cert(host).configure_cert(found)
-    return found
+    result = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    result.set_alpn_protocols(["h2"])
+    authority.issue_cert(host).configure_cert(result)
+    return result
 
 
 async def test_tls_where_it_is_spoken(authority: trustme.CA) -> None:
@@ -195,7 +195,7 @@ async def test_a_key_does_not_travel_in_plain_text(monkeypatch: pytest.MonkeyPat
     assert isinstance(await reached(listener, "127.0.0.1", auth=KEY, insecure=True), trio.SocketStream)
 
 
-async def test_nobody_there() -> None:
+async def test_no_answer() -> None:
     with pytest.raises(OSError) as caught:
         await dial(Route(route_to(remote("127.0.0.1:1"), "remotes.0").target, "plain", secret=False))
     assert str(caught.value) == "Connection refused"

@@ -48,7 +48,7 @@ def test_names_here(there: str, prefix: str, here: str) -> None:
         (f"{MOTOR}/{'a:' * MAX_DEPTH}left", False),
     ],
 )
-def test_what_is_never_taken_over(full: str, expected: bool) -> None:
+def test_resources_that_are_never_taken_over(full: str, expected: bool) -> None:
     assert is_usable(name(full), {}, ME) is expected
 
 
@@ -56,7 +56,7 @@ def test_what_is_never_taken_over(full: str, expected: bool) -> None:
     ("chain", "expected"),
     [("left", True), ("a:left", False), ("a:b:left", False), ("c:left", True), ("c:a:left", False)],
 )
-def test_what_is_this_machines_own_is_not_taken_over_through_others(chain: str, expected: bool) -> None:
+def test_own_resources_are_not_taken_over_through_other_machines(chain: str, expected: bool) -> None:
     machines = {"": "remote", "a": ME, "a:b": "third", "c": "third", "c:a": ME}
     assert is_usable(name(f"{MOTOR}/{chain}"), machines, ME) is expected
 
@@ -66,7 +66,7 @@ def test_a_machine_that_is_its_own_remote_has_nothing_from_it() -> None:
     assert usable_names(report, (), ME) == set()
 
 
-def test_what_is_kept_while_it_is_not_ready() -> None:
+def test_resources_kept_while_the_remote_is_not_ready() -> None:
     ready, ill, gone, new = (name(f"{MOTOR}/{text}") for text in ("ready", "ill", "gone", "new"))
     before = {ready, ill, gone}
     report = Report(frozenset({ready}), {ill: "unhealthy: unplugged", new: "configuring"})
@@ -75,7 +75,7 @@ def test_what_is_kept_while_it_is_not_ready() -> None:
     assert usable_names(starting, before, ME) == {ready, ill, gone}
 
 
-def test_who_is_behind_a_chain() -> None:
+def test_machines_behind_a_chain() -> None:
     assert dict(behind("pi", {"": "one", "deck": "two"})) == {"pi": "one", "pi:deck": "two"}
     assert dict(behind("pi", {":".join("a" * MAX_DEPTH): "far"})) == {}
 
@@ -118,7 +118,7 @@ def test_a_wildcard_means_the_machines_own() -> None:
     assert Directory(map(name, NAMES)).of_api(MOTOR) == [f"{MOTOR}/left"]
 
 
-def test_a_missing_name_is_explained_by_who_may_have_it() -> None:
+def test_the_error_for_a_missing_name_lists_remotes_that_may_have_it() -> None:
     directory = Directory(map(name, NAMES), lambda text: "the remote pi is not connected" if "pi:" in text else "")
     with pytest.raises(ConfigError, match="the remote pi is not connected"):
         directory.resolve("pi:lefd", "x")
@@ -139,7 +139,9 @@ def test_a_missing_name_is_explained_by_who_may_have_it() -> None:
 def test_a_driver_finds_what_its_entry_names(text: str, meant: str | None) -> None:
     driver: Motor = object.__new__(Motor)
     driver.name = name(f"{MOTOR}/driver")
-    driver.dependencies = {one: object.__new__(Motor if one.api == Motor.API else Sensor) for one in map(name, NAMES)}
+    driver.dependencies = {
+        item: object.__new__(Motor if item.api == Motor.API else Sensor) for item in map(name, NAMES)
+    }
     if meant is None:
         with pytest.raises(MachineError, match="no motor named 'air'"):
             driver.dependency(Motor, text)
@@ -153,4 +155,4 @@ def test_aliases_never_hide_a_machines_own(present: list[str]) -> None:
     assert not aliases.keys() & set(present)
     for short, meant in aliases.items():
         assert set(meant) <= set(present)
-        assert all(name(one).name == name(short).name and name(one).remotes for one in meant)
+        assert all(name(item).name == name(short).name and name(item).remotes for item in meant)

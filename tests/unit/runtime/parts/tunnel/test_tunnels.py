@@ -18,9 +18,9 @@ from tests.loopback import free_port, listening
 
 
 def allowing(*ports: int, timeout: float = 5.0) -> Tunnels:
-    found = Tunnels()
-    found.configure([TunnelEndpoint(port=port, connection_timeout=timeout) for port in ports])
-    return found
+    result = Tunnels()
+    result.configure([TunnelEndpoint(port=port, connection_timeout=timeout) for port in ports])
+    return result
 
 
 async def bytes_of(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -71,7 +71,7 @@ async def test_other_ports_are_refused_with_those_that_are_allowed() -> None:
         await collect(allowing().relay(22, never()))
 
 
-async def test_nobody_listens() -> None:
+async def test_no_listener() -> None:
     port = free_port()
     with pytest.raises(MachineError, match=rf"port {port} .*Connection refused: start the program") as refused:
         await collect(allowing(port).relay(port, never()))
@@ -119,18 +119,18 @@ async def test_a_failure_of_the_client_ends_the_tunnel() -> None:
 
 async def test_a_port_that_is_taken_off_the_list_ends_its_tunnels() -> None:
     async with listening(silent) as port, trio.open_nursery() as nursery:
-        found = allowing(port)
+        result = allowing(port)
 
         async def use() -> None:
             with pytest.raises(MachineError, match="not open for tunnels"):
-                await collect(found.relay(port, never()))
+                await collect(result.relay(port, never()))
 
         nursery.start_soon(use)
         with trio.fail_after(30):
-            while not found.open:
+            while not result.open:
                 await trio.lowlevel.checkpoint()
-            found.configure([])
-    assert not found.open
+            result.configure([])
+    assert not result.open
 
 
 async def test_closing_the_generator_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +144,12 @@ async def test_closing_the_generator_closes_the_connection(monkeypatch: pytest.M
             ended.set()
 
     async with listening(chatter) as port:
-        found = allowing(port)
-        relay = found.relay(port, never())
+        result = allowing(port)
+        relay = result.relay(port, never())
         async with aclosing(relay):
             assert await anext(relay)
-            assert found.open == 1
-        assert found.open == 0
+            assert result.open == 1
+        assert result.open == 0
         with trio.fail_after(30):
             await ended.wait()
 
@@ -162,22 +162,22 @@ async def test_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         await trio.sleep_forever()
 
     async with listening(hello) as port:
-        found = allowing(port)
-        relay = found.relay(port, never())
+        result = allowing(port)
+        relay = result.relay(port, never())
         async with aclosing(relay):
             await anext(relay)
             with pytest.raises(MachineError, match="1 tunnels are open") as refused:
-                await collect(found.relay(port, never()))
+                await collect(result.relay(port, never()))
             assert refused.value.kind is ErrorKind.EXHAUSTED
-        second = found.relay(port, never())
+        second = result.relay(port, never())
         async with aclosing(second):
             assert await anext(second) == b"hello"
 
 
 async def test_nothing_is_left_open() -> None:
     async with listening(until_end) as port:
-        found = allowing(port)
+        result = allowing(port)
         for _ in range(50):
-            await collect(found.relay(port, bytes_of(b"x")))
+            await collect(result.relay(port, bytes_of(b"x")))
     gc.collect()  # an unclosed socket would cause a warning here
-    assert found.open == 0
+    assert result.open == 0

@@ -231,7 +231,7 @@ class MachineInMemory:
         from PIL import Image
 
         if name != CAMERA:
-            raise MachineError(f"{name} is no camera", kind=ErrorKind.UNSUPPORTED)
+            raise MachineError(f"{name} is not a camera", kind=ErrorKind.UNSUPPORTED)
         data = io.BytesIO()
         Image.linear_gradient("L").resize((320, 200)).save(data, "PNG")
         return Picture(data.getvalue(), self.picture_type)

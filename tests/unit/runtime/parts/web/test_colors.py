@@ -25,19 +25,19 @@ def scheme(dark: bool) -> dict[str, str]:
     """Return the colors of the variables by name."""
     css = SHARED.read_text()
     light, after = css.split("@media (prefers-color-scheme: dark)", 1)
-    found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light))
-    return found | dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", after.split("\n}", 1)[0])) if dark else found
+    matches = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light))
+    return matches | dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", after.split("\n}", 1)[0])) if dark else matches
 
 
 def light(color: str) -> float:
     """Return the relative luminance, from 0 (black) to 1 (white)."""
     shares = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in shares]
-    return sum(one * weight for one, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return sum(first * weight for first, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((light(one), light(other)))
+def contrast(item: str, other: str) -> float:
+    low, high = sorted((light(item), light(other)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -51,9 +51,9 @@ def test_text_and_edges_stand_out(dark: bool) -> None:
     colors = scheme(dark)
     low = [
         f"{front} on {back}: {contrast(colors[front], colors[back]):.2f}"
-        for wanted, names in ((4.5, TEXT), (3.0, EDGES))
+        for expected, names in ((4.5, TEXT), (3.0, EDGES))
         for front, back in itertools.product(names, ("paper", "raised"))
-        if contrast(colors[front], colors[back]) < wanted
+        if contrast(colors[front], colors[back]) < expected
     ]
     assert not low
 
@@ -66,7 +66,7 @@ def test_colors_are_named(sheet: Path) -> None:
 
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda path: path.name)
-def test_nothing_moves_for_those_who_want_no_motion(sheet: Path) -> None:
+def test_nothing_moves_if_reduced_motion_is_requested(sheet: Path) -> None:
     calm = re.sub(r"@media \(prefers-reduced-motion: no-preference\) \{.*?\n\}", "", sheet.read_text(), flags=re.DOTALL)
     assert not re.findall(r"\b(?:animation|transition)\b|scroll-behavior: smooth", calm)
 

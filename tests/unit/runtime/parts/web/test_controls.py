@@ -16,8 +16,8 @@ OWN = {"origin": "http://rover-7:8080", "sec-fetch-site": "same-origin"}
 
 async def browser() -> tuple[Browser, MachineInMemory, str]:
     machine = MachineInMemory()
-    one = Browser(build(machine))
-    return one, machine, await one.token()
+    first = Browser(build(machine))
+    return first, machine, await first.token()
 
 
 @pytest.mark.parametrize("target", [CALL, "/stop-all"])

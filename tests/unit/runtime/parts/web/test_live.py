@@ -78,7 +78,7 @@ async def test_new_and_vanished_resources_replace_table_and_graph(autojump_clock
         assert dom_id(MOTOR) not in patch  # it is part of the table that was sent
 
 
-async def test_what_is_sent_is_escaped(autojump_clock: trio.abc.Clock) -> None:
+async def test_sent_text_is_escaped(autojump_clock: trio.abc.Clock) -> None:
     browser, machine = site()
     async with browser.live(OVERVIEW) as page:
         await page.patch()
@@ -126,10 +126,10 @@ async def test_several_watchers_share_the_readings(autojump_clock: trio.abc.Cloc
         while True:
             await page.next()  # type: ignore[attr-defined]
 
-    async with browser.live(target) as one, browser.live(target) as two, browser.live(target) as three:
+    async with browser.live(target) as first, browser.live(target) as two, browser.live(target) as three:
         with trio.move_on_after(9.5):
             async with trio.open_nursery() as nursery:
-                for page in (one, two, three):
+                for page in (first, two, three):
                     nursery.start_soon(follow, page)
     assert 9 <= len(machine.calls) <= 11
 

@@ -27,7 +27,7 @@ def entry(seq: int = 1, **facts: Any) -> LogEntry:
 
 
 @pytest.mark.parametrize(
-    ("query", "one", "admitted"),
+    ("query", "item", "admitted"),
     [
         ({}, entry(level="debug"), True),
         ({"level": "Warn"}, entry(level="info"), False),
@@ -50,8 +50,8 @@ def entry(seq: int = 1, **facts: Any) -> LogEntry:
         ({"after": "2026-03-02"}, entry(), False),
     ],
 )
-def test_wishes(query: dict[str, str], one: LogEntry, admitted: bool) -> None:
-    assert LogQuery.of(query, START).admits(one) is admitted
+def test_wishes(query: dict[str, str], item: LogEntry, admitted: bool) -> None:
+    assert LogQuery.of(query, START).admits(item) is admitted
 
 
 @pytest.mark.parametrize(
@@ -79,18 +79,18 @@ async def stream(source: MachineInMemory, **query: str) -> AsyncIterator[LivePag
 
 
 def machine(lines: int = 3) -> MachineInMemory:
-    made = Forgetful()
-    made.entries.clear()
+    forgetful = Forgetful()
+    forgetful.entries.clear()
     for number in range(1, lines + 1):
-        made.write(f"line {number}", "warn" if number % 2 else "info", fields=f'{{"n":{number}}}')
-    return made
+        forgetful.write(f"line {number}", "warn" if number % 2 else "info", fields=f'{{"n":{number}}}')
+    return forgetful
 
 
 def texts(message: dict[str, Any]) -> list[str]:
-    return [one["message"] for one in message["entries"]]
+    return [item["message"] for item in message["entries"]]
 
 
-async def test_what_there_is_and_the_end() -> None:
+async def test_existing_entries_and_the_end() -> None:
     source = machine()
     async with stream(source) as page:
         assert await page.next() == {
@@ -131,8 +131,8 @@ async def test_following_gives_what_comes_and_is_wanted() -> None:
 
 async def test_a_reader_that_comes_back_goes_on_where_it_was() -> None:
     source = machine()
-    known = source.now.started.isoformat()
-    async with stream(source, since="2", instance=known) as page:
+    result = source.now.started.isoformat()
+    async with stream(source, since="2", instance=result) as page:
         await page.next()
         assert texts(await page.next()) == ["line 3"]
     async with stream(source, since="2", instance="2020-01-01T00:00:00+00:00") as page:

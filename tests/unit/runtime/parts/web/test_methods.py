@@ -27,7 +27,7 @@ def test_every_published_api_has_forms(api: API) -> None:
 
 
 @pytest.mark.parametrize("api", list(BASES), ids=str)
-def test_what_a_form_is_filled_with_is_understood(api: API) -> None:
+def test_form_values_are_parsed(api: API) -> None:
     for method in methods_of(api):
         filled = [f"{field.name}={field.default}" for field in method.fields if field.default]
         parse_arguments(api, method.name, filled)

@@ -37,9 +37,9 @@ async def test_overview_shows_every_state_problem_and_resource() -> None:
     page = (await browser.get("/")).text
     for state in ("ready", "configuring", "unhealthy", "removing", "unconfigured"):
         assert f'class="state is-{state}"' in page
-    for one in machine.now.resources:
-        assert f'id="{dom_id(one.name)}"' in page
-        assert f'href="/resources/{one.name}"' in page
+    for resource in machine.now.resources:
+        assert f'id="{dom_id(resource.name)}"' in page
+        assert f'href="/resources/{resource.name}"' in page
     assert "no acknowledge from 0x40" in page
     assert "components.3.attributes.pins.a" in page
     assert "Use a pin from 1 to 40" in page
@@ -48,7 +48,7 @@ async def test_overview_shows_every_state_problem_and_resource() -> None:
 
 
 @pytest.mark.parametrize("state", ["ready", "configuring", "unhealthy", "removing", "unconfigured", "something new"])
-async def test_every_state_has_a_page_even_one_nobody_knows(state: str) -> None:
+async def test_every_state_has_a_page_even_an_unknown_one(state: str) -> None:
     browser, _, _ = site(MachineInMemory(machine_status(node(MOTOR, state, "because"))))
     for target in ("/", f"/resources/{MOTOR}"):
         reply = await browser.get(target)
@@ -186,7 +186,7 @@ async def test_sensor_and_camera_pages_have_their_live_parts() -> None:
 
 
 @pytest.mark.parametrize("kind", ["image/svg+xml", "text/html", "", "image/png; charset=x"])
-async def test_what_a_camera_sends_is_shown_only_if_it_is_a_plain_picture(kind: str) -> None:
+async def test_camera_data_is_shown_only_if_it_is_a_plain_picture(kind: str) -> None:
     machine = MachineInMemory()
     machine.picture_type = kind
     browser, _, _ = site(machine)
@@ -235,10 +235,10 @@ async def test_status_and_resources_as_data() -> None:
     status = (await browser.get("/status.json")).json()
     assert status["host"] == "rover-7"
     assert len(status["resources"]) == len(machine.now.resources)
-    one = (await browser.get(f"/resources/{MOTOR}.json")).json()
-    assert one["state"] == "ready"
-    assert one["attributes"]["api_key"] == "***"
-    assert [method["name"] for method in one["methods"]][:2] == ["get_position", "go_for"]
+    body = (await browser.get(f"/resources/{MOTOR}.json")).json()
+    assert body["state"] == "ready"
+    assert body["attributes"]["api_key"] == "***"
+    assert [method["name"] for method in body["methods"]][:2] == ["get_position", "go_for"]
     nothing = await browser.get("/resources/none.json", JSON)
     assert nothing.status == 404
     assert "there is no resource 'none'" in nothing.json()["error"]
@@ -260,8 +260,8 @@ async def test_with_keys_the_first_page_sends_a_browser_to_the_login() -> None:
     reply = await stranger.get("/")
     assert (reply.status, reply.headers["location"]) == (303, "/login?next=/")
     assert (await stranger.get("/", {})).status == 200
-    known = Browser(app, state={"authentication": True, "identity": object()})
-    page = (await known.get("/")).text
+    browser = Browser(app, state={"authentication": True, "identity": object()})
+    page = (await browser.get("/")).text
     assert 'action="/logout"' in page
     assert "/logs" not in PUBLIC
 
@@ -270,7 +270,7 @@ async def test_healthz_names_what_does_not_work() -> None:
     browser, machine, _ = site()
     sick = await browser.get("/healthz")
     assert sick.status == 503
-    reasons = {one["name"]: one["reason"] for one in sick.json()["reasons"]}
+    reasons = {reason["name"]: reason["reason"] for reason in sick.json()["reasons"]}
     assert reasons["rdk:component:encoder/right-encoder"].startswith("unhealthy: i2c bus 1")
     assert "components.3.attributes.pins.a" in reasons
     assert MOTOR not in reasons

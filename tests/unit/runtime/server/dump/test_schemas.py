@@ -91,22 +91,22 @@ def test_every_model_is_there_and_has_a_schema_unless_it_reads_nothing() -> None
 
 def properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, definition in schema["$defs"].items():
-        for key, found in definition.get("properties", {}).items():
-            yield f"{name}.{key}", found
+        for key, result in definition.get("properties", {}).items():
+            yield f"{name}.{key}", result
 
 
 @pytest.mark.parametrize("pair", [pair for pair, schema in schemas().items() if schema is not None], ids="/".join)
 def test_every_attribute_says_what_it_means_and_its_default_fits(pair: tuple[str, str]) -> None:
     schema = schemas()[pair]
     assert schema is not None
-    for name, found in properties(schema):
-        assert found.get("description"), name
-        if "default" in found:
-            assert list(errors(found, found["default"], schema)) == [], name
+    for name, result in properties(schema):
+        assert result.get("description"), name
+        if "default" in result:
+            assert list(errors(result, result["default"], schema)) == [], name
 
 
 @pytest.mark.parametrize("pair", [pair for pair, schema in schemas().items() if schema is not None], ids="/".join)
-def test_what_the_schema_requires_the_driver_requires(pair: tuple[str, str]) -> None:
+def test_attributes_required_by_the_schema_are_required_by_the_driver(pair: tuple[str, str]) -> None:
     schema = schemas()[pair]
     assert schema is not None
     top = schema["$defs"][schema["$ref"].removeprefix("#/$defs/")]

@@ -29,69 +29,71 @@ def errors(schema: Mapping[str, Any], value: Any, root: Mapping[str, Any], path:
         yield from check(operand, value, root, path, schema)
 
 
-def _ref(wanted: str, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
-    yield from errors(root["$defs"][wanted.removeprefix("#/$defs/")], value, root, path)
+def _ref(expected: str, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    yield from errors(root["$defs"][expected.removeprefix("#/$defs/")], value, root, path)
 
 
-def _type(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
-    kinds = [wanted] if isinstance(wanted, str) else wanted
+def _type(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    kinds = [expected] if isinstance(expected, str) else expected
     if not any(isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool)) for kind in kinds):
         yield f"{path}: {value!r} is not {' or '.join(kinds)}"
 
 
-def _properties(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+def _properties(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
     if not isinstance(value, dict):
         return
     for key, item in value.items():
-        if key in wanted:
-            yield from errors(wanted[key], item, root, f"{path}.{key}")
+        if key in expected:
+            yield from errors(expected[key], item, root, f"{path}.{key}")
         elif "additionalProperties" not in schema:
             yield f"{path}.{key}: there is no such attribute"
 
 
-def _additional(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
-    if isinstance(value, dict) and isinstance(wanted, dict):
+def _additional(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(expected, dict):
         for key, item in value.items():
             if key not in schema.get("properties", {}):
-                yield from errors(wanted, item, root, f"{path}.{key}")
+                yield from errors(expected, item, root, f"{path}.{key}")
 
 
-def _required(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+def _required(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        yield from (f"{path}.{key}: is missing" for key in wanted if key not in value)
+        yield from (f"{path}.{key}: is missing" for key in expected if key not in value)
 
 
-def _items(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
-    if isinstance(value, list) and wanted is not False:
+def _items(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if isinstance(value, list) and expected is not False:
         for index, item in enumerate(value[len(schema.get("prefixItems", ())) :]):
-            yield from errors(wanted, item, root, f"{path}.{index}")
+            yield from errors(expected, item, root, f"{path}.{index}")
 
 
-def _prefix(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+def _prefix(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
     if isinstance(value, list):
-        for index, (item_schema, item) in enumerate(zip(wanted, value, strict=False)):
+        for index, (item_schema, item) in enumerate(zip(expected, value, strict=False)):
             yield from errors(item_schema, item, root, f"{path}.{index}")
 
 
-def _any_of(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
-    if all(any(errors(alternative, value, root, path)) for alternative in wanted):
-        yield f"{path}: {value!r} fits none of {len(wanted)} kinds"
+def _any_of(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+    if all(any(errors(alternative, value, root, path)) for alternative in expected):
+        yield f"{path}: {value!r} fits none of {len(expected)} kinds"
 
 
 def _holds(test: Any, words: str) -> Any:
-    def check(wanted: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
-        if not test(wanted, value):
-            yield f"{path}: {value!r} {words} {wanted!r}"
+    def check(expected: Any, value: Any, root: Any, path: str, schema: Any) -> Iterator[str]:
+        if not test(expected, value):
+            yield f"{path}: {value!r} {words} {expected!r}"
 
     return check
 
 
 def _number(test: Any) -> Any:
-    return lambda wanted, value: isinstance(value, bool) or not isinstance(value, (int, float)) or test(wanted, value)
+    return lambda expected, value: (
+        isinstance(value, bool) or not isinstance(value, (int, float)) or test(expected, value)
+    )
 
 
 def _sized(test: Any) -> Any:
-    return lambda wanted, value: not isinstance(value, (list, str, dict)) or test(wanted, len(value))
+    return lambda expected, value: not isinstance(value, (list, str, dict)) or test(expected, len(value))
 
 
 CHECKS: dict[str, Any] = {
@@ -103,16 +105,18 @@ CHECKS: dict[str, Any] = {
     "items": _items,
     "prefixItems": _prefix,
     "anyOf": _any_of,
-    "enum": _holds(lambda wanted, value: value in wanted, "is none of"),
-    "const": _holds(lambda wanted, value: value == wanted, "is not"),
-    "minimum": _holds(_number(lambda wanted, value: value >= wanted), "is less than"),
-    "maximum": _holds(_number(lambda wanted, value: value <= wanted), "is more than"),
-    "exclusiveMinimum": _holds(_number(lambda wanted, value: value > wanted), "is not more than"),
-    "exclusiveMaximum": _holds(_number(lambda wanted, value: value < wanted), "is not less than"),
-    "minItems": _holds(_sized(lambda wanted, size: size >= wanted), "has fewer than"),
-    "maxItems": _holds(_sized(lambda wanted, size: size <= wanted), "has more than"),
-    "minLength": _holds(_sized(lambda wanted, size: size >= wanted), "is shorter than"),
-    "maxLength": _holds(_sized(lambda wanted, size: size <= wanted), "is longer than"),
-    "minProperties": _holds(_sized(lambda wanted, size: size >= wanted), "has fewer than"),
-    "pattern": _holds(lambda wanted, value: not isinstance(value, str) or re.search(wanted, value), "does not match"),
+    "enum": _holds(lambda expected, value: value in expected, "is not one of"),
+    "const": _holds(lambda expected, value: value == expected, "is not"),
+    "minimum": _holds(_number(lambda expected, value: value >= expected), "is less than"),
+    "maximum": _holds(_number(lambda expected, value: value <= expected), "is more than"),
+    "exclusiveMinimum": _holds(_number(lambda expected, value: value > expected), "is not more than"),
+    "exclusiveMaximum": _holds(_number(lambda expected, value: value < expected), "is not less than"),
+    "minItems": _holds(_sized(lambda expected, size: size >= expected), "has fewer than"),
+    "maxItems": _holds(_sized(lambda expected, size: size <= expected), "has more than"),
+    "minLength": _holds(_sized(lambda expected, size: size >= expected), "is shorter than"),
+    "maxLength": _holds(_sized(lambda expected, size: size <= expected), "is longer than"),
+    "minProperties": _holds(_sized(lambda expected, size: size >= expected), "has fewer than"),
+    "pattern": _holds(
+        lambda expected, value: not isinstance(value, str) or re.search(expected, value), "does not match"
+    ),
 }

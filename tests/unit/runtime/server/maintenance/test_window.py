@@ -34,8 +34,8 @@ class Door(Sensor):
 
     async def get_readings(self, *, extra: Extra = None) -> Mapping[str, Any]:
         await trio.sleep(self.wait)
-        found: Mapping[str, Any] = type(self).answer()
-        return found
+        result: Mapping[str, Any] = type(self).answer()
+        return result
 
 
 class Dead(Sensor):
@@ -68,8 +68,8 @@ WINDOW = {"sensor_name": "rdk:component:sensor/door", "maintenance_allowed_key":
 
 
 def document(speed: float = 1.0, *others: Mapping[str, Any], window: Mapping[str, Any] | None = WINDOW) -> Any:
-    found: dict[str, Any] = {"components": [entry("motor", "wheel", "wheel", speed=speed), *others]}
-    return found | ({"maintenance": window} if window is not None else {})
+    values: dict[str, Any] = {"components": [entry("motor", "wheel", "wheel", speed=speed), *others]}
+    return values | ({"maintenance": window} if window is not None else {})
 
 
 def says(answer: Any, wait: float = 0.0) -> None:
@@ -106,8 +106,8 @@ async def taken(memory: MemoryMachine) -> None:
 
 
 def speed(memory: MemoryMachine) -> float:
-    found: float = memory.machine.roster.find("wheel").resource.attributes.speed
-    return found
+    result: float = memory.machine.roster.find("wheel").resource.attributes.speed
+    return result
 
 
 CASES: dict[str, tuple[Any, float, bool, str]] = {
@@ -127,7 +127,7 @@ CASES: dict[str, tuple[Any, float, bool, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_what_a_sensor_says(case: str, autojump_clock: MockClock) -> None:
+async def test_readings_of_the_maintenance_sensor(case: str, autojump_clock: MockClock) -> None:
     answer, wait, allowed, reason = CASES[case]
     says(answer, wait)
     async with machine(document(1.0, DOOR)) as memory:
@@ -170,7 +170,7 @@ async def test_where_the_sensor_is_missing_or_broken(
         assert reason in memory.machine.status().maintenance
 
 
-async def test_a_sensor_of_a_remote_that_has_not_told_of_it(autojump_clock: MockClock) -> None:
+async def test_a_sensor_of_a_remote_that_has_not_listed_it_yet(autojump_clock: MockClock) -> None:
     window = {**WINDOW, "sensor_name": "rdk:component:sensor/pi:door"}
     async with machine(document(1.0, window=window)) as memory:
         memory.write(document(2.0, window=window) | {"remotes": [{"name": "pi", "address": "127.0.0.1:1"}]})
@@ -198,7 +198,7 @@ async def test_the_first_document_is_not_held_back(autojump_clock: MockClock) ->
         assert speed(memory) == 1.0
 
 
-async def test_what_waits_comes_when_the_sensor_flips(autojump_clock: MockClock) -> None:
+async def test_waiting_changes_are_applied_when_the_sensor_allows_it(autojump_clock: MockClock) -> None:
     says({"open": False})
     async with machine(document(1.0, DOOR)) as memory:
         memory.write(document(2.0, DOOR))
@@ -212,7 +212,7 @@ async def test_what_waits_comes_when_the_sensor_flips(autojump_clock: MockClock)
         assert memory.machine.status().config.pending == ""
 
 
-async def test_who_asks_gets_the_answer_of_now(autojump_clock: MockClock) -> None:
+async def test_calls_get_the_current_answer(autojump_clock: MockClock) -> None:
     async with machine(document(1.0, DOOR)) as memory:
         await taken(memory)
         says({"open": False})
@@ -250,18 +250,18 @@ async def test_machine_status_tells_it(autojump_clock: MockClock) -> None:
         ]
 
 
-async def test_what_a_resource_waits_for_is_told(autojump_clock: MockClock) -> None:
+async def test_the_wait_of_a_resource_is_reported(autojump_clock: MockClock) -> None:
     orphan = {**entry("motor", "wheel", "wheel"), "depends_on": ["door"]}
     broken = entry("sensor", "door", "doo")
     async with machine({"components": [orphan, broken]}) as memory:
         await wait_all_tasks_blocked()
         seen = await machine_state(memory.client())
-        reasons = {one.name: one.reason for one in seen.resources}
+        reasons = {resource.name: resource.reason for resource in seen.resources}
         assert reasons["door"].startswith("components.1: no model rdk:builtin:doo")
         assert reasons["wheel"] == f"waiting for rdk:component:sensor/door: {reasons['door']}"
 
 
-async def test_as_many_reasons_are_told_as_there_is_room_for(autojump_clock: MockClock) -> None:
+async def test_reasons_are_listed_up_to_a_limit(autojump_clock: MockClock) -> None:
     orphans = [{**entry("motor", f"wheel{number}", "wheel"), "depends_on": ["door"]} for number in range(100)]
     async with machine({"components": [*orphans, entry("sensor", "door", "doo")]}) as memory:
         await wait_all_tasks_blocked()
@@ -271,7 +271,7 @@ async def test_as_many_reasons_are_told_as_there_is_room_for(autojump_clock: Moc
 
 
 @pytest.mark.parametrize("waiting", [None, [], {"rdk:component:motor/left": 1}])
-def test_what_others_tell_as_waiting_breaks_nothing(waiting: Any) -> None:
+def test_invalid_reasons_of_remotes_are_harmless(waiting: Any) -> None:
     got = machine_of({"resources": [{"name": "rdk:component:motor/left", "state": 2}]}, {"waiting": waiting})
     assert got.resources[0].reason == ("1" if waiting else "")
 

@@ -26,14 +26,14 @@ def spin(times: int) -> int:
     return sum(number * number for number in range(times))
 
 
-def test_counted_calls_are_those_meanwhile() -> None:
+def test_only_calls_within_the_context_are_counted() -> None:
     spin(10)
     with cpu.counting() as profile:
         spin(1000)
     spin(10)
     statistics: Any = marshal.loads(cpu.pstats_file(profile))
-    (found,) = [entry for (_, _, name), entry in statistics.items() if name == "spin"]
-    assert found[0] == 1
+    (item,) = [entry for (_, _, name), entry in statistics.items() if name == "spin"]
+    assert item[0] == 1
     assert "spin" in cpu.table(profile)
     assert sys.getprofile() is None
 
@@ -59,7 +59,7 @@ def test_stacks_name_what_used_the_processor_from_outside_in() -> None:
     assert sum(int(line.rpartition(" ")[2]) for line in text.splitlines()) == stacks.total()
 
 
-def test_stacks_once_at_a_time_and_the_timer_is_off_after_a_failure() -> None:
+def test_only_one_sampling_at_a_time_and_the_timer_is_off_after_a_failure() -> None:
     with cpu.sampling(), pytest.raises(MachineError, match="already"), cpu.sampling():
         pass
     with pytest.raises(ZeroDivisionError), cpu.sampling():
@@ -72,7 +72,7 @@ def test_frames_cannot_break_a_line_of_stacks() -> None:
     assert text == "a 3\ntask, with semicolon;b 2\n"
 
 
-async def test_every_task_is_there_with_what_it_waits_for() -> None:
+async def test_every_task_is_listed_with_its_wait() -> None:
     event = trio.Event()
 
     async def waits_for_ever() -> None:
@@ -90,7 +90,7 @@ async def test_every_task_is_there_with_what_it_waits_for() -> None:
     assert lines[0] == "<init>"
 
 
-async def test_memory_that_is_kept_is_named(autojump_clock: MockClock) -> None:
+async def test_kept_memory_is_attributed_to_its_source(autojump_clock: MockClock) -> None:
     kept: list[bytes] = []
 
     async def wait() -> None:
@@ -102,7 +102,7 @@ async def test_memory_that_is_kept_is_named(autojump_clock: MockClock) -> None:
     assert "builtins." in text.partition("objects: ")[2]
 
 
-async def test_memory_is_looked_at_once_at_a_time() -> None:
+async def test_only_one_memory_comparison_at_a_time() -> None:
     async def wait() -> None:
         with pytest.raises(MachineError, match="already"):
             await allocations(wait)
@@ -127,11 +127,11 @@ def nodes() -> Iterator[list[Node]]:
     ]
 
 
-async def test_the_graph_in_words_dots_and_a_picture(autojump_clock: MockClock) -> None:
+async def test_the_graph_as_text_dot_and_svg(autojump_clock: MockClock) -> None:
     machine = Graph()
-    with nodes() as wanted:
+    with nodes() as expected:
         async with trio.open_nursery() as nursery:
-            machine.apply(wanted)
+            machine.apply(expected)
             await nursery.start(machine.run)
             await machine.settled()
             snapshot = machine.snapshot()
