@@ -33,10 +33,10 @@ def page() -> dict[str, Any]:
 
 @pytest.fixture
 async def hardware(autojump_clock: MockClock) -> SimHardware:
-    found = SimHardware(World())
-    found.bus("1").attach(0x48, Lm75Target(temperature_c=21.5))
+    result = SimHardware(World())
+    result.bus("1").attach(0x48, Lm75Target(temperature_c=21.5))
     await trio.sleep(1)  # the chip's first conversion
-    return found
+    return result
 
 
 async def test_the_temperature(
@@ -119,7 +119,7 @@ async def test_usb_and_serial(page: dict[str, Any], autojump_clock: MockClock, h
         assert await page["ask"](hardware, "/dev/ttyUSB0") == b"Acme Meter\n"
 
 
-async def test_whoever_watches_hears_of_unplugging(
+async def test_watchers_get_unplug_events(
     page: dict[str, Any], autojump_clock: MockClock, hardware: SimHardware
 ) -> None:
     seen: list[list[bytes]] = []

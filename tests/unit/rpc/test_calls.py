@@ -27,34 +27,34 @@ async def refused(awaitable: object) -> GRPCError:
 
 
 async def test_all_four_kinds(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        assert (await one.stub.Echo(Request(host="hello"))).valid_host == "hello"
-        assert [len(reply.valid_host) for reply in await one.stub.Many(Request(host="40,5"))] == [5] * 40
-        assert (await one.stub.Collect([Request(host="abc")] * 40)).valid_host == "120"
-        assert (await one.stub.Collect([])).valid_host == "0"
+    async with rig() as first:
+        assert (await first.stub.Echo(Request(host="hello"))).valid_host == "hello"
+        assert [len(reply.valid_host) for reply in await first.stub.Many(Request(host="40,5"))] == [5] * 40
+        assert (await first.stub.Collect([Request(host="abc")] * 40)).valid_host == "120"
+        assert (await first.stub.Collect([])).valid_host == "0"
         texts = [str(number) for number in range(40)]
-        replies = await one.stub.Bidi([Request(host=text) for text in texts])
+        replies = await first.stub.Bidi([Request(host=text) for text in texts])
         assert [reply.valid_host for reply in replies] == texts
-        assert one.core.statistics.calls == 5
-        assert one.core.statistics.failed_calls == one.core.statistics.cancelled_calls == 0
-        assert one.connection.streams == {}
-        assert one.connection.budget.used == 0
+        assert first.core.statistics.calls == 5
+        assert first.core.statistics.failed_calls == first.core.statistics.cancelled_calls == 0
+        assert first.connection.streams == {}
+        assert first.connection.budget.used == 0
 
 
 async def test_messages_larger_than_every_window(autojump_clock: trio.testing.MockClock):
     limits = Limits(stream_window=70_000, connection_window=80_000, send_high_water=10_000)
-    async with rig(limits=limits, client_limits=limits) as one:
+    async with rig(limits=limits, client_limits=limits) as first:
         text = "x" * 1_000_000
-        assert (await one.stub.Echo(Request(host=text))).valid_host == text
+        assert (await first.stub.Echo(Request(host=text))).valid_host == text
 
 
 async def test_many_large_calls_at_once_do_not_block_each_other(autojump_clock: trio.testing.MockClock):
     limits = Limits(stream_window=70_000, connection_window=80_000, send_high_water=10_000, max_streams=5)
-    async with rig(limits=limits, client_limits=limits) as one:
+    async with rig(limits=limits, client_limits=limits) as first:
         sizes = []
 
         async def call(size: int) -> None:
-            sizes.append(len((await one.stub.Echo(Request(host="x" * size))).valid_host))
+            sizes.append(len((await first.stub.Echo(Request(host="x" * size))).valid_host))
 
         async with trio.open_nursery() as nursery:
             for size in range(100_000, 120_000, 1000):
@@ -64,35 +64,35 @@ async def test_many_large_calls_at_once_do_not_block_each_other(autojump_clock: 
 
 async def test_an_unread_call_does_not_stop_the_others(autojump_clock: trio.testing.MockClock):
     async with (
-        rig(limits=Limits(stream_window=70_000, connection_window=80_000)) as one,
+        rig(limits=Limits(stream_window=70_000, connection_window=80_000)) as first,
         trio.open_nursery() as nursery,
     ):
         answer = []
 
         async def upload() -> None:
-            answer.append(await one.stub.Unread([Request(host="x" * 50_000)] * 10))
+            answer.append(await first.stub.Unread([Request(host="x" * 50_000)] * 10))
 
         nursery.start_soon(upload)
-        await one.service.started.wait()
+        await first.service.started.wait()
         await trio.testing.wait_all_tasks_blocked()
-        (stream,) = one.connection.streams.values()
+        (stream,) = first.connection.streams.values()
         # At most one message, whose bytes were returned while it was incomplete, and one window
         assert stream.receiver._inbox.budget.used <= 50_020 + 70_000
-        assert (await one.stub.Echo(Request(host="y" * 200_000))).valid_host == "y" * 200_000
-        one.service.gate.set()
+        assert (await first.stub.Echo(Request(host="y" * 200_000))).valid_host == "y" * 200_000
+        first.service.gate.set()
     assert answer[0].valid_host == "500000"
 
 
 async def test_metadata_both_ways(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
         sent = {"word": "value", "data-bin": b"\0\1\xff"}
-        await one.stub.Echo(Request(host="x"), metadata=sent)
-        call = one.service.seen[0]
+        await first.stub.Echo(Request(host="x"), metadata=sent)
+        call = first.service.seen[0]
         assert dict(call.metadata) == sent
         assert call.user_agent.startswith("grpc-python-grpclib")
         assert call.method == PATH + "Echo"
         assert call.deadline is None
-        async with one.stub.Fail.open() as stream:
+        async with first.stub.Fail.open() as stream:
             await stream.send_message(Request(host="trailing"), end=True)
             await stream.recv_initial_metadata()
             assert dict(stream.initial_metadata) == {"first": "1", "data-bin": b"\0\xff"}
@@ -102,8 +102,8 @@ async def test_metadata_both_ways(autojump_clock: trio.testing.MockClock):
 
 
 async def test_error_details_and_message_encoding(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        error = await refused(one.stub.Fail(Request(host="grpc")))
+    async with rig() as first:
+        error = await refused(first.stub.Fail(Request(host="grpc")))
         assert (error.status, error.message) == (Status.NOT_FOUND, "nö 100%\n")
         assert [detail.valid_host for detail in error.details] == ["detail"]
 
@@ -117,16 +117,16 @@ async def test_error_details_and_message_encoding(autojump_clock: trio.testing.M
     ],
 )
 async def test_errors_of_handlers(what: str, status: Status, message: str, autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        error = await refused(one.stub.Fail(Request(host=what)))
+    async with rig() as first:
+        error = await refused(first.stub.Fail(Request(host=what)))
         assert (error.status, error.message) == (status, message)
 
 
 async def test_a_bug_is_logged_here_and_hidden_there(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ):
-    async with rig() as one:
-        error = await refused(one.stub.Fail(Request(host="bug")))
+    async with rig() as first:
+        error = await refused(first.stub.Fail(Request(host="bug")))
         assert error.status is Status.INTERNAL
         assert "secret" not in str(error)
         (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -135,26 +135,26 @@ async def test_a_bug_is_logged_here_and_hidden_there(
 
 
 async def test_unknown_method(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        error = await refused(one.stub.Missing(Request()))
+    async with rig() as first:
+        error = await refused(first.stub.Missing(Request()))
         assert error.status is Status.UNIMPLEMENTED
         assert PATH + "Missing" in str(error.message)
 
 
 async def test_deadline_reaches_the_handler(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        error = await refused(one.stub.Hang(Request(), timeout=5))
+    async with rig() as first:
+        error = await refused(first.stub.Hang(Request(), timeout=5))
         assert error.status is Status.DEADLINE_EXCEEDED
         assert trio.current_time() == pytest.approx(5, abs=0.01)
-        await one.service.cancelled.wait()
+        await first.service.cancelled.wait()
 
 
 async def test_the_server_keeps_the_deadline_by_itself(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        error = await refused(one.stub.Hang(Request(), metadata=None, timeout=5))
+    async with rig() as first:
+        error = await refused(first.stub.Hang(Request(), metadata=None, timeout=5))
         assert error.status is Status.DEADLINE_EXCEEDED
         # Without the client's own cancel scope, the header alone sets the deadline.
-        async with one.stub.Hang.open() as stream:
+        async with first.stub.Hang.open() as stream:
             stream._metadata.append(("grpc-timeout", "3S"))
             await stream.send_message(Request(), end=True)
             before = trio.current_time()
@@ -164,80 +164,80 @@ async def test_the_server_keeps_the_deadline_by_itself(autojump_clock: trio.test
 
 
 async def test_cancelling_the_client_cancels_the_handler(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(one.stub.Hang, Request())
-            await one.service.started.wait()
+            nursery.start_soon(first.stub.Hang, Request())
+            await first.service.started.wait()
             nursery.cancel_scope.cancel()
-        await one.service.cancelled.wait()
+        await first.service.cancelled.wait()
         await trio.testing.wait_all_tasks_blocked()
-        assert one.core.statistics.cancelled_calls == 1
-        assert one.connection.streams == {}
-        assert (await one.stub.Echo(Request(host="on"))).valid_host == "on", "the connection lives on"
+        assert first.core.statistics.cancelled_calls == 1
+        assert first.connection.streams == {}
+        assert (await first.stub.Echo(Request(host="on"))).valid_host == "on", "the connection lives on"
 
 
 async def test_a_lost_connection_cancels_its_calls(autojump_clock: trio.testing.MockClock):
-    async with rig() as one, trio.open_nursery() as nursery:
+    async with rig() as first, trio.open_nursery() as nursery:
         errors = []
 
         async def call() -> None:
-            errors.append(await refused(one.stub.Hang(Request())))
+            errors.append(await refused(first.stub.Hang(Request())))
 
         nursery.start_soon(call)
-        await one.service.started.wait()
-        _, server = one.streams[0]
+        await first.service.started.wait()
+        _, server = first.streams[0]
         server.send_stream.close()
         server.receive_stream.close()
-        await one.service.cancelled.wait()
+        await first.service.cancelled.wait()
         await trio.testing.wait_all_tasks_blocked()
         assert errors[0].status is Status.UNAVAILABLE
-        assert (await one.stub.Echo(Request(host="again"))).valid_host == "again"
-        assert len(one.streams) == 2, "the next call has made a new connection"
+        assert (await first.stub.Echo(Request(host="again"))).valid_host == "again"
+        assert len(first.streams) == 2, "the next call has made a new connection"
 
 
 async def test_a_server_that_goes_away_entirely(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
 
-        async def nobody() -> trio.abc.Stream:
+        async def unreachable() -> trio.abc.Stream:
             raise OSError("connection refused")
 
-        one.channel._connect = nobody
-        error = await refused(one.stub.Echo(Request()))
+        first.channel._connect = unreachable
+        error = await refused(first.stub.Echo(Request()))
         assert error.status is Status.UNAVAILABLE
         assert "machine:1: connection refused" in str(error.message)
 
 
 async def test_a_server_that_never_answers(autojump_clock: trio.testing.MockClock):
-    async with rig(client_limits=Limits(handshake_timeout=7)) as one:
-        one.channel._connect = trio.sleep_forever
-        error = await refused(one.stub.Echo(Request()))
+    async with rig(client_limits=Limits(handshake_timeout=7)) as first:
+        first.channel._connect = trio.sleep_forever
+        error = await refused(first.stub.Echo(Request()))
         assert error.status is Status.UNAVAILABLE
         assert trio.current_time() == 7
 
 
 async def test_leaving_a_stream_early_aborts_it(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        async with one.stub.Many.open() as stream:
+    async with rig() as first:
+        async with first.stub.Many.open() as stream:
             await stream.send_message(Request(host="1000000,1000"), end=True)
             async for _ in stream:
                 break
         await trio.testing.wait_all_tasks_blocked()
-        assert one.connection.streams == {}
-        assert one.core.statistics.cancelled_calls == 1
+        assert first.connection.streams == {}
+        assert first.core.statistics.cancelled_calls == 1
 
 
 async def test_explicit_cancel(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        async with one.stub.Hang.open() as stream:
+    async with rig() as first:
+        async with first.stub.Hang.open() as stream:
             await stream.send_message(Request(), end=True)
-            await one.service.started.wait()
+            await first.service.started.wait()
             await stream.cancel()
-        await one.service.cancelled.wait()
+        await first.service.cancelled.wait()
 
 
 async def test_misuse_of_a_client_call(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        async with one.stub.Collect.open() as stream:
+    async with rig() as first:
+        async with first.stub.Collect.open() as stream:
             with pytest.raises(ProtocolError):
                 await stream.end()
             await stream.send_request()
@@ -250,7 +250,7 @@ async def test_misuse_of_a_client_call(autojump_clock: trio.testing.MockClock):
 
 
 async def test_misuse_of_a_server_call(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
         seen = []
 
         async def twice(stream: object) -> None:
@@ -265,15 +265,15 @@ async def test_misuse_of_a_server_call(autojump_clock: trio.testing.MockClock):
             seen.append(True)
 
         path = PATH + "Echo"
-        one.core.router[path] = one.core.router[path]._replace(func=twice)
-        assert (await one.stub.Echo(Request())).valid_host == "1"
+        first.core.router[path] = first.core.router[path]._replace(func=twice)
+        assert (await first.stub.Echo(Request())).valid_host == "1"
         assert seen
 
 
 async def test_a_stream_that_never_waits_lets_others_run(autojump_clock: trio.testing.MockClock):
     window = 1 << 30
     limits = Limits(stream_window=window, connection_window=window, send_high_water=window, send_limit=window)
-    async with rig(limits=limits, client_limits=limits) as one, trio.open_nursery() as nursery:
+    async with rig(limits=limits, client_limits=limits) as first, trio.open_nursery() as nursery:
         sent = 0
         seen: list[int] = []
 
@@ -290,9 +290,9 @@ async def test_a_stream_that_never_waits_lets_others_run(autojump_clock: trio.te
                 await trio.lowlevel.checkpoint()
 
         path = PATH + "Many"
-        one.core.router[path] = one.core.router[path]._replace(func=flood)
-        await one.stub.Echo(Request())
-        nursery.start_soon(one.stub.Many, Request())
+        first.core.router[path] = first.core.router[path]._replace(func=flood)
+        await first.stub.Echo(Request())
+        nursery.start_soon(first.stub.Many, Request())
         nursery.start_soon(watch)
         await trio.testing.wait_all_tasks_blocked()
         steps = [later - earlier for earlier, later in pairwise(seen)]
@@ -302,14 +302,14 @@ async def test_a_stream_that_never_waits_lets_others_run(autojump_clock: trio.te
 
 async def test_unread_replies_stop_the_sender(autojump_clock: trio.testing.MockClock):
     limits = Limits(stream_window=70_000)
-    async with rig(client_limits=limits) as one:
-        async with one.stub.Many.open() as stream:
+    async with rig(client_limits=limits) as first:
+        async with first.stub.Many.open() as stream:
             await stream.send_message(Request(host="1000,1000"), end=True)
             await stream.recv_initial_metadata()
             await trio.testing.wait_all_tasks_blocked()
-            (state,) = one.connection.streams.values()
+            (state,) = first.connection.streams.values()
             assert 0 <= state.send_window < 1008, "the handler waits for window"
-            assert one.connection.writer.size == 0
+            assert first.connection.writer.size == 0
             assert len([message async for message in stream]) == 1000
 
 
@@ -322,21 +322,21 @@ async def test_authorize(autojump_clock: trio.testing.MockClock):
             raise RuntimeError("bug")
         raise GRPCError(Status.UNAUTHENTICATED, "who are you?")
 
-    async with rig(authorize=authorize) as one:
-        error = await refused(one.stub.Echo(Request()))
+    async with rig(authorize=authorize) as first:
+        error = await refused(first.stub.Echo(Request()))
         assert (error.status, error.message) == (Status.UNAUTHENTICATED, "who are you?")
         assert (
-            await refused(one.stub.Echo(Request(), metadata={"authorization": "Bearer broken"}))
+            await refused(first.stub.Echo(Request(), metadata={"authorization": "Bearer broken"}))
         ).status is Status.INTERNAL
-        await one.stub.Echo(Request(), metadata={"authorization": "Bearer good"})
-        assert one.service.seen[0].identity.entity == "somebody"
-        assert "claim" not in repr(one.service.seen[0].identity)
+        await first.stub.Echo(Request(), metadata={"authorization": "Bearer good"})
+        assert first.service.seen[0].identity.entity == "somebody"
+        assert "claim" not in repr(first.service.seen[0].identity)
 
 
 async def test_compressed_requests(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
         for encoding, status in (("gzip", None), ("identity", None), ("br", Status.UNIMPLEMENTED)):
-            async with one.stub.Echo.open() as stream:
+            async with first.stub.Echo.open() as stream:
                 stream._metadata.append(("grpc-encoding", encoding))
                 await stream.send_request()
                 data = Request(host="hello").SerializeToString()
@@ -349,9 +349,9 @@ async def test_compressed_requests(autojump_clock: trio.testing.MockClock):
                     assert (await refused(stream.recv_message())).status is status
 
 
-async def test_a_request_that_is_no_protobuf(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
-        async with one.stub.Echo.open() as stream:
+async def test_a_request_that_is_not_protobuf(autojump_clock: trio.testing.MockClock):
+    async with rig() as first:
+        async with first.stub.Echo.open() as stream:
             await stream.send_request()
             await stream._send(b"\0\0\0\0\3\xff\xff\xff", end=True)
             error = await refused(stream.recv_message())
@@ -366,8 +366,8 @@ async def test_an_error_in_the_block_leaves_as_it_is(autojump_clock: trio.testin
 
 
 async def test_a_cancelled_channel(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
         with trio.move_on_after(1) as scope:
-            async with Channel("machine:1", connect=one.connect) as channel:
+            async with Channel("machine:1", connect=first.connect) as channel:
                 await Stub(channel).Hang(Request())
         assert scope.cancelled_caught

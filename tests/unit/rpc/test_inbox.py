@@ -72,7 +72,7 @@ async def test_unread_messages_keep_their_window():
     assert window.given_back == 6
 
 
-async def test_what_follows_a_complete_message_waits_until_that_is_read():
+async def test_bytes_after_a_complete_message_wait_until_it_is_read():
     inbox, window = make()
     inbox.feed(message(b"a") + message(b"b" * 100)[:50], 56)
     assert window.given_back == 0
@@ -150,13 +150,13 @@ async def test_the_largest_message_passes():
 
 async def test_the_budget_of_a_connection_is_shared():
     budget = Budget(1000)
-    one, _ = make(budget=budget)
+    first, _ = make(budget=budget)
     two, _ = make(budget=budget)
-    one.feed(message(b"x" * 600), 605)
+    first.feed(message(b"x" * 600), 605)
     two.feed(message(b"x" * 600), 605)
     assert await refused(two) is Status.RESOURCE_EXHAUSTED
     assert budget.used == 605
-    assert await one.get() == b"x" * 600
+    assert await first.get() == b"x" * 600
     assert budget.used == 0
 
 

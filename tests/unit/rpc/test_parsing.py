@@ -96,9 +96,9 @@ def in_pieces(kind: Any, data: bytes) -> Any:
             return end.value
 
 
-def same(one: Any, other: Any) -> bool:
+def same(item: Any, other: Any) -> bool:
     """Report whether two messages are equal, unknown fields included."""
-    return bool(one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True))
+    return bool(item.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -128,10 +128,10 @@ def test_bytes_that_no_encoder_wrote_are_refused_where_the_library_refuses_them(
             if data:
                 data[chance.randrange(len(data))] = chance.randrange(256)
         try:
-            found = in_pieces(kind, bytes(data))
+            result = in_pieces(kind, bytes(data))
         except (ValueError, DecodeError):
             return
-        assert same(found, kind.FromString(bytes(data)))
+        assert same(result, kind.FromString(bytes(data)))
 
     check()
 
@@ -157,7 +157,7 @@ def test_unknown_fields_are_kept() -> None:
         STRUCTS(fields={"a": {"string_value": "x"}}).SerializeToString()[:-1] * 9,
     ],
 )
-def test_malformed_bytes_are_no_message(data: bytes) -> None:
+def test_malformed_bytes_are_not_a_message(data: bytes) -> None:
     with pytest.raises((ValueError, DecodeError)):
         in_pieces(Struct, data)
 
@@ -190,7 +190,7 @@ def test_entries_of_one_map_are_bounded(kind: Any, wrap: Any) -> None:
     assert "Struct.fields has more than 50,000 entries" in str(caught.value.message)
 
 
-def test_what_is_no_file_is_bounded() -> None:
+def test_messages_that_are_not_files_are_bounded() -> None:
     picture = UPLOAD(sensor_contents=[{"binary": bytes(5000)}]).SerializeToString()
     many = picture * (MAX_STRUCTURE // len(picture) + 10)
     assert len(in_pieces(UPLOAD, many).sensor_contents) > 1600
@@ -255,8 +255,8 @@ async def test_other_tasks_run_between_the_pieces_one_call_at_a_time(monkeypatch
     core, order = core_of(ListValue), list[str]()
     real = parsing._Merging.merge
 
-    def merge(self: Any, *given: Any) -> Iterator[None]:
-        for step in real(self, *given):
+    def merge(self: Any, *value: Any) -> Iterator[None]:
+        for step in real(self, *value):
             order.append("piece")
             yield step
 
@@ -283,7 +283,7 @@ async def test_a_call_that_is_cancelled_takes_no_further_step_and_leaves_the_tur
 ) -> None:
     core, steps, scope = core_of(ListValue), 0, trio.CancelScope()
 
-    def merge(self: Any, *given: Any) -> Iterator[None]:
+    def merge(self: Any, *value: Any) -> Iterator[None]:
         nonlocal steps
         while True:
             steps += 1
@@ -315,11 +315,11 @@ async def test_a_large_request_that_is_refused_says_why() -> None:
 
 def objects(depth: int, wide: int = 0) -> bytes:
     """Return a serialized Struct of `depth` nested objects, the innermost with `wide` texts."""
-    found: dict[str, Any] = {f"k{number}": "v" for number in range(wide)}
+    values: dict[str, Any] = {f"k{number}": "v" for number in range(wide)}
     for _ in range(depth - 1):
-        found = {"a": found}
+        values = {"a": values}
     message = STRUCTS()
-    message.update(found)
+    message.update(values)
     return bytes(message.SerializeToString())
 
 
@@ -331,7 +331,7 @@ async def test_a_request_that_is_nested_too_deeply_is_named(wide: int) -> None:
     assert caught.value.status is Status.INVALID_ARGUMENT
 
 
-async def test_what_is_malformed_is_not_said_to_be_deep() -> None:
+async def test_malformed_input_is_not_reported_as_too_deep() -> None:
     for data in (objects(34)[:-1], b"\x0a" * 100_000, b"\xff" * 20, b"\x0a\x05", b"\x0b" * 300):
         with pytest.raises(GRPCError) as caught:
             await called(core_of(Struct), data).recv_message()

@@ -99,24 +99,24 @@ def test_reflection():
     answer = handlers["/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"].func.__self__.answer
     names = answer(Request(list_services="")).list_services_response.service
     assert [service.name for service in names] == ["a.A", "b.B"]
-    known = answer(Request(file_containing_symbol="grpc.reflection.v1.ServerReflection"))
-    assert len(known.file_descriptor_response.file_descriptor_proto) == 1
+    result = answer(Request(file_containing_symbol="grpc.reflection.v1.ServerReflection"))
+    assert len(result.file_descriptor_response.file_descriptor_proto) == 1
     assert answer(Request(file_containing_symbol="not.There")).error_response.error_code == Status.NOT_FOUND.value
     assert loaded == ["not.There"]
 
 
 async def test_draining_lets_a_call_end(autojump_clock: trio.testing.MockClock):
-    async with rig() as one, trio.open_nursery() as nursery:
+    async with rig() as first, trio.open_nursery() as nursery:
         replies = []
 
         async def upload() -> None:
-            replies.append(await one.stub.Unread([Request(host="abc")]))
+            replies.append(await first.stub.Unread([Request(host="abc")]))
 
         nursery.start_soon(upload)
-        await one.service.started.wait()
-        nursery.start_soon(one.core.drain)
+        await first.service.started.wait()
+        nursery.start_soon(first.core.drain)
         await trio.testing.wait_all_tasks_blocked()
         assert not replies
-        one.service.gate.set()
+        first.service.gate.set()
     assert replies[0].valid_host == "3"
     assert trio.current_time() < 1

@@ -15,7 +15,7 @@ async def test_silence_ends_after_exactly_one_window(autojump_clock: MockClock):
     assert trio.current_time() - begun == pytest.approx(2.0)
 
 
-async def test_what_arrived_before_the_deadline_counts_though_it_was_not_read(nursery: trio.Nursery):
+async def test_unread_bytes_that_arrived_before_the_deadline_count(nursery: trio.Nursery):
     """The loop is blocked from before the sign of life until after the deadline."""
     near, far = trio.socket.socketpair()
     last = trio.current_time()

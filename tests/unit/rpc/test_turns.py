@@ -23,7 +23,7 @@ from tests.unit.rpc.http2.test_frame_reader import LIMITS, Recorder
 HOG = 100  # requests of a client that does not wait for answers
 
 
-async def test_who_comes_seldom_does_not_wait_behind_who_has_much() -> None:
+async def test_a_rare_caller_does_not_wait_behind_a_busy_one() -> None:
     turns, order = Turns(), []
 
     async def user(name: str, flow: Flow, times: int) -> None:
@@ -45,7 +45,7 @@ async def test_who_comes_seldom_does_not_wait_behind_who_has_much() -> None:
     assert {order[start : start + 5].count("hog 0") for start in range(0, before - 5, 5)} == {1}
 
 
-async def test_who_stops_waiting_is_forgotten() -> None:
+async def test_a_cancelled_waiter_is_forgotten() -> None:
     turns = Turns()
     await turns.begin(Flow())
     async with trio.open_nursery() as nursery:
@@ -107,7 +107,7 @@ async def test_one_request_is_answered_among_the_first_of_a_hundred(limited: boo
     service = EchoService()
     core = ServerCore(service.__mapping__())
     async with trio.open_nursery() as nursery:
-        hog, guest = clients = [H2Client(one) for one in (await _served(nursery, core), await _served(nursery, core))]
+        hog, guest = clients = [H2Client(item) for item in (await _served(nursery, core), await _served(nursery, core))]
         for client in clients:
             await client.start()
         await wait_all_tasks_blocked()

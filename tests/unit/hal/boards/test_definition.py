@@ -21,7 +21,7 @@ def test_the_ways_to_say_a_pin(name: str) -> None:
     assert PI.pin(name).names[0] == "11"
 
 
-def test_power_is_refused_by_what_it_is_with_the_pins_beside_it() -> None:
+def test_a_power_pin_is_refused_by_its_kind_with_the_nearby_pins() -> None:
     with pytest.raises(MachineError, match=r"pin 6 of Raspberry Pi 4 Model B is ground: use .*5 = GPIO3") as caught:
         PI.pin("6")
     assert caught.value.kind is ErrorKind.INVALID

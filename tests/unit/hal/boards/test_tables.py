@@ -25,7 +25,7 @@ def test_no_line_is_at_two_pins_and_no_name_means_two(board: BoardDefinition) ->
 
 
 @pytest.mark.parametrize("board", FORTY, ids=lambda board: board.name)
-def test_every_place_of_the_40_pin_header_is_there_and_power_is_no_line(board: BoardDefinition) -> None:
+def test_every_pin_of_the_40_pin_header_is_listed_and_power_is_not_a_line(board: BoardDefinition) -> None:
     assert [pin.names[0] for pin in board.pins] == [str(place) for place in range(1, 41)]
     for pin in board.pins:
         place = int(pin.names[0])
@@ -44,7 +44,7 @@ def test_every_place_of_the_beaglebones_headers_is_there() -> None:
 
 
 @BOARDS
-def test_power_and_ground_are_said_and_carry_nothing(board: BoardDefinition) -> None:
+def test_power_and_ground_are_listed_and_carry_no_signal(board: BoardDefinition) -> None:
     for pin in board.pins:
         if pin.line is None:
             assert pin.note
@@ -72,7 +72,7 @@ def test_an_i2c_bus_on_the_pins_has_data_and_clock(board: BoardDefinition) -> No
 
 
 @BOARDS
-def test_pwm_is_said_in_the_note_and_a_channel_is_not_negative(board: BoardDefinition) -> None:
+def test_pwm_is_in_the_note_and_a_channel_is_not_negative(board: BoardDefinition) -> None:
     for pin in board.pins:
         assert (pin.pwm is not None) == ("PWM" in pin.note), pin
         if pin.pwm is not None:
@@ -134,8 +134,8 @@ def test_samples_from_the_sources(board: str, pin: str, chip: str, offset: int) 
     ],
 )
 def test_hardware_pwm_of_the_sources(board: str, channels: dict[str, int]) -> None:
-    found = {pin.names[0]: pin.pwm.channel for pin in named(board).pins if pin.pwm is not None}
-    assert found == channels
+    values = {pin.names[0]: pin.pwm.channel for pin in named(board).pins if pin.pwm is not None}
+    assert values == channels
 
 
 def test_a_beaglebone_line_is_where_the_device_tree_says() -> None:

@@ -18,13 +18,13 @@ def state(position: int) -> tuple[bool, bool]:
 
 def edges(path: list[int]) -> list[tuple[int, bool]]:
     """Return the edges (track, level) that a disc produces along a path of single ticks."""
-    found = []
+    results = []
     for before, after in itertools.pairwise(path):
         assert abs(after - before) == 1
-        one, two = state(before), state(after)
-        track = 0 if one[0] != two[0] else 1
-        found.append((track, two[track]))
-    return found
+        first, two = state(before), state(after)
+        track = 0 if first[0] != two[0] else 1
+        results.append((track, two[track]))
+    return results
 
 
 def walk(start: int, steps: list[bool]) -> list[int]:
@@ -80,13 +80,11 @@ def test_an_edge_that_comes_twice_is_counted_as_missed_once() -> None:
     st.lists(st.booleans(), min_size=4, max_size=200),
     st.lists(st.integers(0, WINDOW // 2 - 1), min_size=200, max_size=200),
 )
-def test_tracks_that_are_told_one_after_the_other_are_put_in_order(
-    start: int, steps: list[bool], lateness: list[int]
-) -> None:
+def test_edges_reported_track_by_track_are_put_in_order(start: int, steps: list[bool], lateness: list[int]) -> None:
     path = walk(start, [True, True, *steps])
     truth = list(enumerate(edges(path)))
-    told = sorted(truth, key=lambda one: (one[0] + lateness[one[0] % 200], one[0]))
+    messages = sorted(truth, key=lambda item: (item[0] + lateness[item[0] % 200], item[0]))
     decoder = Quadrature()
-    for time, (track, high) in told:
+    for time, (track, high) in messages:
         decoder.edge(track, high, time)
     assert (decoder.ticks, decoder.missed) == (path[-1] - path[0], 0)

@@ -45,17 +45,17 @@ class Plant:
 
 def control(plant: Plant, **settings: float) -> SpeedControl:
     gains = Gains(settings.get("p", 0.5), settings.get("i", 5.0), settings.get("d", 0.0))
-    made = SpeedControl(
+    created = SpeedControl(
         top_speed=TOP, acceleration=settings.get("acceleration", 2.0), ticks_per_revolution=plant.ticks, gains=gains
     )
-    made.begin(plant.seen)
-    return made
+    created.begin(plant.seen)
+    return created
 
 
-def travel(plant: Plant, made: SpeedControl, place: float, speed: float) -> float:
+def travel(plant: Plant, created: SpeedControl, place: float, speed: float) -> float:
     """Run the plant until the control reports rest at `place`; return the time taken in seconds."""
     for beat in range(10_000):
-        power = made.to_place(plant.seen, place, speed, DT)
+        power = created.to_place(plant.seen, place, speed, DT)
         if power is None:
             return beat * DT
         assert -1 <= power <= 1
@@ -73,9 +73,9 @@ def travel(plant: Plant, made: SpeedControl, place: float, speed: float) -> floa
 @example(place=1.0, speed=0.109375, ticks=200, tau=0.232421875, friction=0.0)
 def test_a_place_is_reached_to_the_tick(place: float, speed: float, ticks: int, tau: float, friction: float) -> None:
     plant = Plant(ticks, tau, friction)
-    made = control(plant)
-    goal = made.nearest(place)
-    travel(plant, made, goal, speed)
+    controller = control(plant)
+    goal = controller.nearest(place)
+    travel(plant, controller, goal, speed)
     assert abs(plant.seen - goal) <= max(0.5 / ticks, NEAR)
     for _ in range(100):
         plant.run(0.0, DT)
@@ -87,21 +87,21 @@ def test_a_place_is_reached_to_the_tick(place: float, speed: float, ticks: int, 
 @pytest.mark.parametrize("friction", [0.0, 0.05])
 def test_a_speed_is_kept_on_average_to_the_tick(rpm: float, tau: float, friction: float) -> None:
     plant = Plant(tau=tau, friction=friction)
-    made = control(plant)
+    controller = control(plant)
     for _ in range(250):
-        plant.run(made.to_speed(plant.seen, rpm / 60, DT), DT)
+        plant.run(controller.to_speed(plant.seen, rpm / 60, DT), DT)
     begin = plant.seen
     for _ in range(500):
-        plant.run(made.to_speed(plant.seen, rpm / 60, DT), DT)
+        plant.run(controller.to_speed(plant.seen, rpm / 60, DT), DT)
     assert plant.seen - begin == pytest.approx(rpm / 60 * 500 * DT, abs=0.03)
 
 
 def test_the_speed_rises_as_the_ramp_allows() -> None:
     plant = Plant(ticks=2000, tau=0.05)
-    made = control(plant, acceleration=1.0)
+    controller = control(plant, acceleration=1.0)
     seen = []
     for _ in range(150):
-        plant.run(made.to_speed(plant.seen, 1.5, DT), DT)
+        plant.run(controller.to_speed(plant.seen, 1.5, DT), DT)
         seen.append(plant.speed)
     assert seen[25] == pytest.approx(0.5, abs=0.15)
     assert seen[50] == pytest.approx(1.0, abs=0.15)
@@ -111,20 +111,20 @@ def test_the_speed_rises_as_the_ramp_allows() -> None:
 
 def test_an_unreachable_speed_winds_nothing_up() -> None:
     plant = Plant()
-    made = control(plant)
+    controller = control(plant)
     for _ in range(1000):
-        plant.run(made.to_speed(plant.seen, 3 * TOP, DT), DT)
+        plant.run(controller.to_speed(plant.seen, 3 * TOP, DT), DT)
     for _ in range(150):
-        plant.run(made.to_speed(plant.seen, 0.5, DT), DT)
+        plant.run(controller.to_speed(plant.seen, 0.5, DT), DT)
     assert plant.speed == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_blocked_shaft_is_told() -> None:
+def test_a_blocked_shaft_is_reported() -> None:
     plant = Plant()
-    made = control(plant)
+    controller = control(plant)
     for beat in range(500):
-        made.to_speed(plant.seen, 1.0, DT)
-        if made.starved > 1.0:
+        controller.to_speed(plant.seen, 1.0, DT)
+        if controller.starved > 1.0:
             assert beat * DT > 1.0
             break
     else:
@@ -132,37 +132,39 @@ def test_a_blocked_shaft_is_told() -> None:
 
 
 @pytest.mark.parametrize("to_place", [False, True])
-def test_an_encoder_that_counts_backwards_is_told(to_place: bool) -> None:
+def test_an_encoder_that_counts_backwards_is_reported(to_place: bool) -> None:
     plant = Plant()
-    made = control(plant)
+    controller = control(plant)
     for _ in range(300):
-        power = made.to_place(-plant.seen, 5.0, 1.0, DT) if to_place else made.to_speed(-plant.seen, 1.0, DT)
+        power = (
+            controller.to_place(-plant.seen, 5.0, 1.0, DT) if to_place else controller.to_speed(-plant.seen, 1.0, DT)
+        )
         assert power is not None
         plant.run(power, DT)
-        if made.runaway > 0.5:
+        if controller.runaway > 0.5:
             return
     raise AssertionError("it never said so")
 
 
-def test_a_load_that_turns_the_shaft_back_is_told() -> None:
+def test_a_load_that_turns_the_shaft_back_is_reported() -> None:
     plant = Plant(tau=0.05)
-    made = control(plant)
+    controller = control(plant)
     for _ in range(3000):
-        power = made.to_place(plant.seen, 1.0, 1.0, DT)
+        power = controller.to_place(plant.seen, 1.0, 1.0, DT)
         assert power is not None
         plant.run(power - 0.3, DT)
-        if made.hunting > 10:
+        if controller.hunting > 10:
             return
     raise AssertionError("it never said so")
 
 
 def test_a_slow_healthy_motor_is_neither() -> None:
     plant = Plant(ticks=20)
-    made = control(plant)
+    controller = control(plant)
     for _ in range(3000):
-        plant.run(made.to_speed(plant.seen, 0.1 / 60, DT), DT)
-        assert made.starved < 0.5
-        assert made.runaway < 0.5
+        plant.run(controller.to_speed(plant.seen, 0.1 / 60, DT), DT)
+        assert controller.starved < 0.5
+        assert controller.runaway < 0.5
 
 
 numbers = st.floats(-1e6, 1e6)

@@ -24,7 +24,7 @@ def test_root_may_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "may"),
+    ("result", "may"),
     [
         (node(0o600), False),
         (node(0o666), True),
@@ -36,15 +36,15 @@ def test_root_may_everything() -> None:
         (node(0o606, gid=20), False),  # the group's bits take precedence over those of others
     ],
 )
-def test_the_one_class_that_the_kernel_looks_at(found: Node, may: bool) -> None:
-    assert usable(found, PI) is may
+def test_the_one_class_that_the_kernel_looks_at(result: Node, may: bool) -> None:
+    assert usable(result, PI) is may
 
 
 @given(st.integers(0, 0o777), st.booleans(), st.booleans())
 def test_as_the_kernel_decides(mode: int, own: bool, member: bool) -> None:
-    found = node(mode, uid=1000 if own else 1, gid=20 if member else 21)
+    result = node(mode, uid=1000 if own else 1, gid=20 if member else 21)
     shift = 6 if own else 3 if member else 0
-    assert usable(found, PI) == ((mode >> shift) & 0o6 == 0o6)
+    assert usable(result, PI) == ((mode >> shift) & 0o6 == 0o6)
 
 
 def test_a_node_of_root_needs_the_rules() -> None:
@@ -67,10 +67,10 @@ def test_a_new_member_has_to_log_in_again() -> None:
 
 
 def test_one_problem_for_each_reason() -> None:
-    found = [node(0o600, path=f"/dev/i2c-{number}") for number in range(3)]
-    found.append(node(0o660, gid=997, group="spi", path="/dev/spidev0.0"))
-    wanted = {**{f"/dev/i2c-{number}": "i2c" for number in range(3)}, "/dev/spidev0.0": "spi"}
-    first, second = refused(found, PI, wanted)
+    results = [node(0o600, path=f"/dev/i2c-{number}") for number in range(3)]
+    results.append(node(0o660, gid=997, group="spi", path="/dev/spidev0.0"))
+    expected = {**{f"/dev/i2c-{number}": "i2c" for number in range(3)}, "/dev/spidev0.0": "spi"}
+    first, second = refused(results, PI, expected)
     assert first.subject == "/dev/i2c-0, /dev/i2c-1, /dev/i2c-2"
     assert second.subject == "/dev/spidev0.0"
 
@@ -79,8 +79,8 @@ def test_nodes_are_those_that_exist(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/i2c-1").touch(mode=0o640)
     (tmp_path / "dev/i2c-1").chmod(0o640)
-    (found,) = nodes(["/dev/i2c-1", "/dev/i2c-2"], tmp_path)
-    assert (found.path, found.mode, found.uid) == ("/dev/i2c-1", 0o640, os.geteuid())
+    (item,) = nodes(["/dev/i2c-1", "/dev/i2c-2"], tmp_path)
+    assert (item.path, item.mode, item.uid) == ("/dev/i2c-1", 0o640, os.geteuid())
 
 
 def test_the_user_of_this_process() -> None:

@@ -24,7 +24,7 @@ PC = BoardDefinition("generic", "PC")
 PI_4 = named("raspberry-pi-4")
 
 
-def found(computer: Computer) -> Inventory:
+def inventory_of(computer: Computer) -> Inventory:
     root = computer.root
     return Inventory(
         Board("x", "X"),
@@ -37,7 +37,9 @@ def found(computer: Computer) -> Inventory:
 
 
 def check(computer: Computer, board: BoardDefinition = PC, user: User = ROOT_USER) -> dict[str, Problem]:
-    return {problem.subject: problem for problem in problems(found(computer), board, root=computer.root, user=user)}
+    return {
+        problem.subject: problem for problem in problems(inventory_of(computer), board, root=computer.root, user=user)
+    }
 
 
 @pytest.fixture
@@ -175,7 +177,7 @@ def test_problems_of_the_scan_come_first(computer: Computer) -> None:
     assert wrong[0] is said
 
 
-def test_a_bus_that_may_not_be_opened_is_said_once(computer: Computer) -> None:
+def test_a_bus_without_permission_is_reported_once(computer: Computer) -> None:
     computer.i2c(1, "bcm2835")
     (computer.root / "dev/i2c-1").chmod(0o600)
     denied = Problem("/dev/i2c-1 (bcm2835)", "the scan failed: Permission denied", "add the user to group i2c")

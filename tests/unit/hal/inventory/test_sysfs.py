@@ -25,12 +25,12 @@ def test_an_empty_computer_has_nothing(computer: Computer) -> None:
         assert look(computer.root) == ()
 
 
-def test_a_chip_that_cannot_be_opened_is_told_from_sysfs(computer: Computer) -> None:
+def test_a_chip_that_cannot_be_opened_is_described_from_sysfs(computer: Computer) -> None:
     computer.gpio(0, "pinctrl-bcm2711", 58, "fe200000.gpio")
     computer.gpio(10, "late", 4, "later.gpio")
     computer.gpio(2, "raspberrypi-exp-gpio", 8, "soc:firmware:gpio")
-    found = gpio_chips(computer.root)
-    assert [(chip.name, chip.label, chip.count, chip.lines) for chip in found] == [
+    result = gpio_chips(computer.root)
+    assert [(chip.name, chip.label, chip.count, chip.lines) for chip in result] == [
         ("gpiochip0", "pinctrl-bcm2711", 58, ()),
         ("gpiochip2", "raspberrypi-exp-gpio", 8, ()),
         ("gpiochip10", "late", 4, ()),
@@ -64,8 +64,8 @@ def test_spi_places_for_programs_and_for_drivers(computer: Computer) -> None:
     computer.write("sys/bus/spi/devices/spi0.0/modalias", "spi:spidev")
     computer.write("sys/bus/spi/devices/spi1.2/modalias", "spi:mcp2515")
     computer.link("sys/bus/spi/devices/spi1.2/driver", "sys/bus/spi/drivers/mcp251x")
-    found = spi_places(computer.root)
-    assert [(place.bus, place.select, place.path, place.driver) for place in found] == [
+    result = spi_places(computer.root)
+    assert [(place.bus, place.select, place.path, place.driver) for place in result] == [
         (0, 0, "/dev/spidev0.0", ""),
         (0, 1, "/dev/spidev0.1", ""),
         (1, 2, "", "mcp251x"),
@@ -76,15 +76,15 @@ def test_usb_devices_without_hubs_and_their_drivers(computer: Computer) -> None:
     computer.usb("1-1", "1d6b", "0002", kind="09")
     computer.usb("1-1.4", "0403", "6001", serial="HIL0001", driver="ftdi_sio")
     computer.usb("1-1.10", "1234", "abcd")
-    one, two = usb_devices(computer.root)
-    assert (one.vendor, one.product, one.serial, one.port, one.drivers) == (
+    first, two = usb_devices(computer.root)
+    assert (first.vendor, first.product, first.serial, first.port, first.drivers) == (
         "0403",
         "6001",
         "HIL0001",
         "1-1.4",
         ("ftdi_sio",),
     )
-    assert (one.path, one.manufacturer, one.title) == ("/dev/bus/usb/001/004", "Acme", "Widget")
+    assert (first.path, first.manufacturer, first.title) == ("/dev/bus/usb/001/004", "Acme", "Widget")
     assert (two.port, two.drivers, two.serial) == ("1-1.10", (), "")
 
 

@@ -107,7 +107,7 @@ def pipe() -> Iterator[tuple[Recorded, int]]:
         pass
 
 
-def test_what_a_device_says_of_itself(pipe: tuple[Recorded, int]) -> None:
+def test_properties_of_a_device(pipe: tuple[Recorded, int]) -> None:
     device, _ = pipe
     assert device.identity == ControlsIdentity("/dev/input/event7", "Microsoft X-Box 360 pad", 0x045E, 0x028E, "")
     assert device.keys == {SOUTH, EAST}
@@ -138,7 +138,7 @@ async def test_reports_are_waited_for(pipe: tuple[Recorded, int]) -> None:
     assert reports[0].time == 1.5
 
 
-async def test_after_an_overflow_the_difference_is_told(pipe: tuple[Recorded, int]) -> None:
+async def test_after_an_overflow_the_difference_is_reported(pipe: tuple[Recorded, int]) -> None:
     device, write = pipe
     os.write(write, event(codec.EV_KEY, SOUTH, 2) + event(codec.EV_ABS, X, 7) + REPORT)
     await anext(aiter(device))
@@ -182,7 +182,7 @@ def computer(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "path"),
+    ("expected", "path"),
     [
         (ControlsIdentity(), "/dev/input/event3"),
         (ControlsIdentity(name="Second Pad"), "/dev/input/event12"),
@@ -191,8 +191,8 @@ def computer(tmp_path: Path) -> Path:
         (ControlsIdentity(name="AT Keyboard"), "/dev/input/event0"),
     ],
 )
-def test_a_gamepad_is_found(computer: Path, wanted: ControlsIdentity, path: str) -> None:
-    assert find_controls(wanted, computer).path == path
+def test_a_gamepad_is_found(computer: Path, expected: ControlsIdentity, path: str) -> None:
+    assert find_controls(expected, computer).path == path
 
 
 def test_none_is_found(computer: Path) -> None:
@@ -205,7 +205,7 @@ def test_none_is_found(computer: Path) -> None:
         find_controls(ControlsIdentity(), computer / "nowhere")
 
 
-async def test_what_is_no_event_device_is_refused(tmp_path: Path) -> None:
+async def test_files_that_are_not_event_devices_are_refused(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.touch()
     for path, fault in ((plain, Fault.UNSUPPORTED), (tmp_path / "none", Fault.GONE)):

@@ -112,7 +112,7 @@ def test_only_the_kernel_and_root_are_believed() -> None:
     assert not heard(b"nonsense", (4711, 2), udev_runs=True)
 
 
-async def test_without_such_sockets_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_such_sockets_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise OSError(errno.EPROTONOSUPPORT, os.strerror(errno.EPROTONOSUPPORT))
 

@@ -93,18 +93,18 @@ async def test_edges_have_times_of_the_runs_clock(kernel: Kernel) -> None:
 
 
 async def test_every_listener_has_every_edge_since_it_listens(kernel: Kernel) -> None:
-    with kernel.source.listener() as one:
+    with kernel.source.listener() as first:
         kernel.edge(True)
-        assert await take(one, 1) == [True]
+        assert await take(first, 1) == [True]
         with kernel.source.listener() as two:
             kernel.edge(False)
             kernel.edge(True)
             assert await take(two, 2) == [False, True]
-            assert await take(one, 2) == [False, True]
-            assert (one.dropped, two.dropped) == (0, 0)
+            assert await take(first, 2) == [False, True]
+            assert (first.dropped, two.dropped) == (0, 0)
 
 
-async def test_what_happened_before_is_not_told(kernel: Kernel) -> None:
+async def test_edges_before_opening_are_not_reported(kernel: Kernel) -> None:
     kernel.edge(True, age=1)
     with kernel.source.listener() as listener:
         kernel.edge(False)
@@ -118,13 +118,13 @@ async def test_listeners_wait_together_and_one_may_be_cancelled(kernel: Kernel) 
     async def read(name: str, listener: Listener) -> None:
         got[name] = await take(listener, 2)
 
-    with kernel.source.listener() as one, kernel.source.listener() as two, kernel.source.listener() as three:
+    with kernel.source.listener() as opened, kernel.source.listener() as two, kernel.source.listener() as three:
         async with trio.open_nursery() as nursery:
             cancelled = trio.CancelScope()
 
             async def first() -> None:
                 with cancelled:
-                    await read("one", one)
+                    await read("one", opened)
 
             nursery.start_soon(first)
             await wait_all_tasks_blocked()
@@ -137,10 +137,10 @@ async def test_listeners_wait_together_and_one_may_be_cancelled(kernel: Kernel) 
             await wait_all_tasks_blocked()
             kernel.edge(False)
         assert got == {"two": [True, False], "three": [True, False]}
-        assert await take(one, 2) == [True, False], "nothing is lost by waiting for nothing"
+        assert await take(opened, 2) == [True, False], "nothing is lost by waiting for nothing"
 
 
-async def test_what_the_kernel_dropped_is_counted(kernel: Kernel) -> None:
+async def test_edges_dropped_by_the_kernel_are_counted(kernel: Kernel) -> None:
     with kernel.source.listener() as listener:
         kernel.edge(True)
         kernel.edge(False, lost=7)
@@ -176,7 +176,7 @@ async def test_a_slow_listener_loses_the_oldest(kernel: Kernel) -> None:
         assert await take(slow, 2) == [True, False]
 
 
-async def test_what_came_together_is_had_before_anything_else_runs(kernel: Kernel) -> None:
+async def test_edges_that_arrive_together_are_delivered_before_other_tasks_run(kernel: Kernel) -> None:
     """This lets the reader sort edges of several lines by time."""
     with kernel.source.listener() as listener:
         for _ in range(10):
@@ -224,7 +224,7 @@ async def test_a_kernel_that_tells_it_on_the_descriptor_is_heard(kernel: Kernel)
         assert caught.value.fault is Fault.GONE
 
 
-async def test_closing_wakes_who_waits(kernel: Kernel) -> None:
+async def test_closing_wakes_waiters(kernel: Kernel) -> None:
     with kernel.source.listener() as listener:
 
         async def read() -> None:
@@ -238,7 +238,7 @@ async def test_closing_wakes_who_waits(kernel: Kernel) -> None:
                 kernel.source.close()
 
 
-async def test_descriptors_are_given_back(kernel: Kernel) -> None:
+async def test_descriptors_are_closed(kernel: Kernel) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         with kernel.source.listener(), kernel.source.listener():
@@ -305,7 +305,7 @@ def test_a_chip_that_is_not_there(tmp_path: Path) -> None:
         assert caught.value.fault is Fault.GONE
 
 
-def test_what_is_no_chip_is_not_taken_for_one(tmp_path: Path) -> None:
+def test_files_that_are_not_gpio_chips_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "gpiochip0").touch()
     with pytest.raises(HalError) as caught:
         find_chip("gpiochip0", tmp_path)

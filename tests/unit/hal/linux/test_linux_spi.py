@@ -63,12 +63,12 @@ class Driver:
             return
         assert request >> 16 & 0x3FFF == len(argument)
         transfers = (Transfer * (len(argument) // ctypes.sizeof(Transfer))).from_buffer(argument)
-        sent = [ctypes.string_at(one.tx_buf, one.len) for one in transfers]
+        sent = [ctypes.string_at(item.tx_buf, item.len) for item in transfers]
         self.messages.append(sent)
         answer = self.answer(b"".join(sent))
-        for one in transfers:
-            ctypes.memmove(one.rx_buf, answer, one.len)
-            answer = answer[one.len :]
+        for transfer in transfers:
+            ctypes.memmove(transfer.rx_buf, answer, transfer.len)
+            answer = answer[transfer.len :]
 
 
 @pytest.fixture
@@ -91,13 +91,18 @@ def test_request_numbers_are_those_of_the_header() -> None:
 def test_a_transfer_has_the_layout_of_the_header() -> None:
     packed = pack_message([(0x1122334455667788, 0x99AABBCCDDEEFF00, 3)], 500_000)
     assert len(packed) == ctypes.sizeof(Transfer) == 32
-    one = Transfer.from_buffer(packed)
-    assert (one.tx_buf, one.rx_buf, one.len, one.speed_hz) == (0x1122334455667788, 0x99AABBCCDDEEFF00, 3, 500_000)
-    assert (one.delay_usecs, one.bits_per_word, one.cs_change) == (0, 8, 0)
-    assert (one.tx_nbits, one.rx_nbits, one.word_delay_usecs, one.pad) == (0, 0, 0, 0)
+    first = Transfer.from_buffer(packed)
+    assert (first.tx_buf, first.rx_buf, first.len, first.speed_hz) == (
+        0x1122334455667788,
+        0x99AABBCCDDEEFF00,
+        3,
+        500_000,
+    )
+    assert (first.delay_usecs, first.bits_per_word, first.cs_change) == (0, 8, 0)
+    assert (first.tx_nbits, first.rx_nbits, first.word_delay_usecs, first.pad) == (0, 0, 0, 0)
 
 
-async def test_what_is_sent_and_what_comes_back(driver: Driver) -> None:
+async def test_sent_and_received_bytes(driver: Driver) -> None:
     driver.answer = lambda sent: bytes(byte ^ 0xFF for byte in sent)
     async with driver.buses.open("0", 1, SpiSettings()) as device:
         port: SpiDevice = device
@@ -111,7 +116,7 @@ async def test_what_is_sent_and_what_comes_back(driver: Driver) -> None:
     ("settings", "mode"),
     [(SpiSettings(), 0), (SpiSettings(mode=3), 3), (SpiSettings(mode=1, lsb_first=True), 9)],
 )
-async def test_settings_are_given_to_the_driver_once(driver: Driver, settings: SpiSettings, mode: int) -> None:
+async def test_settings_are_passed_to_the_driver_once(driver: Driver, settings: SpiSettings, mode: int) -> None:
     async with driver.buses.open("0", 0, settings) as device:
         await device.transfer(b"x")
         await device.transfer(b"y")
@@ -138,7 +143,7 @@ async def test_devices_on_one_bus_share_a_thread_and_those_on_another_do_not(dri
     assert not {"spi-0", "spi-1"} & {thread.name for thread in threading.enumerate()}
 
 
-async def test_a_device_belongs_to_whoever_opened_it(driver: Driver) -> None:
+async def test_a_device_can_be_opened_only_once(driver: Driver) -> None:
     async with driver.buses.open("0", 0, SpiSettings()):
         with pytest.raises(HalError, match="is already open in this program") as caught:
             async with driver.buses.open(str(driver.dev / "spidev0.0"), 0, SpiSettings()):
@@ -178,7 +183,7 @@ async def test_settings_that_the_controller_refuses_are_named(driver: Driver, re
         (errno.EMSGSIZE, Fault.UNSUPPORTED),
     ],
 )
-async def test_what_the_kernel_says_is_one_of_the_few_faults(driver: Driver, number: int, fault: Fault) -> None:
+async def test_kernel_errors_map_to_faults(driver: Driver, number: int, fault: Fault) -> None:
     async with driver.buses.open("0", 0, SpiSettings()) as device:
         driver.fail[message_request(1) & 0xFFFF] = number
         with pytest.raises(HalError) as caught:
@@ -242,7 +247,7 @@ def test_a_node_of_another_chip_select_is_refused(driver: Driver) -> None:
         find_node(str(driver.dev / "spidev0.1"), 0, driver.dev)
 
 
-def test_what_is_missing_is_answered_with_what_is_there(driver: Driver, tmp_path: Path) -> None:
+def test_an_error_for_a_missing_device_lists_the_present_ones(driver: Driver, tmp_path: Path) -> None:
     with pytest.raises(HalError, match=r"there is no .*spidev0.2: use one of .*: spidev0.0, spidev0.1, spidev1.0"):
         find_node("0", 2, driver.dev)
     with pytest.raises(HalError, match="is not an SPI bus"):

@@ -78,7 +78,7 @@ async def test_cancelling_a_read_loses_nothing() -> None:
             assert await port.receive_some() == b"kept"
 
 
-async def test_a_second_opener_is_told_that_it_is_busy() -> None:
+async def test_opening_twice_is_a_busy_error() -> None:
     with serial_line() as line:
         async with open_serial(line.path, SerialSettings()):
             with pytest.raises(HalError) as caught:
@@ -87,7 +87,7 @@ async def test_a_second_opener_is_told_that_it_is_busy() -> None:
         await open_serial(line.path, SerialSettings()).aclose()
 
 
-def test_a_missing_port_is_gone_and_a_file_is_no_port(tmp_path: Path) -> None:
+def test_a_missing_port_is_gone_and_a_file_is_not_a_port(tmp_path: Path) -> None:
     with pytest.raises(HalError) as caught:
         open_serial(str(tmp_path / "ttyNONE"), SerialSettings())
     assert caught.value.fault is Fault.GONE
@@ -189,13 +189,13 @@ def computer(tmp_path: Path) -> Path:
 
 
 def test_the_ports_of_a_computer(computer: Path) -> None:
-    found = {port.path: port for port in serial_ports(computer)}
-    assert list(found) == ["/dev/ttyACM0", "/dev/ttyAMA0", "/dev/ttyUSB0", "/dev/ttyUSB1"]
-    assert found["/dev/ttyUSB1"].best == f"/dev/serial/by-id/{FTDI}"
-    assert found["/dev/ttyUSB1"].identity == SerialIdentity(0x0403, 0x6001, "HIL0001", 0)
-    assert found["/dev/ttyUSB1"].title == "FT232R"
-    assert found["/dev/ttyACM0"].identity == SerialIdentity(0x1546, 0x01A8, "", 2)
-    assert found["/dev/ttyAMA0"].identity is None
+    values = {port.path: port for port in serial_ports(computer)}
+    assert list(values) == ["/dev/ttyACM0", "/dev/ttyAMA0", "/dev/ttyUSB0", "/dev/ttyUSB1"]
+    assert values["/dev/ttyUSB1"].best == f"/dev/serial/by-id/{FTDI}"
+    assert values["/dev/ttyUSB1"].identity == SerialIdentity(0x0403, 0x6001, "HIL0001", 0)
+    assert values["/dev/ttyUSB1"].title == "FT232R"
+    assert values["/dev/ttyACM0"].identity == SerialIdentity(0x1546, 0x01A8, "", 2)
+    assert values["/dev/ttyAMA0"].identity is None
     assert ports(computer) == [f"/dev/serial/by-id/{FTDI}", "/dev/ttyACM0", "/dev/ttyUSB0"]
     assert ports(computer / "nowhere") == []
 

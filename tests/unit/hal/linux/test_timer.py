@@ -26,7 +26,7 @@ async def test_ticks_are_periods_from_entering_on() -> None:
                     break
 
 
-async def test_lateness_does_not_add_up_and_missed_beats_are_told() -> None:
+async def test_lateness_does_not_add_up_and_missed_beats_are_reported() -> None:
     with trio.fail_after(30):
         earliest = trio.current_time()
         async with LinuxHardware().ticks(0.005) as beat:
@@ -43,7 +43,7 @@ async def test_lateness_does_not_add_up_and_missed_beats_are_told() -> None:
 
 
 @pytest.mark.parametrize("period", [0.0, -1.0, float("nan")])
-async def test_a_period_that_is_none_is_refused(period: float) -> None:
+async def test_an_invalid_period_is_refused(period: float) -> None:
     with pytest.raises(ValueError, match="more than 0"):
         async with LinuxHardware().ticks(period):
             pass
@@ -73,13 +73,13 @@ async def test_a_clock_that_was_read_late_does_not_count(monkeypatch: pytest.Mon
         late += next(delays)
         return real() + late
 
-    wanted = clock.trio_offset()
+    expected = clock.trio_offset()
     monkeypatch.setattr(clock.time, "monotonic", monotonic)
-    monkeypatch.setattr(clock.trio, "current_time", lambda: real() + wanted + late)
-    assert clock.trio_offset() == pytest.approx(wanted, abs=0.5)
+    monkeypatch.setattr(clock.trio, "current_time", lambda: real() + expected + late)
+    assert clock.trio_offset() == pytest.approx(expected, abs=0.5)
 
 
-async def test_a_timer_is_armed_anew_and_disarmed_while_a_task_waits() -> None:
+async def test_a_timer_is_rearmed_and_disarmed_while_a_task_waits() -> None:
     timer = Timer()
     expired = []
 
@@ -101,7 +101,7 @@ async def test_a_timer_is_armed_anew_and_disarmed_while_a_task_waits() -> None:
     timer.close()
 
 
-async def test_closing_wakes_who_waits() -> None:
+async def test_closing_wakes_waiters() -> None:
     timer = Timer()
 
     async def wait() -> None:

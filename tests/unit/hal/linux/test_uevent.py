@@ -58,14 +58,14 @@ def test_a_message_of_udev() -> None:
         KERNEL,
     ],
 )
-def test_what_is_not_udevs_is_not_taken(data: bytes) -> None:
+def test_messages_not_from_udev_are_ignored(data: bytes) -> None:
     assert parse_udev(data) is None
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"\0", b"hello", b"add@/x\0", b"add@/x\0ACTION=add\0", b"@\0=\0", udev(encoded(PROPERTIES))]
 )
-def test_what_is_not_the_kernels_is_not_taken(data: bytes) -> None:
+def test_messages_not_from_the_kernel_are_ignored(data: bytes) -> None:
     assert parse_kernel(data) is None
 
 

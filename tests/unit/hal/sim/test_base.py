@@ -31,9 +31,9 @@ def test_no_drift_however_often_it_is_read(drives: list[tuple[float, float, floa
     watched = rover()
     now = 0.0
     for left, right, span in drives:
-        for one in (bases, watched):
-            one[0].shaft.drive(left, now)
-            one[1].shaft.drive(right, now)
+        for item in (bases, watched):
+            item[0].shaft.drive(left, now)
+            item[1].shaft.drive(right, now)
         for read in reads:
             watched[2].place(now + read % span)
         now += span
@@ -72,9 +72,9 @@ def test_a_full_circle_comes_back() -> None:
 def test_the_same_command_again_changes_nothing(left: float, right: float, waits: list[float]) -> None:
     once, again = rover(), rover()
     now = 0.0
-    for one in (once, again):
-        one[0].shaft.drive(left, 0.0)
-        one[1].shaft.drive(right, 0.0)
+    for item in (once, again):
+        item[0].shaft.drive(left, 0.0)
+        item[1].shaft.drive(right, 0.0)
     for wait in waits:
         now += wait
         again[0].shaft.drive(left, now)

@@ -21,11 +21,11 @@ def world() -> World:
 
 
 async def test_an_output_drives_the_inputs_it_is_wired_to(world: World, autojump_clock: MockClock) -> None:
-    one, other = world.board("one"), world.board("other")
-    with world.holding(one), world.holding(other):
-        one.wire([("1", "2"), ("2", "other:7")])
-        one.pin("1").write(True)
-        assert one.pin("2").read()
+    first, other = world.board("one"), world.board("other")
+    with world.holding(first), world.holding(other):
+        first.wire([("1", "2"), ("2", "other:7")])
+        first.pin("1").write(True)
+        assert first.pin("2").read()
         assert other.pin("7").read()
         assert not other.pin("8").read()
     with world.holding(world.board("other")) as again:
@@ -79,7 +79,9 @@ async def test_edges_arrive_in_order_with_their_times(world: World, autojump_clo
     assert edges.dropped == 0
 
 
-async def test_a_slow_reader_loses_the_oldest_edges_and_is_told(world: World, autojump_clock: MockClock) -> None:
+async def test_a_slow_reader_loses_the_oldest_edges_and_gets_their_number(
+    world: World, autojump_clock: MockClock
+) -> None:
     with world.holding(world.board("b")) as board:
         board.pin("1").set_wave(0.5, 1000.0)
         async with board.pin("1").edges() as edges:
@@ -89,7 +91,7 @@ async def test_a_slow_reader_loses_the_oldest_edges_and_is_told(world: World, au
             assert first.time > trio.current_time() - 3
 
 
-async def test_counts_need_nobody_awake(world: World, autojump_clock: MockClock) -> None:
+async def test_counts_do_not_need_a_reader(world: World, autojump_clock: MockClock) -> None:
     with world.holding(world.board("b")) as board:
         counter = board.count_edges("2")
         board.wire([("1", "2")])
@@ -153,12 +155,12 @@ async def test_an_encoder_counts_what_its_pins_do(world: World, autojump_clock: 
     a, b = world.pin("b", "1"), world.pin("b", "2")
     with world.holding(world.board("b")) as board, world.holding(SimEncoder("e", world.wiring, [a, b])) as encoder:
         forward = [(True, False), (True, True), (False, True), (False, False)]
-        for one, two in forward * 3:
-            board.pin("1").write(one)
+        for first, two in forward * 3:
+            board.pin("1").write(first)
             board.pin("2").write(two)
         assert encoder.ticks(world.now()) == 12
-        for one, two in [*reversed(forward[:3]), (False, False)]:
-            board.pin("1").write(one)
+        for first, two in [*reversed(forward[:3]), (False, False)]:
+            board.pin("1").write(first)
             board.pin("2").write(two)
         assert encoder.ticks(world.now()) == 8
 

@@ -61,7 +61,7 @@ async def test_a_transaction_writes_and_reads_in_order(hardware: SimHardware, au
 
 
 @pytest.mark.parametrize("name", ["1", "i2c-1", "/dev/i2c-1"])
-async def test_a_bus_has_one_name_whatever_it_is_opened_by(
+async def test_a_bus_has_one_name_for_all_ways_to_open_it(
     hardware: SimHardware, autojump_clock: MockClock, name: str
 ) -> None:
     async with hardware.i2c(name) as bus:
@@ -69,7 +69,7 @@ async def test_a_bus_has_one_name_whatever_it_is_opened_by(
         await bus.transaction(0x48, b"")
 
 
-async def test_nobody_at_the_address_and_a_refused_byte(hardware: SimHardware, autojump_clock: MockClock) -> None:
+async def test_no_chip_at_the_address_and_a_refused_byte(hardware: SimHardware, autojump_clock: MockClock) -> None:
     async with hardware.i2c("1") as bus:
         for address, step in ((0x49, b""), (0x48, b"\xff")):
             with pytest.raises(
@@ -82,7 +82,7 @@ async def test_nobody_at_the_address_and_a_refused_byte(hardware: SimHardware, a
             await bus.transaction(0x48, b"")
 
 
-async def test_what_is_no_transaction(hardware: SimHardware, autojump_clock: MockClock) -> None:
+async def test_invalid_transactions(hardware: SimHardware, autojump_clock: MockClock) -> None:
     async with hardware.i2c("1") as bus:
         with pytest.raises(HalError, match="0x90 is not a 7-bit address: shift it") as caught:
             await bus.transaction(0x90, b"")
@@ -98,7 +98,7 @@ def test_two_chips_at_one_address_are_a_mistake(hardware: SimHardware) -> None:
         hardware.spi_bus("0").attach(1, Echo())
 
 
-async def test_no_acknowledge_by_seed_is_the_same_twice(autojump_clock: MockClock) -> None:
+async def test_random_faults_are_the_same_for_the_same_seed(autojump_clock: MockClock) -> None:
     async def run() -> list[bool]:
         hardware = SimHardware(World(seed=5))
         hardware.bus("1").attach(0x48, Memory())
@@ -118,7 +118,7 @@ async def test_no_acknowledge_by_seed_is_the_same_twice(autojump_clock: MockCloc
     assert 10 < sum(first) < 40
 
 
-async def test_a_fault_of_a_number_of_times_and_of_the_whole_bus(
+async def test_a_fault_can_last_for_some_transactions_of_the_whole_bus(
     hardware: SimHardware, autojump_clock: MockClock
 ) -> None:
     async with hardware.i2c("1") as bus:
@@ -131,7 +131,7 @@ async def test_a_fault_of_a_number_of_times_and_of_the_whole_bus(
         await bus.transaction(0x48, b"")
 
 
-async def test_a_stuck_bus_gives_up_after_a_second_and_recovers(
+async def test_a_stuck_bus_times_out_after_a_second_and_recovers(
     hardware: SimHardware, autojump_clock: MockClock
 ) -> None:
     begin = trio.current_time()
@@ -145,9 +145,7 @@ async def test_a_stuck_bus_gives_up_after_a_second_and_recovers(
         await bus.transaction(0x48, b"")
 
 
-async def test_transactions_are_carried_out_in_the_order_of_asking(
-    hardware: SimHardware, autojump_clock: MockClock
-) -> None:
+async def test_transactions_run_in_the_order_of_the_calls(hardware: SimHardware, autojump_clock: MockClock) -> None:
     hardware.faults.inject("i2c-1", FaultPlan(delay=1.0))
     done: list[tuple[int, float]] = []
     begin = trio.current_time()
@@ -163,7 +161,7 @@ async def test_transactions_are_carried_out_in_the_order_of_asking(
     assert done == [(0, 1.0), (1, 2.0), (2, 3.0)]
 
 
-async def test_cancelled_before_it_began_never_begins_and_after_that_it_is_finished(
+async def test_a_waiting_transaction_can_be_cancelled_and_a_running_one_is_completed(
     hardware: SimHardware, autojump_clock: MockClock
 ) -> None:
     memory = Memory()
@@ -181,7 +179,9 @@ async def test_cancelled_before_it_began_never_begins_and_after_that_it_is_finis
     assert trio.current_time() - begin == 4.0
 
 
-async def test_an_adapter_unplugged_in_use_and_back(hardware: SimHardware, autojump_clock: MockClock) -> None:
+async def test_an_adapter_unplugged_in_use_and_plugged_in_again(
+    hardware: SimHardware, autojump_clock: MockClock
+) -> None:
     adapter = hardware.bus("1")
     async with hardware.i2c("1") as bus:
 
@@ -220,7 +220,7 @@ async def test_a_hung_transaction_ends_when_the_adapter_is_unplugged(
     assert trio.current_time() == begin
 
 
-async def test_wrong_bits_on_the_wire(hardware: SimHardware, autojump_clock: MockClock) -> None:
+async def test_bit_errors(hardware: SimHardware, autojump_clock: MockClock) -> None:
     async with hardware.i2c("1") as bus:
         with hardware.faults.injected("i2c-1 address 0x48", FaultPlan(bit_errors=1.0)):
             [data] = await bus.transaction(0x48, b"\x00", 8)
@@ -228,14 +228,16 @@ async def test_wrong_bits_on_the_wire(hardware: SimHardware, autojump_clock: Moc
         assert await bus.transaction(0x48, b"\x00", 8) == [bytes(8)]
 
 
-async def test_spi_parts_are_one_transfer_and_come_back_apart(hardware: SimHardware, autojump_clock: MockClock) -> None:
+async def test_spi_parts_are_one_transfer_and_return_separately(
+    hardware: SimHardware, autojump_clock: MockClock
+) -> None:
     async with hardware.spi("0", 1, SpiSettings()) as device:
         assert await device.transfer(b"\x01\x02", b"\xff") == [b"\x02\x03", b"\x00"]
-    async with hardware.spi("/dev/spidev0.0", 0, SpiSettings()) as nobody:
-        assert await nobody.transfer(b"\x01") == [b"\xff"]
+    async with hardware.spi("/dev/spidev0.0", 0, SpiSettings()) as absent:
+        assert await absent.transfer(b"\x01") == [b"\xff"]
 
 
-async def test_an_spi_device_is_for_one(hardware: SimHardware, autojump_clock: MockClock) -> None:
+async def test_an_spi_device_can_be_opened_only_once(hardware: SimHardware, autojump_clock: MockClock) -> None:
     async with hardware.spi("0", 1, SpiSettings()), hardware.spi("0", 0, SpiSettings()):
         with pytest.raises(HalError, match=r"/dev/spidev0\.1 is already open") as caught:
             await hardware.spi("0", 1, SpiSettings()).__aenter__()

@@ -179,15 +179,15 @@ class Lamp:
         self.written.append((endpoint, data))
 
 
-ONE = UsbIdentity(0x1209, 1, "A", "1-1")
+FIRST = UsbIdentity(0x1209, 1, "A", "1-1")
 TWO = UsbIdentity(0x1209, 1, "B", "1-2")
 
 
 async def test_usb_transfers(autojump_clock: MockClock) -> None:
     hardware, lamp = SimHardware(World()), Lamp()
-    plug = hardware.plug_usb(ONE, lamp)
+    plug = hardware.plug_usb(FIRST, lamp)
     async with hardware.usb(UsbIdentity(0x1209, 1)) as device:
-        assert device.identity == ONE
+        assert device.identity == FIRST
         await device.control_out(0x40, 1, 7, 0)
         assert await device.control_in(0xC0, 2, 0, 0, 1) == b"\x07"
         for refused in (device.control_in(0xC0, 9, 0, 0, 1), device.control_out(0x40, 9, 0, 0)):
@@ -205,28 +205,28 @@ async def test_usb_transfers(autojump_clock: MockClock) -> None:
             await device.read(0x81, 3)
         assert waited.cancelled_caught
         with pytest.raises(HalError, match="is used by"):
-            await hardware.usb(ONE).__aenter__()
+            await hardware.usb(FIRST).__aenter__()
 
 
 async def test_usb_identity_decides(autojump_clock: MockClock) -> None:
     hardware = SimHardware(World())
-    first, _ = hardware.plug_usb(ONE, Lamp()), hardware.plug_usb(TWO, Lamp())
+    first, _ = hardware.plug_usb(FIRST, Lamp()), hardware.plug_usb(TWO, Lamp())
     with pytest.raises(HalError, match=r"serial A.* or .*serial B"):
         hardware.usb(UsbIdentity(0x1209, 1))
     async with hardware.usb(UsbIdentity(0x1209, 1, serial="B")) as device:
         assert device.identity == TWO
     async with hardware.usb(UsbIdentity(0x1209, 1, port="1-1")) as device:
-        assert device.identity == ONE
+        assert device.identity == FIRST
     first.unplug()
     with pytest.raises(HalError, match="serial A is not plugged in; there is USB 1209:0001 serial B") as caught:
         hardware.usb(UsbIdentity(0x1209, 1, serial="A"))
     assert caught.value.fault is Fault.GONE
 
 
-async def test_usb_unplugged_while_somebody_reads(autojump_clock: MockClock) -> None:
+async def test_usb_unplugged_during_a_read(autojump_clock: MockClock) -> None:
     hardware = SimHardware(World())
-    plug = hardware.plug_usb(ONE, Lamp())
-    async with hardware.usb(ONE) as device, trio.open_nursery() as nursery:
+    plug = hardware.plug_usb(FIRST, Lamp())
+    async with hardware.usb(FIRST) as device, trio.open_nursery() as nursery:
         for wait in (lambda: device.read(0x81, 1), device.lost):
 
             async def gone(wait: object = wait) -> None:
@@ -238,7 +238,7 @@ async def test_usb_unplugged_while_somebody_reads(autojump_clock: MockClock) -> 
         await wait_all_tasks_blocked()
         plug.unplug()
     plug.plug()
-    async with hardware.usb(ONE) as device:
+    async with hardware.usb(FIRST) as device:
         await device.control_out(0x40, 1, 1, 0)
 
 
@@ -249,7 +249,7 @@ async def test_hotplug_tells_of_everything(autojump_clock: MockClock) -> None:
         port.unplug()
         hardware.bus("3").unplug()
         hardware.bus("3").plug()
-        hardware.plug_usb(ONE, Lamp())
+        hardware.plug_usb(FIRST, Lamp())
         listener = aiter(events)
         seen: list[HotplugEvent] = [await anext(listener) for _ in range(5)]
         assert [(event.action, event.subsystem, event.node) for event in seen] == [
@@ -294,12 +294,12 @@ async def test_ticks_are_steady_and_count_what_was_missed(autojump_clock: MockCl
 async def test_everything_is_plugged_by_name(autojump_clock: MockClock) -> None:
     hardware = SimHardware(World())
     port = hardware.plug_serial("/dev/ttyUSB0", "usb-Acme-if00", in_memory=True)
-    usb = hardware.plug_usb(ONE, Lamp())
+    usb = hardware.plug_usb(FIRST, Lamp())
     bus, spi = hardware.bus("1"), hardware.spi_bus("0")
     hardware.pin(Line("chip", 3))
     things: list[tuple[SimI2cBus | SimUsbDevice | SimSerialPort, list[str]]] = [
         (bus, ["i2c-1", "/dev/i2c-1"]),
-        (usb, ["1-1", str(ONE)]),
+        (usb, ["1-1", str(FIRST)]),
         (port, ["/dev/ttyUSB0", BY_ID]),
     ]
     for thing, names in things:
@@ -322,7 +322,7 @@ async def test_everything_is_plugged_by_name(autojump_clock: MockClock) -> None:
         hardware.set_plugged("chop", False)
 
 
-async def test_without_power_nothing_reaches_anybody(autojump_clock: MockClock) -> None:
+async def test_without_power_no_bytes_arrive(autojump_clock: MockClock) -> None:
     hardware = SimHardware(World())
     line = Line("chip", 3)
 

@@ -37,7 +37,7 @@ OFFERS: dict[PixelFormat, tuple[Sizes, ...]] = {
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("expected", "result"),
     [
         (VideoSettings(), ("mjpeg", 320, 240)),
         (VideoSettings("yuyv"), ("yuyv", 640, 480)),
@@ -48,12 +48,12 @@ OFFERS: dict[PixelFormat, tuple[Sizes, ...]] = {
         (VideoSettings(width=800, height=600), ("grey", 800, 600)),
     ],
 )
-def test_a_mode_is_chosen(wanted: VideoSettings, found: tuple[str, int, int]) -> None:
-    assert choose_size(OFFERS, wanted, "it") == found
+def test_a_mode_is_chosen(expected: VideoSettings, result: tuple[str, int, int]) -> None:
+    assert choose_size(OFFERS, expected, "it") == result
 
 
 @pytest.mark.parametrize(
-    ("wanted", "words"),
+    ("expected", "words"),
     [
         (VideoSettings("nv12"), "it has no format nv12: use grey or mjpeg or yuyv"),
         (VideoSettings("mjpeg", 1000, 700), "no size 1000x700 in mjpeg: use 1280x720 or 320x240 or 1920x1080"),
@@ -61,9 +61,9 @@ def test_a_mode_is_chosen(wanted: VideoSettings, found: tuple[str, int, int]) ->
         (VideoSettings(width=5000), "no size 5000xany: use 1920x1080 or 1280x720 or 1024x480 or"),
     ],
 )
-def test_what_is_not_offered_is_refused_with_the_nearest(wanted: VideoSettings, words: str) -> None:
+def test_unsupported_settings_are_refused_with_the_nearest_supported(expected: VideoSettings, words: str) -> None:
     with pytest.raises(HalError) as caught:
-        choose_size(OFFERS, wanted, "it")
+        choose_size(OFFERS, expected, "it")
     assert words in str(caught.value)
     assert caught.value.fault is Fault.UNSUPPORTED
 
@@ -75,10 +75,10 @@ def test_a_camera_without_a_known_format() -> None:
 
 @given(st.integers(1, 4000), st.integers(1, 4000))
 def test_steps_are_kept_and_sizes_stay_within(width: int, height: int) -> None:
-    found = OFFERS["grey"][0].nearest(width, height)
-    assert 16 <= found[0] <= 1024
-    assert 16 <= found[1] <= 768
-    assert (found[0] - 16) % 16 == (found[1] - 16) % 8 == 0
+    result = OFFERS["grey"][0].nearest(width, height)
+    assert 16 <= result[0] <= 1024
+    assert 16 <= result[1] <= 768
+    assert (result[0] - 16) % 16 == (result[1] - 16) % 8 == 0
 
 
 def test_a_rate_is_chosen_within_a_hundredth() -> None:
@@ -98,9 +98,9 @@ def picture(jpeg: bytes) -> Image.Image:
     return image.convert("RGB")
 
 
-def near(colour: object, wanted: tuple[int, int, int]) -> bool:
+def near(colour: object, expected: tuple[int, int, int]) -> bool:
     assert isinstance(colour, tuple)
-    return all(abs(a - b) <= 6 for a, b in zip(colour, wanted, strict=True))
+    return all(abs(a - b) <= 6 for a, b in zip(colour, expected, strict=True))
 
 
 # Red and blue in Y'CbCr of Rec. ITU-R BT.601 with 8 bits: in video range, and in the full range of JPEG.
@@ -240,7 +240,7 @@ class Played(CaptureDevice):
 
     def enum_size(self, a: v4l2.FrameSize) -> None:
         if a.pixel_format == v4l2.fourcc("YUYV"):
-            raise OSError(errno.ENOTTY, "not told")
+            raise OSError(errno.ENOTTY, "no ioctl")
         if a.index:
             raise OSError(errno.EINVAL, "end")
         a.type, a.sizes[0], a.sizes[1] = v4l2.DISCRETE, 640, 480
@@ -325,7 +325,7 @@ async def start() -> AsyncIterator[Start]:
             device.close()
 
 
-async def test_what_was_agreed_on(start: Start) -> None:
+async def test_the_agreed_format(start: Start) -> None:
     _, video = start()
     assert (video.name, video.mode) == ("Played", VideoMode("mjpeg", 640, 480, 29.97))
 
@@ -350,7 +350,7 @@ async def test_a_rate_that_is_offered_and_not_kept_is_refused(start: Start) -> N
         ({"width": 641}, "no size 641xany: use 640x480"),
     ],
 )
-async def test_what_it_does_not_have(start: Start, settings: dict[str, object], words: str) -> None:
+async def test_unsupported_controls(start: Start, settings: dict[str, object], words: str) -> None:
     with pytest.raises(HalError, match=words):
         start(**settings)
 
@@ -399,7 +399,7 @@ async def test_a_damaged_frame_is_skipped(start: Start) -> None:
     assert caught.value.fault is Fault.BUS
 
 
-async def test_raw_frames_are_converted_beside_the_loop(start: Start) -> None:
+async def test_raw_frames_are_converted_in_another_thread(start: Start) -> None:
     device, video = start(format="yuyv")
     device.deliver(yuyv(RED, BLUE, 320, 240))
     with trio.fail_after(30):
@@ -411,7 +411,7 @@ async def test_raw_frames_are_converted_beside_the_loop(start: Start) -> None:
 @pytest.mark.parametrize(
     ("number", "fault"), [(errno.ENODEV, Fault.GONE), (errno.EIO, Fault.GONE), (errno.EBUSY, Fault.BUSY)]
 )
-async def test_what_the_system_says_is_said_in_words(start: Start, number: int, fault: Fault) -> None:
+async def test_system_errors_become_readable_messages(start: Start, number: int, fault: Fault) -> None:
     device, video = start()
     device.fails = number
     with pytest.raises(HalError, match="/dev/video7") as caught:

@@ -43,12 +43,12 @@ async def test_working_motors_warm_the_bench_and_lamps_light_it(autojump_clock: 
 
 
 async def test_noise_depends_on_seed_key_and_time_only(autojump_clock: MockClock) -> None:
-    one, same, other = World(seed=1), World(seed=1), World(seed=2)
-    one.noise("else")
-    assert one.noise("x") == same.noise("x") != other.noise("x")
-    before = one.noise("x")
+    first, same, other = World(seed=1), World(seed=1), World(seed=2)
+    first.noise("else")
+    assert first.noise("x") == same.noise("x") != other.noise("x")
+    before = first.noise("x")
     await trio.sleep(1)
-    assert one.noise("x") != before
+    assert first.noise("x") != before
 
 
 async def test_faults_strike_by_seed(autojump_clock: MockClock) -> None:

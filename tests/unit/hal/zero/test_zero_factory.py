@@ -86,10 +86,10 @@ async def test_a_device_that_is_active_low_is_never_on_by_itself(autojump_clock:
 
 
 async def test_a_button_tells_its_edges(autojump_clock: MockClock, bench: Bench) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     with Button("BOARD16", hold_time=0.01, pin_factory=bench.factory) as button:
-        button.when_pressed = lambda: told.append("pressed")
-        button.when_released = lambda: told.append("released")
+        button.when_pressed = lambda: messages.append("pressed")
+        button.when_released = lambda: messages.append("released")
         assert not button.is_pressed
         await bench.settled()
         assert bench.level(23) is True, "pulled up"
@@ -97,21 +97,21 @@ async def test_a_button_tells_its_edges(autojump_clock: MockClock, bench: Bench)
             bench.drive(23, high)
             await wait_all_tasks_blocked()
             assert button.is_pressed is not high
-        assert told == ["pressed", "released", "pressed"]
+        assert messages == ["pressed", "released", "pressed"]
         bench.drive(23, None)
     with pytest.raises(AttributeError):
         _ = button.pin.state
 
 
 async def test_a_button_that_is_pressed_from_the_start_says_so(autojump_clock: MockClock, bench: Bench) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     bench.hardware.world.wiring.set_short(bench.hardware.pin(Line(CHIP, 23)), LOW, 0.0)
     with Button(23, hold_time=0.01, pin_factory=bench.factory) as button:
-        button.when_pressed = lambda: told.append("pressed")
+        button.when_pressed = lambda: messages.append("pressed")
         assert not button.is_pressed, "not looked yet"
         await bench.settled()
         assert button.is_pressed
-        assert told == ["pressed"]
+        assert messages == ["pressed"]
 
 
 async def test_times_and_debouncing_are_of_the_runs_clock(autojump_clock: MockClock, bench: Bench) -> None:

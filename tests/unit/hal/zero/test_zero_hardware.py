@@ -209,13 +209,13 @@ async def _press_when_listened_to(memory: Any, pin: Any) -> None:
     await trio.to_thread.run_sync(pin.drive_high)
 
 
-def test_without_gpiozero_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_gpiozero_the_error_has_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "gpiozero", None)
     with pytest.raises(HalError, match=r"pip install .*gpiozero"):
         ZeroHardware()
 
 
-def test_without_a_way_to_the_pins_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_access_to_the_pins_the_error_has_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPIOZERO_PIN_FACTORY", "nonesuch")
     monkeypatch.setattr(Device, "pin_factory", None)
     with pytest.raises(HalError, match="GPIOZERO_PIN_FACTORY"):

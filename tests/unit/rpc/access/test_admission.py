@@ -57,7 +57,7 @@ async def drained(stream: trio.abc.ReceiveStream) -> bytes:
     return received
 
 
-async def test_clients_with_a_key_get_in_and_stay_beside_any_number_without(
+async def test_clients_with_a_key_get_in_and_stay_despite_any_number_without(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     listener, core = MemoryListener(), keyed_core(20)

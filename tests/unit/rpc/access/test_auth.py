@@ -20,7 +20,7 @@ from rpc.carrier import Peer
 
 PEER = Peer(("192.0.2.1", 1))
 OTHER = Peer(("192.0.2.2", 1))
-ONE = Credential(API_KEY, "one", "key-1")
+FIRST = Credential(API_KEY, "one", "key-1")
 TWO = Credential(API_KEY, "two", "key-2")
 
 
@@ -58,14 +58,14 @@ def test_a_key_may_be_configured_as_its_digest_which_itself_opens_nothing() -> N
     assert identity is not None
     assert identity.entity == "one"
     assert status(gate.authenticate, "one", API_KEY, digest_of("key-1"), peer=PEER) is Status.UNAUTHENTICATED
-    gate.configure([ONE])  # the same key in plain text, so its tokens stay valid
+    gate.configure([FIRST])  # the same key in plain text, so its tokens stay valid
     assert gate.identify(token) is not None
     gate.configure([Credential(API_KEY, "one", digest_of("key-2"))])
     assert gate.identify(token) is None
 
 
 def test_a_token_names_its_entity() -> None:
-    gate = make(ONE, TWO)
+    gate = make(FIRST, TWO)
     token = gate.authenticate("one", API_KEY, "key-1", peer=PEER)
     identity = gate.authorize("/a/b", {"authorization": f"Bearer {token}"})
     assert identity is not None
@@ -75,14 +75,14 @@ def test_a_token_names_its_entity() -> None:
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Basic ZmFrZTpmYWtl", "Bearer  ", "bEARER a.b.c"])
 def test_calls_without_a_token(header: str | None) -> None:
-    gate = make(ONE)
+    gate = make(FIRST)
     metadata = {} if header is None else {"authorization": header}
     assert status(gate.authorize, "/a/b", metadata) is Status.UNAUTHENTICATED
     assert status(gate.authorize, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", metadata)
 
 
 def test_authenticate_itself_comes_without_a_header() -> None:
-    gate = make(ONE)
+    gate = make(FIRST)
     assert gate.authorize(AUTHENTICATE, {}) is None
     assert status(gate.authorize, AUTHENTICATE, {"authorization": "Bearer x"}) is Status.INVALID_ARGUMENT
 
@@ -100,14 +100,14 @@ def test_authenticate_itself_comes_without_a_header() -> None:
     ],
 )
 def test_wrong_credentials(entity: str, kind: str, payload: str, expected: Status) -> None:
-    assert status(make(ONE, TWO).authenticate, entity, kind, payload, peer=PEER) is expected
+    assert status(make(FIRST, TWO).authenticate, entity, kind, payload, peer=PEER) is expected
 
 
 @pytest.mark.parametrize(("entity", "key"), [("one", "wrong"), ("nobody", "wrong"), ("one", "key-1")])
 def test_the_same_work_for_every_entity(entity: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
     fingerprints = []
-    gate = make(ONE)
+    gate = make(FIRST)
     real, fingerprint = hmac.compare_digest, gate._signer.fingerprint
     monkeypatch.setattr(
         rpc.access.auth.hmac, "compare_digest", lambda a, b: compared.append((len(a), len(b))) or real(a, b)
@@ -122,31 +122,31 @@ def test_the_same_work_for_every_entity(entity: str, key: str, monkeypatch: pyte
 
 
 def test_removing_a_key_voids_its_tokens_and_no_others() -> None:
-    gate = make(ONE, TWO)
-    first, second = (gate.authenticate(c.entity, c.type, c.payload, peer=PEER) for c in (ONE, TWO))
+    gate = make(FIRST, TWO)
+    first, second = (gate.authenticate(c.entity, c.type, c.payload, peer=PEER) for c in (FIRST, TWO))
     assert gate.identify(first)
     gate.configure([TWO])
     assert gate.identify(first) is None
     assert gate.identify(second)
-    gate.configure([ONE, TWO])
+    gate.configure([FIRST, TWO])
     assert gate.identify(first)  # valid again because the same key was restored
 
 
 def test_changing_a_key_voids_its_tokens() -> None:
-    gate = make(ONE)
+    gate = make(FIRST)
     token = gate.authenticate("one", API_KEY, "key-1", peer=PEER)
     gate.configure([Credential(API_KEY, "one", "another")])
     assert status(gate.authorize, "/a/b", {"authorization": f"Bearer {token}"}) is Status.UNAUTHENTICATED
 
 
 def test_a_key_is_not_a_secret_of_another_type() -> None:
-    gate = make(ONE, Credential("robot-secret", "one", "secret"))
+    gate = make(FIRST, Credential("robot-secret", "one", "secret"))
     assert status(gate.authenticate, "one", "robot-secret", "key-1", peer=PEER) is Status.UNAUTHENTICATED
     assert gate.identify(gate.authenticate("one", "robot-secret", "secret", peer=PEER))
 
 
 def test_revoking_one_token() -> None:
-    gate = make(ONE)
+    gate = make(FIRST)
     first, second = (gate.authenticate("one", API_KEY, "key-1", peer=PEER) for _ in range(2))
     identity = gate.identify(first)
     assert identity is not None
@@ -157,7 +157,7 @@ def test_revoking_one_token() -> None:
 
 def test_a_token_that_ends_is_not_kept_alive_by_the_cache() -> None:
     now = 1_700_000_000.0
-    gate = make(ONE, signer=Signer(clock=lambda: now))
+    gate = make(FIRST, signer=Signer(clock=lambda: now))
     ending, lasting = (gate.authenticate("one", API_KEY, "key-1", peer=PEER, life=life) for life in (60, 0))
     assert gate.identify(ending)
     now += 59
@@ -169,7 +169,7 @@ def test_a_token_that_ends_is_not_kept_alive_by_the_cache() -> None:
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc.access.auth, "CACHE", 3)
-    gate = make(ONE)
+    gate = make(FIRST)
     tokens = [gate.authenticate("one", API_KEY, "key-1", peer=PEER) for _ in range(5)]
     assert all(gate.identify(token) for token in tokens)
     assert len(gate._cache) == 3
@@ -178,11 +178,13 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_guessing_is_bounded_per_peer() -> None:
     clock = Clock()
-    gate = make(ONE, attempts=Attempts(failures=3, period=60), clock=clock)
+    gate = make(FIRST, attempts=Attempts(failures=3, period=60), clock=clock)
     for _ in range(3):
         assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.UNAUTHENTICATED
     assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.RESOURCE_EXHAUSTED
-    assert gate.authenticate("one", API_KEY, "key-1", peer=PEER), "a device with a wrong key locks nobody out"
+    assert gate.authenticate("one", API_KEY, "key-1", peer=PEER), (
+        "a device with a wrong key does not lock out other clients"
+    )
     assert status(gate.authenticate, "two", API_KEY, "guess", peer=PEER) is Status.UNAUTHENTICATED, "another entity"
     assert status(gate.authenticate, "one", API_KEY, "guess", peer=OTHER) is Status.UNAUTHENTICATED, "another address"
     clock.now = 59.9
@@ -193,7 +195,7 @@ def test_guessing_is_bounded_per_peer() -> None:
 
 def test_guessing_is_bounded_per_address() -> None:
     """A client that changes the entity with each attempt is throttled too, and locks out no other client."""
-    gate = make(ONE, clock=Clock())
+    gate = make(FIRST, clock=Clock())
     said = [status(gate.authenticate, f"no-{n}", API_KEY, "guess", peer=PEER) for n in range(ADDRESS_FAILURES + 50)]
     assert said == [Status.UNAUTHENTICATED] * ADDRESS_FAILURES + [Status.RESOURCE_EXHAUSTED] * 50
     assert status(gate.authenticate, "one", API_KEY, "guess", peer=PEER) is Status.RESOURCE_EXHAUSTED
@@ -202,7 +204,7 @@ def test_guessing_is_bounded_per_address() -> None:
 
 
 def test_credentials_of_any_size_cost_little() -> None:
-    gate = make(ONE)
+    gate = make(FIRST)
     for entity, payload in (("one", "x" * 5000), ("x" * 5000, "key-1")):
         assert status(gate.authenticate, entity, API_KEY, payload, peer=PEER) is Status.INVALID_ARGUMENT
 
@@ -225,12 +227,12 @@ def test_attempts_never_exceed_what_they_allow(steps: list[tuple[str, float]]) -
 
 def test_credentials_of_a_document() -> None:
     config = {"a": "key-1", "b": "key-2", "c": "key-3", "keys": ["a", "b"]}
-    found, problems = credentials_of([{"type": "api-key", "config": config}])
-    assert (found, problems) == ([Credential(API_KEY, "a", "key-1"), Credential(API_KEY, "b", "key-2")], [])
+    result, problems = credentials_of([{"type": "api-key", "config": config}])
+    assert (result, problems) == ([Credential(API_KEY, "a", "key-1"), Credential(API_KEY, "b", "key-2")], [])
     assert len(credentials_of([{"type": "api-key", "config": {"a": "key-1"}}])[0]) == 1
     secrets = {"type": "robot-location-secret", "config": {"secrets": ["s1", "s2"]}}
-    found, problems = credentials_of([secrets], hosts=["x.local", "y.local"])
-    assert {(c.entity, c.payload) for c in found} == {(h, s) for h in ("x.local", "y.local") for s in ("s1", "s2")}
+    result, problems = credentials_of([secrets], hosts=["x.local", "y.local"])
+    assert {(c.entity, c.payload) for c in result} == {(h, s) for h in ("x.local", "y.local") for s in ("s1", "s2")}
 
 
 @pytest.mark.parametrize(
@@ -247,21 +249,21 @@ def test_credentials_of_a_document() -> None:
     ],
 )
 def test_mistakes_in_a_document(handler: dict[str, Any], path: str) -> None:
-    found, problems = credentials_of([handler])
-    assert found == []
+    result, problems = credentials_of([handler])
+    assert result == []
     assert [problem.path for problem in problems] == [path]
     assert "key-1" not in str(problems[0])
 
 
 def test_two_handlers_of_one_type() -> None:
     handler = {"type": "api-key", "config": {"a": "key-1"}}
-    found, problems = credentials_of([handler, handler])
-    assert len(found) == 1
+    result, problems = credentials_of([handler, handler])
+    assert len(result) == 1
     assert [problem.path for problem in problems] == ["auth.handlers.1.type"]
 
 
 def test_nothing_secret_in_reprs() -> None:
-    assert "key-1" not in repr(ONE) + repr(make(ONE))
+    assert "key-1" not in repr(FIRST) + repr(make(FIRST))
 
 
 def test_bearer() -> None:

@@ -53,10 +53,10 @@ def fields(values: list[str]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("address", "values", "client"), SEEN)
-def test_who_is_seen(address: str, values: list[str], client: str) -> None:
-    found = PROXIES.client(Peer((address, 4711)), fields(values))
-    assert found.address is not None
-    assert found.address[0] == client
+def test_the_client_address_that_is_used(address: str, values: list[str], client: str) -> None:
+    result = PROXIES.client(Peer((address, 4711)), fields(values))
+    assert result.address is not None
+    assert result.address[0] == client
 
 
 @pytest.mark.parametrize("peer", [Peer(("10.0.0.7", 1)), Peer(""), Peer(None), Peer("/run/cloud.sock")])
@@ -65,7 +65,7 @@ def test_without_proxies_nothing_is_read(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("peer", [Peer(""), Peer(None), Peer("/run/cloud.sock"), Peer(("fe80::1%eth0", 1, 0, 2))])
-def test_whoever_has_no_address_of_a_proxy_is_no_proxy(peer: Peer) -> None:
+def test_clients_without_a_proxys_address_are_not_proxies(peer: Peer) -> None:
     assert PROXIES.client(peer, fields(["192.0.2.1"])) is peer
 
 
@@ -73,14 +73,14 @@ written = st.one_of(st.text(), st.ip_addresses().map(str), st.lists(st.ip_addres
 
 
 @given(value=written, address=st.ip_addresses(v=4, network="203.0.113.0/24").map(str))
-def test_nothing_that_a_client_writes_changes_who_it_is(value: str, address: str) -> None:
+def test_headers_of_a_client_do_not_change_its_address(value: str, address: str) -> None:
     assert PROXIES.client(Peer((address, 1)), [(FIELD, value)]).address == (address, 1)
     through = PROXIES.client(Peer(("10.0.0.7", 1)), [(FIELD, f"{value}, {address}")])
     assert through.address == (address, 0)
 
 
 @pytest.mark.parametrize("text", ["", "proxy.example", "10.0.0.7/24", "10.0.0.0/33", "10.0.0", "10.0.0.7:80"])
-def test_what_is_no_network_is_told(text: str) -> None:
+def test_invalid_networks_are_reported(text: str) -> None:
     with pytest.raises(ValueError, match=r"such as 10\.0\.0\.7") as caught:
         network(text)
     assert text in str(caught.value)

@@ -151,7 +151,7 @@ async def test_a_token_opens_the_pages() -> None:
         assert (await client.request("GET", "/", bearer)).status == 401
 
 
-async def test_what_is_public_is_named() -> None:
+async def test_public_calls_are_listed() -> None:
     """Only `/` is public, not everything below it: that once showed the log of a machine with keys without a key."""
     gate = Authenticator(credentials=[KEY])
     guard = Guard(PAGES, gate, public=("/", "/healthz"), public_below=("/files/",))

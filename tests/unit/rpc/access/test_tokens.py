@@ -45,7 +45,7 @@ def test_form() -> None:
     assert issue() != issue()
 
 
-def test_a_token_with_a_life_ends() -> None:
+def test_a_token_with_a_lifetime_expires() -> None:
     now = 1_700_000_000.5
     signer = Signer(clock=lambda: now)
     token = signer.issue(subject="id", audience=("a",), issuer="a", credential="api-key", metadata={}, life=60)
@@ -57,7 +57,7 @@ def test_a_token_with_a_life_ends() -> None:
         signer.verify(token)
 
 
-def test_what_was_issued_is_accepted() -> None:
+def test_issued_tokens_are_accepted() -> None:
     claims = SIGNER.verify(issue())
     assert (claims.sub, claims.aud, claims.rpc_creds_type, claims.rpc_auth_md) == (
         "id",
@@ -107,7 +107,7 @@ def test_the_unused_bits_of_the_last_character_count() -> None:
 
 
 @given(st.integers(0, 10_000), st.characters())
-def test_any_change_voids_a_token(index: int, character: str) -> None:
+def test_any_change_invalidates_a_token(index: int, character: str) -> None:
     token = issue()
     index %= len(token)
     changed = token[:index] + character + token[index + 1 :]

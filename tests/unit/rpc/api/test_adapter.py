@@ -25,31 +25,31 @@ BOARD = API("rdk", "component", "board")
 
 
 class Target:
-    def __init__(self, found):
-        self.found = found
+    def __init__(self, result):
+        self.result = result
         self.log = []
 
     @asynccontextmanager
     async def call(self, request):
         self.log.append(f"enter {request.method} {request.name}")
         try:
-            yield self.found
+            yield self.result
         finally:
             self.log.append("leave")
 
 
 def bare(cls, **methods):
     """Return an instance of a driver class without running its constructor."""
-    made = type(cls.__name__, (cls,), methods)
-    return made.__new__(made)
+    new_class = type(cls.__name__, (cls,), methods)
+    return new_class.__new__(new_class)
 
 
 def motor(**methods):
     return channel_to(MOTOR, Motor, bare(Motor, **methods))
 
 
-def channel_to(api, base, found):
-    return MemoryChannel(ApiRouter(Target(found), bases={api: base}))
+def channel_to(api, base, result):
+    return MemoryChannel(ApiRouter(Target(result), bases={api: base}))
 
 
 async def failure(client, *args, **kwargs):
@@ -207,21 +207,21 @@ class Ticking(Board):
 
 
 async def test_stream_is_closed_when_the_client_leaves(autojump_clock):
-    found = Ticking()
-    target = Target(found)
+    ticking = Ticking()
+    target = Target(ticking)
     client = ApiClient(MemoryChannel(ApiRouter(target, bases={BOARD: Board})))
     ticks = client.stream(BOARD, "pi", "stream_ticks", pin_names=["a"])
     assert await anext(ticks) == {"pin_name": "a", "time": 1, "high": True}
-    assert not found.closed.is_set()
+    assert not ticking.closed.is_set()
     await ticks.aclose()
-    assert found.closed.is_set()
+    assert ticking.closed.is_set()
     assert target.log == ["enter stream_ticks pi", "leave"]
 
 
 async def test_generator_suspended_at_its_yield_is_closed_before_the_target_is_left():
     order = []
 
-    class Found(Board):
+    class FixedBoard(Board):
         def __init__(self):
             """Skip the constructor of the base class."""
 
@@ -236,11 +236,11 @@ async def test_generator_suspended_at_its_yield_is_closed_before_the_target_is_l
         @asynccontextmanager
         async def call(self, request):
             try:
-                yield self.found
+                yield self.result
             finally:
                 order.append("left")
 
-    client = ApiClient(MemoryChannel(ApiRouter(Noting(Found()), bases={BOARD: Board})))
+    client = ApiClient(MemoryChannel(ApiRouter(Noting(FixedBoard()), bases={BOARD: Board})))
     ticks = client.stream(BOARD, "pi", "stream_ticks", pin_names=["a"])
     await anext(ticks)
     await trio.testing.wait_all_tasks_blocked()  # the handler blocks because the client does not read
@@ -350,7 +350,7 @@ def test_unknown_services():
         serve_service("acme.v1.Service", Motor, Target(None))
 
 
-async def test_replies_are_serialized_where_the_target_works_aside():
+async def test_replies_are_serialized_in_the_worker_of_the_target():
     """Replies are built and serialized outside the event loop's step that sends them."""
     results = []
 

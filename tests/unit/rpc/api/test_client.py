@@ -34,23 +34,23 @@ MOTOR = "rdk:component:motor"
 
 
 class Target:
-    def __init__(self, found):
-        self.found = found
+    def __init__(self, result):
+        self.result = result
         self.metadata = None
 
     @asynccontextmanager
     async def call(self, request):
         self.metadata = request.metadata
-        yield self.found
+        yield self.result
 
 
 def bare(cls, **methods):
-    made = type(cls.__name__, (cls,), methods)
-    return made.__new__(made)
+    new_class = type(cls.__name__, (cls,), methods)
+    return new_class.__new__(new_class)
 
 
-def client_of(found, metadata=None):
-    target = Target(found)
+def client_of(result, metadata=None):
+    target = Target(result)
     return ApiClient(MemoryChannel(ApiRouter(target, bases=BASES)), metadata=metadata), target
 
 
@@ -109,8 +109,8 @@ async def test_requests_of_a_stream_are_sent_while_replies_come():
     async def play_stream(self, audio_chunks, audio_info=None, *, extra=None):
         self.heard = (audio_info.codec, extra, [chunk async for chunk in audio_chunks])
 
-    found = bare(AudioOut, play_stream=play_stream)
-    client, _ = client_of(found)
+    result = bare(AudioOut, play_stream=play_stream)
+    client, _ = client_of(result)
 
     async def chunks():
         for i in range(40):
@@ -120,7 +120,7 @@ async def test_requests_of_a_stream_are_sent_while_replies_come():
         await client.call(
             AUDIO, "speaker", "play_stream", audio_chunks=items, audio_info={"codec": "pcm16"}, extra={"a": 1}
         )
-    assert found.heard == ("pcm16", {"a": 1.0}, [b"%d" % i for i in range(40)])
+    assert result.heard == ("pcm16", {"a": 1.0}, [b"%d" % i for i in range(40)])
 
 
 async def test_both_directions():
@@ -301,15 +301,15 @@ def test_mistakes_on_a_command_line(api, method, words, said):
     assert said in str(caught.value)
 
 
-async def test_what_was_parsed_can_be_called():
+async def test_parsed_methods_can_be_called():
     async def set_velocity(self, linear, angular, *, extra=None):
         self.seen = (linear, angular, extra)
 
-    found = bare(base_of(API.parse(BASE)), set_velocity=set_velocity)
-    client, _ = client_of(found)
+    result = bare(base_of(API.parse(BASE)), set_velocity=set_velocity)
+    client, _ = client_of(result)
     arguments = parse_arguments(BASE, "set_velocity", ['linear={"y":100}', 'extra={"a":null}'])
     await client.call(BASE, "b", "set_velocity", **arguments)
-    assert found.seen == (Vector3(y=100.0), Vector3(), {"a": None})
+    assert result.seen == (Vector3(y=100.0), Vector3(), {"a": None})
 
 
 def test_description():

@@ -46,7 +46,7 @@ from tests.unit.rpc.api.samples import wire
 PB = common()
 
 
-def test_presence_is_none():
+def test_absent_fields_are_none():
     cls = load("component.camera.v1.camera_pb2").GetPropertiesResponse
     message = cls()
     message_fill(cls.DESCRIPTOR)(message, CameraProperties(intrinsic_parameters=IntrinsicParameters()))
@@ -374,7 +374,7 @@ def test_resource_names_that_do_not_fit(value):
         fill_resource_name(PB.ResourceName(), value)
 
 
-def test_resource_name_from_a_peer_that_is_none():
+def test_an_invalid_resource_name_from_a_peer():
     with pytest.raises(FitError, match="a resource name such as"):
         read_resource_name(PB.ResourceName(namespace="rdk", type="component", subtype="motor"))
 

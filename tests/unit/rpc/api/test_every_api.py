@@ -63,15 +63,15 @@ class Dummy:
 
 
 class Target:
-    def __init__(self, found):
-        self.found = found
+    def __init__(self, result):
+        self.result = result
         self.calls = []
 
     @asynccontextmanager
     async def call(self, request):
         self.calls.append(request)
         request.reply_metadata["opid"] = "one"
-        yield self.found
+        yield self.result
 
 
 @pytest.mark.parametrize("api", [pytest.param(api, id=str(api)) for api in BASES])

@@ -89,8 +89,8 @@ async def ask(
     service: Service, method: str, path: str, *headers: tuple[str, str], body: Any = b"", **core: Any
 ) -> Exchange:
     shared = ServerCore(service, **core)
-    given = body if isinstance(body, bytes) else json.dumps(body).encode()
-    exchange = Exchange(method, path, list(headers), given)
+    passed = body if isinstance(body, bytes) else json.dumps(body).encode()
+    exchange = Exchange(method, path, list(headers), passed)
     await Gateway(shared, lambda: SERVICES, pages)(exchange)
     return exchange
 
@@ -143,7 +143,7 @@ def test_every_route_begins_as_the_gateway_expects() -> None:
 
 async def test_fields_come_from_body_query_and_path(service: Service) -> None:
     base = "/viam/api/v1/component"
-    for method, path, body, wanted in (
+    for method, path, body, expected in (
         ("PUT", f"{base}/motor/m/power?power_pct=0.5", b"", {"name": "m", "powerPct": 0.5}),
         ("PUT", f"{base}/motor/m/power?powerPct=0.5", {"power_pct": 1}, {"name": "m", "powerPct": 0.5}),
         ("PUT", f"{base}/motor/m/power", {"powerPct": 0.25, "name": "other"}, {"name": "m", "powerPct": 0.25}),
@@ -160,7 +160,7 @@ async def test_fields_come_from_body_query_and_path(service: Service) -> None:
         service.seen.clear()
         exchange = await ask(service, method, path, body=body)
         assert exchange.status == 200, exchange.answer
-        assert MessageToDict(service.seen[0][1]) == wanted
+        assert MessageToDict(service.seen[0][1]) == expected
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ async def test_fields_come_from_body_query_and_path(service: Service) -> None:
         ("", b"x" * (MAX_BODY + 1), "KiB"),
     ],
 )
-async def test_what_does_not_fit_is_named(service: Service, query: str, body: Any, word: str) -> None:
+async def test_errors_name_the_value_that_does_not_fit(service: Service, query: str, body: Any, word: str) -> None:
     service.seen.clear()
     exchange = await ask(service, "PUT", f"/viam/api/v1/component/motor/m/power{query}", body=body)
     said = json.loads(exchange.answer)
@@ -259,7 +259,7 @@ async def test_keys_and_origins_count_as_for_grpc() -> None:
     assert (await ask(service, "PUT", power, origins=lambda: closed)).status == 200
 
 
-async def test_long_json_is_read_and_written_aside(service: Service) -> None:
+async def test_long_json_is_converted_in_a_worker(service: Service) -> None:
     owner, asked = Identity("key"), list[Any]()
 
     async def offload(identity: Identity | None, function: Any) -> Any:
@@ -279,7 +279,7 @@ async def test_long_json_is_read_and_written_aside(service: Service) -> None:
         assert asked == expected
 
 
-async def test_the_refusal_of_work_aside_is_the_answer(service: Service) -> None:
+async def test_a_refusal_by_the_worker_is_the_answer(service: Service) -> None:
     async def offload(identity: Identity | None, function: Any) -> Any:
         raise MachineError("too much waits", kind=ErrorKind.EXHAUSTED)
 

@@ -50,7 +50,7 @@ print(json.dumps(facts))
     assert facts == {"hook": True, "asyncio": False, "hash": True}
 
 
-def test_the_package_is_whole_for_whoever_wants_it():
+def test_the_package_can_be_imported_completely():
     facts = run("""
 import json, sys
 from rpc.api import messages
@@ -127,7 +127,7 @@ def test_names_for_reflection_and_registered_handlers():
 @pytest.mark.parametrize(
     "path", ["", "/", "SetPower", "/viam.component.motor.v1.MotorService/", "/viam.component.arm.v1.ArmService/Stop"]
 )
-def test_what_is_not_served(path):
+def test_paths_that_are_not_served(path):
     router = ApiRouter(Target(), bases={API("rdk", "component", "motor"): Motor})
     assert router.get(path) is None
 

@@ -34,14 +34,14 @@ def load_samples():
 
 
 class Target:
-    def __init__(self, found):
-        self.found = found
+    def __init__(self, result):
+        self.result = result
         self.info = None
 
     @asynccontextmanager
     async def call(self, request):
         self.info = request
-        yield self.found
+        yield self.result
 
 
 def toy(method, results, seen):
@@ -200,12 +200,12 @@ async def test_times_poses_and_choices(client):
     await client.call(ROBOT, "", "stop_all", extra=[{"name": str(LEFT), "params": {"hard": True}}])
 
 
-async def test_what_the_class_lacks_is_unimplemented(client):
-    for made in (
+async def test_methods_that_the_class_lacks_are_unimplemented(client):
+    for created in (
         client.call(ROBOT, "", "get_status"),
         client.call(ROBOT, "", "shutdown"),
         anext(client.stream(ROBOT, "", "stream_status")),
     ):
         with pytest.raises(MachineError) as caught:
-            await made
+            await created
         assert caught.value.kind is ErrorKind.UNSUPPORTED

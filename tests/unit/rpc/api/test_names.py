@@ -47,9 +47,9 @@ def test_every_service_of_the_table_exists():
 
 
 def test_every_streamed_rpc_exists_with_its_fields():
-    known = {method.path[1:].replace("/", "."): method for e in PUBLISHED for method in methods_of(e).values()}
+    values = {method.path[1:].replace("/", "."): method for e in PUBLISHED for method in methods_of(e).values()}
     for full, streamed in STREAMED.items():
-        method = known[full]
+        method = values[full]
         assert method.client_streaming
         assert streamed.item in method.request.fields_by_name
         assert not streamed.init or streamed.init in method.request.fields_by_name

@@ -23,14 +23,14 @@ from tests.unit.rpc.test_calls import refused
 
 
 async def test_a_lost_connection_ends_all_its_calls_and_the_next_makes_another(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
         errors: list[GRPCError] = []
 
         async def unary() -> None:
-            errors.append(await refused(one.stub.Hang(Request())))
+            errors.append(await refused(first.stub.Hang(Request())))
 
         async def streaming() -> None:
-            async with one.stub.Bidi.open() as stream:
+            async with first.stub.Bidi.open() as stream:
                 await stream.send_message(Request(host="x"))
                 assert (await stream.recv_message()).valid_host == "x"
                 errors.append(await refused(stream.recv_message()))
@@ -44,37 +44,37 @@ async def test_a_lost_connection_ends_all_its_calls_and_the_next_makes_another(a
                 nursery.start_soon(call)
             nursery.start_soon(lambda: fails(streaming()))
             await trio.testing.wait_all_tasks_blocked()
-            await one.streams[0][1].aclose()
+            await first.streams[0][1].aclose()
         assert [error.status for error in errors] == [Status.UNAVAILABLE] * 5
         for _ in range(3):
-            await one.stub.Echo(Request(host="again"))
-        assert len(one.streams) == 2
-        assert one.channel.statistics.connections == 2
+            await first.stub.Echo(Request(host="again"))
+        assert len(first.streams) == 2
+        assert first.channel.statistics.connections == 2
 
 
 async def test_a_server_that_shuts_down_lets_calls_end_and_later_ones_go_elsewhere(
     autojump_clock: trio.testing.MockClock,
 ):
-    async with rig() as one, trio.open_nursery() as nursery:
+    async with rig() as first, trio.open_nursery() as nursery:
         totals = []
 
         async def upload() -> None:
-            totals.append((await one.stub.Unread([Request(host="abc")])).valid_host)
+            totals.append((await first.stub.Unread([Request(host="abc")])).valid_host)
 
         nursery.start_soon(upload)
-        await one.service.started.wait()
-        one.connection.drain()
+        await first.service.started.wait()
+        first.connection.drain()
         await trio.testing.wait_all_tasks_blocked()
-        assert (await one.stub.Echo(Request(host="new"))).valid_host == "new"
-        assert len(one.streams) == 2
-        one.service.gate.set()
+        assert (await first.stub.Echo(Request(host="new"))).valid_host == "new"
+        assert len(first.streams) == 2
+        first.service.gate.set()
         await trio.testing.wait_all_tasks_blocked()
         assert totals == ["3"]
-        assert one.core.statistics.open_connections == 1
+        assert first.core.statistics.open_connections == 1
 
 
 async def test_a_server_that_cannot_be_had_is_asked_once_for_all_that_wait(autojump_clock: trio.testing.MockClock):
-    async with rig(client_limits=Limits(handshake_timeout=7)) as one:
+    async with rig(client_limits=Limits(handshake_timeout=7)) as first:
         attempts = 0
 
         async def silent() -> trio.abc.Stream:
@@ -83,11 +83,11 @@ async def test_a_server_that_cannot_be_had_is_asked_once_for_all_that_wait(autoj
             await trio.sleep_forever()
             raise AssertionError
 
-        one.channel._connect = silent
+        first.channel._connect = silent
         ended: list[float] = []
 
         async def call() -> None:
-            error = await refused(one.stub.Echo(Request()))
+            error = await refused(first.stub.Echo(Request()))
             assert (error.status, error.message) == (Status.UNAVAILABLE, "cannot connect to machine:1: no answer")
             ended.append(trio.current_time())
 
@@ -95,36 +95,36 @@ async def test_a_server_that_cannot_be_had_is_asked_once_for_all_that_wait(autoj
             for _ in range(20):
                 nursery.start_soon(call)
         assert (attempts, set(ended)) == (1, {7})
-        one.channel._connect = one.connect
-        await one.stub.Echo(Request()), "the next call tries again"
+        first.channel._connect = first.connect
+        await first.stub.Echo(Request()), "the next call tries again"
 
 
 async def test_a_connection_that_was_made_while_this_process_stood_still_is_used(
     mock_clock: trio.testing.MockClock, nursery: trio.Nursery
 ):
-    async with rig(client_limits=Limits(handshake_timeout=7)) as one:
-        made = trio.Event()
+    async with rig(client_limits=Limits(handshake_timeout=7)) as first:
+        event = trio.Event()
         replies = []
 
         async def slow() -> trio.abc.Stream:
-            await made.wait()
+            await event.wait()
             await trio.lowlevel.checkpoint()
-            return await one.connect()
+            return await first.connect()
 
         async def call() -> None:
-            replies.append((await one.stub.Echo(Request(host="late"))).valid_host)
+            replies.append((await first.stub.Echo(Request(host="late"))).valid_host)
 
-        one.channel._connect = slow
+        first.channel._connect = slow
         nursery.start_soon(call)
         await trio.testing.wait_all_tasks_blocked()
-        made.set()
+        event.set()
         mock_clock.jump(8)
         await trio.testing.wait_all_tasks_blocked()
         assert replies == ["late"]
 
 
-async def test_a_cancelled_attempt_is_nobody_elses_failure(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+async def test_a_cancelled_attempt_does_not_fail_other_calls(autojump_clock: trio.testing.MockClock):
+    async with rig() as first:
         dialled = trio.Event()
         attempts = 0
 
@@ -134,18 +134,18 @@ async def test_a_cancelled_attempt_is_nobody_elses_failure(autojump_clock: trio.
             if attempts == 1:
                 dialled.set()
                 await trio.sleep_forever()
-            return await one.connect()
+            return await first.connect()
 
-        one.channel._connect = first_hangs
+        first.channel._connect = first_hangs
         replies = []
 
         async def impatient() -> None:
             with trio.move_on_after(1):
-                await one.stub.Echo(Request(host="impatient"))
+                await first.stub.Echo(Request(host="impatient"))
 
         async def patient() -> None:
             await dialled.wait()
-            replies.append((await one.stub.Echo(Request(host="patient"))).valid_host)
+            replies.append((await first.stub.Echo(Request(host="patient"))).valid_host)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(impatient)
@@ -171,65 +171,65 @@ async def test_a_channel_is_used_within_its_block():
 
 
 async def test_closing_ends_the_calls(autojump_clock: trio.testing.MockClock):
-    async with rig() as one:
+    async with rig() as first:
         errors = []
 
         async def call() -> None:
-            errors.append(await refused(one.stub.Hang(Request())))
+            errors.append(await refused(first.stub.Hang(Request())))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(call)
-            await one.service.started.wait()
-            one.channel.close()
+            await first.service.started.wait()
+            first.channel.close()
         assert errors[0].status is Status.UNAVAILABLE
-        await one.service.cancelled.wait()
+        await first.service.cancelled.wait()
 
 
 async def test_calls_wait_for_a_free_stream(autojump_clock: trio.testing.MockClock):
-    async with rig(limits=Limits(max_streams=2)) as one:
-        await one.stub.Echo(Request())
+    async with rig(limits=Limits(max_streams=2)) as first:
+        await first.stub.Echo(Request())
         async with trio.open_nursery() as nursery:
             done = []
 
             async def call() -> None:
-                done.append((await one.stub.Unread([Request(host="abc")])).valid_host)
+                done.append((await first.stub.Unread([Request(host="abc")])).valid_host)
 
             for _ in range(5):
                 nursery.start_soon(call)
             await trio.testing.wait_all_tasks_blocked()
-            assert len(one.connection.streams) == 2
-            one.service.gate.set()
+            assert len(first.connection.streams) == 2
+            first.service.gate.set()
         assert done == ["3"] * 5
-        assert not one.core.statistics.refusals
+        assert not first.core.statistics.refusals
 
 
 async def test_a_call_that_waits_for_a_stream_hears_of_the_lost_connection(autojump_clock: trio.testing.MockClock):
-    async with rig(limits=Limits(max_streams=1)) as one:
-        await one.stub.Echo(Request())
+    async with rig(limits=Limits(max_streams=1)) as first:
+        await first.stub.Echo(Request())
         async with trio.open_nursery() as nursery:
             errors = []
 
             async def call() -> None:
-                errors.append((await refused(one.stub.Hang(Request()))).status)
+                errors.append((await refused(first.stub.Hang(Request()))).status)
 
             nursery.start_soon(call)
             nursery.start_soon(call)
-            await one.service.started.wait()
+            await first.service.started.wait()
             await trio.testing.wait_all_tasks_blocked()
-            await one.streams[0][1].aclose()
+            await first.streams[0][1].aclose()
         assert errors == [Status.UNAVAILABLE] * 2
 
 
 async def test_a_time_limit_while_waiting_for_a_stream(autojump_clock: trio.testing.MockClock):
-    async with rig(limits=Limits(max_streams=1)) as one:
-        await one.stub.Echo(Request())
+    async with rig(limits=Limits(max_streams=1)) as first:
+        await first.stub.Echo(Request())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(one.stub.Hang, Request())
-            await one.service.started.wait()
-            assert (await refused(one.stub.Echo(Request(), timeout=3))).status is Status.DEADLINE_EXCEEDED
+            nursery.start_soon(first.stub.Hang, Request())
+            await first.service.started.wait()
+            assert (await refused(first.stub.Echo(Request(), timeout=3))).status is Status.DEADLINE_EXCEEDED
             assert trio.current_time() == pytest.approx(3)
             nursery.cancel_scope.cancel()
-        assert (await one.stub.Echo(Request(host="on"))).valid_host == "on"
+        assert (await first.stub.Echo(Request(host="on"))).valid_host == "on"
 
 
 # Servers that violate the protocol
@@ -294,9 +294,7 @@ def headers(block: bytes, *, end: bool = False) -> bytes:
         (frames.frame(frames.PUSH_PROMISE, 4, 1, b"\0\0\0\2"), Status.UNAVAILABLE, "the connection was lost"),
     ],
 )
-async def test_what_servers_may_answer(
-    answer: bytes, status: Status, message: str, autojump_clock: trio.testing.MockClock
-):
+async def test_answers_of_servers(answer: bytes, status: Status, message: str, autojump_clock: trio.testing.MockClock):
     async with scripted(answer) as stub:
         error = await refused(stub.Echo(Request(), timeout=5))
         assert error.status is status, error
@@ -320,7 +318,7 @@ async def test_a_server_that_floods_its_client(autojump_clock: trio.testing.Mock
 
 
 async def test_a_reply_above_the_limit(autojump_clock: trio.testing.MockClock):
-    async with rig(client_limits=Limits(max_message=1000)) as one:
-        error = await refused(one.stub.Echo(Request(host="x" * 2000)))
+    async with rig(client_limits=Limits(max_message=1000)) as first:
+        error = await refused(first.stub.Echo(Request(host="x" * 2000)))
         assert error.status is Status.RESOURCE_EXHAUSTED
-        assert (await one.stub.Echo(Request(host="on"))).valid_host == "on"
+        assert (await first.stub.Echo(Request(host="on"))).valid_host == "on"

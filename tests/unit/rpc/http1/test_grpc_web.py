@@ -91,7 +91,7 @@ async def test_text_padded_in_the_middle_and_cut_anywhere() -> None:
 
 
 @pytest.mark.parametrize("body", [b"AAA", b"AA!A", b"A===", b"AAAAA"])
-async def test_text_that_is_no_base64_is_refused(body: bytes) -> None:
+async def test_text_that_is_not_base64_is_refused(body: bytes) -> None:
     async with serving() as server:
         fields = [("content-type", "application/grpc-web-text")]
         response = await server.connect().request("POST", "/test.Echo/unary", fields, body)
@@ -238,7 +238,7 @@ async def test_cross_origin() -> None:
         ("GET", "", 404),
     ],
 )
-async def test_what_is_not_grpc_web(method: str, content_type: str, status: int) -> None:
+async def test_requests_that_are_not_grpc_web(method: str, content_type: str, status: int) -> None:
     async with serving() as server:
         fields = [("content-type", content_type)] if content_type else []
         response = await server.connect().request(method, "/test.Echo/unary", fields)
@@ -251,9 +251,9 @@ async def test_what_is_not_grpc_web(method: str, content_type: str, status: int)
 async def test_bytes_after_the_request_are_not_a_second_one() -> None:
     async with serving() as server:
         body = frame(StringValue(value="first").SerializeToString())
-        one = b"POST /test.Echo/unary HTTP/1.1\r\nhost: x\r\ncontent-type: application/grpc-web\r\n"
-        one += b"content-length: %d\r\n\r\n" % len(body) + body
-        received = await server.connect().raw(one * 3)
+        data = b"POST /test.Echo/unary HTTP/1.1\r\nhost: x\r\ncontent-type: application/grpc-web\r\n"
+        data += b"content-length: %d\r\n\r\n" % len(body) + body
+        received = await server.connect().raw(data * 3)
         assert received.count(b"HTTP/1.1 200") == 1
         assert server.methods.events == ["first"]
 

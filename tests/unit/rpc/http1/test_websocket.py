@@ -181,7 +181,7 @@ async def test_shutdown_says_going_away(autojump_clock: trio.testing.MockClock) 
         assert server.core.statistics.open_connections == 0
 
 
-async def test_a_failing_application_is_told_as_1011(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_failing_application_closes_with_1011(autojump_clock: trio.testing.MockClock) -> None:
     async def fail(socket: WebSocket) -> None:
         await socket.accept()
         raise ValueError("secret")

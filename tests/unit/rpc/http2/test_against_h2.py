@@ -37,14 +37,14 @@ def message(text: str) -> bytes:
 
 
 def replies(body: bytes) -> list[str]:
-    found = []
+    results = []
     while body:
         assert body[0] == 0
         size = int.from_bytes(body[1:5], "big")
-        found.append(Reply.FromString(body[5 : 5 + size]).valid_host)
+        results.append(Reply.FromString(body[5 : 5 + size]).valid_host)
         assert len(body) >= 5 + size
         body = body[5 + size :]
-    return found
+    return results
 
 
 @dataclass
@@ -209,7 +209,7 @@ async def connected(nursery: trio.Nursery, core: ServerCore, **options: Any) -> 
 
 
 @pytest.mark.parametrize("sizes", [[0], [100], [100, 4096], [0, 10_000, 4096]])
-async def test_a_header_table_that_was_small_once_is_said_to_be_empty(sizes: list[int]):
+async def test_a_header_table_that_was_reduced_is_declared_empty(sizes: list[int]):
     """RFC 7541 section 4.2 requires the announcement, also after several size changes between two header blocks."""
     core = ServerCore(EchoService().__mapping__())
     async with trio.open_nursery() as nursery:
@@ -265,7 +265,7 @@ async def test_metadata_beyond_the_limit_costs_its_call_only(nursery: trio.Nurse
     nursery.cancel_scope.cancel()
 
 
-async def test_headers_beyond_the_limit_that_are_no_call_get_a_status_of_http(nursery: trio.Nursery):
+async def test_oversized_headers_that_are_not_a_call_get_an_http_status(nursery: trio.Nursery):
     client = await connected(nursery, ServerCore(EchoService().__mapping__()))
     fields = [*FIELDS[:3], (":path", "/page"), *((f"x-{number}", "x" * 8192) for number in range(5))]
     assert (await client.ask(fields)).status == 431
@@ -378,7 +378,7 @@ async def test_draining_takes_what_was_on_its_way_and_nothing_later(autojump_clo
         nursery.cancel_scope.cancel()
 
 
-async def test_calls_that_outlive_the_drain_are_told(autojump_clock: trio.testing.MockClock):
+async def test_calls_that_outlive_the_drain_are_reported(autojump_clock: trio.testing.MockClock):
     service = EchoService()
     core = ServerCore(service.__mapping__(), limits=Limits(drain_timeout=4))
     async with trio.open_nursery() as nursery:

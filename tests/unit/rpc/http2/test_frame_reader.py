@@ -46,7 +46,7 @@ def test_frames_written_by_another_implementation():
         reference.PriorityFrame(5, depends_on=3),
         reference.SettingsFrame(0, flags=["ACK"]),
     ]
-    assert read(b"".join(one.serialize() for one in (settings, headers, data, *others))) == [
+    assert read(b"".join(item.serialize() for item in (settings, headers, data, *others))) == [
         ("settings", [(4, 70000), (5, 20000)]),
         ("headers", 3, b"block", False),
         ("data", 3, b"body", 12, True),
@@ -72,11 +72,11 @@ def test_frames_written_by_another_implementation():
     ],
 )
 def test_frames_that_another_implementation_reads(written: bytes, expected: type):
-    one, length = reference.Frame.parse_frame_header(memoryview(written[:9]))
-    one.parse_body(memoryview(written[9:]))
-    assert isinstance(one, expected)
+    first, length = reference.Frame.parse_frame_header(memoryview(written[:9]))
+    first.parse_body(memoryview(written[9:]))
+    assert isinstance(first, expected)
     assert length == len(written) - 9
-    assert one.serialize() == written
+    assert first.serialize() == written
 
 
 @given(st.lists(st.integers(1, 40), max_size=30))
@@ -152,7 +152,7 @@ def test_rules(data: bytes, code: int, reason: str):
     assert (caught.value.code, caught.value.reason) == (code, reason)
 
 
-def test_what_is_just_allowed():
+def test_values_at_the_limits_are_allowed():
     assert read(bad(frames.HEADERS, 0, 1) + bad(frames.CONTINUATION, 0, 1) * 7 + bad(frames.CONTINUATION, 4, 1))
     assert read(bad(frames.DATA, 8, 1, b"\x01a\0")) == [("data", 1, b"a", 3, False)]
     assert read(bad(frames.DATA, 8, 1, b"\x02\0\0")) == [("data", 1, b"", 3, False)]

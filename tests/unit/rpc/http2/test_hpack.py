@@ -122,7 +122,7 @@ def test_huffman_padding(data: bytes, what: str):
         (b"\x00\x01a", "cut off"),
     ],
 )
-def test_what_loses_the_state_ends_the_connection(block: bytes, what: str):
+def test_errors_that_lose_the_hpack_state_end_the_connection(block: bytes, what: str):
     with pytest.raises(ConnectionFault, match=what) as caught:
         decoder().decode(block)
     assert caught.value.code == COMPRESSION_ERROR

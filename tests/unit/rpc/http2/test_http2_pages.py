@@ -162,7 +162,7 @@ async def test_a_page_without_end_is_cut_off_at_a_shutdown(autojump_clock: trio.
         before = trio.current_time()
         server.nursery.start_soon(server.core.drain)
         answer = await client.answer(sid)
-        assert answer.reset is not None, "nobody may take it for whole"
+        assert answer.reset is not None, "the client must not accept it as complete"
         await client.until(lambda: client.closed)
         assert trio.current_time() - before == pytest.approx(server.core.limits.farewell)
         assert ended.is_set()

@@ -54,7 +54,7 @@ async def test_text_cut_anywhere() -> None:
 
 
 @pytest.mark.parametrize("body", [b"AAA", b"AA!A", b"A===", b"AAAAA"])
-async def test_text_that_is_no_base64(body: bytes) -> None:
+async def test_text_that_is_not_base64(body: bytes) -> None:
     async with serving() as server:
         client = await server.connect()
         assert read(await client.ask(web("unary", text=True), body)).trailers["grpc-status"] == "3"
@@ -71,7 +71,7 @@ async def test_an_error_is_only_a_head() -> None:
         assert read(await client.ask(web("unary"), messages("on"))).values == ["on"]
 
 
-async def test_what_belongs_to_the_browser_is_no_metadata() -> None:
+async def test_headers_of_the_browser_are_not_metadata() -> None:
     async with serving() as server:
         client = await server.connect()
         await client.ask(web("unary", ("x-mine", "1")), messages("x"))
@@ -197,7 +197,7 @@ async def test_a_preflight_with_the_fields_of_a_browser() -> None:
         assert server.methods.events == []
 
 
-async def test_a_preflight_with_a_body_is_told_to_stop() -> None:
+async def test_a_preflight_with_a_body_is_reset() -> None:
     async with serving() as server:
         client = await server.connect()
         sid = client.begin(page("/x", "OPTIONS", ("access-control-request-method", "POST"), ("origin", ORIGIN)))

@@ -50,7 +50,7 @@ class Seen:
         """Count the responses to a request, or 1 if its stream was reset or the connection ended."""
         if sid in self.ended:
             return self.ended.count(sid)
-        return int(any(sid == one for one, _ in self.resets) or self.closed or self.goaway is not None)
+        return int(any(sid == first for first, _ in self.resets) or self.closed or self.goaway is not None)
 
 
 async def read(stream: trio.abc.ReceiveStream, seen: Seen) -> None:
@@ -146,7 +146,7 @@ async def test_frames_that_come_twice_harm_no_call_on_a_module_socket():
         assert (seen.texts(1), seen.ended, seen.resets, seen.goaway) == (["hello"], [1], [], None)
 
 
-async def test_trailers_of_a_call_that_is_over_are_no_fault(caplog: pytest.LogCaptureFixture):
+async def test_trailers_of_a_finished_call_are_not_an_error(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG, "rpc.http2")
     trailers = frames.headers(1, hpack.encode([("x", "y")]), end=True, max_frame=16384)
     seen = await exchange([head(1), data(1), trailers, head(3), data(3)], Limits())
@@ -176,7 +176,7 @@ async def test_goaway_never_names_a_higher_stream_than_before():
     assert not seen.ended
 
 
-async def test_what_is_remembered_of_ids_passed_over_is_bounded():
+async def test_memory_of_skipped_stream_ids_is_bounded():
     skipped = Skipped(4, 1000)
     skipped.add(1, 2**31 - 1)
     assert (len(skipped), skipped.forgotten) == (4, 2**31 - 11)

@@ -105,5 +105,5 @@ def test_names() -> None:
     ],
 )
 def test_a_reason_names_the_place_of_the_mistake(reason: str, place: str) -> None:
-    found = words.place_in(reason)
-    assert (found[1], "".join(found)) == (place, reason)
+    result = words.place_in(reason)
+    assert (result[1], "".join(result)) == (place, reason)

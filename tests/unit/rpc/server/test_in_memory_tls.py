@@ -77,10 +77,10 @@ class Port:
 
 @pytest.fixture
 async def port(authority: trustme.CA, nursery: trio.Nursery) -> AsyncIterator[Port]:
-    made = Port(InMemoryTls(plain_locally=True), authority, nursery)
-    await made.start()
-    yield made
-    await made.close()
+    created = Port(InMemoryTls(plain_locally=True), authority, nursery)
+    await created.start()
+    yield created
+    await created.close()
 
 
 async def test_without_a_certificate_all_is_in_plain_text(port: Port) -> None:
@@ -98,16 +98,16 @@ async def test_with_one_only_this_computer_may_do_without_tls(port: Port, author
     assert (await ask(await port.secure())).startswith(b"HTTP/1.1 404")
 
 
-async def test_a_certificate_from_files_makes_no_exception(
+async def test_a_certificate_from_files_is_treated_the_same(
     tmp_path: Path, authority: trustme.CA, nursery: trio.Nursery
 ) -> None:
     for name, data in zip(("cert.pem", "key.pem"), pair(authority), strict=True):
         (tmp_path / name).write_bytes(data)
-    made = Port(ServerTls(tmp_path / "cert.pem", tmp_path / "key.pem"), authority, nursery)
-    await made.start()
-    assert b"this port speaks TLS" in await made.plain()
-    assert b"this port speaks TLS" in await made.plain_from_afar()
-    await made.close()
+    created = Port(ServerTls(tmp_path / "cert.pem", tmp_path / "key.pem"), authority, nursery)
+    await created.start()
+    assert b"this port speaks TLS" in await created.plain()
+    assert b"this port speaks TLS" in await created.plain_from_afar()
+    await created.close()
 
 
 async def test_a_new_one_serves_new_connections_and_living_ones_stay(port: Port, authority: trustme.CA) -> None:
@@ -121,7 +121,7 @@ async def test_a_new_one_serves_new_connections_and_living_ones_stay(port: Port,
     assert (await ask(living)).startswith(b"HTTP/1.1 404")
 
 
-async def test_what_cannot_be_used_changes_nothing(authority: trustme.CA) -> None:
+async def test_an_unusable_certificate_changes_nothing(authority: trustme.CA) -> None:
     held, (chain, key) = InMemoryTls(), pair(authority)
     assert held.take(chain, key)
     assert not held.take(chain, key)

@@ -183,7 +183,7 @@ async def test_a_wire_gives_back_what_was_pushed_back() -> None:
     assert [await wire.receive_some(3), await wire.receive_some(3), await wire.receive_some(3)] == [b"abc", b"d", b"ef"]
 
 
-async def test_what_is_queued_is_written_whole_though_the_writer_is_cancelled() -> None:
+async def test_queued_bytes_are_written_completely_even_if_the_writer_is_cancelled() -> None:
     near, far = trio.testing.lockstep_stream_pair()
     out = Outbox(Wire(far, stall=1000), lambda: None)
     async with trio.open_nursery() as nursery:

@@ -36,7 +36,7 @@ async def test_several_steps_give_what_was_read_one_item_for_each_number(kernel:
         assert await bus.transaction(0x48, b"\x10", 2) == [b"\xaa\xbb"]
 
 
-async def test_the_adapter_is_told_to_give_up_in_time(kernel: Kernel) -> None:
+async def test_the_adapters_timeout_is_set(kernel: Kernel) -> None:
     kernel.plug(1, "bcm2835", PlainAdapter(0x48))
     async with kernel.buses.open("1"):
         pass
@@ -44,7 +44,7 @@ async def test_the_adapter_is_told_to_give_up_in_time(kernel: Kernel) -> None:
     assert (i2c.I2C_RETRIES, i2c.RETRIES) in kernel.requests
 
 
-async def test_what_the_adapter_can_do_is_asked_once_for_each_time_it_is_plugged_in(kernel: Kernel) -> None:
+async def test_capabilities_are_read_once_per_plug(kernel: Kernel) -> None:
     adapter = PlainAdapter(0x48)
     kernel.plug(7, "i2c-tiny-usb", adapter)
     async with kernel.buses.open("7") as bus:
@@ -160,16 +160,16 @@ async def test_two_adapters_are_two_buses(kernel: Kernel) -> None:
         (errno.EINVAL, Fault.UNSUPPORTED),
     ],
 )
-async def test_what_the_kernel_says_is_one_of_the_few_faults(kernel: Kernel, number: int, fault: Fault) -> None:
+async def test_kernel_errors_map_to_faults(kernel: Kernel, number: int, fault: Fault) -> None:
     adapter = PlainAdapter(0x48)
     kernel.plug(1, "bcm2835", adapter)
     async with kernel.buses.open("1") as bus:
         adapter.fail.append(error(number))
-        found = await failure(bus, 0x48, 1)
-        assert found.fault is fault
-        assert str(found).startswith("i2c-1 address 0x48: ")
-        assert isinstance(found.__cause__, OSError)
-        assert found.__cause__.errno == number
+        result = await failure(bus, 0x48, 1)
+        assert result.fault is fault
+        assert str(result).startswith("i2c-1 address 0x48: ")
+        assert isinstance(result.__cause__, OSError)
+        assert result.__cause__.errno == number
         assert await bus.transaction(0x48, 1) == [b"\x00"]
 
 
@@ -178,10 +178,10 @@ async def test_an_address_that_a_kernel_driver_has_is_busy_and_the_driver_is_nam
     kernel.plug(1, "bcm2835", adapter)
     kernel.bind(1, 0x48, "lm75")
     async with kernel.buses.open("1") as bus:
-        found = await failure(bus, 0x48, b"\x00", 2)
-        assert found.fault is Fault.BUSY
-        assert "is used by the kernel driver lm75" in str(found)
-        assert "echo 1-0048 | sudo tee /sys/bus/i2c/drivers/lm75/unbind" in str(found)
+        result = await failure(bus, 0x48, b"\x00", 2)
+        assert result.fault is Fault.BUSY
+        assert "is used by the kernel driver lm75" in str(result)
+        assert "echo 1-0048 | sudo tee /sys/bus/i2c/drivers/lm75/unbind" in str(result)
         assert adapter.transfers == []
 
 
@@ -202,9 +202,9 @@ async def test_a_node_that_may_not_be_opened_names_the_group(kernel: Kernel, mon
 async def test_an_address_of_eight_bits_is_refused(kernel: Kernel, address: int) -> None:
     kernel.plug(1, "bcm2835", PlainAdapter(0x48))
     async with kernel.buses.open("1") as bus:
-        found = await failure(bus, address, 1)
-        assert found.fault is Fault.UNSUPPORTED
-        assert "7-bit" in str(found)
+        result = await failure(bus, address, 1)
+        assert result.fault is Fault.UNSUPPORTED
+        assert "7-bit" in str(result)
         with pytest.raises(ValueError, match="at least one step"):
             await bus.transaction(0x48)
 
@@ -214,9 +214,9 @@ async def test_more_than_a_transaction_can_hold_is_refused(kernel: Kernel, steps
     adapter = PlainAdapter(0x48)
     kernel.plug(1, "bcm2835", adapter)
     async with kernel.buses.open("1") as bus:
-        found = await failure(bus, 0x48, *steps)
-        assert found.fault is Fault.UNSUPPORTED
-        assert "at most 42 steps of 8192 bytes" in str(found)
+        result = await failure(bus, 0x48, *steps)
+        assert result.fault is Fault.UNSUPPORTED
+        assert "at most 42 steps of 8192 bytes" in str(result)
         assert adapter.transfers == []
 
 

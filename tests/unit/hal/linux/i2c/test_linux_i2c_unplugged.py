@@ -15,7 +15,7 @@ from tests.unit.hal.linux.i2c.i2c_fakes import Kernel, PlainAdapter, error, fail
 __all__ = ["kernel"]
 
 
-async def test_an_adapter_unplugged_while_idle_wakes_everybody_who_waits(kernel: Kernel) -> None:
+async def test_an_adapter_unplugged_while_idle_wakes_all_waiters(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
     woken: list[HalError] = []
     async with kernel.buses.open("tiny-usb") as bus, kernel.buses.open("7") as same:
@@ -26,8 +26,8 @@ async def test_an_adapter_unplugged_while_idle_wakes_everybody_who_waits(kernel:
             woken.append(caught.value)
 
         async with trio.open_nursery() as nursery:
-            for one in (bus, bus, same):
-                nursery.start_soon(wait, one)
+            for item in (bus, bus, same):
+                nursery.start_soon(wait, item)
             await wait_all_tasks_blocked()
             assert watches() == 1  # users have a small quota of inotify instances
             (kernel.dev / "null").touch()  # an unrelated change in /dev
@@ -39,7 +39,7 @@ async def test_an_adapter_unplugged_while_idle_wakes_everybody_who_waits(kernel:
     assert str(woken[0]) == "i2c-7: the adapter is gone: plug the adapter in again"
 
 
-async def test_when_the_first_who_waits_goes_the_next_one_watches(kernel: Kernel) -> None:
+async def test_when_the_first_waiter_leaves_the_next_one_watches(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
     async with kernel.buses.open("7") as bus, trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
@@ -57,9 +57,7 @@ async def test_when_the_first_who_waits_goes_the_next_one_watches(kernel: Kernel
         kernel.unplug(7)
 
 
-async def test_a_loss_that_only_a_transaction_notices_wakes_those_who_wait(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_loss_noticed_by_a_transaction_wakes_waiters(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """The node never disappears in a container."""
     kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
     async with kernel.buses.open("7") as bus, trio.open_nursery() as nursery:
@@ -80,7 +78,7 @@ async def test_a_loss_that_only_a_transaction_notices_wakes_those_who_wait(
         assert (await failure(bus, 0x48, 1)).fault is Fault.GONE
 
 
-async def test_cancelling_one_who_waits_is_not_a_loss(kernel: Kernel) -> None:
+async def test_cancelling_a_waiter_is_not_a_loss(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
     async with kernel.buses.open("7") as bus:
         with trio.move_on_after(0.01) as scope:
@@ -89,7 +87,7 @@ async def test_cancelling_one_who_waits_is_not_a_loss(kernel: Kernel) -> None:
         assert await bus.transaction(0x48, 1) == [b"\x00"]
 
 
-async def test_whoever_waits_when_it_is_gone_already_is_told_at_once(kernel: Kernel) -> None:
+async def test_waiting_for_an_adapter_that_is_already_gone_ends_at_once(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
     async with kernel.buses.open("7") as bus:
         kernel.unplug(7)
@@ -111,7 +109,7 @@ async def test_an_adapter_that_comes_back_under_another_number_is_found_by_its_n
             assert again is bus
 
 
-async def test_after_being_told_of_the_loss_everybody_finds_the_adapter_again(kernel: Kernel) -> None:
+async def test_after_the_loss_all_users_can_open_the_adapter_again(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb at bus 001 device 003", PlainAdapter(0x48))
     async with kernel.buses.open("tiny-usb") as bus:
         kernel.unplug(7)
@@ -124,7 +122,7 @@ async def test_after_being_told_of_the_loss_everybody_finds_the_adapter_again(ke
             raise AssertionError
 
 
-async def test_who_opens_it_again_by_the_same_name_shares_it_with_those_who_stayed(kernel: Kernel) -> None:
+async def test_reopening_by_the_same_name_shares_the_adapter(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb at bus 001 device 003", PlainAdapter(0x48))
     async with kernel.buses.open("tiny-usb") as bus:
         kernel.unplug(7)
@@ -151,9 +149,9 @@ async def test_an_adapter_that_fails_because_it_was_unplugged_is_gone(kernel: Ke
 
     async with kernel.buses.open("7") as bus:
         adapter.i2c_rdwr = unplug  # type: ignore[method-assign]
-        found = await failure(bus, 0x48, 1)
-        assert found.fault is Fault.GONE
-        assert isinstance(found.__cause__, Unplugging)
+        result = await failure(bus, 0x48, 1)
+        assert result.fault is Fault.GONE
+        assert isinstance(result.__cause__, Unplugging)
 
 
 async def test_another_adapter_at_the_same_number_is_not_taken_for_the_one_that_was_there(kernel: Kernel) -> None:
@@ -167,7 +165,7 @@ async def test_another_adapter_at_the_same_number_is_not_taken_for_the_one_that_
         assert await bus.transaction(0x48, 1) == [b"\x00"]  # the bus was opened as `7`, so any adapter at 7 matches
 
 
-async def test_who_opens_it_after_it_came_back_does_not_hear_of_the_past(kernel: Kernel) -> None:
+async def test_opening_after_a_replug_does_not_report_the_old_loss(kernel: Kernel) -> None:
     kernel.plug(7, "i2c-tiny-usb", PlainAdapter(0x48))
     async with kernel.buses.open("7"):
         kernel.unplug(7)

@@ -76,7 +76,9 @@ def test_an_adapter_without_word_calls_uses_blocks(steps: tuple[bytes | int, ...
         ((1, b"\x00"), "read 1 and then write 1 bytes"),
     ],
 )
-def test_what_no_call_can_do_is_refused_and_nothing_is_tried(steps: tuple[bytes | int, ...], words: str) -> None:
+def test_transactions_that_smbus_cannot_express_are_refused_before_any_call(
+    steps: tuple[bytes | int, ...], words: str
+) -> None:
     bus = adapter()
     with pytest.raises(HalError, match=f"none of them can {words}: ") as caught:
         carry_out(bus, STUB_FUNCTIONS, A, steps)
@@ -85,7 +87,7 @@ def test_what_no_call_can_do_is_refused_and_nothing_is_tried(steps: tuple[bytes 
 
 
 @given(st.integers(0, 223), st.binary(min_size=1, max_size=32))
-def test_what_is_written_is_read_back_except_that_words_are_registers_of_two_bytes(start: int, data: bytes) -> None:
+def test_written_bytes_are_read_back_and_words_are_two_byte_registers(start: int, data: bytes) -> None:
     bus = adapter()
     carry_out(bus, STUB_FUNCTIONS, A, (bytes([start]) + data,))
     assert carry_out(bus, STUB_FUNCTIONS, A, (bytes([start]), len(data))) == [data]

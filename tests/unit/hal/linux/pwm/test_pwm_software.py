@@ -45,7 +45,9 @@ def test_small_lateness_does_not_add_up(duty: float, frequency: float, late: lis
 
 
 @given(DUTIES, FREQUENCIES, st.floats(TOLERANCE * 1.01, 10))
-def test_a_late_pulse_is_whole_and_missed_ones_are_not_made_up_for(duty: float, frequency: float, late: float) -> None:
+def test_a_late_pulse_has_its_full_width_and_missed_pulses_are_not_repeated(
+    duty: float, frequency: float, late: float
+) -> None:
     wave = Wave(duty, frequency)
     now = wave.period + late
     moved = wave.at(now)
@@ -77,7 +79,7 @@ class Output:
         self.log: list[tuple[float, bool]] = []
         self.high = False
         self.broken = False
-        self.wanted = 0
+        self.expected_count = 0
         self.enough = trio.Event()
 
     def read(self) -> bool:
@@ -88,7 +90,7 @@ class Output:
         self._check()
         self.high = high
         self.log.append((trio.current_time(), high))
-        if len(self.log) >= self.wanted:
+        if len(self.log) >= self.expected_count:
             self.enough.set()
 
     def _check(self) -> None:
@@ -96,7 +98,7 @@ class Output:
             raise HalError("the chip is gone", Fault.GONE)
 
     async def written(self, count: int) -> None:
-        self.wanted, self.enough = len(self.log) + count, trio.Event()
+        self.expected_count, self.enough = len(self.log) + count, trio.Event()
         with trio.fail_after(30):
             await self.enough.wait()
 
@@ -149,7 +151,7 @@ async def test_a_slow_wave_is_changed_without_waiting_for_its_end() -> None:
 
 
 @pytest.mark.parametrize("frequency", [0.0, -5.0, MAX_FREQUENCY * 1.01, float("inf"), float("nan")])
-async def test_what_software_cannot_make_is_refused(frequency: float) -> None:
+async def test_frequencies_that_software_cannot_generate_are_refused(frequency: float) -> None:
     output = Output()
     async with toggled(output, "pinctrl-bcm2711 line 17") as pwm:
         with pytest.raises(HalError, match="line 17") as caught:

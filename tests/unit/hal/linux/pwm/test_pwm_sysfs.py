@@ -83,7 +83,7 @@ def test_a_fresh_channel_gets_period_then_duty_then_runs() -> None:
     assert channel.log[3:] == [("duty_cycle", 0), ("enable", 0)]
 
 
-def test_what_a_killed_program_left_is_ended_first() -> None:
+def test_pwm_left_running_by_a_killed_program_is_stopped_first() -> None:
     channel = KernelChannel()
     channel.state.update(period=20_000_000, duty_cycle=20_000_000, enable=1, polarity="inversed")
     opened(channel)
@@ -117,7 +117,7 @@ def test_no_order_of_waves_is_refused_by_the_kernel(waves: list[tuple[float, flo
 
 
 @given(WAVES)
-def test_what_is_refused_changes_nothing(waves: list[tuple[float, float]]) -> None:
+def test_a_refused_setting_changes_nothing(waves: list[tuple[float, float]]) -> None:
     channel = KernelChannel(refuses=lambda period: period > 100_000_000 or period < 10_000)
     pwm = opened(channel)
     for duty, frequency in waves:
@@ -161,7 +161,7 @@ def test_an_impossible_frequency_is_refused(frequency: float) -> None:
     assert caught.value.fault is Fault.UNSUPPORTED
 
 
-def test_a_chip_that_is_gone_is_told_and_does_not_disturb_the_end() -> None:
+def test_an_unplugged_chip_is_reported_and_closing_still_works() -> None:
     channel = KernelChannel()
     pwm = opened(channel)
     pwm.set_wave(0.5, 1000)
@@ -186,9 +186,9 @@ def chip(root: Path, name: str, device: str, channels: int = 2) -> Path:
 
 
 def test_a_chip_is_found_by_its_name_or_its_devices(tmp_path: Path) -> None:
-    one, two = chip(tmp_path, "pwmchip0", "fe20c000.pwm"), chip(tmp_path, "pwmchip2", "1-0040")
+    first, two = chip(tmp_path, "pwmchip0", "fe20c000.pwm"), chip(tmp_path, "pwmchip2", "1-0040")
     folder = tmp_path / "class"
-    assert find_chip("pwmchip0", folder) == find_chip("fe20c000.pwm", folder) == one
+    assert find_chip("pwmchip0", folder) == find_chip("fe20c000.pwm", folder) == first
     assert find_chip("1-0040", folder) == two
     with pytest.raises(HalError, match=r"pwmchip0 of fe20c000\.pwm, pwmchip2 of 1-0040") as caught:
         find_chip("pwmchip1", folder)
@@ -223,7 +223,7 @@ def test_two_programs_cannot_hold_one_channel(tmp_path: Path) -> None:
         pass
 
 
-async def test_a_channel_is_exported_used_and_given_back(tmp_path: Path) -> None:
+async def test_a_channel_is_exported_used_and_unexported(tmp_path: Path) -> None:
     folder = chip(tmp_path, "pwmchip0", "fe20c000.pwm")
     for name in ("export", "unexport"):
         (folder / name).touch()

@@ -64,7 +64,7 @@ async def test_among_several_the_serial_number_or_the_port_decides(tree: UsbTree
         (UsbIdentity(0x16C0, 1), Fault.GONE, "USB 16c0:0001 is not plugged in: plug it in"),
     ],
 )
-def test_what_does_not_fit_one_is_answered_with_what_is_there(
+def test_an_ambiguous_or_missing_device_lists_the_present_ones(
     tree: UsbTree, identity: UsbIdentity, fault: Fault, words: str
 ) -> None:
     tree.plug("1-1", "A1", address=4)
@@ -190,7 +190,7 @@ async def test_a_write_goes_on_until_everything_is_taken(tree: UsbTree) -> None:
         assert instrument.taken == b""
 
 
-async def test_a_write_that_nobody_takes_can_be_cancelled(tree: UsbTree) -> None:
+async def test_a_write_that_the_device_does_not_accept_can_be_cancelled(tree: UsbTree) -> None:
     instrument = tree.plug("1-1")
     async with opened(tree) as device:
         instrument.takes = [0] * 1_000_000
@@ -199,7 +199,7 @@ async def test_a_write_that_nobody_takes_can_be_cancelled(tree: UsbTree) -> None
         assert scope.cancelled_caught
 
 
-async def test_the_kernels_driver_steps_aside_and_comes_back(tree: UsbTree) -> None:
+async def test_the_kernels_driver_is_detached_and_attached_again(tree: UsbTree) -> None:
     instrument = tree.plug("1-1")
     instrument.drivers[0] = "ftdi_sio"
     async with opened(tree) as device:
@@ -227,7 +227,7 @@ async def test_leaving_by_cancellation_gives_back_too_and_no_thread_is_left(tree
 
 
 @pytest.mark.parametrize(("driver", "words"), [("usbhid", "the kernel driver usbhid"), ("usbfs", "another program")])
-async def test_an_interface_that_somebody_keeps_is_busy(tree: UsbTree, driver: str, words: str) -> None:
+async def test_an_interface_claimed_by_another_program_is_busy(tree: UsbTree, driver: str, words: str) -> None:
     instrument = tree.plug("1-1")
     tree.bind("1-1", driver)
     instrument.fail["claim"] = errno.EBUSY
@@ -272,15 +272,15 @@ async def test_a_halted_endpoint_is_set_going_again(tree: UsbTree) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENODEV, errno.EIO])
-async def test_an_unplugged_device_is_gone_for_whoever_reads_and_whoever_waits(tree: UsbTree, number: int) -> None:
+async def test_an_unplugged_device_is_gone_for_readers_and_waiters(tree: UsbTree, number: int) -> None:
     instrument = tree.plug("1-1")
-    found: list[Fault] = []
+    results: list[Fault] = []
     async with opened(tree) as device, trio.open_nursery() as nursery:
 
         async def expect(device: LinuxUsbDevice, waiting: bool) -> None:
             with pytest.raises(HalError) as caught:
                 await (device.lost() if waiting else device.read(BULK_IN, 64))
-            found.append(caught.value.fault)
+            results.append(caught.value.fault)
 
         nursery.start_soon(expect, device, True)
         nursery.start_soon(expect, device, False)
@@ -288,7 +288,7 @@ async def test_an_unplugged_device_is_gone_for_whoever_reads_and_whoever_waits(t
         instrument.fail["release"] = errno.ENODEV
         tree.unplug("1-1", instrument)
         instrument.sends.put(number)
-    assert found == [Fault.GONE, Fault.GONE]
+    assert results == [Fault.GONE, Fault.GONE]
     assert instrument.log[-1] == "close"
 
 
