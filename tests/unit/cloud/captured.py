@@ -82,14 +82,14 @@ class Uploads:
     async def ask(self, method: str, **arguments: Any) -> Any:
         return await self.owner.call(DATA, "", method, **arguments)
 
-    async def found(self, **given: Any) -> list[str]:
+    async def ids(self, **value: Any) -> list[str]:
         """Return the ids of the files that match a filter."""
-        answer = await self.ask("binary_data_by_filter", data_request={"filter": given, "limit": 1000})
+        answer = await self.ask("binary_data_by_filter", data_request={"filter": value, "limit": 1000})
         return [file["metadata"]["binary_data_id"] for file in answer["data"]]
 
-    async def values(self, **given: Any) -> list[Any]:
+    async def values(self, **text: Any) -> list[Any]:
         """Return the readings that match a filter."""
-        answer = await self.ask("tabular_data_by_filter", data_request={"filter": given, "limit": 1000})
+        answer = await self.ask("tabular_data_by_filter", data_request={"filter": text, "limit": 1000})
         return [row["data"] for row in answer["data"]]
 
 

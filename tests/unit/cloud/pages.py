@@ -25,7 +25,7 @@ async def signed_in(cloud: MemoryCloud, key: tuple[str, str] | None = None) -> B
     return visitor
 
 
-async def post(made: Browser, path: str, **form: str) -> Reply:
+async def post(created: Browser, path: str, **form: str) -> Reply:
     """Submit a form with the headers of the same origin."""
     headers = {**HTML, "origin": f"http://{HOST}", "content-type": "application/x-www-form-urlencoded"}
-    return await made.send("POST", path, headers, urlencode(form).encode())
+    return await created.send("POST", path, headers, urlencode(form).encode())

@@ -54,9 +54,9 @@ SUBJECTS: Final = (  # the kind of object whose id the field `id` holds, by the 
 class Filler:
     """Fill messages with values; `known` maps kinds to ids and may grow."""
 
-    def __init__(self, random: Random, known: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, random: Random, accepted: Mapping[str, Sequence[str]]) -> None:
         self._random = random
-        self._known = known
+        self._accepted = accepted
         self._path = ""
 
     def message(self, path: str, cls: type[Message]) -> Message:
@@ -133,4 +133,4 @@ class Filler:
             kind = next((kind for word, kind in SUBJECTS if word in self._path), "")
         elif name == "resource_id":
             kind = choose(PLACES)
-        return choose(self._known.get(kind) or TEXTS)
+        return choose(self._accepted.get(kind) or TEXTS)

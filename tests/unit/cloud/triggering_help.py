@@ -92,10 +92,10 @@ class Receiver:
         self.got: list[tuple[str, datetime]] = []
         self.before: Callable[[Delivery], Any] | None = None
 
-    async def __call__(self, one: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
-        self.got.append((one.id, now))
+    async def __call__(self, item: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
+        self.got.append((item.id, now))
         if self.before is not None:
-            await self.before(one)
+            await self.before(item)
         return self.outcomes.popleft() if self.outcomes else Outcome(200)
 
 

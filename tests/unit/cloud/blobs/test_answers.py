@@ -17,9 +17,9 @@ SPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 def refused(status: int, code: str = "", more: str = "") -> answers.Refusal:
     body = f"<?xml version='1.0'?>\n<Error><Code>{code}</Code><Message>words</Message>{more}</Error>".encode()
-    found = answers.refusal(status, body if code else b"")
-    assert found is not None
-    return found
+    result = answers.refusal(status, body if code else b"")
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_every_refusal_names_a_remedy() -> None:
 
 
 def test_errors_do_not_repeat_signatures() -> None:
-    found = refused(403, "SignatureDoesNotMatch", "<StringToSign>hush</StringToSign><Token-0>hush</Token-0>")
-    assert "hush" not in f"{found} {found!r}"
+    result = refused(403, "SignatureDoesNotMatch", "<StringToSign>hush</StringToSign><Token-0>hush</Token-0>")
+    assert "hush" not in f"{result} {result!r}"
 
 
 def test_a_refusal_with_status_200_is_recognized() -> None:
-    found = answers.refusal(200, b"<?xml version='1.0'?>   \n<Error><Code>InternalError</Code></Error>")
-    assert found is not None
-    assert found.retryable
+    result = answers.refusal(200, b"<?xml version='1.0'?>   \n<Error><Code>InternalError</Code></Error>")
+    assert result is not None
+    assert result.retryable
     assert answers.refusal(200, b"<CompleteMultipartUploadResult/>") is None
     assert answers.refusal(204, b"") is None
 
@@ -89,9 +89,9 @@ def test_a_page_of_uploads() -> None:
         "<NextUploadIdMarker>u</NextUploadIdMarker><Upload><Key>ab/ab1</Key><UploadId>i</UploadId>"
         "<Initiated>2026-01-01T00:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>"
     ).encode()
-    one = answers.IncompleteUpload("ab/ab1", "i", datetime(2026, 1, 1, tzinfo=UTC))
-    assert answers.uploads(body) == ([one], ("k", "u"))
-    assert answers.uploads(body.replace(b"true", b"false")) == ([one], None)
+    upload = answers.IncompleteUpload("ab/ab1", "i", datetime(2026, 1, 1, tzinfo=UTC))
+    assert answers.uploads(body) == ([upload], ("k", "u"))
+    assert answers.uploads(body.replace(b"true", b"false")) == ([upload], None)
 
 
 @pytest.mark.parametrize(

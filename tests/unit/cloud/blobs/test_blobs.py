@@ -34,11 +34,11 @@ async def pieces(*content: bytes) -> AsyncIterator[bytes]:
 
 
 async def content_of(blobs: FolderBlobs, key: str, start: int = 0) -> bytes:
-    found = b""
+    data = b""
     async with aclosing(blobs.read(key, start)) as reading:
         async for piece in reading:
-            found += piece
-    return found
+            data += piece
+    return data
 
 
 def files(tmp_path: Path) -> list[Path]:
@@ -47,18 +47,18 @@ def files(tmp_path: Path) -> list[Path]:
 
 async def test_a_stored_blob_is_read_from_any_byte(blobs: FolderBlobs) -> None:
     data = os.urandom(PIECE + 5000)
-    made = await blobs.put(pieces(data[:10], b"", data[10:]))
-    assert (made.size, made.digest) == (len(data), hashlib.sha256(data).hexdigest())
+    blob = await blobs.put(pieces(data[:10], b"", data[10:]))
+    assert (blob.size, blob.digest) == (len(data), hashlib.sha256(data).hexdigest())
     for start in (0, 9, 10, PIECE, len(data) - 1, len(data), len(data) + 1):
-        assert await content_of(blobs, made.key, start) == data[start:]
+        assert await content_of(blobs, blob.key, start) == data[start:]
 
 
 async def test_a_deleted_blob_is_gone_and_can_be_deleted_again(blobs: FolderBlobs) -> None:
-    made = await blobs.put(pieces(b"x"))
-    await blobs.delete(made.key)
-    await blobs.delete(made.key)
+    blob = await blobs.put(pieces(b"x"))
+    await blobs.delete(blob.key)
+    await blobs.delete(blob.key)
     with pytest.raises(MachineError) as caught:
-        await content_of(blobs, made.key)
+        await content_of(blobs, blob.key)
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
@@ -94,9 +94,9 @@ async def test_a_large_file_is_written_while_it_arrives(
     monkeypatch.setattr("cloud.blobs.folder.WRITE_BACK", 2 * PIECE)
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: sizes_then.append(os.fstat(descriptor).st_size))
     data = os.urandom(5 * PIECE + 7)
-    made = await blobs.put(pieces(*(data[start : start + PIECE] for start in range(0, len(data), PIECE))))
+    blob = await blobs.put(pieces(*(data[start : start + PIECE] for start in range(0, len(data), PIECE))))
     assert sizes_then == [2 * PIECE, 4 * PIECE]
-    assert await content_of(blobs, made.key) == data
+    assert await content_of(blobs, blob.key) == data
 
 
 LARGEST = 8 * 1024 * 1024  # size limit in bytes that simulates a full disk; larger than anything written meanwhile
@@ -145,16 +145,16 @@ async def test_only_old_blobs_are_listed_and_incomplete_ones_deleted(blobs: Fold
     for path in (folder / old.key[:2] / old.key, half[0]):
         os.utime(path, (hour_ago, hour_ago))
     async with aclosing(blobs.listed()) as pages:
-        assert {one.key async for page in pages for one in page if one.time < hour_ago + 60} == {old.key}
+        assert {item.key async for page in pages for item in page if item.time < hour_ago + 60} == {old.key}
     assert await blobs.tidy(3600.0) == 1
     assert {path.name for path in files(tmp_path)} == {old.key, new.key, half[1].name}
     assert await sizes(blobs) == {old.key: 3, new.key: 5}
 
 
 async def test_a_blob_replaces_an_earlier_one_with_its_key(blobs: FolderBlobs, tmp_path: Path) -> None:
-    made = await blobs.put(pieces(b"damaged"))
-    again = await blobs.put(pieces(b"whole"), made.key)
-    assert (again.key, await content_of(blobs, made.key)) == (made.key, b"whole")
+    blob = await blobs.put(pieces(b"damaged"))
+    again = await blobs.put(pieces(b"whole"), blob.key)
+    assert (again.key, await content_of(blobs, blob.key)) == (blob.key, b"whole")
     assert len(files(tmp_path)) == 1
 
 
@@ -190,8 +190,8 @@ async def test_a_starting_replica_does_not_delete_blobs_being_written(blobs: Fol
         yield b"two"
 
     async def put() -> None:
-        made = await blobs.put(slow())
-        assert await content_of(blobs, made.key) == b"onetwo"
+        blob = await blobs.put(slow())
+        assert await content_of(blobs, blob.key) == b"onetwo"
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(put)
@@ -206,11 +206,11 @@ class Overtaken(FolderBlobs):
     store: Store
 
     async def stamp(self) -> bytes:
-        found = await super().stamp()
-        if not found:
+        result = await super().stamp()
+        if not result:
             async with FolderBlobs(Path(self.where)).opened() as other:
                 await bind(self.store, other)
-        return found
+        return result
 
 
 async def test_two_replicas_start_on_an_empty_database_and_an_empty_store(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ AMAZON = "https://s3.eu-west-1.amazonaws.com"
 def test_a_bucket_location_is_parsed(
     text: str, endpoint: str, addressing: str, origin: str, base: str, prefix: str
 ) -> None:
-    found = parse_location(text, endpoint=endpoint, region="eu-west-1", addressing=addressing, environ={})
-    assert (found.origin, found.base, found.prefix, found.region) == (origin, base, prefix, "eu-west-1")
-    assert found.root in ("/", f"/{found.bucket}")
+    parsed = parse_location(text, endpoint=endpoint, region="eu-west-1", addressing=addressing, environ={})
+    assert (parsed.origin, parsed.base, parsed.prefix, parsed.region) == (origin, base, prefix, "eu-west-1")
+    assert parsed.root in ("/", f"/{parsed.bucket}")
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_invalid_endpoints_are_refused(endpoint: str) -> None:
 
 
 def test_keys_in_addresses_are_refused_and_not_repeated() -> None:
-    for given in (
+    for item in (
         {"text": "s3://AKIA:SECRET@bucket/x"},
         {"text": "s3://bucket", "endpoint": "https://AKIA:SECRET@minio"},
     ):
         with pytest.raises(ValueError, match=r"environment|AWS_ACCESS_KEY_ID") as caught:
-            parse_location(**given, environ={})
+            parse_location(**item, environ={})
         assert "SECRET" not in str(caught.value).replace("AWS_SECRET_ACCESS_KEY", "")
 
 

@@ -39,13 +39,13 @@ class Data:
 
 @pytest.fixture
 async def data(tmp_path: Path) -> Data:
-    made = Data(tmp_path / "data")
-    made.folder.mkdir()
-    async with SqliteStore(made.database, Events()).opened():
+    created = Data(tmp_path / "data")
+    created.folder.mkdir()
+    async with SqliteStore(created.database, Events()).opened():
         pass
-    (made.files / "ab").mkdir(parents=True)
-    (made.files / "ab" / "ab1").write_bytes(b"content")
-    return made
+    (created.files / "ab").mkdir(parents=True)
+    (created.files / "ab" / "ab1").write_bytes(b"content")
+    return created
 
 
 async def test_files_in_a_bucket_stay_there(data: Data) -> None:

@@ -40,9 +40,9 @@ def roots(folder: Path) -> list[x509.Certificate]:
 
 
 def test_the_command_prints_the_authorities_to_trust(folder: Path) -> None:
-    found = roots(folder)
-    assert len(found) == 2
-    assert roots(folder) == found
+    result = roots(folder)
+    assert len(result) == 2
+    assert roots(folder) == result
     text = run("--data", folder, "ca").output
     assert "the cloud itself" in text
     assert "machines of Home" in text

@@ -34,9 +34,9 @@ class Patient:
     async def fill(self) -> None:
         async with FolderBlobs(self.files).opened() as blobs, opened_for_command(self.database, "") as store:
             await bind(store, blobs)
-            made = [await put(blobs, b"content") for _ in range(3)]
-            await store.write(lambda sql: [row(sql, one.key, one.size, one.digest) for one in made])
-        self.keys = sorted(one.key for one in made)
+            created = [await put(blobs, b"content") for _ in range(3)]
+            await store.write(lambda sql: [row(sql, item.key, item.size, item.digest) for item in created])
+        self.keys = sorted(element.key for element in created)
 
     def path(self, number: int) -> Path:
         return self.files / self.keys[number][:2] / self.keys[number]
@@ -51,17 +51,17 @@ class Patient:
     def checks(self, *options: str) -> list[tuple[str, str]]:
         code, report = self.report(*options)
         assert code == (not report["healthy"])
-        assert all(one["remedy"] for one in report["problems"])
-        return [(one["check"], one["subject"]) for one in report["problems"]]
+        assert all(problem["remedy"] for problem in report["problems"])
+        return [(result["check"], result["subject"]) for result in report["problems"]]
 
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Patient:
     import trio
 
-    made = Patient(tmp_path)
-    trio.run(made.fill)
-    return made
+    created = Patient(tmp_path)
+    trio.run(created.fill)
+    return created
 
 
 def test_a_healthy_cloud(patient: Patient) -> None:
@@ -76,8 +76,8 @@ def test_missing_and_changed_files_are_reported(patient: Patient) -> None:
     patient.path(1).write_bytes(b"short")
     patient.path(2).write_bytes(b"c0ntent")
     assert patient.checks() == [("missing", patient.keys[0]), ("size", patient.keys[1])]
-    found = patient.checks("--digests", "--repair")  # none of these problems can be repaired
-    assert found == [("missing", patient.keys[0]), ("size", patient.keys[1]), ("digest", patient.keys[2])]
+    checks = patient.checks("--digests", "--repair")  # none of these problems can be repaired
+    assert checks == [("missing", patient.keys[0]), ("size", patient.keys[1]), ("digest", patient.keys[2])]
     assert patient.path(2).read_bytes() == b"c0ntent"
 
 
@@ -87,10 +87,10 @@ def test_modes_are_repaired(patient: Patient) -> None:
         for path, bits in paths.items():
             path.chmod(bits)
         code, report = patient.report(*options)
-        assert [(one["check"], one["subject"]) for one in report["problems"]] == [
+        assert [(problem["check"], problem["subject"]) for problem in report["problems"]] == [
             ("permissions", str(p)) for p in paths
         ]
-        assert (code, [one["repaired"] for one in report["problems"]]) == (not repaired, [repaired] * 3)
+        assert (code, [item["repaired"] for item in report["problems"]]) == (not repaired, [repaired] * 3)
     assert patient.checks() == []
 
 

@@ -73,5 +73,5 @@ def test_only_the_value_at_the_path_changes(
     assert after[first][second] == value
     assert document == before
     assert changed(after, f"{first}.{second}", None)[first] == {
-        key: one for key, one in before.get(first, {}).items() if key != second
+        key: left for key, left in before.get(first, {}).items() if key != second
     }

@@ -20,10 +20,10 @@ SYNC = "viam.app.datasync.v1.DataSyncService"
 
 def nested(depth: int, *, lists: bool = False) -> dict[str, Any]:
     """Return a document with objects nested `depth` deep, the innermost ones lists if `lists` is set."""
-    found: Any = 1
+    result: Any = 1
     for _ in range(depth - 1):
-        found = [found] if lists else {"a": found}
-    return {"a": found}
+        result = [result] if lists else {"a": result}
+    return {"a": result}
 
 
 WRONG = [
@@ -64,15 +64,15 @@ async def test_the_deepest_document_is_read_everywhere(cloud: MemoryCloud, part:
     await cloud.app("update_robot_part", id=part, robot_config_json="{}")
     (entry, *_) = (await cloud.app("get_robot_part_history", id=part))["history"]
     assert entry["old"]["robot_config"] == deepest
-    made = await cloud.app("create_fragment", organization_id=cloud.first.organization, name="drive")
-    await cloud.app("update_fragment", id=made["id"], fragment_config_json=json.dumps(deepest))
-    assert (await cloud.app("get_fragment_history", id=made["id"]))["history"][0]["config"] == deepest
+    fragment = await cloud.app("create_fragment", organization_id=cloud.first.organization, name="drive")
+    await cloud.app("update_fragment", id=fragment["id"], fragment_config_json=json.dumps(deepest))
+    assert (await cloud.app("get_fragment_history", id=fragment["id"]))["history"][0]["config"] == deepest
 
 
 async def test_a_path_cannot_exceed_the_allowed_depth(cloud: MemoryCloud, part: str) -> None:
     changes = [{"path": ".".join("a" * (MAX_DEPTH + 1)), "value": 1}]
-    (told,) = await cloud.app("set_config_property", robot_part_id=part, property_changes=changes)
-    assert "is not a valid path" in told["error"]
+    (item,) = await cloud.app("set_config_property", robot_part_id=part, property_changes=changes)
+    assert "is not a valid path" in item["error"]
     assert (await cloud.app("get_robot_part", id=part))["config_json"] == "{}"
 
 
@@ -88,11 +88,11 @@ async def test_a_reading_that_is_not_a_number_does_not_break_queries(cloud: Memo
     client = cloud.client()
     await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=sent)
     query = "SELECT SUM(data->>'$.readings.t') AS sum, COUNT(*) AS n FROM readings"
-    found = await client.call(
+    answer = await client.call(
         DATA, "", "tabular_data_by_sql", organization_id=cloud.first.organization, sql_query=query
     )
-    assert len(found) == 1
-    assert b"sum\x00\x00\x00\x00\x00\x00\x00\x10@" in found[0], "a BSON double: 4.0"
+    assert len(answer) == 1
+    assert b"sum\x00\x00\x00\x00\x00\x00\x00\x10@" in answer[0], "a BSON double: 4.0"
 
 
 @settings(max_examples=30)

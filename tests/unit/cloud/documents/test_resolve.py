@@ -21,8 +21,8 @@ BASE = {
     "depends_on": ["left", "rdk:component:board/local"],
     "frame": {"parent": "left"},
 }
-ONE = {"name": "arm", "api": "rdk:component:arm", "model": "fake", "attributes": {"arm-model": "xarm6"}}
-ARM = {"components": [ONE]}
+ARM_ENTRY = {"name": "arm", "api": "rdk:component:arm", "model": "fake", "attributes": {"arm-model": "xarm6"}}
+ARM = {"components": [ARM_ENTRY]}
 
 
 def mods(fragment: str, *changes: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def merged(**document: Any) -> Resolved:
 
 
 def names(resolved: Resolved) -> list[str]:
-    return [one["name"] for one in resolved.document.get("components", [])]
+    return [component["name"] for component in resolved.document.get("components", [])]
 
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -75,9 +75,9 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
      {**LIBRARY["rover"], "log": [{"pattern": "a", "level": "warn"}, {"pattern": "b", "level": "info"}]}),
     ("plain values: the document's", {"fragments": ["rover"], "debug": False}, {**LIBRARY["rover"], "debug": False}),
     ("set", mods("arm", {"$set": {"components.arm.attributes.x": 1}}),
-     {"components": [{**ONE, "attributes": {"arm-model": "xarm6", "x": 1}}]}),
+     {"components": [{**ARM_ENTRY, "attributes": {"arm-model": "xarm6", "x": 1}}]}),
     ("unset", mods("arm", {"$unset": {"components.arm.attributes.arm-model": ""}}),
-     {"components": [{**ONE, "attributes": {}}]}),
+     {"components": [{**ARM_ENTRY, "attributes": {}}]}),
     ("mods in order", mods("rover", {"$set": {"debug": 1}}, {"$set": {"debug": 2}}), {**LIBRARY["rover"], "debug": 2}),
     ("a variable and a default", {"fragments": [{"id": "speedy", "variables": {"pin": "7"}}]},
      {"components": [{**MOTOR, "attributes": {"rpm": 5, "pin": "7"}}]}),
@@ -90,23 +90,23 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("words", "document", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_merged(words: str, document: dict[str, Any], expected: dict[str, Any]) -> None:
-    found = merged(**document)
-    assert found.document == expected
-    assert found.problems == ()
+    result = merged(**document)
+    assert result.document == expected
+    assert result.problems == ()
 
 
 def test_nested_fragments_come_first_and_all_are_listed() -> None:
-    found = merged(fragments=["both"])
-    assert names(found) == ["arm", "local", "left", "base"]
-    assert {one.id for one in found.used} == {"both", "arm", "rover"}
-    assert version_of(7, found) == "7+arm-2.both-2.rover-2"
+    result = merged(fragments=["both"])
+    assert names(result) == ["arm", "local", "left", "base"]
+    assert {item.id for item in result.used} == {"both", "arm", "rover"}
+    assert version_of(7, result) == "7+arm-2.both-2.rover-2"
     assert version_of(7, merged(components=[])) == "7"
 
 
 def test_a_prefix_changes_names_and_every_reference() -> None:
-    found = merged(fragments=[{"id": "rover", "prefix": "front"}, {"id": "rover", "prefix": "rear"}])
-    assert names(found) == [f"{one}-{name}" for one in ("front", "rear") for name in ("local", "left", "base")]
-    _, motor, base = found.document["components"][3:]
+    result = merged(fragments=[{"id": "rover", "prefix": "front"}, {"id": "rover", "prefix": "rear"}])
+    assert names(result) == [f"{item}-{name}" for item in ("front", "rear") for name in ("local", "left", "base")]
+    _, motor, base = result.document["components"][3:]
     assert motor["attributes"] == {"board": "rear-local", "rpm": 10}
     assert base["depends_on"] == ["rear-left", "rdk:component:board/rear-local"]
     assert (base["frame"], base["api"], base["model"]) == ({"parent": "rear-left"}, "rdk:component:base", "wheeled")
@@ -134,10 +134,10 @@ PROBLEMS: list[tuple[dict[str, Any], Kind, str]] = [
 def test_fragments_that_cannot_be_merged_are_left_out_with_an_error(
     document: dict[str, Any], kind: Kind, text: str
 ) -> None:
-    found = merged(**document, services=[{"name": "kept"}])
-    assert found.document["services"] == [{"name": "kept"}]
-    assert found.problems[0].kind is kind
-    assert text in str(found.problems[0])
+    result = merged(**document, services=[{"name": "kept"}])
+    assert result.document["services"] == [{"name": "kept"}]
+    assert result.problems[0].kind is kind
+    assert text in str(result.problems[0])
 
 
 def test_five_deep_is_allowed() -> None:
@@ -154,17 +154,17 @@ DOCUMENTS = st.dictionaries(st.sampled_from(["fragments", "fragment_mods", "comp
 
 @given(document=DOCUMENTS)
 def test_any_document_is_resolved_or_reported(document: dict[str, Any]) -> None:
-    found = resolve(document, find)
-    assert not {"fragments", "fragment_mods"} & found.document.keys()
+    result = resolve(document, find)
+    assert not {"fragments", "fragment_mods"} & result.document.keys()
 
 
 @given(below=DOCUMENTS, above=DOCUMENTS)
 def test_the_including_document_wins(below: dict[str, Any], above: dict[str, Any]) -> None:
-    found = merge(below, above)
-    assert found.keys() == below.keys() | above.keys()
+    result = merge(below, above)
+    assert result.keys() == below.keys() | above.keys()
     for key, value in above.items():
         if not isinstance(value, dict | list):
-            assert found[key] == value
+            assert result[key] == value
 
 
 @given(document=DOCUMENTS)

@@ -25,8 +25,8 @@ def many(of: str, count: int = 100) -> list[dict[str, Any]]:
     return [{"id": of, "prefix": f"p{number}"} for number in range(count)]
 
 
-def told(found: Resolved) -> set[tuple[Kind, str]]:
-    return {(one.kind, one.text) for one in found.problems}
+def problems_of(result: Resolved) -> set[tuple[Kind, str]]:
+    return {(problem.kind, problem.text) for problem in result.problems}
 
 
 ARM = {"components": [{"name": "arm"}]}
@@ -34,9 +34,9 @@ ARM = {"components": [{"name": "arm"}]}
 
 def test_exponentially_nested_fragments_are_abandoned_early() -> None:
     nested = {"f0": ARM, **{f"f{depth}": {"fragments": many(f"f{depth - 1}")} for depth in range(1, 5)}}
-    found = merged(nested, *many("f4"))  # would expand to 10,000,000,000 arms
-    assert len(found.document["components"]) <= MAX_USES
-    ((kind, text),) = told(found)
+    result = merged(nested, *many("f4"))  # would expand to 10,000,000,000 arms
+    assert len(result.document["components"]) <= MAX_USES
+    ((kind, text),) = problems_of(result)
     assert kind is Kind.NESTING
     assert "more than 1000 fragments or 100000 values" in text
 
@@ -51,8 +51,8 @@ def test_entries_are_processed_a_limited_number_of_times(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("cloud.documents.merge.name_of", counted)
     arms = {"components": [{"name": f"arm{number}"} for number in range(20)]}
-    found = merged({"f": arms}, *many("f", 200))
-    assert len(found.document["components"]) == 4000
+    result = merged({"f": arms}, *many("f", 200))
+    assert len(result.document["components"]) == 4000
     assert looked <= 3 * 4000
 
 
@@ -72,32 +72,32 @@ def test_exponentially_growing_variables_are_abandoned_early() -> None:
     for depth in range(1, 5):
         use = {"id": f"f{depth - 1}", "variables": {"x": [variable] * 100}}
         nested[f"f{depth}"] = {"fragments": [use]}
-    found = merged(nested, {"id": "f4", "variables": {"x": "text"}})
-    assert {kind for kind, _ in told(found)} == {Kind.NESTING}
+    result = merged(nested, {"id": "f4", "variables": {"x": "text"}})
+    assert {kind for kind, _ in problems_of(result)} == {Kind.NESTING}
     assert merged(nested, {"id": "f1", "variables": {"x": "text"}}).document == {"log": [["text"] * 100] * 100}
 
 
 @pytest.mark.parametrize("document", [{"log": ["a" * 100_000]}, {"log": [{"a" * 100_000: 1}]}])
 def test_long_texts_count_towards_the_limit(document: dict[str, Any]) -> None:
-    found = merged({"f": document}, *many("f", 200))
-    assert {kind for kind, _ in told(found)} == {Kind.NESTING}
-    assert len(found.document["log"]) == 100_000 // (100_000 // 32 + 4) < 200
+    result = merged({"f": document}, *many("f", 200))
+    assert {kind for kind, _ in problems_of(result)} == {Kind.NESTING}
+    assert len(result.document["log"]) == 100_000 // (100_000 // 32 + 4) < 200
 
 
 def test_mods_and_prefixes_are_limited() -> None:
     mod = {"$set": {"components.arm.x": 1}}
     more = [{"fragment_id": "f", "mods": [mod] * (MAX_MODS + 1)}]
-    found = merged({"f": ARM}, "f", fragment_mods=more)
-    assert [one.text for one in found.problems] == ["there are more than 1000 mods"]
+    result = merged({"f": ARM}, "f", fragment_mods=more)
+    assert [problem.text for problem in result.problems] == ["there are more than 1000 mods"]
     assert not merged({"f": ARM}, "f", fragment_mods=[{"fragment_id": "f", "mods": [mod] * MAX_MODS}]).problems
-    found = merged({"f": ARM}, {"id": "f", "prefix": "p" * 101})
-    assert [(one.kind, one.path) for one in found.problems] == [(Kind.MISTAKE, "fragments.0.prefix")]
+    result = merged({"f": ARM}, {"id": "f", "prefix": "p" * 101})
+    assert [(item.kind, item.path) for item in result.problems] == [(Kind.MISTAKE, "fragments.0.prefix")]
 
 
 def test_fragments_for_a_thousand_machines_are_merged() -> None:
-    found = merged({"f": ARM}, *many("f", MAX_USES))
-    assert not found.problems
-    assert len(found.document["components"]) == MAX_USES
+    result = merged({"f": ARM}, *many("f", MAX_USES))
+    assert not result.problems
+    assert len(result.document["components"]) == MAX_USES
 
 
 def test_an_invalid_id_is_not_cached() -> None:

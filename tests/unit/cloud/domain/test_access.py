@@ -53,7 +53,7 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     }
 
     def make(sql: Any) -> dict[str, str]:
-        return {name: create_key(sql, first.organization, name, [one], NOW)[0] for name, one in grants.items()}
+        return {name: create_key(sql, first.organization, name, [left], NOW)[0] for name, left in grants.items()}
 
     keys = await cloud.cloud.store.write(make)
     second = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", NOW))
@@ -82,8 +82,8 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
 
 
 async def fragment_of(client: ApiClient, organization: str) -> str:
-    made = await client.call(APP, "", "create_fragment", name="arm", config={}, organization_id=organization)
-    return str(made["id"])
+    fragment = await client.call(APP, "", "create_fragment", name="arm", config={}, organization_id=organization)
+    return str(fragment["id"])
 
 
 async def item_of(client: ApiClient, organization: str) -> str:
@@ -116,15 +116,15 @@ def arguments(method: str, field: str, subject: str) -> dict[str, Any]:
         "type": "MODULE", "new_name": "", "version": "", "pieces": no_pieces(),
     }  # fmt: skip
     signature = inspect.signature(getattr(AppService, method))
-    needed = [name for name, one in signature.parameters.items() if one.default is one.empty and name != "self"]
+    needed = [name for name, first in signature.parameters.items() if first.default is first.empty and name != "self"]
     return {**{name: values[name] for name in needed if name != field}, field: subject}
 
 
-async def outcome(client: ApiClient, method: str, given: dict[str, Any]) -> ErrorKind | None:
+async def outcome(client: ApiClient, method: str, value: dict[str, Any]) -> ErrorKind | None:
     try:
         if method == "tail_robot_part_logs":
             return None  # the stream never ends; test_following_logs_needs_the_role_too covers it
-        await client.call(APP, "", method, **given)
+        await client.call(APP, "", method, **value)
     except MachineError as error:
         return error.kind
     return None
@@ -137,9 +137,9 @@ GUARDED = sorted(name for name, rule in RULES.items() if rule.of is not None and
 async def test_only_insufficient_roles_are_refused(world: World, method: str) -> None:
     rule = RULES[method]
     assert rule.of is not None
-    given = arguments(method, rule.field, world.ids[rule.of])
+    passed = arguments(method, rule.field, world.ids[rule.of])
     for key in sorted(KEYS, key=lambda key: has(key, rule.of)):  # most powerful keys last: they destroy things
-        kind = await outcome(world.client(key), method, given)
+        kind = await outcome(world.client(key), method, passed)
         role = has(key, rule.of)
         if role is Role.NONE:
             assert kind is ErrorKind.NOT_FOUND, (key, kind)
@@ -178,7 +178,7 @@ async def test_following_logs_needs_the_role_too(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "refused"),
+    ("method", "value", "refused"),
     [
         ("get_organization", lambda w: {"organization_id": w.other[ObjectKind.ORGANIZATION]}, True),
         ("list_locations", lambda w: {"organization_id": w.other[ObjectKind.ORGANIZATION]}, True),
@@ -190,9 +190,9 @@ async def test_following_logs_needs_the_role_too(world: World) -> None:
     ],
 )  # fmt: skip
 async def test_methods_with_their_own_checks_separate_organizations(
-    world: World, method: str, given: Any, refused: bool
+    world: World, method: str, value: Any, refused: bool
 ) -> None:
-    kind = await outcome(world.client("org_owner"), method, given(world))
+    kind = await outcome(world.client("org_owner"), method, value(world))
     assert kind is (ErrorKind.NOT_FOUND if refused else None)
 
 
@@ -208,14 +208,14 @@ def role_at_location(ids: dict[ObjectKind, str], **more: str) -> dict[str, str]:
 
 async def test_lists_contain_only_resources_at_which_the_caller_has_a_role(world: World) -> None:
     for key in KEYS:
-        names = [one["name"] for one in await world.client(key).call(APP, "", "list_organizations")]
+        names = [item["name"] for item in await world.client(key).call(APP, "", "list_organizations")]
         assert names == (["Other"] if key == "other" else ["Test"])
     await world.cloud.app("create_location", organization_id=world.ids[ObjectKind.ORGANIZATION], name="Away")
     for key, expected in (("org_operator", 2), ("location_operator", 1), ("robot_operator", 0)):
-        found = await world.client(key).call(
+        answer = await world.client(key).call(
             APP, "", "list_locations", organization_id=world.ids[ObjectKind.ORGANIZATION]
         )
-        assert len(found) == expected, key
+        assert len(answer) == expected, key
 
 
 async def test_callers_cannot_grant_roles_that_they_do_not_have(world: World) -> None:
@@ -224,10 +224,10 @@ async def test_callers_cannot_grant_roles_that_they_do_not_have(world: World) ->
     with pytest.raises(MachineError) as caught:
         await world.client("location_owner").call(APP, "", "create_key", authorizations=[grant], name="x")
     assert caught.value.kind is ErrorKind.NOT_FOUND
-    made = await world.client("location_owner").call(
+    key = await world.client("location_owner").call(
         APP, "", "create_key", authorizations=[role_at_location(world.ids)], name="x"
     )
-    assert set(made) == {"id", "key"}
+    assert set(key) == {"id", "key"}
 
 
 async def test_a_machine_may_only_act_for_itself(world: World) -> None:
@@ -250,9 +250,9 @@ async def test_a_machine_may_only_act_for_itself(world: World) -> None:
 
 async def test_secrets_are_shown_to_owners_only(world: World) -> None:
     for key, shown in (("org_owner", True), ("org_operator", False), ("robot_owner", True)):
-        found = (await world.client(key).call(APP, "", "get_robot_part", id=world.ids[ObjectKind.PART]))["part"]
-        assert bool(found["secret"]) is shown
-        assert bool(found["secrets"]) is shown
+        part = (await world.client(key).call(APP, "", "get_robot_part", id=world.ids[ObjectKind.PART]))["part"]
+        assert bool(part["secret"]) is shown
+        assert bool(part["secrets"]) is shown
 
 
 async def test_reported_permissions_match_the_checks(world: World) -> None:
@@ -268,8 +268,8 @@ async def test_reported_permissions_match_the_checks(world: World) -> None:
         ("robot_operator", ["control_robot"]),
         ("other", None),
     ):
-        found = await world.client(key).call(APP, "", "check_permissions", permissions=asked)
-        assert (found[0]["permissions"] if found else None) == expected
+        answer = await world.client(key).call(APP, "", "check_permissions", permissions=asked)
+        assert (answer[0]["permissions"] if answer else None) == expected
 
 
 def test_every_method_has_a_rule_and_every_rule_its_argument() -> None:
@@ -335,11 +335,11 @@ grants = st.builds(
 @given(
     st.lists(grants), st.sets(st.tuples(st.sampled_from(["organization", "location", "robot"]), st.sampled_from("abc")))
 )
-def test_only_grants_on_the_path_to_an_object_apply(given_: list[Grant], within: set[tuple[str, str]]) -> None:
+def test_only_grants_on_the_path_to_an_object_apply(value: list[Grant], within: set[tuple[str, str]]) -> None:
     place = Place("a", frozenset(within))
-    reaching = [one for one in given_ if (one.kind, one.subject) in within]
-    assert best(given_, place) == best(reaching, place)
-    assert (best(given_, place) is Role.NONE) == (not reaching)
+    reaching = [item for item in value if (item.kind, item.subject) in within]
+    assert best(value, place) == best(reaching, place)
+    assert (best(value, place) is Role.NONE) == (not reaching)
 
 
 async def test_credentials_of_other_kinds_have_no_role(world: World) -> None:

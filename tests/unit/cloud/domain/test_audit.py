@@ -35,8 +35,10 @@ READS = {
 }  # fmt: skip
 
 
-async def entries(cloud: MemoryCloud, **wanted: Any) -> list[AuditRecord]:
-    return await cloud.cloud.store.read(lambda sql: audit.entries(sql, cloud.first.organization, AuditQuery(**wanted)))
+async def entries(cloud: MemoryCloud, **expected: Any) -> list[AuditRecord]:
+    return await cloud.cloud.store.read(
+        lambda sql: audit.entries(sql, cloud.first.organization, AuditQuery(**expected))
+    )
 
 
 def test_every_method_is_classified_as_change_or_read() -> None:
@@ -50,9 +52,9 @@ def test_every_method_is_classified_as_change_or_read() -> None:
 async def test_a_change_is_recorded_with_author_action_and_name(cloud: MemoryCloud, machine: str) -> None:
     await cloud.app("update_robot", id=machine, name="plane")
     await cloud.app("delete_robot", id=machine)
-    deleted, renamed, made = await entries(cloud)
-    assert (made.action, made.subject, made.detail["called"]) == ("new_robot", cloud.first.location, "Test")
-    assert (made.detail["name"], made.detail["made"]) == ("rover", machine)
+    deleted, renamed, created = await entries(cloud)
+    assert (created.action, created.subject, created.detail["called"]) == ("new_robot", cloud.first.location, "Test")
+    assert (created.detail["name"], created.detail["made"]) == ("rover", machine)
     assert (renamed.action, renamed.subject, renamed.detail["called"], renamed.detail["name"]) == (
         "update_robot",
         machine,
@@ -60,9 +62,9 @@ async def test_a_change_is_recorded_with_author_action_and_name(cloud: MemoryClo
         "plane",
     )
     assert (deleted.action, deleted.detail["called"]) == ("delete_robot", "plane")
-    assert {one.author for one in (made, renamed, deleted)} == {Author(KEY, cloud.first.id)}
-    assert made.name == "owner"
-    assert made.happened < renamed.happened < deleted.happened
+    assert {item.author for item in (created, renamed, deleted)} == {Author(KEY, cloud.first.id)}
+    assert created.name == "owner"
+    assert created.happened < renamed.happened < deleted.happened
 
 
 async def test_reads_and_failed_calls_are_not_recorded(cloud: MemoryCloud, machine: str) -> None:
@@ -95,7 +97,7 @@ async def test_the_entry_is_in_the_transaction_of_the_change(cloud: MemoryCloud)
         audit.note = original
     assert (await cloud.app("get_organization", organization_id=cloud.first.organization))["name"] == "Test"
     await service.delete_everything(cloud.first.organization)
-    assert [one.action for one in await entries(cloud)] == ["delete_everything"]
+    assert [entry.action for entry in await entries(cloud)] == ["delete_everything"]
 
 
 def _refuse(*_: Any) -> None:
@@ -116,17 +118,17 @@ async def test_the_audit_log_contains_no_secrets(cloud: MemoryCloud, part: str) 
     changes = [{"path": "modules.0.env.TOKEN", "value": SECRET}]
     await cloud.app("set_config_property", robot_part_id=part, property_changes=changes)
     await cloud.app("update_organization_metadata", organization_id=cloud.first.organization, data={"pin": SECRET})
-    made = await key_at(cloud, "organization", cloud.first.organization)
-    rotated = await cloud.app("rotate_key", id=made[0])
-    await cloud.app("rename_key", id=made[0], name=f"postgres://user:{SECRET}@host/db")
+    created = await key_at(cloud, "organization", cloud.first.organization)
+    rotated = await cloud.app("rotate_key", id=created[0])
+    await cloud.app("rename_key", id=created[0], name=f"postgres://user:{SECRET}@host/db")
     secrets = await cloud.cloud.store.read(
         lambda sql: [row["secret"] for row in sql.rows("SELECT * FROM part_secrets")]
     )
     text = json.dumps(await cloud.cloud.store.read(lambda sql: [dict(row) for row in sql.rows("SELECT * FROM audit")]))
-    for secret in (SECRET, made[1], rotated["key"], *secrets):
+    for secret in (SECRET, created[1], rotated["key"], *secrets):
         assert secret not in text
     assert "modules.0.env.TOKEN" in text  # the path is logged, the value is not
-    assert made[0] in text
+    assert created[0] in text
 
 
 async def test_changes_of_roles_are_described(cloud: MemoryCloud, machine: str) -> None:
@@ -145,7 +147,7 @@ async def test_entries_are_found_by_author_action_time_and_text(cloud: MemoryClo
     from cloud.server.memory import APP
 
     await cloud.client(key[0]).call(APP, "", "new_robot", name="Drone_1", location=cloud.first.location)
-    for wanted, count in (
+    for expected, count in (
         ({"author": key[0]}, 1),
         ({"author": cloud.first.id}, 2),
         ({"action": "new_robot"}, 2),
@@ -157,7 +159,7 @@ async def test_entries_are_found_by_author_action_time_and_text(cloud: MemoryClo
         ({"limit": 1}, 1),
         ({"before": 0}, 0),
     ):
-        assert len(await entries(cloud, **wanted)) == count, wanted  # type: ignore[arg-type]
+        assert len(await entries(cloud, **expected)) == count, expected  # type: ignore[arg-type]
 
 
 async def test_entries_belong_to_the_organization_that_was_changed(cloud: MemoryCloud) -> None:
@@ -167,7 +169,7 @@ async def test_entries_belong_to_the_organization_that_was_changed(cloud: Memory
     await cloud.client(other.id).call(APP, "", "new_robot", name="theirs", location=other.location)
     assert await entries(cloud) == []
     theirs = await cloud.cloud.store.read(lambda sql: audit.entries(sql, other.organization, AuditQuery()))
-    assert [one.action for one in theirs] == ["new_robot"]
+    assert [item.action for item in theirs] == ["new_robot"]
 
 
 # ---- page
@@ -206,7 +208,7 @@ async def test_the_page_filters_and_pages(cloud: MemoryCloud) -> None:
 
 
 def test_arguments_in_entries() -> None:
-    told = audit.loggable(
+    result = audit.loggable(
         {
             "name": "n",
             "password": "p",
@@ -227,7 +229,7 @@ def test_arguments_in_entries() -> None:
             "change": m.ConfigPropertyChange("a.b", "secret"),
         }
     )
-    assert told == {
+    assert result == {
         "name": "n",
         "password": "***",
         "api_key": "***",

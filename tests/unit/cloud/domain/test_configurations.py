@@ -23,16 +23,16 @@ def document(speed: int) -> dict[str, Any]:
 async def test_a_saved_document_is_read_back(cloud: MemoryCloud, part: str) -> None:
     saved = await cloud.app("update_robot_part", id=part, name="rover-main", robot_config=document(10))
     assert saved["robot_config"] == document(10)
-    found = await cloud.app("get_robot_part", id=part)
-    assert found["part"]["last_updated"] == saved["last_updated"]
-    assert json.loads(found["config_json"]) == document(10)
+    answer = await cloud.app("get_robot_part", id=part)
+    assert answer["part"]["last_updated"] == saved["last_updated"]
+    assert json.loads(answer["config_json"]) == document(10)
 
 
 async def test_text_keeps_details_that_a_struct_cannot(cloud: MemoryCloud, part: str) -> None:
     text = '{"components": [], "big": 9007199254740993, "empty": {}}'
     await cloud.app("update_robot_part", id=part, name="", robot_config_json=text)
-    found = await cloud.app("get_robot_part", id=part)
-    assert found["config_json"] == '{"components":[],"big":9007199254740993,"empty":{}}'
+    answer = await cloud.app("get_robot_part", id=part)
+    assert answer["config_json"] == '{"components":[],"big":9007199254740993,"empty":{}}'
     await cloud.app("update_robot_part", id=part, name="", robot_config_json="{}")
     assert (await cloud.app("get_robot_part", id=part))["config_json"] == "{}"
 
@@ -45,10 +45,12 @@ async def test_a_document_that_is_not_an_object_is_refused(cloud: MemoryCloud, p
 
 
 async def test_the_slower_of_two_authors_gets_a_conflict(cloud: MemoryCloud, part: str) -> None:
-    known = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
-    fast = await cloud.app("update_robot_part", id=part, name="", robot_config=document(1), last_known_update=known)
+    last_updated = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
+    fast = await cloud.app(
+        "update_robot_part", id=part, name="", robot_config=document(1), last_known_update=last_updated
+    )
     with pytest.raises(MachineError, match="changed in the meantime") as caught:
-        await cloud.app("update_robot_part", id=part, name="", robot_config=document(2), last_known_update=known)
+        await cloud.app("update_robot_part", id=part, name="", robot_config=document(2), last_known_update=last_updated)
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert (await cloud.app("get_robot_part", id=part))["part"]["robot_config"] == document(1)
     await cloud.app(
@@ -59,12 +61,12 @@ async def test_the_slower_of_two_authors_gets_a_conflict(cloud: MemoryCloud, par
 async def test_history_has_previous_documents_and_authors(cloud: MemoryCloud, part: str) -> None:
     for speed in (1, 2, 2, 3):
         await cloud.app("update_robot_part", id=part, name="", robot_config=document(speed))
-    found = (await cloud.app("get_robot_part_history", id=part))["history"]
-    assert [one["old"]["robot_config"] for one in found] == [document(2), document(1), {}]
-    assert {one["edited_by"]["value"] for one in found} == {cloud.first.id}
-    assert {one["edited_by"]["type"] for one in found} == {"API_KEY"}
-    assert found[0]["when"] > found[1]["when"] > found[2]["when"]
-    await cloud.app("update_robot_part", id=part, name="", robot_config=found[1]["old"]["robot_config"])
+    history = (await cloud.app("get_robot_part_history", id=part))["history"]
+    assert [item["old"]["robot_config"] for item in history] == [document(2), document(1), {}]
+    assert {element["edited_by"]["value"] for element in history} == {cloud.first.id}
+    assert {result["edited_by"]["type"] for result in history} == {"API_KEY"}
+    assert history[0]["when"] > history[1]["when"] > history[2]["when"]
+    await cloud.app("update_robot_part", id=part, name="", robot_config=history[1]["old"]["robot_config"])
     newest = (await cloud.app("get_robot_part_history", id=part))["history"][0]
     assert newest["old"]["robot_config"] == document(3)
     assert (await cloud.app("get_robot_part", id=part))["part"]["robot_config"] == document(1)
@@ -86,7 +88,7 @@ async def test_history_is_paged(cloud: MemoryCloud, part: str, limit: int) -> No
     while token != "":
         page = await cloud.app("get_robot_part_history", id=part, page_limit=limit, page_token=token)
         assert len(page["history"]) <= limit
-        seen += [one["old"]["robot_config"] for one in page["history"]]
+        seen += [entry["old"]["robot_config"] for entry in page["history"]]
         token = page["next_page_token"]
     assert seen == [*(document(speed) for speed in range(5, -1, -1)), {}]
 
@@ -101,7 +103,7 @@ async def test_a_page_of_the_history_ends_at_the_limit_of_bytes(
     while token != "":
         page = await cloud.app("get_robot_part_history", id=part, page_token=token)
         assert len(page["history"]) == 1
-        seen += [one["old"]["robot_config"] for one in page["history"]]
+        seen += [entry["old"]["robot_config"] for entry in page["history"]]
         token = page["next_page_token"]
     assert seen == [*(document(speed) for speed in range(2, -1, -1)), {}]
 
@@ -112,7 +114,7 @@ async def test_history_of_a_time_range(cloud: MemoryCloud, part: str) -> None:
         saved = await cloud.app("update_robot_part", id=part, name="", robot_config=document(speed))
         times.append(saved["last_updated"])
     page = await cloud.app("get_robot_part_history", id=part, start=times[1], end=times[3])
-    assert [one["when"] for one in page["history"]] == [times[2], times[1]]
+    assert [entry["when"] for entry in page["history"]] == [times[2], times[1]]
     late = times[3] + timedelta(seconds=1)
     assert (await cloud.app("get_robot_part_history", id=part, start=late))["history"] == []
 
@@ -122,12 +124,12 @@ async def test_properties_are_set_all_or_none(cloud: MemoryCloud, part: str) -> 
     good = {"path": "components.wheel.attributes.max_rpm", "value": 5.0}
     bad = {"path": "components.other.attributes.max_rpm", "value": 6.0}
     results = await cloud.app("set_config_property", robot_part_id=part, property_changes=[good, bad])
-    assert [one["success"] for one in results] == [False, False]
+    assert [result["success"] for result in results] == [False, False]
     assert "another change" in results[0]["error"]
     assert "wheel" in results[1]["error"]
     assert (await cloud.app("get_robot_part", id=part))["part"]["robot_config"] == document(1)
     results = await cloud.app("set_config_property", robot_part_id=part, property_changes=[good])
-    assert [one["success"] for one in results] == [True]
+    assert [item["success"] for item in results] == [True]
     assert (await cloud.app("get_robot_part", id=part))["part"]["robot_config"] == document(5)
 
 
@@ -138,10 +140,10 @@ async def test_a_polling_machine_gets_the_configuration(cloud: MemoryCloud, part
         "orientation": {"type": "ov_degrees", "value": {"x": 0, "y": 0, "z": 1, "th": 90}},
         "geometry": {"type": "box", "x": 1, "y": 2, "z": 3},
     }
-    wanted = document(7)
-    wanted["components"][0] |= {"frame": frame, "depends_on": ["pi"], "log_configuration": {"level": "debug"}}
-    wanted |= {
-        "components": [*wanted["components"], {"name": "bad name!", "api": "rdk:component:motor", "model": "fake"}],
+    expected = document(7)
+    expected["components"][0] |= {"frame": frame, "depends_on": ["pi"], "log_configuration": {"level": "debug"}}
+    expected |= {
+        "components": [*expected["components"], {"name": "bad name!", "api": "rdk:component:motor", "model": "fake"}],
         "services": [{"name": "all", "api": "rdk:service:sensors", "model": "builtin"}],
         "modules": [{"name": "m", "executable_path": "/bin/m", "env": {"A": "b"}, "log_level": "debug"}],
         "maintenance": {"sensor_name": "rdk:component:sensor/s", "maintenance_allowed_key": "ok"},
@@ -150,7 +152,7 @@ async def test_a_polling_machine_gets_the_configuration(cloud: MemoryCloud, part
         "network": {"bind_address": ":8081", "sessions": {"heartbeat_window": "5s"}},
         "triggers": [],
     }
-    await cloud.app("update_robot_part", id=part, name="", robot_config=wanted)
+    await cloud.app("update_robot_part", id=part, name="", robot_config=expected)
     machine = cloud.client(part, "robot-secret")
     got = await machine.call(
         ROBOT, "", "config", id=part, agent_info={"host": "pi", "ips": ["10.0.0.5"], "os": "linux"}
@@ -181,8 +183,8 @@ async def test_a_machine_is_informed_of_an_unusable_document(cloud: MemoryCloud,
 
 async def test_a_part_is_online_for_a_minute(cloud: MemoryCloud, part: str, clock: Any) -> None:
     async def state() -> tuple[str, int]:
-        found = (await cloud.app("get_robot_part", id=part))["part"]
-        return found["online_state"], found["seconds_since_online"]
+        result = (await cloud.app("get_robot_part", id=part))["part"]
+        return result["online_state"], result["seconds_since_online"]
 
     assert await state() == ("AWAITING_SETUP", 0)
     await cloud.client(part, "robot-secret").call(ROBOT, "", "needs_restart", id=part)
@@ -208,16 +210,16 @@ async def test_errors_in_a_saved_document_are_in_the_log_of_the_part(cloud: Memo
         saved = await cloud.app("update_robot_part", id=part, name="", robot_config=wrong)
         assert saved["robot_config"] == wrong
     logged = (await cloud.app("get_robot_part_logs", id=part))["logs"]
-    texts = sorted(one["message"] for one in logged)
+    texts = sorted(item["message"] for item in logged)
     assert len(texts) == 2
     assert "components.0.attributes.max_rpm" in texts[0]
     assert "triggers.0.event.type" in texts[1]
-    assert {one["level"] for one in logged} == {"warn"}
+    assert {element["level"] for element in logged} == {"warn"}
     assert "correct horse" not in str(logged)
 
 
 async def test_a_part_shows_the_reported_facts_of_its_machine(cloud: MemoryCloud, part: str) -> None:
     said = {"host": "rover", "os": "linux", "version": "0.9", "ips": ["10.0.0.2"], "rejected": "secret"}
     await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), said))
-    found = (await cloud.app("get_robot_part", id=part))["part"]["user_supplied_info"]
-    assert found == {"host": "rover", "os": "linux", "version": "0.9", "ips": ["10.0.0.2"]}
+    info = (await cloud.app("get_robot_part", id=part))["part"]["user_supplied_info"]
+    assert info == {"host": "rover", "os": "linux", "version": "0.9", "ips": ["10.0.0.2"]}

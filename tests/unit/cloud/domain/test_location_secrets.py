@@ -30,8 +30,8 @@ async def test_parts_log_in_with_a_secret_of_their_location(world: World) -> Non
     assert auth["secret"] == auth["secrets"][0]["secret"]
     assert len(auth["secrets"]) == 2
     authenticator = world.cloud.cloud.authenticator
-    for one in auth["secrets"]:
-        token = await authenticator.sign_in(part, LOCATION, one["secret"], peer=Peer())
+    for secret in auth["secrets"]:
+        token = await authenticator.sign_in(part, LOCATION, secret["secret"], peer=Peer())
         identity = await authenticator.identified(token)
         assert identity is not None
         assert (identity.entity, identity.kind) == (part, LOCATION)
@@ -51,18 +51,18 @@ async def test_secrets_of_a_location_apply_only_to_parts_in_it(world: World) -> 
     organization = world.ids[ObjectKind.ORGANIZATION]
 
     async def entities() -> set[str]:
-        found = await world.cloud.cloud.store.read(credentials.every)
-        return {one.entity for one in found if one.type == LOCATION}
+        result = await world.cloud.cloud.store.read(credentials.every)
+        return {item.entity for item in result if item.type == LOCATION}
 
     inner = (
         await world.cloud.app("create_location", organization_id=organization, name="I", parent_location_id=outer)
     )["id"]
-    beside = (await world.cloud.app("create_location", organization_id=organization, name="B"))["id"]
+    neighbour = (await world.cloud.app("create_location", organization_id=organization, name="B"))["id"]
     deep = await world.cloud.app("new_robot", name="deep", location=inner)
     deep_part = (await world.cloud.app("get_robot_parts", robot_id=deep))[0]["id"]
     await world.cloud.app("create_location_secret", location_id=outer)
     assert await entities() == {part, deep_part}
-    await world.cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=beside)
+    await world.cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=neighbour)
     assert await entities() == {deep_part}
     await world.cloud.app("update_location", location_id=inner, parent_location_id="")
     assert await entities() == set()
@@ -74,39 +74,39 @@ async def test_machines_are_notified_of_added_and_deleted_secrets(world: World) 
     organization, cloud = world.ids[ObjectKind.ORGANIZATION], world.cloud
 
     async def created(**more: str) -> str:
-        made = await cloud.app("create_location", organization_id=organization, **more)
-        return str(made["id"])
+        location = await cloud.app("create_location", organization_id=organization, **more)
+        return str(location["id"])
 
     async def secret(place: str) -> str:
         auth = await cloud.app("create_location_secret", location_id=place)
         return str(auth["secrets"][0]["secret"])
 
-    inner, beside = await created(name="I", parent_location_id=outer), await created(name="B")
+    inner, neighbour = await created(name="I", parent_location_id=outer), await created(name="B")
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine:
 
             async def hears(*secrets: str) -> None:
-                wanted = {digest_of(one) for one in secrets}
-                while (found := (await machine.hears("cloud"))["location_secrets"]) is not None:
-                    assert not any(one in str(found) for one in secrets)
-                    if {one["secret"] for one in found} == wanted:
+                expected = {digest_of(item) for item in secrets}
+                while (location_secrets := (await machine.hears("cloud"))["location_secrets"]) is not None:
+                    assert not any(element in str(location_secrets) for element in secrets)
+                    if {result["secret"] for result in location_secrets} == expected:
                         return
 
             await hears()
-            one, two = await secret(outer), await secret(beside)
-            await hears(one)
-            await cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=beside)
+            first, two = await secret(outer), await secret(neighbour)
+            await hears(first)
+            await cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=neighbour)
             await hears(two)
             await cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=await created(name="E"))
             await hears()
             await cloud.app("update_robot", id=world.ids[ObjectKind.ROBOT], location=inner)
-            await hears(one)
+            await hears(first)
             await cloud.app("update_location", location_id=inner, parent_location_id="")
             await hears()
-            await cloud.app("update_location", location_id=inner, parent_location_id=beside)
+            await cloud.app("update_location", location_id=inner, parent_location_id=neighbour)
             await hears(two)
-            kept = (await cloud.app("location_auth", location_id=beside))["secrets"]
-            await cloud.app("delete_location_secret", location_id=beside, secret_id=kept[0]["id"])
+            kept = (await cloud.app("location_auth", location_id=neighbour))["secrets"]
+            await cloud.app("delete_location_secret", location_id=neighbour, secret_id=kept[0]["id"])
             await hears()
 
 
@@ -116,11 +116,11 @@ async def test_a_location_has_at_most_ten_secrets(world: World) -> None:
         auth = await world.cloud.app("create_location_secret", location_id=place)
     own = world.cloud.client()
     assert await outcome(own, "create_location_secret", location_id=place) is ErrorKind.PRECONDITION
-    beside = (await own.call(APP, "", "create_location", organization_id=world.ids[ObjectKind.ORGANIZATION], name="B"))[
-        "id"
-    ]
-    given = {"location_id": beside, "secret_id": auth["secrets"][0]["id"]}
-    assert await outcome(own, "delete_location_secret", **given) is ErrorKind.NOT_FOUND
+    neighbour = (
+        await own.call(APP, "", "create_location", organization_id=world.ids[ObjectKind.ORGANIZATION], name="B")
+    )["id"]
+    values = {"location_id": neighbour, "secret_id": auth["secrets"][0]["id"]}
+    assert await outcome(own, "delete_location_secret", **values) is ErrorKind.NOT_FOUND
 
 
 async def test_secrets_are_not_in_the_audit_log(world: World) -> None:

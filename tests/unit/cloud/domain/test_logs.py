@@ -33,7 +33,7 @@ async def send(cloud: MemoryCloud, part: str, *entries: dict[str, Any]) -> None:
 
 
 async def messages(cloud: MemoryCloud, part: str, **query: Any) -> list[str]:
-    return [one["message"] for one in (await cloud.app("get_robot_part_logs", id=part, **query))["logs"]]
+    return [item["message"] for item in (await cloud.app("get_robot_part_logs", id=part, **query))["logs"]]
 
 
 async def test_an_entry_is_read_back_completely(cloud: MemoryCloud, part: str) -> None:
@@ -52,8 +52,8 @@ async def test_integers_stay_integers(cloud: MemoryCloud, part: str) -> None:
 async def test_an_entry_without_a_source_has_an_empty_source(cloud: MemoryCloud, part: str) -> None:
     """The official SDKs fail to write a log to a file if these keys are missing."""
     await send(cloud, part, entry(1))
-    (found,) = (await cloud.app("get_robot_part_logs", id=part))["logs"]
-    assert found["caller"] == {"File": "", "Line": 0}
+    (item,) = (await cloud.app("get_robot_part_logs", id=part))["logs"]
+    assert item["caller"] == {"File": "", "Line": 0}
 
 
 async def test_repeated_entries_are_recognized_in_any_order_of_fields(cloud: MemoryCloud, part: str) -> None:
@@ -61,7 +61,7 @@ async def test_repeated_entries_are_recognized_in_any_order_of_fields(cloud: Mem
     places = ({"File": "a.go", "Line": 3}, {"Line": 3, "File": "a.go"})
     for place, values in zip(places, ({"x": 1, "y": 2}, {"y": 2, "x": 1}), strict=True):
         record = LogRecord(START, "info", "rdk", "m", caller=place, fields=(values,))
-        await cloud.cloud.store.write(lambda sql, one=record: logs.append(sql, part, [one], START))  # type: ignore[misc]
+        await cloud.cloud.store.write(lambda sql, item=record: logs.append(sql, part, [item], START))  # type: ignore[misc]
     assert len(await messages(cloud, part)) == 1
 
 
@@ -75,7 +75,7 @@ async def test_pages_contain_every_entry_once_in_order(
     token, pages = None, 0
     while token != "" and pages < 20:
         page = await cloud.app("get_robot_part_logs", id=part, limit=limit, page_token=token, order=order)
-        seen += [one["message"] for one in page["logs"]]
+        seen += [item["message"] for item in page["logs"]]
         token, pages = page["next_page_token"], pages + 1
     expected = [f"message {number}" for number in range(10)]
     assert seen == (expected if order == "ASCENDING" else expected[::-1])
@@ -85,12 +85,12 @@ async def test_a_repeated_batch_is_stored_once(cloud: MemoryCloud, part: str) ->
     await send(cloud, part, *(entry(number) for number in range(4)))
     await send(cloud, part, entry(100))  # an unrelated entry
     await send(cloud, part, *(entry(number) for number in range(7)), entry(1))
-    seen = [one.message for one in await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0))]
+    seen = [item.message for item in await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0))]
     expected = [0, 1, 2, 3, 100, 4, 5, 6, 1]
     assert seen == [f"message {number}" for number in expected], "one that is there twice in a batch is kept twice"
     await send(cloud, part, *(entry(number) for number in (7, 8)), entry(2))
     assert (await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0)))[-1].message == "message 2", (
-        "said anew"
+        "said again"
     )
     await send(cloud, part, entry(0, "error"))
     assert len(await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0))) == len(expected) + 4
@@ -126,7 +126,7 @@ async def test_following_yields_entries_and_no_empty_lists(cloud: MemoryCloud, p
 
     async def tail() -> None:
         async for batch in cloud.client().stream(APP, "", "tail_robot_part_logs", id=part, errors_only=True):
-            await send_batch.send([one["message"] for one in batch])
+            await send_batch.send([item["message"] for item in batch])
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(tail)
@@ -145,7 +145,7 @@ async def test_following_yields_entries_and_no_empty_lists(cloud: MemoryCloud, p
             while len(got) < 2:
                 batch = await batches.receive()
                 assert batch
-                got += [one for one in batch if one != "knock"]
+                got += [element for element in batch if element != "knock"]
         nursery.cancel_scope.cancel()
     assert got == ["message 3", "message 5"]
     assert not cloud.cloud.events._listeners["logs"]
@@ -160,9 +160,9 @@ async def test_a_batch_with_too_many_entries_is_refused_completely(cloud: Memory
 
 async def test_a_too_long_entry_is_truncated_with_a_note(cloud: MemoryCloud, part: str) -> None:
     await send(cloud, part, entry(0, message="x" * (MAX_TEXT + 7)))
-    (found,) = await messages(cloud, part)
-    assert len(found) < MAX_TEXT + 60
-    assert "7 characters cut off" in found
+    (message,) = await messages(cloud, part)
+    assert len(message) < MAX_TEXT + 60
+    assert "7 characters cut off" in message
 
 
 async def test_entries_expire_after_thirty_days_and_not_before(cloud: MemoryCloud, part: str, clock: Any) -> None:
@@ -181,7 +181,7 @@ async def test_late_entries_are_returned_by_arrival(cloud: MemoryCloud, part: st
     store = cloud.cloud.store
     for moment in (5, 1):
         record = LogRecord(START + timedelta(seconds=moment), "INFO", "rdk", str(moment))
-        await store.write(lambda sql, one=record: logs.append(sql, part, [one], START))
-    assert [one.message for one in await store.read(lambda sql: logs.arrived(sql, part, 0))] == ["5", "1"]
-    assert [one.message for one in await store.read(lambda sql: logs.query(sql, part, LogQuery()))] == ["5", "1"]
+        await store.write(lambda sql, item=record: logs.append(sql, part, [item], START))
+    assert [element.message for element in await store.read(lambda sql: logs.arrived(sql, part, 0))] == ["5", "1"]
+    assert [result.message for result in await store.read(lambda sql: logs.query(sql, part, LogQuery()))] == ["5", "1"]
     assert (await store.read(lambda sql: logs.query(sql, part, LogQuery(ascending=True))))[0].level == "info"

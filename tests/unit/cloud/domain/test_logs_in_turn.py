@@ -45,5 +45,5 @@ async def test_followers_of_a_part_miss_no_entry(postgresql: Cluster) -> None:
                     await kept.wait()
                 go_on.set()
         assert waiting.cancelled_caught
-        found = await right.read(lambda sql: logs.arrived(sql, "rover", 0))
-    assert [one.message for one in found] == ["first", "second"]
+        result = await right.read(lambda sql: logs.arrived(sql, "rover", 0))
+    assert [item.message for item in result] == ["first", "second"]

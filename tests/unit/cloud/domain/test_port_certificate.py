@@ -22,7 +22,7 @@ from cloud.values.times import now
 from rpc.network.tls import TlsError
 from schema.errors import ConfigError
 from tests.unit.cloud.conftest import Clock
-from tests.unit.runtime.server.test_renewal import Told
+from tests.unit.runtime.server.test_renewal import Messages
 
 
 class Port:
@@ -34,11 +34,11 @@ class Port:
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
+def messages() -> Iterator[Messages]:
     """Capture the log."""
-    found, processors = Told(), structlog.get_config()["processors"]  # in place: loggers may already be cached
-    before, processors[:] = [*processors], [found]
-    yield found
+    result, processors = Messages(), structlog.get_config()["processors"]  # in place: loggers may already be cached
+    before, processors[:] = [*processors], [result]
+    yield result
     processors[:] = before
 
 
@@ -76,19 +76,19 @@ async def test_a_clock_that_was_set_back_is_a_reason_to_renew(port: Port, clock:
 
 
 async def test_a_rotation_takes_effect_immediately(
-    port: Port, cloud: MemoryCloud, clock: Clock, nursery: trio.Nursery, told: Told
+    port: Port, cloud: MemoryCloud, clock: Clock, nursery: trio.Nursery, messages: Messages
 ) -> None:
     await port.made.look()
     before = port.made.context
     nursery.start_soon(port.made.run)
     await trio.testing.wait_all_tasks_blocked(0.05)  # wait until it listens
     await cloud.cloud.store.write(lambda sql: authorities.rotate(sql, PORT, clock()))
-    await told.until(lambda: port.made.context is not before)
+    await messages.until(lambda: port.made.context is not before)
     nursery.cancel_scope.cancel()
 
 
 async def test_a_short_lived_certificate_is_renewed_repeatedly(
-    cloud: MemoryCloud, nursery: trio.Nursery, told: Told
+    cloud: MemoryCloud, nursery: trio.Nursery, messages: Messages
 ) -> None:
     port = FromAuthority(
         cloud.cloud.store,
@@ -101,7 +101,7 @@ async def test_a_short_lived_certificate_is_renewed_repeatedly(
     await port.look()
     nursery.start_soon(port.run)
     first = port.context
-    await told.until(lambda: len(told.words()) >= 4)
+    await messages.until(lambda: len(messages.words()) >= 4)
     assert port.context is not first
     nursery.cancel_scope.cancel()
 
@@ -111,12 +111,12 @@ async def test_a_short_lived_certificate_is_renewed_repeatedly(
 
 def write(folder: Path, pair: Pair) -> tuple[Path, Path]:
     """Replace each file by renaming, as certbot swaps its links."""
-    found = []
+    results = []
     for name, text in (("cert.pem", pair.certificate), ("key.pem", pair.key)):
         (folder / f"{name}.part").write_text(text)
         os.replace(folder / f"{name}.part", folder / name)
-        found.append(folder / name)
-    return found[0], found[1]
+        results.append(folder / name)
+    return results[0], results[1]
 
 
 def leaf(name: str) -> Pair:
@@ -124,22 +124,22 @@ def leaf(name: str) -> Pair:
 
 
 async def test_renewed_files_take_effect_unless_they_are_invalid(
-    tmp_path: Path, nursery: trio.Nursery, told: Told
+    tmp_path: Path, nursery: trio.Nursery, messages: Messages
 ) -> None:
-    made = FromFiles(*write(tmp_path, leaf("first.example")))
-    assert made.names == ("first.example",)
-    assert not made.own
-    nursery.start_soon(made.run)
+    files = FromFiles(*write(tmp_path, leaf("first.example")))
+    assert files.names == ("first.example",)
+    assert not files.own
+    nursery.start_soon(files.run)
 
     write(tmp_path, leaf("second.example"))
-    await told.until(lambda: made.names == ("second.example",))
-    context = made.context
+    await messages.until(lambda: files.names == ("second.example",))
+    context = files.context
     (tmp_path / "cert.pem").write_text(leaf("third.example").certificate)  # does not match the key
-    await told.until(lambda: told.entries[-1]["log_level"] == "error")
-    assert made.context is context
-    assert "does not belong" in told.entries[-1]["reason"]
+    await messages.until(lambda: messages.entries[-1]["log_level"] == "error")
+    assert files.context is context
+    assert "does not belong" in messages.entries[-1]["reason"]
     write(tmp_path, leaf("fourth.example"))
-    await told.until(lambda: made.names == ("fourth.example",))
+    await messages.until(lambda: files.names == ("fourth.example",))
     nursery.cancel_scope.cancel()
 
 

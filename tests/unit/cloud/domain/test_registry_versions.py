@@ -13,7 +13,7 @@ UPLOADED = ["1.0.0", "1.2.0", "1.10.0", "2.0.0-rc.1", "1.2.1", "0.9.0"]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "chosen"),
+    ("expected", "chosen"),
     [
         ("1.2.0", "1.2.0"),
         ("latest", "1.10.0"),
@@ -29,8 +29,8 @@ UPLOADED = ["1.0.0", "1.2.0", "1.10.0", "2.0.0-rc.1", "1.2.1", "0.9.0"]
         ("1.2.x", None),
     ],
 )
-def test_meanings_of_versions(wanted: str, chosen: str | None) -> None:
-    assert versions.chosen(wanted, UPLOADED) == chosen
+def test_meanings_of_versions(expected: str, chosen: str | None) -> None:
+    assert versions.chosen(expected, UPLOADED) == chosen
 
 
 def test_versions_that_are_not_semantic_are_ordered_by_upload() -> None:
@@ -85,8 +85,8 @@ def test_invalid_platforms_are_refused(text: str) -> None:
 
 
 def best(machine: str, has: set[str], *there: tuple[str, str]) -> tuple[str, str] | None:
-    found = {place: versions.fitness(*place, machine, has) for place in there}
-    usable = {place: fit for place, fit in found.items() if fit is not None}
+    values = {place: versions.fitness(*place, machine, has) for place in there}
+    usable = {place: fit for place, fit in values.items() if fit is not None}
     return max(usable, key=lambda place: usable[place], default=None)
 
 

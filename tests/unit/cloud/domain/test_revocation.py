@@ -58,10 +58,12 @@ class Model:
         ]  # fmt: skip
 
     def some(self) -> Key:
-        return self.dice.choice([one for one in self.keys if not one.deleted])
+        return self.dice.choice([item for item in self.keys if not item.deleted])
 
     def alone(self, key: Key) -> bool:
-        owners = [one for one in self.keys if not one.deleted and one.roles.get(self.places[0]) == "owner"]
+        owners = [
+            element for element in self.keys if not element.deleted and element.roles.get(self.places[0]) == "owner"
+        ]
         return owners == [key]
 
     def authorization(self, key: Key, place: tuple[str, str], role: str) -> dict[str, str]:
@@ -79,8 +81,8 @@ class Model:
     async def create(self) -> None:
         role, place = self.dice.choice(["owner", "operator"]), self.dice.choice(self.places)
         empty = Key("", [], {})
-        made = await self.cloud.app("create_key", authorizations=[self.authorization(empty, place, role)], name="x")
-        self.keys.append(Key(made["id"], [made["key"]], {place: role}))
+        created = await self.cloud.app("create_key", authorizations=[self.authorization(empty, place, role)], name="x")
+        self.keys.append(Key(created["id"], [created["key"]], {place: role}))
 
     async def rotate(self) -> None:
         key = self.some()
@@ -118,7 +120,7 @@ class Model:
         return refused
 
     def owner(self) -> ApiClient:
-        owners = [one for one in self.keys if not one.deleted and one.roles.get(self.places[0]) == "owner"]
+        owners = [result for result in self.keys if not result.deleted and result.roles.get(self.places[0]) == "owner"]
         self.cloud.first = replace(self.cloud.first, id=owners[0].id)
         return self.cloud.client()
 
@@ -137,24 +139,24 @@ async def check(model: Model, replicas: list[Replica]) -> None:
     """Check the current and the previous secret and some tokens of every key at every replica."""
     async with trio.open_nursery() as nursery:  # concurrent, because concurrent callers share queries
         for key in model.keys:
-            for one in replicas:
-                nursery.start_soon(check_key, model, key, one)
+            for item in replicas:
+                nursery.start_soon(check_key, model, key, item)
     for key in model.keys:
         key.tokens = model.dice.sample(key.tokens, min(3, len(key.tokens)))
 
 
-async def check_key(model: Model, key: Key, one: Replica) -> None:
+async def check_key(model: Model, key: Key, item: Replica) -> None:
     """Check one key at one replica."""
     # tokens first, because signing in caches the key
     for token, secret in list(key.tokens):
-        wanted = model.expected(key, secret, "operator", model.places[2])
-        assert await one.call(token, "get_robot", id=model.machine) == wanted
-        wanted = model.expected(key, secret, "owner", model.places[1])
-        assert await one.call(token, "update_location", location_id=model.location, name="Test") == wanted
+        expected = model.expected(key, secret, "operator", model.places[2])
+        assert await item.call(token, "get_robot", id=model.machine) == expected
+        expected = model.expected(key, secret, "owner", model.places[1])
+        assert await item.call(token, "update_location", location_id=model.location, name="Test") == expected
     for secret in key.secrets[-2:]:
         good = not key.deleted and secret == key.secrets[-1]
         with nullcontext() if good else pytest.raises(GRPCError, match="the credentials are wrong"):
-            key.tokens.append((await one.sign_in(key.id, secret), secret))
+            key.tokens.append((await item.sign_in(key.id, secret), secret))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -192,14 +194,14 @@ async def test_many_unknown_keys_cause_few_queries(cloud: MemoryCloud) -> None:
 
 async def test_during_an_outage_of_the_database_cached_keys_are_valid(cloud: MemoryCloud) -> None:
     async with replica(cloud, hears=False) as (far, store):
-        made = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
+        created = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
         store.away = True
         assert await far.sign_in(cloud.first.id, cloud.first.key)
         with pytest.raises(GRPCError):
-            await far.sign_in(*made)
+            await far.sign_in(*created)
         store.away = False
         with trio.fail_after(LIMIT):
-            assert await far.sign_in(*made)
+            assert await far.sign_in(*created)
 
 
 async def test_a_too_long_name_causes_no_query(cloud: MemoryCloud) -> None:
@@ -214,11 +216,11 @@ async def test_a_part_logs_in_with_a_secret_of_another_replica_until_it_is_delet
     cloud: MemoryCloud, part: str
 ) -> None:
     async with replica(cloud, hears=False) as (far, _):
-        made = await cloud.app("create_robot_part_secret", part_id=part)
-        secrets = [one["secret"] for one in made["secrets"]]
-        tokens = [await far.sign_in(part, one, PART_SECRET) for one in secrets]
+        created = await cloud.app("create_robot_part_secret", part_id=part)
+        secrets = [secret["secret"] for secret in created["secrets"]]
+        tokens = [await far.sign_in(part, item, PART_SECRET) for item in secrets]
         assert [await far.call(token, "get_robot_part", id=part) for token in tokens] == ["permission", "permission"]
-        await cloud.app("delete_robot_part_secret", part_id=part, secret_id=made["secrets"][0]["id"])
+        await cloud.app("delete_robot_part_secret", part_id=part, secret_id=created["secrets"][0]["id"])
         assert await far.call(tokens[0], "get_robot_part", id=part) == "unauthenticated"
         assert await far.call(tokens[1], "get_robot_part", id=part) == "permission"
         with pytest.raises(GRPCError):
@@ -228,16 +230,16 @@ async def test_a_part_logs_in_with_a_secret_of_another_replica_until_it_is_delet
 # ---- sign-out
 
 
-def _at_replica(one: Replica, cookies: dict[str, str]) -> Browser:
+def _at_replica(item: Replica, cookies: dict[str, str]) -> Browser:
     """Return a browser with the same cookies at another replica."""
-    made = Browser(application(one.cloud, loopback=True), host=HOST)
-    made.cookies = cookies
-    return made
+    person = Browser(application(item.cloud, loopback=True), host=HOST)
+    person.cookies = cookies
+    return person
 
 
-async def _pages(made: Browser) -> str:
+async def _pages(created: Browser) -> str:
     """Return the status of the start page, or the target if it redirects."""
-    reply = await made.send("GET", "/", HTML)
+    reply = await created.send("GET", "/", HTML)
     return reply.headers["location"] if reply.status == 303 else str(reply.status)
 
 
@@ -344,6 +346,6 @@ async def test_an_organization_keeps_an_owner(cloud: MemoryCloud, way: str) -> N
         await cloud.app(way, **arguments)
     assert caught.value.kind is ErrorKind.PRECONDITION
     kept = await cloud.app("list_keys", org_id=cloud.first.organization)
-    assert "organization_owner" in [one["authorization_id"] for one in kept[0]["authorizations"]]
+    assert "organization_owner" in [authorization["authorization_id"] for authorization in kept[0]["authorizations"]]
     await cloud.app("create_key", authorizations=[{**owner, "identity_id": ""}], name="second")
     await cloud.app(way, **arguments)

@@ -89,8 +89,8 @@ def test_silent_parts_are_forgotten_even_if_the_clock_was_set_back(clock: Clock)
 def test_setting_the_clock_back_does_not_cause_a_write_per_call(clock: Clock) -> None:
     """Not even if a part with a later time never calls again."""
     seen = Seen()
-    for one in ("gone", "stays"):
-        assert seen.called(one, clock())
+    for item in ("gone", "stays"):
+        assert seen.called(item, clock())
     clock.now -= timedelta(days=1)
     assert seen.called("stays", clock())
     for _ in range(5):
@@ -103,8 +103,8 @@ async def test_a_wrong_clock_shows_no_part_online(cloud: MemoryCloud, clock: Clo
     """The computer of the cloud started with tomorrow's date, which was corrected later."""
     clock.now += timedelta(days=1)
     subject, silent = await new_part(cloud), await new_part(cloud, "silent")
-    for one in (subject, silent):
-        await cloud.client(one, "robot-secret").call(ROBOT, "", "needs_restart", id=one)
+    for item in (subject, silent):
+        await cloud.client(item, "robot-secret").call(ROBOT, "", "needs_restart", id=item)
     clock.now -= timedelta(days=1)
     assert presence(await called(cloud, silent), clock(), online=False) is Presence.OFFLINE
     assert silent_for(await called(cloud, silent), clock(), online=False) == 0
@@ -115,7 +115,7 @@ async def test_a_wrong_clock_shows_no_part_online(cloud: MemoryCloud, clock: Clo
 
 
 @pytest.mark.parametrize(
-    ("ago", "wanted", "seconds"),
+    ("ago", "expected", "seconds"),
     [
         (timedelta(0), Presence.ONLINE, 0),
         (timedelta(seconds=-5), Presence.ONLINE, 0),  # the clock of a replica may be slightly ahead
@@ -124,8 +124,8 @@ async def test_a_wrong_clock_shows_no_part_online(cloud: MemoryCloud, clock: Clo
         (-SILENCE, Presence.OFFLINE, 0),
     ],
 )
-def test_parts_that_are_online(ago: timedelta, wanted: Presence, seconds: int, clock: Clock) -> None:
-    assert presence(clock.now - ago, clock.now, online=False) is wanted
+def test_parts_that_are_online(ago: timedelta, expected: Presence, seconds: int, clock: Clock) -> None:
+    assert presence(clock.now - ago, clock.now, online=False) is expected
     assert silent_for(clock.now - ago, clock.now, online=False) == seconds
     assert presence(clock.now - ago, clock.now, online=True) is Presence.ONLINE
     assert silent_for(clock.now - ago, clock.now, online=True) == 0
@@ -135,12 +135,12 @@ def test_parts_that_are_online(ago: timedelta, wanted: Presence, seconds: int, c
 async def test_an_older_contact_does_not_replace_a_newer_one(cloud: MemoryCloud, clock: Clock) -> None:
     """Of two replicas that heard a part, the one that writes last may have the older time."""
     subject = await new_part(cloud)
-    one, other = Seen(), Seen()
-    for replica in (one, other):
+    first, other = Seen(), Seen()
+    for replica in (first, other):
         replica.called(subject, clock())
         replica.called(subject, clock())
         clock.now += timedelta(seconds=3)
-    for replica in (other, one):
+    for replica in (other, first):
         await replica._write(cloud.cloud.store)
     assert await silence(cloud, subject) < 4
 
@@ -157,8 +157,8 @@ async def test_a_new_secret_does_not_notify_listeners_of_keys(cloud: MemoryCloud
 
 async def test_a_concurrently_deleted_part_is_ignored(cloud: MemoryCloud, clock: Clock) -> None:
     subject, seen = await new_part(cloud), Seen()
-    for one in ("gone", subject):
-        seen.called(one, clock())
-        seen.called(one, clock())
+    for item in ("gone", subject):
+        seen.called(item, clock())
+        seen.called(item, clock())
     await seen._write(cloud.cloud.store)
     assert await silence(cloud, subject) < 1

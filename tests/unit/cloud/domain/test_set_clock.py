@@ -43,12 +43,12 @@ async def states(cloud: MemoryCloud, machine: str, part: str) -> set[tuple[str, 
     """Return the state and the seconds since the last contact, from every call that reports them."""
     (location,) = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization)
     (summary,) = location["machine_summaries"]
-    told: list[Any] = [
+    messages: list[Any] = [
         await cloud.app("get_robot", id=machine),
         (await cloud.app("get_robot_part", id=part))["part"],
         *summary["part_summaries"],
     ]
-    return {(one["online_state"], int(one["seconds_since_online"])) for one in told}
+    return {(message["online_state"], int(message["seconds_since_online"])) for message in messages}
 
 
 async def test_calls_keep_a_part_online_until_the_time_limit(cloud: MemoryCloud, machine: str, part: str) -> None:

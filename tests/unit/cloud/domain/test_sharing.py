@@ -43,17 +43,17 @@ GUARDED = sorted(
 async def test_guests_have_their_role_except_for_moving_sharing_and_deleting(world: World, method: str) -> None:
     rule = RULES[method]
     assert rule.of is not None
-    given = arguments(method, rule.field, world.ids[rule.of])
+    passed = arguments(method, rule.field, world.ids[rule.of])
     for key in (world.operator, world.owner):
-        assert await outcome(world.by(key), method, **given) is ErrorKind.NOT_FOUND
+        assert await outcome(world.by(key), method, **passed) is ErrorKind.NOT_FOUND
     await world.share()
-    at_operator = await outcome(world.by(world.operator), method, **given)
+    at_operator = await outcome(world.by(world.operator), method, **passed)
     assert (at_operator is ErrorKind.PERMISSION) == (rule.role is Role.OWNER)
-    at_owner = await outcome(world.by(world.owner), method, **given)
+    at_owner = await outcome(world.by(world.owner), method, **passed)
     assert (at_owner is ErrorKind.PERMISSION) == rule.home
     await world.unshare()
     for key in (world.operator, world.owner):
-        assert await outcome(world.by(key), method, **given) is ErrorKind.NOT_FOUND
+        assert await outcome(world.by(key), method, **passed) is ErrorKind.NOT_FOUND
 
 
 def test_calls_reserved_for_the_owning_organization_are_listed() -> None:
@@ -87,7 +87,7 @@ async def test_lists_show_shared_locations_and_their_owners(world: World) -> Non
     await world.share(inner)
     guest = world.by(world.operator)
     (own, shared) = sorted(
-        await guest.call(APP, "", "list_locations", organization_id=world.guest), key=lambda one: one["name"]
+        await guest.call(APP, "", "list_locations", organization_id=world.guest), key=lambda item: item["name"]
     )
     assert (own["name"], shared["name"]) == ("Guest", "Inner")
     assert shared["parent_location_id"] == ""  # the parent location is not shared
@@ -96,16 +96,18 @@ async def test_lists_show_shared_locations_and_their_owners(world: World) -> Non
         {"organization_id": world.guest, "primary": False},
     ]
     assert shared["primary_org_identity"]["name"] == "Test"
-    found = await guest.call(APP, "", "list_robots_for_org", org_id=world.guest)
-    assert [one["name"] for one in found] == ["deep"]
+    answer = await guest.call(APP, "", "list_robots_for_org", org_id=world.guest)
+    assert [element["name"] for element in answer] == ["deep"]
     summaries = await guest.call(APP, "", "list_machine_summaries", organization_id=world.guest)
-    assert [one["location_name"] for one in summaries] == ["Inner"]
-    assert [one["name"] for one in await guest.call(APP, "", "list_organizations")] == ["Guest"]
+    assert [summary["location_name"] for summary in summaries] == ["Inner"]
+    assert [result["name"] for result in await guest.call(APP, "", "list_organizations")] == ["Guest"]
     author = Author(KEY, world.operator)
-    paths = await world.cloud.cloud.store.read(lambda sql: [one.path for one in locations(sql, author).values()])
+    paths = await world.cloud.cloud.store.read(
+        lambda sql: [location.path for location in locations(sql, author).values()]
+    )
     assert paths == ["Guest", "Inner"]
     access = await world.cloud.app("get_organizations_with_access_to_location", location_id=inner)
-    assert [one["name"] for one in access] == ["Test", "Guest"]
+    assert [entry["name"] for entry in access] == ["Test", "Guest"]
 
 
 async def test_guests_do_not_see_each_other(world: World) -> None:
@@ -121,16 +123,16 @@ async def test_guests_do_not_see_each_other(world: World) -> None:
 async def test_keys_of_machines_and_secrets_of_parts_stay_with_the_owner(world: World) -> None:
     await world.share()
     part = world.ids[ObjectKind.PART]
-    found = (await world.by(world.owner).call(APP, "", "get_robot_part", id=part))["part"]
-    assert (found["secret"], found["secrets"]) == ("", [])
+    result = (await world.by(world.owner).call(APP, "", "get_robot_part", id=part))["part"]
+    assert (result["secret"], result["secrets"]) == ("", [])
     grant = role("robot", "owner", world.ids[ObjectKind.ROBOT])
     await world.cloud.app("create_key", authorizations=[grant], name="theirs")
-    made = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="mine")
+    created = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="mine")
     for key, name in ((world.owner, "mine"), (world.cloud.first.id, "theirs")):
         listed = await world.by(key).call(APP, "", "get_robot_api_keys", robot_id=world.ids[ObjectKind.ROBOT])
-        assert [one["api_key"]["name"] for one in listed] == [name]
+        assert [item["api_key"]["name"] for item in listed] == [name]
     listed = await world.by(world.owner).call(APP, "", "list_keys", org_id=world.guest)
-    assert made["id"] in [one["api_key"]["id"] for one in listed]
+    assert created["id"] in [element["api_key"]["id"] for element in listed]
     mine = role("location", "operator", world.ids[ObjectKind.LOCATION]) | {"identity_id": world.cloud.first.id}
     assert await outcome(world.by(world.owner), "add_role", authorization=mine) is ErrorKind.NOT_FOUND
 
@@ -141,12 +143,12 @@ async def test_the_role_of_a_guest_ends_with_the_share_for_good(world: World) ->
         role("robot", "owner", world.ids[ObjectKind.ROBOT]),
         role("location", "operator", world.ids[ObjectKind.LOCATION]),
     ]
-    made = await world.by(world.owner).call(APP, "", "create_key", authorizations=grants, name="x")
-    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is None
+    key = await world.by(world.owner).call(APP, "", "create_key", authorizations=grants, name="x")
+    assert await outcome(world.by(key["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is None
     await world.unshare()
-    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is ErrorKind.NOT_FOUND
+    assert await outcome(world.by(key["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is ErrorKind.NOT_FOUND
     await world.share()
-    assert await outcome(world.by(made["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is ErrorKind.NOT_FOUND
+    assert await outcome(world.by(key["id"]), "get_robot", id=world.ids[ObjectKind.ROBOT]) is ErrorKind.NOT_FOUND
     assert await outcome(world.by(world.owner), "get_robot", id=world.ids[ObjectKind.ROBOT]) is None
 
 
@@ -165,7 +167,7 @@ async def test_a_machine_accepts_keys_of_guests_only_while_shared(world: World) 
 
 async def test_streams_of_a_guest_end_with_the_share(world: World) -> None:
     await world.share()
-    told = trio.Event()
+    event = trio.Event()
     ended: list[ErrorKind] = []
 
     async def follow() -> None:
@@ -173,7 +175,7 @@ async def test_streams_of_a_guest_end_with_the_share(world: World) -> None:
             async for _ in world.by(world.operator).stream(
                 APP, "", "tail_robot_part_logs", id=world.ids[ObjectKind.PART]
             ):
-                told.set()
+                event.set()
         except MachineError as error:
             ended.append(error.kind)
 
@@ -182,7 +184,7 @@ async def test_streams_of_a_guest_end_with_the_share(world: World) -> None:
         entry = {"level": "error", "logger_name": "x", "message": "x", "host": "h"}
         machine = world.cloud.client(world.ids[ObjectKind.PART], PART)
         with trio.fail_after(30):
-            while not told.is_set():  # until the stream has started
+            while not event.is_set():  # until the stream has started
                 await machine.call(ROBOT, "", "log", id=world.ids[ObjectKind.PART], logs=[entry])
                 await trio.lowlevel.checkpoint()
         await world.unshare()
@@ -196,22 +198,22 @@ async def test_guests_read_captured_data_and_cannot_delete_them(world: World) ->
     guest, operator = world.by(world.owner), world.by(world.operator)
 
     async def count(client: ApiClient) -> int:
-        found = await client.call(DATA, "", "tabular_data_by_filter", data_request={"limit": 10})
-        return int(found["count"])
+        answer = await client.call(DATA, "", "tabular_data_by_filter", data_request={"limit": 10})
+        return int(answer["count"])
 
     assert await count(guest) == 0
     await world.share()
     assert await count(guest) == await count(operator) == 1
-    (one,) = (await guest.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file]))["data"]
-    assert one["metadata"]["file_name"] == "a.txt"
+    (item,) = (await guest.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file]))["data"]
+    assert item["metadata"]["file_name"] == "a.txt"
     everything = {"organization_ids": [world.ids[ObjectKind.ORGANIZATION]]}
     assert await guest.call(DATA, "", "delete_binary_data_by_filter", filter=everything) == 0
-    for method, given in (
+    for method, text in (
         ("delete_binary_data_by_ids", {"binary_data_ids": [file]}),
         ("create_binary_data_signed_url", {"binary_data_id": file}),  # the URL would outlive the share
     ):
         with pytest.raises(MachineError) as caught:
-            await guest.call(DATA, "", method, **given)
+            await guest.call(DATA, "", method, **text)
         assert caught.value.kind is ErrorKind.PERMISSION
     await world.unshare()
     assert await count(guest) == await count(operator) == 0
@@ -221,9 +223,9 @@ async def test_guests_read_captured_data_and_cannot_delete_them(world: World) ->
 
 async def test_private_fragments_are_not_read_through_a_shared_machine(world: World) -> None:
     config = {"components": [{"name": "hidden", "api": "rdk:component:motor", "model": "fake"}]}
-    given = {"config": config, "organization_id": world.ids[ObjectKind.ORGANIZATION]}
-    private = (await world.cloud.app("create_fragment", name="private", **given))["id"]
-    used = (await world.cloud.app("create_fragment", name="used", **given))["id"]
+    values = {"config": config, "organization_id": world.ids[ObjectKind.ORGANIZATION]}
+    private = (await world.cloud.app("create_fragment", name="private", **values))["id"]
+    used = (await world.cloud.app("create_fragment", name="used", **values))["id"]
     part = world.ids[ObjectKind.PART]
     await world.cloud.app("update_robot_part", id=part, robot_config={"fragments": [{"id": used}]})
     await world.share()
@@ -243,10 +245,12 @@ async def test_private_modules_stay_private(world: World) -> None:
     ]
     await world.share()
     grant = role("location", "owner", world.ids[ObjectKind.LOCATION])
-    made = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="x")
-    for key in (world.owner, made["id"]):
+    created = await world.by(world.owner).call(APP, "", "create_key", authorizations=[grant], name="x")
+    for key in (world.owner, created["id"]):
         assert await outcome(world.by(key), "get_module", module_id=module) is ErrorKind.NOT_FOUND
-    assert await outcome(world.by(made["id"]), "get_organization", organization_id=world.ids[ObjectKind.ORGANIZATION])
+    assert await outcome(
+        world.by(created["id"]), "get_organization", organization_id=world.ids[ObjectKind.ORGANIZATION]
+    )
 
 
 async def test_a_location_is_shared_with_others_and_unshared(world: World) -> None:
@@ -265,7 +269,7 @@ async def test_a_location_is_shared_with_others_and_unshared(world: World) -> No
 async def test_deleting_leaves_no_shares(world: World) -> None:
     await world.share()
     guest = world.by(world.owner)
-    own = [one["id"] for one in await guest.call(APP, "", "list_locations", organization_id=world.guest)]
+    own = [item["id"] for item in await guest.call(APP, "", "list_locations", organization_id=world.guest)]
     own.remove(world.ids[ObjectKind.LOCATION])
     await guest.call(APP, "", "delete_location", location_id=own[0])
     await guest.call(APP, "", "delete_organization", organization_id=world.guest)
@@ -296,7 +300,7 @@ async def test_a_role_has_no_effect_where_the_organization_has_no_access(world: 
         scope = scope_of(sql, author, Role.OPERATOR)
         return (
             role_at(sql, author, place_of(sql, ObjectKind.PART, world.ids[ObjectKind.PART])),
-            [one.role for one in locations(sql, author).values()],
+            [location.role for location in locations(sql, author).values()],
             fleet(sql, author),
             query(sql, DataFilter(), scope, Page()) if scope else [],
             key in facts(sql, world.ids[ObjectKind.PART])["keys"],

@@ -46,8 +46,8 @@ async def test_all_checks_of_access_to_a_machine_agree(world: World, seed: int) 
     places = [world.ids[ObjectKind.LOCATION]]
     for number in range(3):
         parent = chance.choice(["", *places])
-        given = {"organization_id": organization, "name": f"L{number}", "parent_location_id": parent or None}
-        places.append((await own.call(APP, "", "create_location", **given))["id"])
+        values = {"organization_id": organization, "name": f"L{number}", "parent_location_id": parent or None}
+        places.append((await own.call(APP, "", "create_location", **values))["id"])
     parts: dict[str, str] = {}
     for number, place in enumerate(places):
         robot = await own.call(APP, "", "new_robot", name=f"R{number}", location=place)
@@ -68,8 +68,8 @@ async def test_all_checks_of_access_to_a_machine_agree(world: World, seed: int) 
                 parent = chance.choice(["", *places])
                 await own.call(APP, "", "update_location", location_id=place, parent_location_id=parent)
             elif done == "give":
-                given = {"authorizations": [grant], "name": "given"}
-                keys.append((await world.by(world.owner).call(APP, "", "create_key", **given))["id"])
+                passed = {"authorizations": [grant], "name": "given"}
+                keys.append((await world.by(world.owner).call(APP, "", "create_key", **passed))["id"])
             elif done == "rotate":
                 await own.call(APP, "", "rotate_key", id=world.cloud.first.id)
             elif done == "take" and len(keys) > given_before:
@@ -79,10 +79,13 @@ async def test_all_checks_of_access_to_a_machine_agree(world: World, seed: int) 
             else:
                 await Uploads(world.cloud, parts[robot]).readings(piece(0, where=place), component_name=place)
 
-    def known(sql: Any) -> dict[str, tuple[dict[str, str], set[str]]]:
+    def grants_of(sql: Any) -> dict[str, tuple[dict[str, str], set[str]]]:
         """Return for each part the keys that its machine accepts, and the subjects of events if these keys change."""
         return {
-            part: (facts(sql, part)["keys"], {part, *(one for _, one in place_of(sql, ObjectKind.PART, part).within)})
+            part: (
+                facts(sql, part)["keys"],
+                {part, *(first for _, first in place_of(sql, ObjectKind.PART, part).within)},
+            )
             for part in parts.values()
         }
 
@@ -90,14 +93,14 @@ async def test_all_checks_of_access_to_a_machine_agree(world: World, seed: int) 
         accepted = {part: set(facts(sql, part)["keys"]) for part in parts.values()}
         for key in keys:
             author = Author(KEY, key)
-            shown = {one.id: one.role for one in fleet(sql, author)}
+            shown = {item.id: item.role for item in fleet(sql, author)}
             for robot, part in parts.items():
                 has = role_at(sql, author, place_of(sql, ObjectKind.PART, part))
                 assert shown.get(robot, Role.NONE) is has, (key, robot)
                 assert (key in accepted[part]) == (has is not Role.NONE), (key, robot)
             scope = scope_of(sql, author, Role.OPERATOR)
-            read = {one.source for one in query(sql, DataFilter(), scope, Page(limit=1000))} if scope else set()
-            everything = {one.source for one in query(sql, DataFilter(), everywhere, Page(limit=1000))}
+            read = {element.source for element in query(sql, DataFilter(), scope, Page(limit=1000))} if scope else set()
+            everything = {result.source for result in query(sql, DataFilter(), everywhere, Page(limit=1000))}
             for source in everything:
                 place = captured(sql, source)
                 assert (source in read) == (role_at(sql, author, place) is not Role.NONE), (key, source)
@@ -105,11 +108,11 @@ async def test_all_checks_of_access_to_a_machine_agree(world: World, seed: int) 
     everywhere = await store.read(lambda sql: scope_of(sql, Author(KEY, world.cloud.first.id), Role.OWNER))
     with world.cloud.cloud.events.listening(ROLES_AT, also=["part"]) as news:
         for _ in range(25):
-            before = await store.read(known)
+            before = await store.read(grants_of)
             await step()
             await store.read(agree)
-            told: set[str] = set()
+            messages: set[str] = set()
             with trio.move_on_after(0):
-                told.update(await news.all())
-            for part, (accepted, _) in (await store.read(known)).items():
-                assert accepted == before[part][0] or told & before[part][1], "a machine that follows hears of it"
+                messages.update(await news.all())
+            for part, (accepted, _) in (await store.read(grants_of)).items():
+                assert accepted == before[part][0] or messages & before[part][1], "a machine that follows hears of it"

@@ -38,15 +38,18 @@ def test_the_models_are_those_of_this_version() -> None:
 
 
 def test_every_section_of_the_document_is_known() -> None:
-    known = set(catalogue().document["properties"])
-    assert set(KEYS) - known == {"cloud", "revision", "processes"}  # set by the cloud; not supported
+    properties = set(catalogue().document["properties"])
+    assert set(KEYS) - properties == {"cloud", "revision", "processes"}  # set by the cloud; not supported
 
 
 # ---- findings
 
 
-def told(text: str, known: EditingContext | None = None, **more: bool) -> list[tuple[str, int, str]]:
-    return [(one.severity, one.line, one.text) for one in findings(text, known or EditingContext(), **more)]
+def reported(text: str, accepted: EditingContext | None = None, **more: bool) -> list[tuple[str, int, str]]:
+    return [
+        (finding.severity, finding.line, finding.text)
+        for finding in findings(text, accepted or EditingContext(), **more)
+    ]
 
 
 ACME = {"name": "acme", "type": "registry", "module_id": "acme:robots", "version": "1.0.0"}
@@ -76,8 +79,8 @@ def resource(*, modules: Any = (), **more: Any) -> str:
     ],
 )
 def test_errors_are_reported_at_their_lines(text: str, line: int, words: str) -> None:
-    found = told(text)
-    assert any(at == line and words in said for _, at, said in found), found
+    result = reported(text)
+    assert any(at == line and words in said for _, at, said in result), result
 
 
 @pytest.mark.parametrize(
@@ -94,14 +97,14 @@ def test_errors_are_reported_at_their_lines(text: str, line: int, words: str) ->
     ],
 )
 def test_valid_documents_and_models_of_modules_have_no_errors(text: str) -> None:
-    assert told(text) == []
+    assert reported(text) == []
 
 
 def test_variables_of_fragments_may_have_any_value() -> None:
     variable = {"$variable": {"name": "n"}}
     text = json.dumps({"components": [{**SENSOR, "name": variable, "attributes": variable, "depends_on": ["x"]}]})
-    assert told(text, partial=True) == []
-    assert told(json.dumps({"debug": 1}), partial=True)
+    assert reported(text, partial=True) == []
+    assert reported(json.dumps({"debug": 1}), partial=True)
 
 
 def published() -> Iterator[Any]:
@@ -120,9 +123,9 @@ def published() -> Iterator[Any]:
 @pytest.mark.parametrize("document", list(published()))
 def test_published_examples_have_no_errors(document: Any) -> None:
     wrong = [
-        one.text
-        for one in findings(json.dumps(document), EditingContext(), partial=True)  # may be part of a configuration
-        if one.severity == "error" and decode_value(document).problems == ()
+        finding.text
+        for finding in findings(json.dumps(document), EditingContext(), partial=True)  # may be part of a configuration
+        if finding.severity == "error" and decode_value(document).problems == ()
     ]
     assert wrong == []
 
@@ -131,8 +134,8 @@ def test_every_model_can_be_added() -> None:
     """The template's values have the right kinds: the only findings are required values that a person must enter."""
     for entry in catalogue().models:
         document = with_resource({"components": [], "services": []}, entry, "x")
-        found = findings(json.dumps(document), EditingContext())
-        assert [one for one in found if "is missing in its attributes" in one.text] == [], entry
+        result = findings(json.dumps(document), EditingContext())
+        assert [item for item in result if "is missing in its attributes" in item.text] == [], entry
         assert set(required(entry)) == set(document[entry.section][0]["attributes"])
 
 
@@ -151,16 +154,16 @@ def test_a_used_or_invalid_name_is_rejected() -> None:
 def test_a_difference_names_what_changed_and_hides_secrets() -> None:
     old = {"components": [{**SENSOR, "attributes": {"password": "correct horse", "n": 1}}], "fragments": []}
     new = {"components": [{**SENSOR, "attributes": {"password": "battery staple", "n": 2}}], "debug": True}
-    found = review(old, new)
-    shown = repr(found)
+    result = review(old, new)
+    shown = repr(result)
     assert "correct" not in shown
     assert "battery" not in shown
-    (heat, debug, fragments) = found.groups
+    (heat, debug, fragments) = result.groups
     assert (heat.sign, heat.title) == ("~", "components.heat")
     assert heat.lines == ("attributes.password: changed (hidden)", "attributes.n: 1 -> 2")
     assert (debug.title, fragments.sign, fragments.title) == ("debug", "-", "fragments")
-    assert found.summary == "1 removed, 2 changed"
-    assert [one.text.strip() for one in found.lines if one.sign == "+"] == ['"n": 2', '"debug": true']
+    assert result.summary == "1 removed, 2 changed"
+    assert [line.text.strip() for line in result.lines if line.sign == "+"] == ['"n": 2', '"debug": true']
 
 
 def test_a_secret_is_hidden_wherever_it_is_repeated() -> None:
@@ -171,16 +174,16 @@ def test_a_secret_is_hidden_wherever_it_is_repeated() -> None:
 
 def test_a_difference_of_a_secret_only() -> None:
     old, new = ({"agent": {"secret": text}} for text in ("one-secret", "two-secret"))
-    found = review(old, new)
-    assert found
-    assert not found.lines
+    result = review(old, new)
+    assert result
+    assert not result.lines
     assert not review(old, old)
 
 
 @given(st.lists(st.sampled_from("abcdef"), max_size=12), st.lists(st.sampled_from("abcdef"), max_size=12))
 def test_lines_of_a_difference_are_those_of_both_texts(old: list[str], new: list[str]) -> None:
-    documents = [{"agent": {"x": [{"k": one} for one in words]}} for words in (old, new)]
-    before, after = (written(one).splitlines() for one in documents)
+    documents = [{"agent": {"x": [{"k": word} for word in words]}} for words in (old, new)]
+    before, after = (written(document).splitlines() for document in documents)
     for line in review(*documents).lines:
         if line.sign == "@":
             continue
@@ -205,36 +208,36 @@ DOCUMENTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
 @given(DOCUMENTS, DOCUMENTS)
 def test_an_unchanged_side_does_not_win_a_merge(base: Any, changed: Any) -> None:
     for theirs, mine in ((changed, base), (base, changed), (changed, changed)):
-        found = merged(base, theirs, mine)
-        assert same(found.document, changed)
-        assert found.conflicts == ()
+        result = merged(base, theirs, mine)
+        assert same(result.document, changed)
+        assert result.conflicts == ()
 
 
 @given(DOCUMENTS, DOCUMENTS, DOCUMENTS)
 def test_a_merge_keeps_all_changes(base: Any, theirs: Any, mine: Any) -> None:
     """Every top-level change of either side is in the result or reported as a conflict."""
-    found = merged(base, theirs, mine)
+    content = merged(base, theirs, mine)
     for key in {*base, *theirs, *mine}:
-        old, other, own = (one.get(key, ABSENT) for one in (base, theirs, mine))
-        result = found.document.get(key, ABSENT)
-        told_of = [one for one in found.conflicts if one.path.partition(".")[0] == key]
+        old, other, own = (item.get(key, ABSENT) for item in (base, theirs, mine))
+        result = content.document.get(key, ABSENT)
+        results = [conflict for conflict in content.conflicts if conflict.path.partition(".")[0] == key]
         if same(old, own):
             assert same(result, other)
         elif same(old, other) or same(own, other):
             assert same(result, own)
-        elif not told_of:
+        elif not results:
             assert not same(result, old) or same(own, other)
     swapped = merged(base, mine, theirs)
-    assert {one.path for one in swapped.conflicts} == {one.path for one in found.conflicts}
+    assert {element.path for element in swapped.conflicts} == {entry.path for entry in content.conflicts}
 
 
 def test_entries_are_merged_by_name() -> None:
     base = {"components": [{"name": "a", "v": 1}, {"name": "b", "v": 1}]}
     theirs = {"components": [{"name": "b", "v": 2}, {"name": "c", "v": 1}]}  # a removed, b changed, c added
     mine = {"components": [{"name": "d", "v": 1}, {"name": "a", "v": 1}, {"name": "b", "v": 1, "w": 3}]}
-    found = merged(base, theirs, mine)
-    assert found.conflicts == ()
-    assert found.document == {
+    result = merged(base, theirs, mine)
+    assert result.conflicts == ()
+    assert result.document == {
         "components": [{"name": "d", "v": 1}, {"name": "b", "v": 2, "w": 3}, {"name": "c", "v": 1}]
     }
 
@@ -255,9 +258,9 @@ class Text(str):
         return super().count(sub, start, end)
 
     def __getitem__(self, key: Any) -> str:
-        found = super().__getitem__(key)
-        self.read += len(found)
-        return found
+        result = super().__getitem__(key)
+        self.read += len(result)
+        return result
 
 
 def steps(count: int) -> int:
@@ -275,10 +278,10 @@ def steps(count: int) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        found = outline(text)
+        result = outline(text)
     finally:
         sys.settrace(before)
-    assert len(found) == count
+    assert len(result) == count
     return lines + text.read
 
 

@@ -25,13 +25,13 @@ ROUGH = st.text(st.sampled_from('{}[]:,"\\ \n\tab1-ü😀'), max_size=60)
 
 
 def nodes(node: Node, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Node]]:
-    found = [(path, node)]
+    results = [(path, node)]
     for member in node.members:
         if member.value is not None:
-            found += nodes(member.value, (*path, member.name))
+            results += nodes(member.value, (*path, member.name))
     for index, item in enumerate(node.items):
-        found += nodes(item, (*path, str(index)))
-    return found
+        results += nodes(item, (*path, str(index)))
+    return results
 
 
 @given(JSON, st.sampled_from([None, 1, 2]))
@@ -67,16 +67,16 @@ def test_any_text_is_read_with_positions_inside_it(text: str, cursor: int) -> No
         assert 0 <= node.start < node.end <= len(text)
         start, end = place(root, ".".join(path))
         assert 0 <= start <= end <= len(text)
-    found = spot(text, root, cursor)
-    if found is not None:
-        assert found.start <= cursor <= found.end
-        assert at(root, found.path if found.key else found.path[:-1]) is not None
+    result = spot(text, root, cursor)
+    if result is not None:
+        assert result.start <= cursor <= result.end
+        assert at(root, result.path if result.key else result.path[:-1]) is not None
     answer = completions(text, cursor, EditingContext(), catalogue())
     assert not answer.choices or answer.start <= cursor <= answer.end
-    for one in findings(text, EditingContext()):
-        assert 0 <= one.start <= one.end <= max(len(text), 1)
-        assert one.line >= 1
-        assert one.text
+    for finding in findings(text, EditingContext()):
+        assert 0 <= finding.start <= finding.end <= max(len(text), 1)
+        assert finding.line >= 1
+        assert finding.text
 
 
 def test_deep_nesting_is_read() -> None:
@@ -130,11 +130,11 @@ def test_paths_have_positions(path: str, expected: str) -> None:
     assert text[start:end] == expected
 
 
-def complete(marked: str, known: EditingContext | None = None) -> tuple[str, list[Choice]]:
+def complete(marked: str, accepted: EditingContext | None = None) -> tuple[str, list[Choice]]:
     """Return the text after the first choice at `|` was accepted, and the choices."""
     cursor = marked.index("|")
     text = marked[:cursor] + marked[cursor + 1 :]
-    answer = completions(text, cursor, known or EditingContext(), catalogue())
+    answer = completions(text, cursor, accepted or EditingContext(), catalogue())
     if not answer.choices:
         return "", []
     return text[: answer.start] + answer.choices[0].insert + text[answer.end :], list(answer.choices)
@@ -170,7 +170,7 @@ MOTOR = '{"components": [{"name": "m", "api": "rdk:component:motor", "model": "g
 )
 def test_completion_offers_allowed_values(marked: str, labels: list[str]) -> None:
     _, choices = complete(marked)
-    assert [one.label for one in choices][: len(labels)] == labels
+    assert [choice.label for choice in choices][: len(labels)] == labels
     assert bool(choices) == bool(labels)
 
 
@@ -211,20 +211,20 @@ def test_fragments_are_offered_by_name() -> None:
     _, (choice,) = complete('{"fragments": [{"id": "|"}]}', EditingContext({"f-1": "base"}))
     assert (choice.label, choice.detail) == ("f-1", "base")
     _, choices = complete('{"components": [{"name": "a", "depends_on": ["|"]}]}', EditingContext({}, ("brought",)))
-    assert [one.label for one in choices] == ["brought"]
+    assert [item.label for item in choices] == ["brought"]
 
 
 def test_required_attributes_come_first_with_descriptions() -> None:
     _, choices = complete(MOTOR % "|")
-    assert [one.detail for one in choices[:2]] == ["required", "required"]
-    assert "required" not in [one.detail for one in choices[2:]]
-    assert all(one.meaning for one in choices[:1])
+    assert [choice.detail for choice in choices[:2]] == ["required", "required"]
+    assert "required" not in [item.detail for item in choices[2:]]
+    assert all(element.meaning for element in choices[:1])
     assert choices[0].insert[: choices[0].cursor] == '"board": "'
 
 
 def test_the_most_used_keys_come_first() -> None:
     _, choices = complete(MOTOR % '"board": "b", "pins": {}, "|"')
-    assert [one.label for one in choices[:3]] == ["max_rpm", "encoder", "ticks_per_rotation"]
+    assert [choice.label for choice in choices[:3]] == ["max_rpm", "encoder", "ticks_per_rotation"]
 
 
 @pytest.mark.parametrize("inside", ["y", r"\\"])
@@ -237,6 +237,6 @@ def test_a_long_string_takes_little_memory(inside: str) -> None:
     finally:
         tracemalloc.stop()
     assert root is not None
-    assert (found := root.get("y")) is not None
-    assert found.closed
+    assert (value := root.get("y")) is not None
+    assert value.closed
     assert peak < 4 * len(text)

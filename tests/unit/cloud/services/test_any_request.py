@@ -85,12 +85,12 @@ async def known_ids(cloud: MemoryCloud) -> dict[str, list[str]]:
     ("database", "seed"), [*(("sqlite", seed) for seed in range(3)), ("postgresql", 3)], indirect=["database"]
 )
 async def test_no_request_causes_an_internal_error(cloud: MemoryCloud, seed: int) -> None:
-    random, known = Random(seed), await known_ids(cloud)
-    filler = Filler(random, known)
+    random, accepted = Random(seed), await known_ids(cloud)
+    filler = Filler(random, accepted)
     channel = MemoryChannel(cloud.router, identity=Identity(cloud.first.id, API_KEY))
     answered = 0
     for number in range(ROUNDS):
-        calls = [one for one in CALLS if number >= DELETING or "Delete" not in one.path]
+        calls = [call for call in CALLS if number >= DELETING or "Delete" not in call.path]
         random.shuffle(calls)
         for method in calls:
             count = random.randint(1, 3) if method.client_streaming else 1
@@ -105,5 +105,5 @@ async def test_no_request_causes_an_internal_error(cloud: MemoryCloud, seed: int
             answered += 1
             kind, field = MADE.get(method.path.rpartition("/")[2], ("", ""))
             if kind and getattr(reply, field):
-                known[kind].append(getattr(reply, field))
+                accepted[kind].append(getattr(reply, field))
     assert answered > 100, "most requests were refused for their form: they reach nothing"

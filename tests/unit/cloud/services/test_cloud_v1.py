@@ -56,16 +56,16 @@ async def test_invitations_are_listed_and_links_are_created(cloud: MemoryCloud, 
 async def test_operators_are_refused(cloud: MemoryCloud, organization: str, clock: Clock) -> None:
     grants = [Grant("operator", "organization", organization)]
     key, _ = await cloud.cloud.store.write(lambda sql: create_key(sql, organization, "op", grants, clock()))
-    operator, given = cloud.client(key), {"organization_id": organization}
-    assert await kind_of(operator, "list_invites", **given) is ErrorKind.PERMISSION
-    assert await kind_of(operator, "create_invite_link", **given, email=ADA) is ErrorKind.PERMISSION
+    operator, value = cloud.client(key), {"organization_id": organization}
+    assert await kind_of(operator, "list_invites", **value) is ErrorKind.PERMISSION
+    assert await kind_of(operator, "create_invite_link", **value, email=ADA) is ErrorKind.PERMISSION
 
 
 async def test_another_organization_is_not_found(cloud: MemoryCloud, organization: str, clock: Clock) -> None:
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", clock()))
-    theirs, given = cloud.client(other.id), {"organization_id": organization}
-    assert await kind_of(theirs, "list_invites", **given) is ErrorKind.NOT_FOUND
-    assert await kind_of(theirs, "create_invite_link", **given, email=ADA) is ErrorKind.NOT_FOUND
+    theirs, value = cloud.client(other.id), {"organization_id": organization}
+    assert await kind_of(theirs, "list_invites", **value) is ErrorKind.NOT_FOUND
+    assert await kind_of(theirs, "create_invite_link", **value, email=ADA) is ErrorKind.NOT_FOUND
     assert await kind_of(theirs, "create_invite_link", organization_id=other.organization, email=ADA) is (
         ErrorKind.NOT_FOUND
     )

@@ -35,23 +35,23 @@ async def upload(client: ApiClient, module: str, version: str, platform: str = "
 @pytest.fixture
 async def module(cloud: MemoryCloud) -> str:
     await cloud.app("update_organization", organization_id=cloud.first.organization, public_namespace="acme")
-    made = (await cloud.app("create_module", organization_id=cloud.first.organization, name="smooth"))["module_id"]
+    created = (await cloud.app("create_module", organization_id=cloud.first.organization, name="smooth"))["module_id"]
     for version in ("1.0.0", "1.1.0"):
-        await upload(cloud.client(), made, version)
-    await cloud.app("update_module", module_id=made, visibility="VISIBILITY_PUBLIC", description="smooths")
-    return str(made)
+        await upload(cloud.client(), created, version)
+    await cloud.app("update_module", module_id=created, visibility="VISIBILITY_PUBLIC", description="smooths")
+    return str(created)
 
 
 async def status(cloud: MemoryCloud, module: str) -> tuple[Any, dict[str, Any]]:
     """Return the deprecation status of a module, and of each of its versions."""
-    found = await cloud.app("get_module", module_id=module)
+    answer = await cloud.app("get_module", module_id=module)
     item = await cloud.app("get_registry_item", item_id=module)
-    assert item.get("deprecated_status") == found.get("deprecated_status")
-    assert [one.get("deprecated_status") for one in item["module_metadata"]["versions"]] == [
-        one.get("deprecated_status") for one in found["versions"]
+    assert item.get("deprecated_status") == answer.get("deprecated_status")
+    assert [version.get("deprecated_status") for version in item["module_metadata"]["versions"]] == [
+        element.get("deprecated_status") for element in answer["versions"]
     ]
-    versions = {one["version"]: one.get("deprecated_status") for one in found["versions"]}
-    return found.get("deprecated_status"), versions
+    versions = {result["version"]: result.get("deprecated_status") for result in answer["versions"]}
+    return answer.get("deprecated_status"), versions
 
 
 async def refused(kind: ErrorKind, call: Any) -> str:
@@ -63,7 +63,7 @@ async def refused(kind: ErrorKind, call: Any) -> str:
 
 async def test_a_deprecated_item(cloud: MemoryCloud, module: str) -> None:
     other = cloud.client((await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", now()))).id)
-    assert [one["item_id"] for one in await other.call(APP, "", "list_registry_items")] == [module]
+    assert [item["item_id"] for item in await other.call(APP, "", "list_registry_items")] == [module]
     await cloud.app("deprecate_registry_item", item_id=module, message="use smoother")
     said, versions = await status(cloud, module)
     assert said["message"] == "use smoother"
@@ -73,7 +73,7 @@ async def test_a_deprecated_item(cloud: MemoryCloud, module: str) -> None:
     for client in (cloud.client(), other):
         assert await client.call(APP, "", "list_registry_items") == []
     owned = {"show_owned_deprecated": True}
-    assert [one["item_id"] for one in await cloud.app("list_registry_items", **owned)] == [module]
+    assert [element["item_id"] for element in await cloud.app("list_registry_items", **owned)] == [module]
     assert await other.call(APP, "", "list_registry_items", **owned) == []
     await upload(cloud.client(), module, "1.2.0")
     assert (await status(cloud, module))[1] == {"1.2.0": None, "1.1.0": None, "1.0.0": None}
@@ -81,7 +81,7 @@ async def test_a_deprecated_item(cloud: MemoryCloud, module: str) -> None:
     assert got["info"]["version"] == "1.2.0", "machines that use it keep it"
     await cloud.app("undeprecate_registry_item", item_id=module)
     assert (await status(cloud, module))[0] is None
-    assert [one["item_id"] for one in await other.call(APP, "", "list_registry_items")] == [module]
+    assert [result["item_id"] for result in await other.call(APP, "", "list_registry_items")] == [module]
 
 
 async def test_a_deprecated_version(cloud: MemoryCloud, module: str) -> None:
@@ -115,8 +115,8 @@ async def test_the_editor_warns_about_deprecated_items(cloud: MemoryCloud, modul
     await cloud.app("deprecate_registry_item", item_id=f"{organization}/net", message="use a net that sees")
     await cloud.app("deprecate_registry_item_version", item_id=module, version="1.1.0")
     await upload(cloud.client(), module, "1.1.0", "linux/arm64")
-    known = await asks.context(part)
-    assert known.advice == {
+    result = await asks.context(part)
+    assert result.advice == {
         (f"{organization}:net", ""): "use a net that sees",
         ("acme:net", ""): "use a net that sees",
         (f"{organization}:smooth", "1.1.0"): "",
@@ -131,14 +131,14 @@ async def test_the_editor_warns_about_deprecated_items(cloud: MemoryCloud, modul
         ],
         "packages": [{"name": "net", "package": f"{organization}/net"}],
     }
-    assert [(one.severity, one.path, one.text) for one in findings(json.dumps(document), known)] == [
+    assert [(finding.severity, finding.path, finding.text) for finding in findings(json.dumps(document), result)] == [
         ("warning", "modules.0.version", f"{module} 1.1.0 is deprecated"),
         ("warning", "packages.0.package", f"{organization}/net is deprecated: use a net that sees"),
     ]
     await cloud.app("undeprecate_registry_item_version", item_id=module, version="1.1.0")
     assert len((await asks.context(part)).advice) == 2
-    made = await cloud.app("create_fragment", name="all", config={}, organization_id=organization)
-    assert len((await asks.fragment_editing(made["id"])).context.advice) == 2
+    fragment = await cloud.app("create_fragment", name="all", config={}, organization_id=organization)
+    assert len((await asks.fragment_editing(fragment["id"])).context.advice) == 2
 
 
 async def test_deprecations_of_private_items_are_not_disclosed(cloud: MemoryCloud, module: str) -> None:

@@ -39,8 +39,8 @@ class Post:
 
     def link(self, number: int = -1) -> str:
         """Return the secret in a message."""
-        (found,) = re.findall(r"http://cloud.test/invites/(\S+)", self.got[number].get_content())
-        return str(found)
+        (text,) = re.findall(r"http://cloud.test/invites/(\S+)", self.got[number].get_content())
+        return str(text)
 
 
 @pytest.fixture
@@ -51,21 +51,21 @@ def post() -> Post:
 @pytest.fixture
 async def mailing(cloud: MemoryCloud, post: Post) -> AsyncIterator[MemoryCloud]:
     async with trio.open_nursery() as nursery:
-        made = MemoryCloud(replace(cloud.cloud, mails=True), cloud.first)
-        mail = InvitationMail(made.cloud, post.send, "Cloud <cloud@example.com>")
+        created = MemoryCloud(replace(cloud.cloud, mails=True), cloud.first)
+        mail = InvitationMail(created.cloud, post.send, "Cloud <cloud@example.com>")
         await nursery.start(mail.run)
-        yield made
+        yield created
         nursery.cancel_scope.cancel()
 
 
-async def state(cloud: MemoryCloud, wanted: str) -> invites.Invite:
+async def state(cloud: MemoryCloud, expected: str) -> invites.Invite:
     """Wait until the invitation has this state and return it."""
     now, organization = cloud.cloud.clock, cloud.first.organization
     with trio.fail_after(30):
         while True:
-            found = await cloud.cloud.store.read(lambda sql: invites.invite(sql, organization, ADA, now()))
-            if found.mail == wanted and (wanted != "waiting" or found.tries):
-                return found
+            result = await cloud.cloud.store.read(lambda sql: invites.invite(sql, organization, ADA, now()))
+            if result.mail == expected and (expected != "waiting" or result.tries):
+                return result
             await trio.lowlevel.checkpoint()
 
 
@@ -80,12 +80,12 @@ async def test_only_the_mailed_link_is_valid(mailing: MemoryCloud, post: Post) -
 
 
 async def test_without_a_mail_server_no_mail_is_sent(mailing: MemoryCloud, post: Post) -> None:
-    given = {"organization_id": mailing.first.organization, "send_email_invite": False}
-    await mailing.client().call(APP, "", "create_organization_invite", email=ADA, **given)
+    values = {"organization_id": mailing.first.organization, "send_email_invite": False}
+    await mailing.client().call(APP, "", "create_organization_invite", email=ADA, **values)
     await invite(mailing, "bob@example.com")
     with trio.fail_after(30):
         await post.came.wait()
-    assert [one["To"] for one in post.got] == ["bob@example.com"]
+    assert [item["To"] for item in post.got] == ["bob@example.com"]
 
 
 async def test_a_failure_is_reported_and_retried_with_a_new_link(
@@ -93,15 +93,15 @@ async def test_a_failure_is_reported_and_retried_with_a_new_link(
 ) -> None:
     post.answers = [Outcome(451, "come back later")]
     await invite(mailing)
-    found = await state(mailing, "waiting")
-    assert found.error == "come back later"
+    result = await state(mailing, "waiting")
+    assert result.error == "come back later"
     clock.now += timedelta(days=1)
     await invite(mailing, "bob@example.com")  # only wakes the worker: the time alone would be enough
     assert (await state(mailing, "sent")).error == ""
     assert post.link(0) != post.link(1)
     with pytest.raises(MachineError):
         await accept(mailing, post.link(0))
-    sent = next(number for number, one in enumerate(post.got) if number and one["To"] == ADA)
+    sent = next(number for number, first in enumerate(post.got) if number and first["To"] == ADA)
     await accept(mailing, post.link(sent))
 
 
@@ -134,5 +134,5 @@ async def test_a_late_mail_does_not_replace_a_shown_link(mailing: MemoryCloud, p
     with trio.fail_after(30):
         while len(post.got) < 2:
             await trio.lowlevel.checkpoint()
-    assert [one["To"] for one in post.got] == [ADA, "bob@example.com"]
+    assert [item["To"] for item in post.got] == [ADA, "bob@example.com"]
     await accept(mailing, shown)

@@ -32,10 +32,10 @@ from tests.unit.cloud.conftest import Clock
 WORD = "of-the-others"
 ELSEWHERE = ("viam.app.data.v1", "viam.app.dataset.v1", "viam.app.datasync.v1")  # covered by test_data_isolation.py
 METHODS = {
-    one.path: (service, one)
+    first.path: (service, first)
     for service, cls in SERVICES.items()
     if not service.startswith(ELSEWHERE)
-    for name, one in methods_of(table.SERVICES[service]).items()
+    for name, first in methods_of(table.SERVICES[service]).items()
     if hasattr(cls, name)
 }
 TRIES = 25
@@ -54,8 +54,8 @@ class World:
 
         def work(sql: Any) -> list[str]:
             names = [table.name for table in tables()]
-            found = [json.dumps(row, default=repr) for table in names for row in sql.rows(f"SELECT * FROM {table}")]
-            return sorted(row for row in found if WORD in row or any(one in row for one in self.theirs.values()))
+            results = [json.dumps(row, default=repr) for table in names for row in sql.rows(f"SELECT * FROM {table}")]
+            return sorted(row for row in results if WORD in row or any(item in row for item in self.theirs.values()))
 
         return self.cloud.cloud.store.read(work)
 
@@ -63,8 +63,8 @@ class World:
 @pytest.fixture
 async def world(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> World:
     first = cloud.first
-    made = World(cloud, clock, {"organization": first.organization, "location": first.location, "robot": machine})
-    made.mine["part"] = part
+    created = World(cloud, clock, {"organization": first.organization, "location": first.location, "robot": machine})
+    created.mine["part"] = part
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, WORD, clock()))
     theirs = cloud.client(other.id)
     robot = await theirs.call(APP, "", "new_robot", name=WORD, location=other.location)
@@ -83,13 +83,13 @@ async def world(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> Wo
     member, guest = f"{WORD}@example.com", f"guest-{WORD}@example.com"
     secret = ""
     for email in (member, guest):
-        given = {"organization_id": other.organization, "email": email}
-        await theirs.call(APP, "", "create_organization_invite", **given)
-        link = await Invitations(cloud.cloud, Author(KEY, other.id)).create_invite_link(**given)
+        values = {"organization_id": other.organization, "email": email}
+        await theirs.call(APP, "", "create_organization_invite", **values)
+        link = await Invitations(cloud.cloud, Author(KEY, other.id)).create_invite_link(**values)
         secret = secret or link.rpartition("/")[2]
     await cloud.cloud.store.write(lambda sql: invites.accept(sql, secret, clock()))
     person = await theirs.call(APP, "", "get_user_id_by_email", email=member)
-    made.theirs = {
+    created.theirs = {
         "organization": other.organization,
         "location": other.location,
         "robot": robot,
@@ -100,7 +100,7 @@ async def world(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> Wo
         "person": person,
         "email": guest,
     }
-    return made
+    return created
 
 
 def texts(world: World, chance: random.Random, name: str) -> str:
@@ -112,56 +112,56 @@ def texts(world: World, chance: random.Random, name: str) -> str:
     return chance.choice(pool)
 
 
-def value_of(one: FieldDescriptor, world: World, chance: random.Random, name: str, depth: int) -> Any:
+def value_of(item: FieldDescriptor, world: World, chance: random.Random, name: str, depth: int) -> Any:
     """Return a value for a field, or None to leave it out."""
-    if one.message_type is not None and (depth > 2 or one.message_type.file.package.startswith("google.")):
+    if item.message_type is not None and (depth > 2 or item.message_type.file.package.startswith("google.")):
         return None
-    if is_map(one):
+    if is_map(item):
         return None
 
     def single() -> Any:
-        if one.message_type is not None:
-            inner = {each.name: value_of(each, world, chance, name, depth + 1) for each in one.message_type.fields}
-            given = {key: value for key, value in inner.items() if value is not None and chance.random() < 0.8}
+        if item.message_type is not None:
+            inner = {each.name: value_of(each, world, chance, name, depth + 1) for each in item.message_type.fields}
+            values = {key: value for key, value in inner.items() if value is not None and chance.random() < 0.8}
             kept = set()
-            for each in one.message_type.fields:  # at most one field of a oneof
+            for each in item.message_type.fields:  # at most one field of a oneof
                 group = each.containing_oneof
-                if each.name in given and group is not None and group.name in kept:
-                    del given[each.name]
-                elif each.name in given and group is not None:
+                if each.name in values and group is not None and group.name in kept:
+                    del values[each.name]
+                elif each.name in values and group is not None:
                     kept.add(group.name)
-            return given
-        if one.enum_type is not None:
-            return chance.choice([each.number for each in one.enum_type.values])
-        if one.cpp_type == FieldDescriptor.CPPTYPE_STRING:
-            return b"" if one.type == FieldDescriptor.TYPE_BYTES else texts(world, chance, name)
-        return chance.random() < 0.5 if one.cpp_type == FieldDescriptor.CPPTYPE_BOOL else chance.randint(0, 3)
+            return values
+        if item.enum_type is not None:
+            return chance.choice([each.number for each in item.enum_type.values])
+        if item.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+            return b"" if item.type == FieldDescriptor.TYPE_BYTES else texts(world, chance, name)
+        return chance.random() < 0.5 if item.cpp_type == FieldDescriptor.CPPTYPE_BOOL else chance.randint(0, 3)
 
-    return [single() for _ in range(chance.randint(0, 2))] if one.is_repeated else single()
+    return [single() for _ in range(chance.randint(0, 2))] if item.is_repeated else single()
 
 
 def arguments(method: Method, world: World, chance: random.Random) -> dict[str, Any]:
-    made = {
-        name: value_of(one, world, chance, method.name, 0)
-        for name, one in method.arguments.items()
+    created = {
+        name: value_of(first, world, chance, method.name, 0)
+        for name, first in method.arguments.items()
         if chance.random() < 0.9
     }
-    return {name: value for name, value in made.items() if value is not None}
+    return {name: value for name, value in created.items() if value is not None}
 
 
-async def answer(world: World, service: str, method: Method, given: dict[str, Any]) -> str:
+async def answer(world: World, service: str, method: Method, value: dict[str, Any]) -> str:
     """Return the answer or the error as text."""
     client = world.cloud.client()
     if method.streamed is not None:
-        given = {**given, method.streamed.argument: []}
+        value = {**value, method.streamed.argument: []}
     try:
         if not method.server_streaming:
-            return repr(await client.call(service, "", method.name, **given))
-        found = []
+            return repr(await client.call(service, "", method.name, **value))
+        results = []
         with trio.move_on_after(0.01):
-            async with aclosing(client.stream(service, "", method.name, **given)) as items:
-                found.extend([item async for item in items])
-        return repr(found)
+            async with aclosing(client.stream(service, "", method.name, **value)) as items:
+                results.extend([item async for item in items])
+        return repr(results)
     except MachineError as error:
         return str(error)
 
@@ -173,9 +173,9 @@ async def test_no_call_reads_or_changes_objects_of_another_organization(world: W
     before = await world.rows()
     assert before
     for _ in range(TRIES):
-        given = arguments(method, world, chance)
-        told = await answer(world, service, method, given)
-        said = repr(given)  # an error may repeat its arguments, and the caller's own objects may have this name
-        assert WORD not in told or WORD in said, (given, told)
+        passed = arguments(method, world, chance)
+        result = await answer(world, service, method, passed)
+        said = repr(passed)  # an error may repeat its arguments, and the caller's own objects may have this name
+        assert WORD not in result or WORD in said, (passed, result)
     after = await world.rows()
     assert [row for row in before if row not in after] == []

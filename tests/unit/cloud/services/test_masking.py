@@ -143,7 +143,7 @@ def everything(letter: str) -> dict[str, Any]:
         return f"{WORD}{next(numbers)}{letter}"
 
     attributes = [*({name: secret()} for name in KEYS), *surrounded(secret())]
-    some = [component(f"c{number}", {**one, "n": letter}) for number, one in enumerate(attributes)]
+    some = [component(f"c{number}", {**first, "n": letter}) for number, first in enumerate(attributes)]
     return {"components": some, "services": [], **places(secret)}
 
 
@@ -157,9 +157,11 @@ def quiet(what: str, text: str) -> None:
 def test_descriptions_of_changes(old: dict[str, Any], new: dict[str, Any]) -> None:
     quiet("the difference", repr(review(old, new)))
     decoded = decode_value(new)
-    quiet("problems", " ".join(str(one) for one in (*decoded.problems, *decoded.warnings)))
-    told = audit.loggable({"config": new, "robot_config_json": json.dumps(new), "value": json.dumps(new), "data": new})
-    quiet("the audit log", json.dumps(told))
+    quiet("problems", " ".join(str(item) for item in (*decoded.problems, *decoded.warnings)))
+    result = audit.loggable(
+        {"config": new, "robot_config_json": json.dumps(new), "value": json.dumps(new), "data": new}
+    )
+    quiet("the audit log", json.dumps(result))
     masker = Masker().and_those_of(old).and_those_of(new)
     quiet("a document as operators see it", json.dumps(masker.value(new)))
     quiet("conflicts", repr(editor.conflicts_of(merged({}, old, new), old, new)))
@@ -180,9 +182,9 @@ async def test_an_operator_sees_no_secret_on_any_page() -> None:
         shared = {"components": [component("left", {"password": f"{WORD}9shared", "of": {"$variable": {"name": "x"}}})]}
         shared["components"][0]["attributes"]["token"] = {"$variable": {"name": "x"}}
         fragment = await cloud.app("create_fragment", name="f", organization_id=first.organization, config=shared)
-        for one in (old, new):
-            one["fragments"] = [{"id": fragment["id"], "variables": {"x": f"{WORD}9variable"}}]
-            one["fragment_mods"][0]["fragment_id"] = fragment["id"]
+        for item in (old, new):
+            item["fragments"] = [{"id": fragment["id"], "variables": {"x": f"{WORD}9variable"}}]
+            item["fragment_mods"][0]["fragment_id"] = fragment["id"]
         await save(cloud, part, old)
         await save(cloud, part, new)
         person = await signed_in(cloud, await key_at(cloud, "organization", first.organization))
@@ -230,10 +232,10 @@ async def planted(cloud: MemoryCloud, machine: str, part: str) -> Planted:
     config = {"components": [component("left", attributes)]}
     fragment = (await cloud.app("create_fragment", name="f", organization_id=first.organization, config=config))["id"]
     await cloud.app("update_fragment", id=fragment, name="f", config={**config, "debug": True})
-    for one in (everything("a"), everything("b")):
-        one["fragments"] = [{"id": fragment, "variables": {"x": f"{WORD}9variable"}}]
-        one["fragment_mods"][0]["fragment_id"] = fragment
-        await save(cloud, part, one)
+    for item in (everything("a"), everything("b")):
+        item["fragments"] = [{"id": fragment, "variables": {"x": f"{WORD}9variable"}}]
+        item["fragment_mods"][0]["fragment_id"] = fragment
+        await save(cloud, part, item)
     data = {"token": f"{WORD}8metadata"}
     await cloud.app("update_organization_metadata", organization_id=first.organization, data=data)
     await cloud.app("update_location_metadata", location_id=first.location, data=data)
@@ -278,21 +280,21 @@ async def test_only_owners_read_secrets_by_any_call(planted: Planted) -> None:
     for service, rules in call_rules.CALLS.items():
         for name, rule in rules.items():
             of = {rule.field: rule.of} if rule.of is not None else ASKED_BY.get(name, {})
-            if audit.is_change(name) or any(one not in planted.ids for one in of.values()) or "tail" in name:
+            if audit.is_change(name) or any(item not in planted.ids for item in of.values()) or "tail" in name:
                 continue
             for who, reader in planted.readers.items():
                 method = getattr(SERVICES[service](planted.cloud.cloud, reader), name)
-                given = {field: planted.ids[one] for field, one in of.items() if one is not None}
+                values = {field: planted.ids[first] for field, first in of.items() if first is not None}
                 if name == "get_robot_part_by_name_and_location":
-                    given["name"] = "rover-main"
+                    values["name"] = "rover-main"
                 try:
-                    found = repr(await method(**given))
+                    result = repr(await method(**values))
                 except (MachineError, TypeError) as error:
-                    found = str(error)
+                    result = str(error)
                 else:
                     answered.add(name)
-                quiet(f"{name} as {who}", found)
-                assert not any(one in found for one in planted.made), f"{name} as {who}"
+                quiet(f"{name} as {who}", result)
+                assert not any(element in result for element in planted.made), f"{name} as {who}"
     assert {
         "get_robot_part", "get_robot_parts", "get_robot_part_history", "get_fragment", "get_fragment_history",
         "list_fragments", "list_nested_fragments", "list_machine_fragments", "get_robot_metadata",
@@ -304,9 +306,9 @@ async def test_only_owners_read_secrets_by_any_call(planted: Planted) -> None:
 async def test_owners_and_the_machine_read_complete_documents(planted: Planted) -> None:
     cloud, part = planted.cloud, planted.ids[ObjectKind.PART]
     whole = everything("b")["nonsense"]["token"]
-    found = await cloud.app("get_robot_part", id=part)
-    assert whole in found["config_json"]
-    assert whole in json.dumps(found["part"]["robot_config"])
+    answer = await cloud.app("get_robot_part", id=part)
+    assert whole in answer["config_json"]
+    assert whole in json.dumps(answer["part"]["robot_config"])
     assert f"{WORD}9shared" in repr(await cloud.app("get_fragment", id=planted.ids[ObjectKind.FRAGMENT]))
     assert f"{WORD}9shared" in repr(await cloud.app("list_machine_fragments", machine_id=planted.ids[ObjectKind.ROBOT]))
     config = await cloud.client(part, PART).call(ROBOT, "", "config", id=part)
@@ -355,7 +357,7 @@ async def test_no_page_shows_a_secret_to_callers_without_access(planted: Planted
             reply = await person.get(path)
             walked += reply.status == 200
             quiet(path, reply.body.decode(errors="replace"))
-            assert not any(one in reply.body.decode(errors="replace") for one in planted.made)
+            assert not any(item in reply.body.decode(errors="replace") for item in planted.made)
     assert walked > 10
 
 

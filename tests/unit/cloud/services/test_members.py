@@ -35,7 +35,7 @@ def role(kind: str, word: str, subject: str) -> dict[str, str]:
 
 
 async def invite(cloud: MemoryCloud, email: str = ADA, *roles: dict[str, str], key: str = "") -> dict[str, Any]:
-    made: dict[str, Any] = await cloud.client(key).call(
+    created: dict[str, Any] = await cloud.client(key).call(
         APP,
         "",
         "create_organization_invite",
@@ -43,7 +43,7 @@ async def invite(cloud: MemoryCloud, email: str = ADA, *roles: dict[str, str], k
         email=email,
         authorizations=list(roles),
     )
-    return made
+    return created
 
 
 async def secret(cloud: MemoryCloud, email: str = ADA) -> str:
@@ -65,8 +65,8 @@ async def member(cloud: MemoryCloud, email: str = ADA, *roles: dict[str, str]) -
 
 
 async def listed(cloud: MemoryCloud) -> tuple[list[str], list[str]]:
-    found = await cloud.app("list_organization_members", organization_id=cloud.first.organization)
-    return [one["emails"][0] for one in found["members"]], [one["email"] for one in found["invites"]]
+    answer = await cloud.app("list_organization_members", organization_id=cloud.first.organization)
+    return [item["emails"][0] for item in answer["members"]], [element["email"] for element in answer["invites"]]
 
 
 async def kind_of(call: Any) -> ErrorKind | None:
@@ -80,9 +80,9 @@ async def kind_of(call: Any) -> ErrorKind | None:
 async def test_an_invitation_becomes_a_member_with_a_key_of_exactly_the_invited_roles(
     cloud: MemoryCloud, machine: str
 ) -> None:
-    made = await invite(cloud, " Ada@Example.com ", role("robot", "operator", machine))
-    assert made["email"] == ADA
-    assert [one["authorization_id"] for one in made["authorizations"]] == ["robot_operator"]
+    created = await invite(cloud, " Ada@Example.com ", role("robot", "operator", machine))
+    assert created["email"] == ADA
+    assert [authorization["authorization_id"] for authorization in created["authorizations"]] == ["robot_operator"]
     assert await listed(cloud) == ([], [ADA])
     key, _ = await accept(cloud, await secret(cloud))
     assert await listed(cloud) == ([ADA], [])
@@ -90,15 +90,17 @@ async def test_an_invitation_becomes_a_member_with_a_key_of_exactly_the_invited_
     assert (await her.call(APP, "", "get_robot", id=machine))["name"] == "rover"
     assert await kind_of(her.call(APP, "", "delete_robot", id=machine)) is ErrorKind.PERMISSION
     assert await her.call(APP, "", "list_locations", organization_id=cloud.first.organization) == []
-    (found,) = [
-        one for one in await cloud.app("list_keys", org_id=cloud.first.organization) if one["api_key"]["id"] == key
+    (item,) = [
+        element
+        for element in await cloud.app("list_keys", org_id=cloud.first.organization)
+        if element["api_key"]["id"] == key
     ]
-    assert found["api_key"]["name"] == ADA
+    assert item["api_key"]["name"] == ADA
 
 
 async def test_without_roles_an_invitation_is_for_an_owner(cloud: MemoryCloud) -> None:
-    made = await invite(cloud)
-    assert [one["authorization_id"] for one in made["authorizations"]] == ["organization_owner"]
+    created = await invite(cloud)
+    assert [authorization["authorization_id"] for authorization in created["authorizations"]] == ["organization_owner"]
 
 
 async def test_only_the_newest_link_is_valid_once_and_for_a_week(cloud: MemoryCloud, clock: Clock) -> None:
@@ -141,14 +143,14 @@ async def test_the_roles_of_an_invitation_can_change_until_it_is_accepted(cloud:
     await invite(cloud, ADA, role("robot", "operator", machine))
     link = await secret(cloud)
 
-    async def change(**given: Any) -> list[str]:
-        made = await cloud.app(
+    async def change(**value: Any) -> list[str]:
+        created = await cloud.app(
             "update_organization_invite_authorizations",
             organization_id=cloud.first.organization,
             email=ADA,
-            **given,
+            **value,
         )
-        return [one["authorization_id"] for one in made["authorizations"]]
+        return [authorization["authorization_id"] for authorization in created["authorizations"]]
 
     assert await change(add_authorizations=[role("location", "operator", place)]) == [
         "location_operator",
@@ -206,7 +208,7 @@ async def test_keys_of_a_removed_member_are_invalid_immediately(cloud: MemoryClo
     )["id"]
     user = await cloud.app("get_user_id_by_email", email="ADA@example.com")
     await cloud.app("delete_organization_member", organization_id=organization, user_id=user)
-    left = [one["api_key"]["id"] for one in await cloud.app("list_keys", org_id=organization)]
+    left = [item["api_key"]["id"] for item in await cloud.app("list_keys", org_id=organization)]
     assert sorted(left) == sorted([cloud.first.id, other])
     for void in (key, copy):
         assert await cloud.client(void).call(APP, "", "list_organizations") == []
@@ -233,13 +235,15 @@ async def test_people_are_found_by_themselves_and_by_owners_of_their_organizatio
     him = cloud.client(await member(cloud, "bob@example.com", role("robot", "operator", machine)))
     user = await cloud.app("get_user_id_by_email", email=ADA)
     assert await her.call(APP, "", "get_user_id_by_email", email=ADA) == user
-    assert [one["org_name"] for one in await her.call(APP, "", "list_organizations_by_user", user_id=user)] == ["Test"]
+    assert [item["org_name"] for item in await her.call(APP, "", "list_organizations_by_user", user_id=user)] == [
+        "Test"
+    ]
     assert await kind_of(him.call(APP, "", "get_user_id_by_email", email=ADA)) is ErrorKind.NOT_FOUND
     other = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Other", clock()))
     theirs = cloud.client(other.id)
     assert await kind_of(theirs.call(APP, "", "get_user_id_by_email", email=ADA)) is ErrorKind.NOT_FOUND
     assert await kind_of(theirs.call(APP, "", "list_organizations_by_user", user_id=user)) is ErrorKind.NOT_FOUND
-    for wanted, found in (
+    for expected, result in (
         ({}, ["Test"]),
         ({"org_name": "tES"}, ["Test"]),
         ({"org_id": other.organization}, []),
@@ -247,7 +251,9 @@ async def test_people_are_found_by_themselves_and_by_owners_of_their_organizatio
         ({"cid": "1"}, []),
         ({"public_namespace": "acme"}, []),
     ):
-        assert [one["org_name"] for one in await cloud.app("search_organizations", **wanted)] == found, wanted
+        assert [element["org_name"] for element in await cloud.app("search_organizations", **expected)] == result, (
+            expected
+        )
 
 
 async def test_a_person_in_two_organizations_can_leave_one(cloud: MemoryCloud, clock: Clock) -> None:
@@ -263,7 +269,7 @@ async def test_a_person_in_two_organizations_can_leave_one(cloud: MemoryCloud, c
     assert await cloud.client(theirs).call(APP, "", "get_user_id_by_email", email=ADA) == user
     await cloud.app("delete_organization_member", organization_id=cloud.first.organization, user_id=user)
     assert await cloud.client(key).call(APP, "", "list_organizations") == []
-    assert [one["name"] for one in await cloud.client(theirs).call(APP, "", "list_organizations")] == ["Other"]
+    assert [item["name"] for item in await cloud.client(theirs).call(APP, "", "list_organizations")] == ["Other"]
 
 
 async def test_roles_at_deleted_resources_are_left_out(cloud: MemoryCloud, machine: str) -> None:
@@ -273,8 +279,8 @@ async def test_roles_at_deleted_resources_are_left_out(cloud: MemoryCloud, machi
     await cloud.app("delete_robot", id=machine)
     assert await kind_of(accept(cloud, his)) is ErrorKind.PRECONDITION
     key, _ = await accept(cloud, hers)
-    found = await cloud.app("list_authorizations", organization_id=cloud.first.organization)
-    assert [one["authorization_id"] for one in found if one["identity_id"] == key] == ["location_operator"]
+    answer = await cloud.app("list_authorizations", organization_id=cloud.first.organization)
+    assert [item["authorization_id"] for item in answer if item["identity_id"] == key] == ["location_operator"]
 
 
 async def test_only_digests_are_stored_and_links_are_not_disclosed(cloud: MemoryCloud) -> None:
@@ -289,7 +295,7 @@ async def test_only_digests_are_stored_and_links_are_not_disclosed(cloud: Memory
     assert link not in everything
     assert digest_of(link) in everything
     noted = await cloud.cloud.store.read(lambda sql: audit.entries(sql, cloud.first.organization, AuditQuery()))
-    assert [one.action for one in noted] == ["create_invite_link", "create_organization_invite"]
+    assert [item.action for item in noted] == ["create_invite_link", "create_organization_invite"]
     assert noted[1].detail["email"] == ADA
 
 
@@ -313,10 +319,10 @@ def test_invalid_addresses_are_refused(text: str) -> None:
 @given(st.emails())
 def test_addresses_are_stored_unchanged_or_refused(text: str) -> None:
     try:
-        found = checked_email(text)
+        result = checked_email(text)
     except MachineError:
         return
-    assert found == text.lower()
-    assert checked_email(found) == found
-    assert found.isprintable()
-    assert len(found) <= people.MAX_EMAIL
+    assert result == text.lower()
+    assert checked_email(result) == result
+    assert result.isprintable()
+    assert len(result) <= people.MAX_EMAIL

@@ -51,7 +51,7 @@ from tests.unit.cloud.pages import HOST, Browser
 ROOT = Path(__file__).resolve().parents[4]
 T = TypeVar("T")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-BESIDE: Final = {
+SHARED_CALLS: Final = {
     "Editor": Editor,
     "FleetService": FleetService,
     "RoleService": RoleService,
@@ -94,16 +94,16 @@ class Dry:
         self._store = store
 
     async def read(self, work: Callable[[Sql], T]) -> T:
-        found: T = await self._store.read(work)
-        return found
+        result: T = await self._store.read(work)
+        return result
 
     async def write(self, work: Callable[[Sql], T]) -> T:
         def undone(sql: Sql) -> T:
             work(sql)
             raise Begun
 
-        found: T = await self._store.write(undone)
-        return found
+        content: T = await self._store.write(undone)
+        return content
 
 
 @dataclass
@@ -207,7 +207,7 @@ def test_every_call_is_in_the_table() -> None:
         if hasattr(cls, name)
     }
     assert len(served) > 130
-    assert [one for one in sorted(served) if one not in CALLS] == []
+    assert [item for item in sorted(served) if item not in CALLS] == []
     unserved = {(service, name) for service, name in CALLS if service in SERVICES} - served
     assert unserved <= {
         ("machine.cloud.v1.TriggerService", "overview"),
@@ -230,39 +230,39 @@ async def nothing() -> AsyncIterator[bytes]:
 
 def arguments(method: Any, rule: Rule, subject: str) -> dict[str, Any]:
     """Return the subject and a placeholder for each other required argument; values are checked only after the role."""
-    made: dict[str, Any] = {}
-    for name, one in inspect.signature(method).parameters.items():
-        kind = str(one.annotation)
-        if name == "self" or (one.default is not one.empty and name != rule.field):
+    created: dict[str, Any] = {}
+    for name, first in inspect.signature(method).parameters.items():
+        kind = str(first.annotation)
+        if name == "self" or (first.default is not first.empty and name != rule.field):
             continue
         if name == rule.field:
-            made[name] = subject
+            created[name] = subject
         elif "AsyncIterator" in kind:
-            made[name] = nothing()
+            created[name] = nothing()
         elif kind.startswith("Mapping"):
-            made[name] = {}
+            created[name] = {}
         elif kind.startswith("Sequence"):
-            made[name] = []
+            created[name] = []
         elif kind == "int" or kind.startswith("int |"):
-            made[name] = 1
+            created[name] = 1
         else:
-            made[name] = "x"
-    return made
+            created[name] = "x"
+    return created
 
 
 async def outcome(world: World, service: str, name: str, caller: str) -> ErrorKind | str:
     """Return the kind of the refusal, "begun" if the call reached a change, or "answered"."""
     rule = TABLES[service][name]
-    cls = {**SERVICES, **BESIDE}[service]
+    cls = {**SERVICES, **SHARED_CALLS}[service]
     method = getattr(cls(world.cloud, world.callers[caller]), name)
-    given = arguments(method, rule, world.ids[rule.of] if rule.of is not None else "")
+    passed = arguments(method, rule, world.ids[rule.of] if rule.of is not None else "")
     try:
         if inspect.isasyncgenfunction(method):
             with trio.move_on_after(PATIENCE if expected(world, rule, caller) is not None else GLANCE):
-                async with aclosing(method(**given)) as items:
+                async with aclosing(method(**passed)) as items:
                     await anext(items)
         else:
-            await method(**given)
+            await method(**passed)
     except Begun:
         return "begun"
     except StopAsyncIteration:
@@ -306,7 +306,7 @@ async def test_changes_without_a_role_in_the_table_are_refused_before_they_begin
 async def test_calls_without_a_key_are_refused_except_public_calls(cloud: MemoryCloud) -> None:
     standard = {path[1:].partition("/")[0] for path in call_rules.STANDARD}
     assert {*call_rules.CALLS, *standard} == set(cloud.router.names())
-    paths = [one.path for service in call_rules.CALLS for one in methods_of(table.SERVICES[service]).values()]
+    paths = [item.path for service in call_rules.CALLS for item in methods_of(table.SERVICES[service]).values()]
     refused = set()
     for path in (*paths, *call_rules.STANDARD):
         try:
@@ -332,14 +332,14 @@ async def test_only_machines_and_owners_of_their_organization_upload(world: Worl
     metadata = m.UploadMetadata(part, "rdk:component:sensor", "s", "Readings", m.DataType.TABULAR_SENSOR)
     for caller in CALLERS:
         service = SERVICES["viam.app.datasync.v1.DataSyncService"](world.cloud, world.callers[caller])
-        given: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "data_capture_upload": {"metadata": metadata, "sensor_contents": [m.SensorData(struct={"a": 1})]},
             "streaming_data_capture_upload": {"upload_metadata": metadata, "pieces": nothing()},
             "file_upload": {"part_id": part, "contents": nothing()},
         }[name]
         refused = expected(world, call_rules.machine("part_id"), caller)
         try:
-            await getattr(service, name)(**given)
+            await getattr(service, name)(**entry)
             kind: ErrorKind | None = None
         except Begun:
             kind = None
@@ -405,7 +405,7 @@ async def test_every_route_follows_the_table_of_permissions(world: World) -> Non
         rule = ROUTES[name]
         status = await ask(app, name, path, "", refused=not rule.public)
         if (status == 401) is rule.public and "signed link" not in rule.note:
-            wrong.append(f"{name} as nobody: {status}")
+            wrong.append(f"{name} without credentials: {status}")
         for caller in CALLERS if rule.of is not None else ():
             refused = expected(world, rule, caller)
             status = await ask(app, name, path, world.shown[caller], refused=refused is not None)
@@ -426,7 +426,7 @@ async def test_a_route_without_an_entry_is_refused_when_the_cloud_starts(cloud: 
     with pytest.raises(TypeError, match="GET /new"):
         guarded_routes(cloud.cloud, [*routes, Route("/new", page)])
     with pytest.raises(TypeError, match="POST /machines"):
-        guarded_routes(cloud.cloud, [one for one in routes if getattr(one, "path", "") != "/machines"])
+        guarded_routes(cloud.cloud, [route for route in routes if getattr(route, "path", "") != "/machines"])
 
 
 def test_the_page_of_roles_is_current() -> None:

@@ -32,9 +32,9 @@ async def pieces(data: bytes, size: int = 100) -> AsyncGenerator[bytes, None]:
         yield data[start : start + size]
 
 
-async def upload(client: ApiClient, module: str, version: str, data: bytes = ARCHIVE, **given: Any) -> str:
+async def upload(client: ApiClient, module: str, version: str, data: bytes = ARCHIVE, **value: Any) -> str:
     async with aclosing(pieces(data)) as sent:  # a refusal leaves some pieces unsent
-        return await client.call(APP, "", "upload_module_file", module_id=module, version=version, pieces=sent, **given)
+        return await client.call(APP, "", "upload_module_file", module_id=module, version=version, pieces=sent, **value)
 
 
 @pytest.fixture
@@ -73,13 +73,13 @@ async def test_a_module_with_its_versions(cloud: MemoryCloud, module: str) -> No
     await upload(cloud.client(), module, "1.0.0", platform="linux/arm64", platform_tags=["pi:5"])
     await upload(cloud.client(), module, "1.10.0", platform="any")
     await upload(cloud.client(), module, "1.9.0")
-    found = await cloud.app("get_module", module_id=module)
-    assert (found["description"], found["entrypoint"], found["public_namespace"]) == ("smooths", "run.sh", "acme")
-    assert [one["version"] for one in found["versions"]] == ["1.10.0", "1.9.0", "1.0.0"]
-    files = found["versions"][2]["files"]
-    assert [one["platform"] for one in files] == ["linux/amd64", "linux/arm64"]
-    assert found["versions"][2]["models"][0]["model"] == "acme:smooth:mean"
-    assert [one["module_id"] for one in await cloud.app("list_modules")] == [module]
+    answer = await cloud.app("get_module", module_id=module)
+    assert (answer["description"], answer["entrypoint"], answer["public_namespace"]) == ("smooths", "run.sh", "acme")
+    assert [version["version"] for version in answer["versions"]] == ["1.10.0", "1.9.0", "1.0.0"]
+    files = answer["versions"][2]["files"]
+    assert [file["platform"] for file in files] == ["linux/amd64", "linux/arm64"]
+    assert answer["versions"][2]["models"][0]["model"] == "acme:smooth:mean"
+    assert [element["module_id"] for element in await cloud.app("list_modules")] == [module]
     item = await cloud.app("get_registry_item", item_id=module)
     assert item["type"] == "MODULE"
     assert len(item["module_metadata"]["versions"]) == 3
@@ -134,9 +134,9 @@ async def test_a_name_identifies_one_item(cloud: MemoryCloud, module: str) -> No
 
 
 async def test_a_public_item_needs_a_namespace(cloud: MemoryCloud) -> None:
-    made = await cloud.app("create_module", organization_id=cloud.first.organization, name="open")
-    assert made["module_id"] == f"{cloud.first.organization}:open"
-    change = {"item_id": made["module_id"], "description": "", "visibility": "VISIBILITY_PUBLIC"}
+    created = await cloud.app("create_module", organization_id=cloud.first.organization, name="open")
+    assert created["module_id"] == f"{cloud.first.organization}:open"
+    change = {"item_id": created["module_id"], "description": "", "visibility": "VISIBILITY_PUBLIC"}
     said = await refused(
         ErrorKind.PRECONDITION, cloud.app("update_registry_item", type="PACKAGE_TYPE_MODULE", **change)
     )
@@ -154,11 +154,11 @@ async def test_private_items_are_not_found_by_other_organizations(
         ("delete_registry_item", {"item_id": module}),
         ("rename_registry_item", {"item_id": module, "new_name": "mine"}),
     ]  # fmt: skip
-    for method, given in calls:
-        theirs = await refused(ErrorKind.NOT_FOUND, other.call(APP, "", method, **given))
+    for method, text in calls:
+        theirs = await refused(ErrorKind.NOT_FOUND, other.call(APP, "", method, **text))
         nobodys = await refused(
             ErrorKind.NOT_FOUND,
-            other.call(APP, "", method, **{**given, next(iter(given)): "acme:absent"}),
+            other.call(APP, "", method, **{**text, next(iter(text)): "acme:absent"}),
         )
         assert theirs == nobodys.replace("absent", "smooth"), method
     await refused(ErrorKind.NOT_FOUND, upload(other, module, "2.0.0"))
@@ -176,7 +176,7 @@ async def test_public_items_are_readable_by_all_and_changed_by_their_owner(
         visibility="VISIBILITY_PUBLIC",
     )  # fmt: skip
     assert (await other.call(APP, "", "get_module", module_id=module))["description"] == "for all"
-    assert [one["item_id"] for one in await other.call(APP, "", "list_registry_items")] == [module]
+    assert [item["item_id"] for item in await other.call(APP, "", "list_registry_items")] == [module]
     assert await other.call(APP, "", "list_registry_items", search_term="nothing such") == []
     await refused(ErrorKind.NOT_FOUND, other.call(APP, "", "delete_registry_item", item_id=module))
     await refused(ErrorKind.NOT_FOUND, upload(other, module, "2.0.0"))
@@ -188,7 +188,9 @@ async def test_deleting_removes_the_files(cloud: MemoryCloud, module: str) -> No
     await cloud.client().call(PACKAGES, "", "delete_package", id=module, version="1.0.0", type="PACKAGE_TYPE_MODULE")
     await days_later(cloud)
     assert await blobs(cloud) == 1
-    assert [one["version"] for one in (await cloud.app("get_module", module_id=module))["versions"]] == ["1.1.0"]
+    assert [version["version"] for version in (await cloud.app("get_module", module_id=module))["versions"]] == [
+        "1.1.0"
+    ]
     await refused(
         ErrorKind.NOT_FOUND, cloud.client().call(PACKAGES, "", "delete_package", id=module, version="1.0.0", type=3)
     )
@@ -198,36 +200,36 @@ async def test_deleting_removes_the_files(cloud: MemoryCloud, module: str) -> No
     assert await blobs(cloud) == 0
 
 
-async def package(cloud: MemoryCloud, name: str, version: str, data: bytes, kind: str, **given: Any) -> dict[str, Any]:
+async def package(cloud: MemoryCloud, name: str, version: str, data: bytes, kind: str, **value: Any) -> dict[str, Any]:
     return await cloud.client().call(
         PACKAGES, "", "create_package", organization_id=cloud.first.organization, name=name, version=version,
-        type=f"PACKAGE_TYPE_{kind}", pieces=pieces(data), **given,
+        type=f"PACKAGE_TYPE_{kind}", pieces=pieces(data), **value,
     )  # fmt: skip
 
 
 async def test_packages(cloud: MemoryCloud, part: str) -> None:
     listed = [{"name": "model.tflite", "size": 4, "is_directory": False}]
-    made = await package(cloud, "net", "2026-01", b"data", "ML_MODEL", files=listed, metadata={"labels": 3})
-    assert made == {"id": f"{cloud.first.organization}/net", "version": "2026-01"}
+    created = await package(cloud, "net", "2026-01", b"data", "ML_MODEL", files=listed, metadata={"labels": 3})
+    assert created == {"id": f"{cloud.first.organization}/net", "version": "2026-01"}
     await package(cloud, "net", "2026-02", b"newer", "ML_MODEL")
-    found = await cloud.client(part, PART).call(PACKAGES, "", "get_package", id=made["id"], version="latest")
-    assert found["info"]["version"] == "2026-02"
-    assert found["checksum"] == hashlib.sha256(b"newer").hexdigest()
-    assert "signature=" in found["url"]
+    answer = await cloud.client(part, PART).call(PACKAGES, "", "get_package", id=created["id"], version="latest")
+    assert answer["info"]["version"] == "2026-02"
+    assert answer["checksum"] == hashlib.sha256(b"newer").hexdigest()
+    assert "signature=" in answer["url"]
     old = (await cloud.client().call(PACKAGES, "", "list_packages", organization_id=cloud.first.organization))[0]
     assert (old["info"]["metadata"], old["info"]["files"][0]["name"], old["url"]) == ({"labels": 3}, "model.tflite", "")
     await refused(ErrorKind.PRECONDITION, package(cloud, "net", "2026-03", b"x", "ARCHIVE"))
     await refused(ErrorKind.EXISTS, package(cloud, "net", "2026-01", b"x", "ML_MODEL"))
     said = await refused(
-        ErrorKind.NOT_FOUND, cloud.client().call(PACKAGES, "", "get_package", id=made["id"], version="3")
+        ErrorKind.NOT_FOUND, cloud.client().call(PACKAGES, "", "get_package", id=created["id"], version="3")
     )
     assert "2026-02" in said
 
 
 async def sources(cloud: MemoryCloud, organization: str, platform: str, *entries: Any, **more: Any) -> list[Any]:
     document = {"modules": list(entries), **more}
-    found = await cloud.cloud.store.read(lambda sql: with_sources(sql, document, organization, platform))
-    return [one.get("source") if isinstance(one, dict) else one for one in found["modules"]]
+    result = await cloud.cloud.store.read(lambda sql: with_sources(sql, document, organization, platform))
+    return [item.get("source") if isinstance(item, dict) else item for item in result["modules"]]
 
 
 def entry(version: str, module: str = "acme:smooth", **more: Any) -> dict[str, Any]:
@@ -257,8 +259,8 @@ async def test_a_machine_gets_its_packages(cloud: MemoryCloud, module: str, othe
 
 async def test_a_package_of_another_type_is_not_used(cloud: MemoryCloud, module: str) -> None:
     await package(cloud, "net", "1.0.0", b"x", "ML_MODEL")
-    (found,) = await sources(cloud, cloud.first.organization, "", entry("latest", "acme:net"))
-    assert found == {"error": "acme:net has the type ml_model, not module"}
+    (source,) = await sources(cloud, cloud.first.organization, "", entry("latest", "acme:net"))
+    assert source == {"error": "acme:net has the type ml_model, not module"}
 
 
 async def test_a_machine_of_another_organization_gets_nothing_private(
@@ -288,21 +290,21 @@ async def test_an_agent_gets_its_packages(cloud: MemoryCloud, part: str) -> None
         "host_info": {"platform": "linux/arm64", "distro": "debian:12", "tags": ["rpi"]},
         "version_info": {"agent_running": "1.0.0", "viam_server_running": "0.5.0"},
     }
-    told = await agent.call(AGENT, "", "device_agent_config", **asked)
-    assert told["advanced_settings"] == document["agent"]["advanced_settings"]
-    assert told["additional_networks"]["home"] == {"type": "wifi"}
-    assert told["network_configuration"] == {}
-    assert told["system_configuration"] == {}
-    assert told["check_interval"].total_seconds() >= 5
-    assert told["viam_server_update_info"]["url"] == "http://example.test/server"
-    assert told["viam_server_update_info"]["version"] == "customURL"
-    assert not told.get("agent_update_info")
+    answer = await agent.call(AGENT, "", "device_agent_config", **asked)
+    assert answer["advanced_settings"] == document["agent"]["advanced_settings"]
+    assert answer["additional_networks"]["home"] == {"type": "wifi"}
+    assert answer["network_configuration"] == {}
+    assert answer["system_configuration"] == {}
+    assert answer["check_interval"].total_seconds() >= 5
+    assert answer["viam_server_update_info"]["url"] == "http://example.test/server"
+    assert answer["viam_server_update_info"]["version"] == "customURL"
+    assert not answer.get("agent_update_info")
     for version in ("1.0.0", "1.1.0", "1.2.0-dev.1"):
         await package(cloud, "machine-agent", version, b"elf" + version.encode(), "ARCHIVE", platform="linux/arm64")
-    told = (await agent.call(AGENT, "", "device_agent_config", **asked))["agent_update_info"]
-    assert (told["version"], told["filename"]) == ("1.1.0", "machine-agent-v1.1.0-arm64")
-    assert told["sha256"] == hashlib.sha256(b"elf1.1.0").digest()
-    assert told["format"] == "EXECUTABLE"
+    answer = (await agent.call(AGENT, "", "device_agent_config", **asked))["agent_update_info"]
+    assert (answer["version"], answer["filename"]) == ("1.1.0", "machine-agent-v1.1.0-arm64")
+    assert answer["sha256"] == hashlib.sha256(b"elf1.1.0").digest()
+    assert answer["format"] == "EXECUTABLE"
     kept = await cloud.cloud.store.read(lambda sql: sql.row("SELECT reported, seen FROM parts WHERE id = ?", part))
     assert kept is not None
     assert '"agent_running": "1.0.0"' in kept["reported"]
@@ -320,14 +322,14 @@ async def test_a_polling_machine_gets_versions_or_the_reason_why_there_is_none(
     }
     await cloud.app("update_robot_part", id=part, name="", robot_config=document)
     info = {"host": "h", "os": "linux", "ips": [], "version": "1", "git_revision": "", "platform": "linux/arm64"}
-    told = await cloud.client(part, PART).call(ROBOT, "", "config", id=part, agent_info=info)
-    net, smooth = told["packages"]
+    answer = await cloud.client(part, PART).call(ROBOT, "", "config", id=part, agent_info=info)
+    net, smooth = answer["packages"]
     assert (smooth["name"], smooth["package"], smooth["version"]) == ("m", "acme/smooth", "1.0.0")
     assert smooth["type"] == "module"
     assert "there is no registry item" in net["status"]["error"]
-    assert [one["path"] for one in told["modules"]] == ["${packages.module.m}", "/bin/true"]
-    found = await cloud.client(part, PART).call(PACKAGES, "", "get_package", id="acme/smooth", version="1.0.0")
-    assert found["info"]["platform"] == "linux/arm64"
+    assert [item["path"] for item in answer["modules"]] == ["${packages.module.m}", "/bin/true"]
+    result = await cloud.client(part, PART).call(PACKAGES, "", "get_package", id="acme/smooth", version="1.0.0")
+    assert result["info"]["platform"] == "linux/arm64"
 
 
 async def test_an_organization_with_modules_is_not_deleted(cloud: MemoryCloud, module: str) -> None:

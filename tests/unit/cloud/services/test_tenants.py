@@ -28,7 +28,7 @@ async def test_a_location_may_contain_others_but_not_itself(cloud: MemoryCloud) 
     moved = await cloud.app("update_location", location_id=inner["id"], name="Yard", parent_location_id="")
     assert (moved["name"], moved["parent_location_id"]) == ("Yard", "")
     await cloud.app("delete_location", location_id=inner["id"])
-    assert [one["name"] for one in await cloud.app("list_locations", organization_id=owner)] == ["Test"]
+    assert [item["name"] for item in await cloud.app("list_locations", organization_id=owner)] == ["Test"]
 
 
 async def test_a_role_at_a_location_applies_to_everything_in_it(cloud: MemoryCloud) -> None:
@@ -37,8 +37,8 @@ async def test_a_role_at_a_location_applies_to_everything_in_it(cloud: MemoryClo
     robot = await cloud.app("new_robot", name="deep", location=inner["id"])
     grant = {"authorization_id": "location_operator", "resource_type": "location", "resource_id": top}
     key = await cloud.app("create_key", authorizations=[grant], name="guard")
-    found = await cloud.client(key["id"]).call("viam.app.v1.AppService", "", "get_robot", id=robot)
-    assert found["name"] == "deep"
+    answer = await cloud.client(key["id"]).call("viam.app.v1.AppService", "", "get_robot", id=robot)
+    assert answer["name"] == "deep"
     await cloud.app("update_location", location_id=inner["id"], parent_location_id="")
     call = cloud.client(key["id"]).call("viam.app.v1.AppService", "", "get_robot", id=robot)
     assert await refused(call) is ErrorKind.NOT_FOUND
@@ -53,7 +53,7 @@ async def test_machine_names_are_unique_in_a_location(cloud: MemoryCloud, machin
     assert await refused(cloud.app("update_robot", id=twin, name="", location=place)) is ErrorKind.EXISTS
     renamed = await cloud.app("update_robot", id=twin, name="tractor", location=place)
     assert (renamed["name"], renamed["location"]) == ("tractor", place)
-    names = [one["name"] for one in await cloud.app("list_robots_for_org", org_id=owner)]
+    names = [item["name"] for item in await cloud.app("list_robots_for_org", org_id=owner)]
     assert names == ["rover", "tractor"]
 
 
@@ -63,7 +63,7 @@ async def test_a_machine_has_exactly_one_main_part(cloud: MemoryCloud, machine: 
     assert await refused(cloud.app("delete_robot_part", part_id=part)) is ErrorKind.PRECONDITION
     await cloud.app("mark_part_as_main", part_id=second)
     parts = await cloud.app("get_robot_parts", robot_id=machine)
-    assert [(one["id"], one["main_part"]) for one in parts] == [(second, True), (part, False)]
+    assert [(item["id"], item["main_part"]) for item in parts] == [(second, True), (part, False)]
     await cloud.app("delete_robot_part", part_id=part)
     assert await refused(cloud.app("get_robot_part", id=part)) is ErrorKind.NOT_FOUND
 
@@ -75,7 +75,7 @@ async def test_deleting_a_machine_deletes_everything_of_it(cloud: MemoryCloud, m
     await cloud.app("delete_robot", id=machine)
     assert await cloud.app("list_robots", location_id=cloud.first.location) == []
     keys = await cloud.app("list_keys", org_id=cloud.first.organization)
-    assert {one["api_key"]["name"]: len(one["authorizations"] or []) for one in keys} == {
+    assert {key["api_key"]["name"]: len(key["authorizations"] or []) for key in keys} == {
         "of the machine": 0,
         "owner": 1,
     }
@@ -87,7 +87,7 @@ async def test_secrets_are_added_and_removed_except_the_last(cloud: MemoryCloud,
     assert len(both) == 2
     await cloud.app("delete_robot_part_secret", part_id=part, secret_id=first[0]["id"])
     left = (await cloud.app("get_robot_part", id=part))["part"]
-    assert [one["id"] for one in left["secrets"]] == [one["id"] for one in both if one["id"] != first[0]["id"]]
+    assert [secret["id"] for secret in left["secrets"]] == [item["id"] for item in both if item["id"] != first[0]["id"]]
     assert left["secret"] == left["secrets"][0]["secret"] != first[0]["secret"]
     last = cloud.app("delete_robot_part_secret", part_id=part, secret_id=left["secrets"][0]["id"])
     assert await refused(last) is ErrorKind.PRECONDITION
@@ -100,19 +100,19 @@ async def test_keys_are_shown_only_once(cloud: MemoryCloud) -> None:
         "resource_type": "organization",
         "resource_id": cloud.first.organization,
     }
-    made = await cloud.app("create_key", authorizations=[grant], name="guard")
-    assert len(made["key"]) > 40
-    listed = {one["api_key"]["name"]: one for one in await cloud.app("list_keys", org_id=cloud.first.organization)}
+    key = await cloud.app("create_key", authorizations=[grant], name="guard")
+    assert len(key["key"]) > 40
+    listed = {item["api_key"]["name"]: item for item in await cloud.app("list_keys", org_id=cloud.first.organization)}
     assert listed["guard"]["api_key"]["key"] == ""
     assert listed["guard"]["authorizations"][0]["authorization_id"] == "organization_operator"
-    rotated = await cloud.app("rotate_key", id=made["id"])
-    assert rotated["id"] == made["id"]
-    assert rotated["key"] != made["key"]
-    copy = await cloud.app("create_key_from_existing_key_authorizations", id=made["id"])
-    assert copy["id"] != made["id"]
-    assert (await cloud.app("rename_key", id=made["id"], name="watch")) == {"id": made["id"], "name": "watch"}
-    await cloud.app("delete_key", id=made["id"])
-    names = [one["api_key"]["name"] for one in await cloud.app("list_keys", org_id=cloud.first.organization)]
+    rotated = await cloud.app("rotate_key", id=key["id"])
+    assert rotated["id"] == key["id"]
+    assert rotated["key"] != key["key"]
+    copy = await cloud.app("create_key_from_existing_key_authorizations", id=key["id"])
+    assert copy["id"] != key["id"]
+    assert (await cloud.app("rename_key", id=key["id"], name="watch")) == {"id": key["id"], "name": "watch"}
+    await cloud.app("delete_key", id=key["id"])
+    names = [element["api_key"]["name"] for element in await cloud.app("list_keys", org_id=cloud.first.organization)]
     assert sorted(names) == ["guard (copy)", "owner"]
 
 
@@ -146,7 +146,7 @@ async def test_roles_are_added_and_removed(cloud: MemoryCloud, machine: str) -> 
     higher = {**mine, "authorization_id": "robot_owner"}
     await cloud.app("change_role", old_authorization=mine, new_authorization=higher)
     roles = await cloud.app("list_authorizations", organization_id=owner)
-    assert {one["authorization_id"] for one in roles if one["identity_id"] == key["id"]} == {
+    assert {role["authorization_id"] for role in roles if role["identity_id"] == key["id"]} == {
         "robot_owner",
         "location_owner",
     }
@@ -183,16 +183,16 @@ async def test_an_organization_has_one_namespace(cloud: MemoryCloud) -> None:
 
 async def test_the_fleet_at_a_glance(cloud: MemoryCloud, machine: str) -> None:
     await cloud.app("new_robot", name="tractor", location=cloud.first.location)
-    found = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization)
-    assert [one["machine_name"] for one in found[0]["machine_summaries"]] == ["rover", "tractor"]
-    assert found[0]["machine_summaries"][0]["part_summaries"][0]["online_state"] == "AWAITING_SETUP"
-    told = {"version": "v1.20.3", "os": "linux", "host": "pi"}
+    answer = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization)
+    assert [item["machine_name"] for item in answer[0]["machine_summaries"]] == ["rover", "tractor"]
+    assert answer[0]["machine_summaries"][0]["part_summaries"][0]["online_state"] == "AWAITING_SETUP"
+    values = {"version": "v1.20.3", "os": "linux", "host": "pi"}
     part = (await cloud.app("get_robot_parts", robot_id=machine))[0]["id"]
-    await cloud.client(part, "robot-secret").call(ROBOT, "", "config", id=part, agent_info=told)
+    await cloud.client(part, "robot-secret").call(ROBOT, "", "config", id=part, agent_info=values)
     fragment = await cloud.app("create_fragment", organization_id=cloud.first.organization, name="drive")
     await cloud.app("update_robot_part", id=part, robot_config={"fragments": [{"id": fragment["id"]}]})
-    found = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization)
-    (summary,) = found[0]["machine_summaries"][0]["part_summaries"]
+    answer = await cloud.app("list_machine_summaries", organization_id=cloud.first.organization)
+    (summary,) = answer[0]["machine_summaries"][0]["part_summaries"]
     assert summary["viam_server_version"] == {"minor": "1.20.3"}
     assert "viam_agent_version" not in summary
     assert summary["fragments"] == [{"id": fragment["id"], "name": "drive"}]

@@ -44,8 +44,8 @@ async def test_no_namespace_is_the_id_of_an_organization(
         ("update_organization", "public_namespace"),
         ("update_organization_namespace", "new_public_namespace"),
     ):
-        given = {"organization_id": other.organization, field: victim}
-        await refused(ErrorKind.INVALID, others.call(APP, "", method, **given))
+        values = {"organization_id": other.organization, field: victim}
+        await refused(ErrorKind.INVALID, others.call(APP, "", method, **values))
     asked = {"public_namespace": victim}
     await refused(ErrorKind.INVALID, others.call(APP, "", "get_organization_namespace_availability", **asked))
     await others.call(APP, "", "update_organization", organization_id=other.organization, public_namespace="other-1")
@@ -57,16 +57,16 @@ async def test_an_agent_gets_programs_of_its_own_organization_only(
     owner = other.organization
     await others.call(APP, "", "update_organization", organization_id=owner, public_namespace="others")
     for name in ("machine-agent", "machine-server"):
-        given = {"organization_id": owner, "name": name, "version": "9.0.0", "type": "ARCHIVE", "platform": "any"}
+        values = {"organization_id": owner, "name": name, "version": "9.0.0", "type": "ARCHIVE", "platform": "any"}
         async with aclosing(pieces(b"an unwanted program")) as sent:
-            await others.call(PACKAGES, "", "create_package", **given, pieces=sent)
+            await others.call(PACKAGES, "", "create_package", **values, pieces=sent)
         await others.call(APP, "", "update_registry_item", item_id=f"others:{name}", visibility=2)
     document = {"agent": {"version_control": {"agent": "9.0.0", "machine-server": "stable"}}}
     await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps(document))
     host = {"platform": "linux/arm64"}
-    told = await cloud.client(part, PART).call(AGENT, "", "device_agent_config", id=part, host_info=host)
-    assert not told.get("agent_update_info")
-    assert not told.get("viam_server_update_info")
+    answer = await cloud.client(part, PART).call(AGENT, "", "device_agent_config", id=part, host_info=host)
+    assert not answer.get("agent_update_info")
+    assert not answer.get("viam_server_update_info")
 
 
 async def test_private_fragments_in_a_public_fragment_stay_private(
@@ -82,10 +82,10 @@ async def test_private_fragments_in_a_public_fragment_stay_private(
     )
     asked = {"fragment_id": public["id"]}
     assert SECRET in str(await others.call(APP, "", "list_nested_fragments", **asked))
-    found = await cloud.app("list_nested_fragments", **asked)
-    assert SECRET not in str(found)
-    assert [one["fragment_id"] for one in found["resolved_fragments"]] == [public["id"]]
-    assert found["resolved_fragments"][0]["error"]["error_type"] == "NO_ACCESS"
+    answer = await cloud.app("list_nested_fragments", **asked)
+    assert SECRET not in str(answer)
+    assert [fragment["fragment_id"] for fragment in answer["resolved_fragments"]] == [public["id"]]
+    assert answer["resolved_fragments"][0]["error"]["error_type"] == "NO_ACCESS"
     # an organization with access to a machine may try fragments there, but does not see private ones of the owner
     location = other.location
     rover = await others.call(APP, "", "new_robot", name="r", location=location)

@@ -37,7 +37,7 @@ def service(cloud: MemoryCloud, author: Author | None = None) -> TriggerService:
 
 
 async def operator_key(cloud: MemoryCloud) -> Author:
-    made = await cloud.app(
+    key = await cloud.app(
         "create_key",
         name="guard",
         authorizations=[
@@ -52,7 +52,7 @@ async def operator_key(cloud: MemoryCloud) -> Author:
             }
         ],
     )
-    return Author(KEY, made["id"])
+    return Author(KEY, key["id"])
 
 
 async def test_effective_triggers_with_errors_pauses_and_stops(cloud: MemoryCloud, part: str, clock: Any) -> None:
@@ -61,16 +61,16 @@ async def test_effective_triggers_with_errors_pauses_and_stops(cloud: MemoryClou
     await upload(cloud, part, 10)
     first = (await evaluated(cloud, part))[0]
     await cloud.cloud.store.write(lambda sql: stop(sql, first, "answered 410", clock()))
-    found = await service(cloud).list_triggers(part)
-    assert [one.name for one in found.triggers] == ["all", "hot"]
-    assert any("triggers.2" in one for one in found.problems)
-    one, two = found.triggers[0].targets
-    assert (one.stopped, one.until, one.signed) == ("answered 410", None, False)
+    triggers = await service(cloud).list_triggers(part)
+    assert [item.name for item in triggers.triggers] == ["all", "hot"]
+    assert any("triggers.2" in problem for problem in triggers.problems)
+    left, two = triggers.triggers[0].targets
+    assert (left.stopped, left.until, left.signed) == ("answered 410", None, False)
     assert two.signed
     assert two.until is not None
     assert clock() < two.until <= clock() + timedelta(seconds=600)
-    assert found.triggers[1].condition["evals"] == [{"operator": "gt", "value": {"celsius": 30}}]
-    assert SECRET not in repr(found)
+    assert triggers.triggers[1].condition["evals"] == [{"operator": "gt", "value": {"celsius": 30}}]
+    assert SECRET not in repr(triggers)
     await service(cloud).start_trigger(part, "all")
     assert (await service(cloud).list_triggers(part)).triggers[0].targets[0].stopped == ""
 
@@ -84,7 +84,7 @@ async def test_a_dry_run_explains_and_changes_nothing(cloud: MemoryCloud, part: 
     no = await api.explain_trigger(part, "hot", {"readings": {"celsius": 29}})
     nothing = await api.explain_trigger(part, "hot")
     assert (yes.explanation.fires, no.explanation.fires, nothing.explanation.fires) == (True, False, False)
-    assert [one.reason for one in no.explanation.findings] == ["29 is not greater than 30"]
+    assert [finding.reason for finding in no.explanation.findings] == ["29 is not greater than 30"]
     assert (await api.explain_trigger(part, "on")).explanation.fires
     assert await log(cloud, part) == []
     await upload(cloud, part, 50)
@@ -111,9 +111,9 @@ async def test_a_test_message_uses_the_outbox_and_is_not_retried(cloud: MemoryCl
         await sent(cloud, receiver)
     clock.now += timedelta(hours=1)
     await sent(cloud, receiver)
-    found = await log(cloud, part)
-    assert [(one.test, one.state.value, one.attempts) for one in found] == [(True, "failed", 1)] * 6
-    assert json.loads(found[0].body)["data"]["data"] == {"celsius": 5}
+    result = await log(cloud, part)
+    assert [(item.test, item.state.value, item.attempts) for item in result] == [(True, "failed", 1)] * 6
+    assert json.loads(result[0].body)["data"]["data"] == {"celsius": 5}
     record = await api.get_delivery(part, only)
     assert (record.delivery.id, [attempt.status for attempt in record.attempts]) == (only, [500])
     await upload(cloud, part, 50)
@@ -124,12 +124,12 @@ async def test_the_log_in_pages(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("all"), hotter("hot", 2))
     for number in range(6):
         await upload(cloud, part, number)
-    names = [one.id for one in await evaluated(cloud, part)][::-1]
+    names = [item.id for item in await evaluated(cloud, part)][::-1]
     api = service(cloud)
     seen: list[str] = []
     before = None
     while page := await api.list_deliveries(part, before=before, limit=2):
-        seen += [one.id for one in page]
+        seen += [element.id for element in page]
         before = page[-1].number
     assert seen == names
     assert len(await api.list_deliveries(part, trigger="hot")) == 3
@@ -154,13 +154,13 @@ CALLS: list[tuple[str, dict[str, Any], bool]] = [  # method, arguments, whether 
 async def test_roles(cloud: MemoryCloud, part: str, method: str, arguments: dict[str, Any], operators: bool) -> None:
     await configure(cloud, part, tabular("all"))
     await upload(cloud, part, 1)
-    (one,) = await evaluated(cloud, part)
+    (item,) = await evaluated(cloud, part)
     await sent(cloud, Receiver(of_status(404)))
-    given = {key: one.id if value == "ID" else value for key, value in arguments.items()}
+    values = {key: item.id if value == "ID" else value for key, value in arguments.items()}
 
     async def call(author: Author, where: str = part) -> ErrorKind | None:
         try:
-            await getattr(service(cloud, author), method)(where, **given)
+            await getattr(service(cloud, author), method)(where, **values)
         except MachineError as error:
             return error.kind
         return None
@@ -176,9 +176,9 @@ async def test_a_delivery_of_another_part_is_not_found(cloud: MemoryCloud, machi
     other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
     await configure(cloud, part, tabular("all"))
     await upload(cloud, part, 1)
-    (one,) = await evaluated(cloud, part)
+    (item,) = await evaluated(cloud, part)
     with pytest.raises(MachineError) as caught:
-        await service(cloud).get_delivery(other, one.id)
+        await service(cloud).get_delivery(other, item.id)
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
@@ -192,8 +192,8 @@ async def test_operators_see_only_the_host_of_a_webhook(cloud: MemoryCloud, part
         both = [expected, "ann@example.com"]
         assert [each.value for each in (await asks.list_triggers(part)).triggers[0].targets] == both
         assert [each.value for each in (await asks.explain_trigger(part, "all")).targets] == both
-        for one in await asks.list_deliveries(part):
-            single = (await asks.get_delivery(part, one.id)).delivery
-            assert single == one
-            assert one.target in both
-            assert asks is owner or "SECRET" not in repr(one)
+        for delivery in await asks.list_deliveries(part):
+            single = (await asks.get_delivery(part, delivery.id)).delivery
+            assert single == delivery
+            assert delivery.target in both
+            assert asks is owner or "SECRET" not in repr(delivery)

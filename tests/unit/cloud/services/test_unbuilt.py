@@ -12,14 +12,14 @@ from rpc.api.methods import methods_of
 
 SERVED = frozenset(SERVICES)
 ENTRY = table.SERVICES["viam.app.v1.AppService"]
-UNBUILT = sorted(one.path for name, one in methods_of(ENTRY).items() if not hasattr(AppService, name))
+UNBUILT = sorted(first.path for name, first in methods_of(ENTRY).items() if not hasattr(AppService, name))
 
 
 @pytest.mark.parametrize("path", UNBUILT)
 def test_every_unsupported_call_has_a_sentence(path: str) -> None:
-    found = reason_unsupported(path, SERVED)
-    assert found is not None
-    assert found.startswith(path.rpartition("/")[2])
+    result = reason_unsupported(path, SERVED)
+    assert result is not None
+    assert result.startswith(path.rpartition("/")[2])
 
 
 def test_every_sentence_says_more_than_not_built() -> None:

@@ -29,7 +29,7 @@ def _sqlite(cloud: MemoryCloud) -> None:
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, set[bool]]]:
     """Record by function name whether calls happened inside a transaction."""
-    found: dict[str, set[bool]] = {}
+    values: dict[str, set[bool]] = {}
     inside = [False]
 
     @contextmanager
@@ -57,11 +57,11 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, set[bool]]]:
         done = getattr(module, name)
 
         def noting(*args: Any, name: str = name, done: Callable[..., Any] = done, **more: Any) -> Any:
-            found.setdefault(name, set()).add(inside[0])
+            values.setdefault(name, set()).add(inside[0])
             return done(*args, **more)
 
         monkeypatch.setattr(module, name, noting)
-    return found
+    return values
 
 
 async def test_documents_are_processed_outside_transactions(
@@ -105,8 +105,8 @@ async def test_a_property_is_set_in_a_concurrently_saved_document(
     meanwhile.left = 1
     change = {"path": "x", "value": 2}
     await cloud.app("set_config_property", robot_part_id=part, property_changes=[change])
-    found = await cloud.app("get_robot_part", id=part)
-    assert json.loads(found["config_json"]) == {"other": 1, "x": 2}
+    answer = await cloud.app("get_robot_part", id=part)
+    assert json.loads(answer["config_json"]) == {"other": 1, "x": 2}
 
 
 async def test_setting_a_property_gives_up_under_constant_saves(
@@ -118,8 +118,8 @@ async def test_setting_a_property_gives_up_under_constant_saves(
         await cloud.app("set_config_property", robot_part_id=part, property_changes=[{"path": "x", "value": 2}])
     assert caught.value.kind is ErrorKind.PRECONDITION
     meanwhile.left = 0
-    found = await cloud.app("get_robot_part", id=part)
-    assert "x" not in json.loads(found["config_json"])
+    answer = await cloud.app("get_robot_part", id=part)
+    assert "x" not in json.loads(answer["config_json"])
 
 
 async def test_a_save_is_checked_outside_the_write_transaction(
@@ -172,11 +172,11 @@ async def test_a_save_succeeds_under_constant_saves(
 async def test_a_save_based_on_a_revision_is_refused_after_a_concurrent_save(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
+    last_updated = (await cloud.app("get_robot_part", id=part))["part"]["last_updated"]
     meanwhile = Meanwhile(cloud, part, monkeypatch)
     meanwhile.left = 1
     with pytest.raises(MachineError, match="changed in the meantime") as caught:
-        await cloud.app("update_robot_part", id=part, robot_config={"x": 1}, last_known_update=known)
+        await cloud.app("update_robot_part", id=part, robot_config={"x": 1}, last_known_update=last_updated)
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert json.loads((await cloud.app("get_robot_part", id=part))["config_json"]) == {"other": 1}
 
@@ -215,12 +215,12 @@ async def test_a_caller_with_a_concurrently_deleted_key_saves_nothing(
 async def test_a_saved_fragment_replaces_a_concurrent_save(
     cloud: MemoryCloud, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization, config={"a": 1})
+    fragment = await cloud.app("create_fragment", name="f", organization_id=cloud.first.organization, config={"a": 1})
     meanwhile = Meanwhile(cloud, part, monkeypatch)
-    meanwhile.call, meanwhile.left = partial(cloud.app, "update_fragment", id=made["id"], config={"other": 1}), 1
-    saved = await cloud.app("update_fragment", id=made["id"], name="g", config={"x": 1})
+    meanwhile.call, meanwhile.left = partial(cloud.app, "update_fragment", id=fragment["id"], config={"other": 1}), 1
+    saved = await cloud.app("update_fragment", id=fragment["id"], name="g", config={"x": 1})
     assert (saved["fragment"], saved["name"]) == ({"x": 1}, "g")
-    history = (await cloud.app("get_fragment_history", id=made["id"]))["history"]
+    history = (await cloud.app("get_fragment_history", id=fragment["id"]))["history"]
     assert [entry["old"]["fragment"] for entry in history[:2]] == [{"other": 1}, {"a": 1}]
 
 

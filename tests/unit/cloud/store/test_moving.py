@@ -38,8 +38,8 @@ def url(postgresql: Cluster) -> str:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "cloud.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as made:
-        migrate(made)
+    with closing(sqlite3.connect(path, isolation_level=None)) as created:
+        migrate(created)
     return path
 
 
@@ -62,8 +62,8 @@ def in_postgres(url: str, *queries: str) -> list[list[tuple[Any, ...]]]:
 
 
 def copied(url: str, table: Table) -> list[tuple[Any, ...]]:
-    (found,) = in_postgres(url, f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}")
-    return found
+    (item,) = in_postgres(url, f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}")
+    return item
 
 
 def fill(path: Path) -> None:
@@ -128,26 +128,28 @@ def test_generated_ids_continue_after_the_highest_ever_used(url: str, file: Path
         opened.execute("DELETE FROM audit")
         opened.execute("UPDATE sqlite_sequence SET seq = 41 WHERE name = 'log_entries'")
     move(file, url, nothing)
-    given: dict[str, int] = {}
+    values: dict[str, int] = {}
 
     def work(sql: Sql) -> None:
         for name in (table.name for table in TABLES.values() if table.numbered):
             row = sql.row(f"SELECT nextval(pg_get_serial_sequence('{name}', 'number')) AS number")
             assert row is not None
-            given[name] = row["number"]
+            values[name] = row["number"]
 
     with closing(Session(url, "test", lambda news: None)) as session:
         session.write(work)
-    assert given.pop("log_entries") == 42
-    assert set(given.values()) == {ROWS + 1}, given
+    assert values.pop("log_entries") == 42
+    assert set(values.values()) == {ROWS + 1}, values
 
 
 def test_more_rows_than_one_batch_with_progress(url: str, file: Path) -> None:
     with closing(sqlite3.connect(file)) as opened, opened:
-        opened.executemany("INSERT INTO settings VALUES (?, '')", [(f"{one:05}",) for one in range(2 * BATCH + 1)])
-    told: list[tuple[str, int]] = []
-    assert move(file, url, lambda table, rows: told.append((table, rows)))["settings"] == 2 * BATCH + 1
-    assert told == [("settings", BATCH), ("settings", 2 * BATCH), ("settings", 2 * BATCH + 1)]
+        opened.executemany(
+            "INSERT INTO settings VALUES (?, '')", [(f"{number:05}",) for number in range(2 * BATCH + 1)]
+        )
+    messages: list[tuple[str, int]] = []
+    assert move(file, url, lambda table, rows: messages.append((table, rows)))["settings"] == 2 * BATCH + 1
+    assert messages == [("settings", BATCH), ("settings", 2 * BATCH), ("settings", 2 * BATCH + 1)]
     assert copied(url, TABLES["settings"]) == in_file(file, TABLES["settings"])
 
 
@@ -175,7 +177,7 @@ async def test_a_moved_cloud_continues(url: str, tmp_path: Path) -> None:
             revision = configurations.save(sql, part, {"components": [{"name": "a"}]}, author, now())
             append(sql, part, [LogRecord(now(), "error", "rdk", "again")], now())
             numbers = [row["number"] for row in sql.rows("SELECT number FROM log_entries ORDER BY number")]
-            inside = {one.id: one.parent_id for one in locations(sql, organization)}
+            inside = {location.id: location.parent_id for location in locations(sql, organization)}
             return revision, numbers, inside[attic]
 
         revision, numbers, parent = await replicated.write(after)

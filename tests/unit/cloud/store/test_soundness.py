@@ -28,7 +28,7 @@ def mode(path: Path) -> int:
 
 
 @contextmanager
-def everybody() -> Iterator[None]:
+def open_umask() -> Iterator[None]:
     before = os.umask(0)
     try:
         yield
@@ -38,11 +38,11 @@ def everybody() -> Iterator[None]:
 
 def filled(path: Path, rows: int = 4000) -> Path:
     """Create a database with many pages."""
-    with closing(sqlite3.connect(path)) as made:
-        made.execute("PRAGMA journal_mode = WAL")
-        made.execute("CREATE TABLE t (number INTEGER PRIMARY KEY, text TEXT)")
-        made.executemany("INSERT INTO t (text) VALUES (?)", [("x" * 100,) for _ in range(rows)])
-        made.commit()
+    with closing(sqlite3.connect(path)) as created:
+        created.execute("PRAGMA journal_mode = WAL")
+        created.execute("CREATE TABLE t (number INTEGER PRIMARY KEY, text TEXT)")
+        created.executemany("INSERT INTO t (text) VALUES (?)", [("x" * 100,) for _ in range(rows)])
+        created.commit()
     return path
 
 
@@ -94,13 +94,13 @@ async def test_a_broken_log_is_refused(tmp_path: Path, change: object, word: str
     assert callable(change)
     path = tmp_path / "cloud.db"
     log = log_of(path)
-    beside = tmp_path / "cloud.db-wal"
-    beside.write_bytes(change(log))
-    broken = beside.read_bytes()
+    neighbour = tmp_path / "cloud.db-wal"
+    neighbour.write_bytes(change(log))
+    broken = neighbour.read_bytes()
     with pytest.raises(MachineError, match=word) as caught:
         await opened(path)
     assert "machine-cloud restore FILE" in caught.value.remedy
-    assert beside.read_bytes() == broken
+    assert neighbour.read_bytes() == broken
 
 
 @pytest.mark.parametrize("log", [None, b"", bytes(4096)])
@@ -113,7 +113,7 @@ async def test_a_complete_and_an_empty_log_are_used(tmp_path: Path, log: bytes |
     assert len(tables) == (log is None)
 
 
-async def test_a_long_check_goes_on_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_check_continues_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = filled(tmp_path / "cloud.db")
     monkeypatch.setattr(soundness, "LIMIT", -1.0)
     monkeypatch.setattr(soundness, "_STEPS", 10)
@@ -132,7 +132,7 @@ async def test_a_long_check_goes_on_in_the_background(tmp_path: Path, monkeypatc
                 await done.wait()
         return logs
 
-    assert [one["event"].partition(":")[0] for one in await looked()] == [
+    assert [item["event"].partition(":")[0] for item in await looked()] == [
         "the database is large",
         "the check found no damage in the database",
     ]
@@ -148,7 +148,7 @@ async def test_a_long_check_goes_on_in_the_background(tmp_path: Path, monkeypatc
 async def test_the_database_is_private_to_its_user(tmp_path: Path, existing: bool) -> None:
     names = ("cloud.db", "cloud.db-wal", "cloud.db-shm")
     path = tmp_path / "cloud.db"
-    with everybody():
+    with open_umask():
         if existing:
             (tmp_path / "cloud.db-wal").write_bytes(log_of(path))
         async with SqliteStore(path, Events()).opened() as store:
@@ -157,18 +157,18 @@ async def test_the_database_is_private_to_its_user(tmp_path: Path, existing: boo
 
 
 async def test_files_are_private_to_their_user(tmp_path: Path) -> None:
-    with everybody():
+    with open_umask():
         folder = tmp_path / "files"
         folder.mkdir(mode=0o755)
         async with FolderBlobs(folder).opened() as blobs:
-            made = await put(blobs, b"secret")
+            blob = await put(blobs, b"secret")
             await blobs.put_stamp(b"{}", replace=False)
-        assert mode(folder) == mode(folder / made.key[:2]) == 0o700
-        assert mode(folder / made.key[:2] / made.key) == mode(folder / "machine-cloud.json") == 0o600
+        assert mode(folder) == mode(folder / blob.key[:2]) == 0o700
+        assert mode(folder / blob.key[:2] / blob.key) == mode(folder / "machine-cloud.json") == 0o600
 
 
 def test_the_permissions_of_an_own_data_folder_are_restricted(tmp_path: Path) -> None:
-    with everybody():
+    with open_umask():
         for name in ("", "cloud.db"):
             folder = tmp_path / f"data{name}"
             folder.mkdir(mode=0o755)

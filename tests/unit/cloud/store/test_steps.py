@@ -26,8 +26,8 @@ HAD = {
 
 
 def test_migration_steps_are_unchanged() -> None:
-    found = [hashlib.sha256("\n".join(statements(step)).encode()).hexdigest()[:16] for step in STEPS]
-    assert dict(zip(HAD, found, strict=True)) == HAD
+    results = [hashlib.sha256("\n".join(statements(step)).encode()).hexdigest()[:16] for step in STEPS]
+    assert dict(zip(HAD, results, strict=True)) == HAD
 
 
 @pytest.mark.parametrize("had", range(len(STEPS)))

@@ -121,7 +121,7 @@ async def test_a_full_disk_is_a_temporary_error(tmp_path: Path, events: Events) 
             except MachineError as error:
                 heard.append(error)
         assert heard
-        assert {one.kind for one in heard} == {ErrorKind.UNAVAILABLE}
+        assert {item.kind for item in heard} == {ErrorKind.UNAVAILABLE}
         assert "database or disk is full" in str(heard[0])
         kept = await store.read(settings)
         assert len(kept) + len(heard) == 6
@@ -241,10 +241,10 @@ async def test_values_are_read_back_unchanged(store: Store) -> None:
     def sums(sql: Sql) -> Row | None:
         return sql.row("SELECT SUM(i) AS whole, AVG(r) AS mean, COUNT(*) AS count FROM things WHERE number > ?", 1)
 
-    found = await store.read(sums)
-    assert found == {"whole": 1, "mean": 1.0, "count": 2}
-    assert found is not None
-    assert type(found["whole"]) is int
+    result = await store.read(sums)
+    assert result == {"whole": 1, "mean": 1.0, "count": 2}
+    assert result is not None
+    assert type(result["whole"]) is int
 
 
 async def test_texts_are_ordered_by_code_points(store: Store) -> None:
@@ -393,8 +393,8 @@ def test_question_marks_get_numbers_but_not_in_quotes() -> None:
     ],
 )
 def test_which_statements_insert_many_rows_at_once(statement: str, two: str | None) -> None:
-    found = of_many(statement)
-    assert (found.of(2) if found is not None else None) == two
+    result = of_many(statement)
+    assert (result.of(2) if result is not None else None) == two
 
 
 @pytest.mark.parametrize("count", [0, 1, 499, 500, 501, 1203])

@@ -25,10 +25,10 @@ def test_valid_snapshots_are_decoded(moment: datetime, number: int) -> None:
 @example("1." + "9" * 19)
 def test_any_other_text_is_refused_or_can_be_stored(text: str) -> None:
     try:
-        found = read_cursor(text)
+        result = read_cursor(text)
     except MachineError:
         return
-    assert all(-(2**63) <= one < 2**63 for one in found)
+    assert all(-(2**63) <= item < 2**63 for item in result)
 
 
 @pytest.mark.parametrize("text", ["", "1", "--1.1", "1.-1", "1.1.1", "².1"])

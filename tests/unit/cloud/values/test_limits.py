@@ -44,9 +44,9 @@ def test_the_page_is_current(generator: ModuleType) -> None:
 
 
 def test_every_limit_is_listed_once() -> None:
-    made = [one for one in vars(limits).values() if isinstance(one, Limit)]
-    assert sorted(made, key=lambda one: one.name) == sorted(LIMITS, key=lambda one: one.name)
-    assert len({one.name for one in LIMITS}) == len(LIMITS)
+    created = [item for item in vars(limits).values() if isinstance(item, Limit)]
+    assert sorted(created, key=lambda first: first.name) == sorted(LIMITS, key=lambda left: left.name)
+    assert len({limit.name for limit in LIMITS}) == len(LIMITS)
 
 
 async def refused(limit: Limit, cloud: MemoryCloud, method: str, **arguments: Any) -> str:
@@ -88,17 +88,17 @@ async def test_a_section_of_too_many_entries_is_refused(cloud: MemoryCloud, part
 async def test_a_too_large_fragment_is_refused(cloud: MemoryCloud) -> None:
     place = cloud.first.organization
     await refused(DOCUMENT, cloud, "create_fragment", name="f", organization_id=place, config=LARGE)
-    made = (await cloud.app("create_fragment", name="f", organization_id=place, config={}))["id"]
-    await refused(DOCUMENT, cloud, "update_fragment", id=made, config=LARGE)
-    await refused(DOCUMENT, cloud, "update_fragment", id=made, fragment_config_json=json.dumps(LARGE))
+    fragment = (await cloud.app("create_fragment", name="f", organization_id=place, config={}))["id"]
+    await refused(DOCUMENT, cloud, "update_fragment", id=fragment, config=LARGE)
+    await refused(DOCUMENT, cloud, "update_fragment", id=fragment, fragment_config_json=json.dumps(LARGE))
 
 
 async def test_fragments_that_are_too_large_together_are_refused(cloud: MemoryCloud, part: str) -> None:
     entry = {"name": "a", "attributes": {"x": "x" * (DOCUMENT.value * 2 // 3)}}
-    made = await cloud.app(
+    fragment = await cloud.app(
         "create_fragment", name="f", organization_id=cloud.first.organization, config={"components": [entry]}
     )
-    document = {"fragments": [made["id"]], "components": [{**entry, "name": "b"}]}
+    document = {"fragments": [fragment["id"]], "components": [{**entry, "name": "b"}]}
     text = await refused(DOCUMENT, cloud, "update_robot_part", id=part, robot_config=document)
     assert "with its fragments" in text
 
@@ -164,19 +164,26 @@ async def test_keys_parts_secrets_tags_and_datasets_are_counted(
 ) -> None:
     owner = {"authorization_type": "role", "resource_type": "organization", "resource_id": cloud.first.organization}
     grant = {**owner, "authorization_id": "organization_owner", "organization_id": cloud.first.organization}
-    made = await cloud.app(
+    fragment = await cloud.app(
         "create_fragment", name="f", organization_id=cloud.first.organization, config={"components": []}
     )
-    await cloud.app("set_fragment_tag", fragment_id=made["id"], tag="stable", revision="1")
+    await cloud.app("set_fragment_tag", fragment_id=fragment["id"], tag="stable", revision="1")
     cases: list[tuple[ModuleType, str, str, dict[str, Any]]] = [
         (keys, "KEYS", "create_key", {"authorizations": [grant], "name": "k"}),
         (machines, "PARTS", "new_robot_part", {"robot_id": machine, "part_name": "second"}),
         (machines, "PART_SECRETS", "create_robot_part_secret", {"part_id": part}),
-        (fragments, "FRAGMENT_TAGS", "set_fragment_tag", {"fragment_id": made["id"], "tag": "next", "revision": "1"}),
+        (
+            fragments,
+            "FRAGMENT_TAGS",
+            "set_fragment_tag",
+            {"fragment_id": fragment["id"], "tag": "next", "revision": "1"},
+        ),
     ]
     for module, name, method, arguments in cases:
         await refused(low(monkeypatch, module, name, 1), cloud, method, **arguments)
-    await cloud.app("set_fragment_tag", fragment_id=made["id"], tag="stable", revision="1")  # moving a tag adds none
+    await cloud.app(
+        "set_fragment_tag", fragment_id=fragment["id"], tag="stable", revision="1"
+    )  # moving a tag adds none
     lowered = low(monkeypatch, datasets, "DATASETS", 0)
     with pytest.raises(MachineError, match=f"`{lowered.name}`"):
         await cloud.client().call(

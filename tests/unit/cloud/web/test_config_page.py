@@ -66,9 +66,9 @@ async def rover(cloud: MemoryCloud) -> Rover:
 
 def text_of(reply: Reply) -> str:
     """Return the text of the editor, or of the draft on the review page."""
-    found = re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", reply.text, re.DOTALL)
-    assert found, reply.text
-    return html.unescape(found[1])
+    result = re.search(r"<textarea[^>]*>\n?(.*?)</textarea>", reply.text, re.DOTALL)
+    assert result, reply.text
+    return html.unescape(result[1])
 
 
 async def test_the_saved_document_is_shown_in_its_order(rover: Rover) -> None:
@@ -117,8 +117,8 @@ async def test_nesting_that_clients_cannot_read_is_named(rover: Rover, levels: i
         reply = await rover.post(action, deep, 1)
         assert (reply.status, words in reply.text) == (400, True)
         assert text_of(reply) == deep
-    (found,) = (await rover.ask("check", text=deep))["findings"]
-    assert words in found["text"]
+    (finding,) = (await rover.ask("check", text=deep))["findings"]
+    assert words in finding["text"]
     assert await rover.saved() == {}
 
 
@@ -145,8 +145,8 @@ async def test_two_concurrent_edits_lose_nothing(rover: Rover) -> None:
 
 async def test_adding_a_resource_without_scripts(rover: Rover) -> None:
     reply = await rover.post("add", {"components": [SENSOR]}, 1, model="rdk:component:motor gpio", resource="left")
-    made = json.loads(text_of(reply))["components"][1]
-    assert made == {
+    created = json.loads(text_of(reply))["components"][1]
+    assert created == {
         "name": "left",
         "api": "rdk:component:motor",
         "model": "gpio",
@@ -161,10 +161,10 @@ async def test_adding_a_resource_without_scripts(rover: Rover) -> None:
 async def test_checks_and_completions_while_typing(rover: Rover) -> None:
     await rover.save({"components": [SENSOR]})
     answer = await rover.ask("check", text='{"components": [\n{"name": "ü", "x": 1}]}')
-    assert {(one["line"], one["severity"]) for one in answer["findings"]} == {(2, "error"), (2, "warning")}
+    assert {(finding["line"], finding["severity"]) for finding in answer["findings"]} == {(2, "error"), (2, "warning")}
     assert answer["patch"]["outline"].startswith("<div")
     answer = await rover.ask("complete", text='{"de', cursor=4)
-    assert "debug" in [one["label"] for one in answer["choices"]]
+    assert "debug" in [choice["label"] for choice in answer["choices"]]
     assert (answer["start"], answer["end"]) == (1, 4)
     assert "error" in await rover.ask("complete", text=1)
     assert "error" in await rover.ask("check", nothing="")
@@ -199,8 +199,8 @@ async def test_an_operator_reads_but_does_not_change(cloud: MemoryCloud, rover: 
         "resource_id": cloud.first.organization,
         "organization_id": cloud.first.organization,
     }
-    made = await cloud.app("create_key", authorizations=[authorization], name="guard")
-    browser = await signed_in(cloud, (made["id"], made["key"]))
+    key = await cloud.app("create_key", authorizations=[authorization], name="guard")
+    browser = await signed_in(cloud, (key["id"], key["key"]))
     guard = Rover(cloud, rover.part, browser)
     reply = await guard.get()
     assert reply.status == 200
@@ -242,8 +242,8 @@ async def test_all_pages_need_a_login(cloud: MemoryCloud, rover: Rover) -> None:
 
 
 async def test_fragments_are_created_edited_tagged_and_used(cloud: MemoryCloud, rover: Rover) -> None:
-    made = await post(rover.browser, "/fragments", organization=cloud.first.organization, name="base")
-    path = made.headers["location"]
+    answer = await post(rover.browser, "/fragments", organization=cloud.first.organization, name="base")
+    path = answer.headers["location"]
     again = await post(rover.browser, "/fragments", organization=cloud.first.organization, name="base")
     assert again.status == 400
     document = {"components": [SENSOR, {**SENSOR, "name": {"$variable": {"name": "n", "default": "x"}}}]}
@@ -280,9 +280,9 @@ async def test_the_effective_configuration_is_shown(rover: Rover) -> None:
     store, clock = rover.cloud.cloud.store, rover.cloud.cloud.clock
 
     async def status() -> str:
-        found = re.search(r'<section id="running".*?</section>', (await rover.get()).text, re.DOTALL)
-        assert found
-        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", found[0]))
+        content = re.search(r'<section id="running".*?</section>', (await rover.get()).text, re.DOTALL)
+        assert content
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", content[0]))
 
     async def report(**reported: Any) -> None:
         await store.write(lambda sql: note_seen(sql, rover.part, clock(), reported))
@@ -317,8 +317,8 @@ async def test_the_effective_configuration_is_shown(rover: Rover) -> None:
         ],
         problems=[{"path": "components.1", "message": "'name' is missing", "remedy": "add 'name'"}],
     )
-    told = html.unescape(await status())
-    assert "1 resource does not work" in told
-    assert "heat unhealthy no such bus" in told
-    assert "'name' is missing: add 'name'" in told
-    assert "fine" not in told
+    result = html.unescape(await status())
+    assert "1 resource does not work" in result
+    assert "heat unhealthy no such bus" in result
+    assert "'name' is missing: add 'name'" in result
+    assert "fine" not in result

@@ -40,8 +40,8 @@ async def page(cloud: MemoryCloud) -> Browser:
     return await signed_in(cloud)
 
 
-async def get(made: Browser, path: str, **headers: str) -> Reply:
-    return await made.send("GET", path, {**HTML, **headers})
+async def get(created: Browser, path: str, **headers: str) -> Reply:
+    return await created.send("GET", path, {**HTML, **headers})
 
 
 # ---- page
@@ -122,17 +122,17 @@ async def test_selected_files_are_tagged_added_and_deleted_after_confirmation(up
     subject = await up.picture(0)
     reply = await post(page, "/data/change", id=subject, action="tag", new_tag="good", component="eye")
     assert (reply.status, reply.headers["location"]) == (303, "/data?view=files&component=eye")
-    assert await up.found(tags_filter={"tags": ["good"]}) == [subject]
+    assert await up.ids(tags_filter={"tags": ["good"]}) == [subject]
     assert (await post(page, "/data/change", id=subject, action="dataset", new_dataset="cats")).status == 303
-    (made,) = await up.owner.call(
+    (created,) = await up.owner.call(
         SETS, "", "list_datasets_by_organization_id", organization_id=up.cloud.first.organization
     )
-    assert await up.found(dataset_id=made["id"]) == [subject]
+    assert await up.ids(dataset_id=created["id"]) == [subject]
     reply = await post(page, "/data/change", id=subject, action="delete")
     assert "Delete 1 file?" in reply.text
-    assert await up.found() == [subject]
+    assert await up.ids() == [subject]
     assert (await post(page, "/data/change", id=subject, action="delete", sure="yes")).status == 303
-    assert await up.found() == []
+    assert await up.ids() == []
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ async def test_an_operator_reads_but_does_not_delete(up: Uploads) -> None:
     assert 'action="/data/retention"' not in page
     assert (await post(guard, "/data/change", id=subject, action="delete", sure="yes")).status == 403
     assert (await post(guard, "/data/retention", organization=organization, days="1")).status == 403
-    assert await up.found() == [subject]
+    assert await up.ids() == [subject]
 
 
 # ---- files
@@ -199,17 +199,17 @@ async def test_an_uploaded_html_page_runs_no_scripts(up: Uploads, page: Browser)
 
 async def test_a_signed_link_opens_one_file_for_a_limited_time(up: Uploads, clock: Any) -> None:
     subject, other = await up.picture(0), await up.picture(1)
-    made = await up.ask("create_binary_data_signed_url", binary_data_id=subject)
-    assert made["expires_at"] - clock.now < timedelta(minutes=15)
-    link = urlsplit(made["signed_url"])
+    created = await up.ask("create_binary_data_signed_url", binary_data_id=subject)
+    assert created["expires_at"] - clock.now < timedelta(minutes=15)
+    link = urlsplit(created["signed_url"])
     stranger = browser(up.cloud)
     assert (await get(stranger, f"{link.path}?{link.query}")).body == PNG
     assert (await get(stranger, f"/files/{other}?{link.query}")).status == 403
     assert (await get(stranger, f"{link.path}?{link.query}0")).status == 403
     clock.now += timedelta(minutes=16)
     assert (await get(stranger, f"{link.path}?{link.query}")).status == 403
-    made = await up.ask("create_binary_data_signed_url", binary_data_id=subject, expiration_minutes=10_080)
-    assert timedelta(days=6) < made["expires_at"] - clock.now < timedelta(days=7)
+    created = await up.ask("create_binary_data_signed_url", binary_data_id=subject, expiration_minutes=10_080)
+    assert timedelta(days=6) < created["expires_at"] - clock.now < timedelta(days=7)
     with pytest.raises(MachineError):
         await up.ask("create_binary_data_signed_url", binary_data_id=subject, expiration_minutes=10_081)
 
@@ -330,11 +330,11 @@ def test_values_by_their_paths() -> None:
 def test_a_plot_keeps_its_extremes_with_many_values() -> None:
     values = [(START + timedelta(seconds=number), float(number % 7)) for number in range(10_000)]
     values[5000] = (values[5000][0], 100.0)
-    made = plot("x", values)
-    assert made is not None
-    points = [tuple(map(float, one.split(","))) for one in made.points.split()]
+    created = plot("x", values)
+    assert created is not None
+    points = [tuple(map(float, part.split(","))) for part in created.points.split()]
     assert len(points) <= MAX_POINTS
-    assert (made.low, made.high, made.count) == (0.0, 100.0, 10_000)
+    assert (created.low, created.high, created.count) == (0.0, 100.0, 10_000)
     assert min(y for _, y in points) == 0.0
     assert [x for x, _ in points] == sorted(x for x, _ in points)
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
@@ -343,9 +343,9 @@ def test_a_plot_keeps_its_extremes_with_many_values() -> None:
 def test_a_plot_of_few_values() -> None:
     assert plot("x", []) is None
     assert plot("x", [(START, float("nan"))]) is None
-    one = plot("x", [(START, 5.0)])
-    assert one is not None
-    assert len(one.points.split()) == 2
+    first = plot("x", [(START, 5.0)])
+    assert first is not None
+    assert len(first.points.split()) == 2
 
 
 def test_the_query_of_the_address_is_parsed() -> None:

@@ -109,21 +109,21 @@ async def test_a_download_needs_a_signed_link(cloud: MemoryCloud, module: str) -
     await upload(cloud.client(), module, "1.0.0")
     person = await signed_in(cloud)
     page = (await person.get(f"/modules/{module}")).text
-    found = re.search(r'href="([^"]*/download[^"]*)"', page)
-    assert found is not None
-    link = (await person.get(html.unescape(found[1]))).headers["location"]
-    nobody = browser(cloud)
-    reply = await nobody.get(link)
+    result = re.search(r'href="([^"]*/download[^"]*)"', page)
+    assert result is not None
+    link = (await person.get(html.unescape(result[1]))).headers["location"]
+    anonymous = browser(cloud)
+    reply = await anonymous.get(link)
     assert (reply.status, reply.body) == (200, ARCHIVE)
     assert reply.headers["content-disposition"] == 'attachment; filename="smooth-1.0.0.tar.gz"'
     assert (await person.get(link.partition("?")[0])).body == ARCHIVE
-    assert (await nobody.get(link.partition("?")[0])).status == 401
-    assert (await nobody.get(link.replace("expires=", "expires=9"))).status == 403
+    assert (await anonymous.get(link.partition("?")[0])).status == 401
+    assert (await anonymous.get(link.replace("expires=", "expires=9"))).status == 403
     assert (await person.get("/packages/nothing")).status == 404
 
 
 @pytest.mark.parametrize(
-    ("header", "found"),
+    ("header", "result"),
     [
         ("", None),
         ("bytes=0-", (0, 100)),
@@ -138,8 +138,8 @@ async def test_a_download_needs_a_signed_link(cloud: MemoryCloud, module: str) -
         ("lines=1-2", None),
     ],
 )
-def test_ranges(header: str, found: tuple[int, int] | None) -> None:
-    assert span(header, 100) == found
+def test_ranges(header: str, result: tuple[int, int] | None) -> None:
+    assert span(header, 100) == result
 
 
 @pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
@@ -151,11 +151,11 @@ def test_ranges_outside_the_file(header: str) -> None:
 @given(st.text(max_size=30), st.integers(0, 1000))
 def test_a_range_is_always_inside_the_file(header: str, size: int) -> None:
     try:
-        found = span(f"bytes={header}", size)
+        result = span(f"bytes={header}", size)
     except ValueError:
         return
-    if found is not None:
-        assert 0 <= found[0] < found[1] <= size
+    if result is not None:
+        assert 0 <= result[0] < result[1] <= size
 
 
 async def test_a_key_of_another_organization_gets_no_file(cloud: MemoryCloud, module: str) -> None:

@@ -35,8 +35,8 @@ async def _without_role(cloud: MemoryCloud, key: str) -> None:
 
 
 async def _empty(cloud: MemoryCloud) -> str:
-    made = await cloud.app("create_location", organization_id=cloud.first.organization, name="empty")
-    return str(made["id"])
+    location = await cloud.app("create_location", organization_id=cloud.first.organization, name="empty")
+    return str(location["id"])
 
 
 CHANGES = {

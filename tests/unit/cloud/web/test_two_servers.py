@@ -21,12 +21,12 @@ KEYS = {"auth": {"handlers": [{"type": "api-key", "config": {"id": "key"}}]}}
 
 @pytest.fixture
 async def cloud() -> AsyncIterator[MemoryCloud]:
-    async with open_cloud() as made:
-        yield made
+    async with open_cloud() as created:
+        yield created
 
 
-async def page(made: Browser) -> int:
-    return (await made.get("/", HTML)).status
+async def page(created: Browser) -> int:
+    return (await created.get("/", HTML)).status
 
 
 async def test_logging_in_to_one_program_does_not_log_out_of_another(cloud: MemoryCloud) -> None:
@@ -42,8 +42,8 @@ async def test_logging_in_to_one_program_does_not_log_out_of_another(cloud: Memo
 
 
 async def test_machines_on_one_host_have_separate_cookies() -> None:
-    async with open_machine(KEYS) as one, open_machine(KEYS) as same:
-        names = {each.serving.gate.authenticator.instance for each in (one, same)}
+    async with open_machine(KEYS) as first, open_machine(KEYS) as same:
+        names = {each.serving.gate.authenticator.instance for each in (first, same)}
         assert len(names) == 1, "the same machine after a restart"
         assert all(len(name) >= 16 for name in names)
 
@@ -51,19 +51,19 @@ async def test_machines_on_one_host_have_separate_cookies() -> None:
 async def test_a_session_cookie_is_not_a_token_for_programs(cloud: MemoryCloud) -> None:
     """A cookie that another server on the host received does not authorize calls, nor anything at other servers."""
     authenticator = cloud.cloud.authenticator
-    made = browser(cloud)
-    await post(made, "/login", id=cloud.first.id, key=cloud.first.key)
-    ((name, token),) = made.cookies.items()
+    person = browser(cloud)
+    await post(person, "/login", id=cloud.first.id, key=cloud.first.key)
+    ((name, token),) = person.cookies.items()
     assert name == cookie_name(authenticator.instance, secure=False)
     with pytest.raises(GRPCError) as caught:
         authenticator.authorize("/viam.app.v1.AppService/ListOrganizations", {"authorization": f"Bearer {token}"})
     assert caught.value.status is Status.UNAUTHENTICATED
-    made.cookies.clear()
-    assert (await made.get("/", {**HTML, "authorization": f"Bearer {token}"})).status == 303
-    made.cookies["machine_token"] = made.cookies[cookie_name("other", secure=False)] = token
-    assert await page(made) == 303
-    made.cookies[name] = token
-    assert await page(made) == 200
+    person.cookies.clear()
+    assert (await person.get("/", {**HTML, "authorization": f"Bearer {token}"})).status == 303
+    person.cookies["machine_token"] = person.cookies[cookie_name("other", secure=False)] = token
+    assert await page(person) == 303
+    person.cookies[name] = token
+    assert await page(person) == 200
     program = await authenticator.sign_in(cloud.first.id, API_KEY, cloud.first.key, peer=Peer())
     assert authenticator.authorize("/viam.app.v1.AppService/X", {"authorization": f"Bearer {program}"})
 

@@ -27,14 +27,14 @@ async def report(cloud: MemoryCloud, part: str, **reported: Any) -> None:
 
 
 async def part_of(cloud: MemoryCloud, machine: str) -> str:
-    found: str = (await cloud.app("get_robot_parts", robot_id=machine))[0]["id"]
-    return found
+    result: str = (await cloud.app("get_robot_parts", robot_id=machine))[0]["id"]
+    return result
 
 
 async def key_at(cloud: MemoryCloud, kind: str, subject: str, role: str = "operator") -> tuple[str, str]:
     grant = {"authorization_id": f"{kind}_{role}", "resource_type": kind, "resource_id": subject}
-    made = await cloud.app("create_key", authorizations=[grant], name="guard")
-    return made["id"], made["key"]
+    key = await cloud.app("create_key", authorizations=[grant], name="guard")
+    return key["id"], key["key"]
 
 
 def machine_rows(page: str) -> list[str]:
@@ -168,8 +168,8 @@ async def test_a_new_machine_has_a_credentials_file(cloud: MemoryCloud) -> None:
     person = await signed_in(cloud)
     reply = await post(person, "/machines", name="drone", location=cloud.first.location)
     assert reply.status == 200
-    found = await cloud.app("list_robots", location_id=cloud.first.location)
-    part = (await cloud.app("get_robot_parts", robot_id=found[0]["id"]))[0]
+    answer = await cloud.app("list_robots", location_id=cloud.first.location)
+    part = (await cloud.app("get_robot_parts", robot_id=answer[0]["id"]))[0]
     for text in (part["id"], part["secret"], f"http://{HOST}", "machine-server -config machine.json"):
         assert text in reply.text
 
@@ -235,11 +235,11 @@ async def test_machines_are_added_renamed_and_deleted(cloud: MemoryCloud, machin
     with trio.fail_after(LIMIT):
         async with person.live("/live/machines", ORIGIN) as page:
             await page.patch()
-            made = await cloud.app("new_robot", name="drone", location=cloud.first.location)
+            created = await cloud.app("new_robot", name="drone", location=cloud.first.location)
             assert "drone" in (await page.patch())["machines"]
-            await cloud.app("update_robot", id=made, name="plane", location=cloud.first.location)
+            await cloud.app("update_robot", id=created, name="plane", location=cloud.first.location)
             assert "plane" in "".join((await page.patch()).values())
-            await cloud.app("delete_robot", id=made)
+            await cloud.app("delete_robot", id=created)
             assert "plane" not in (await page.patch())["machines"]
 
 

@@ -22,20 +22,20 @@ async def person(cloud: MemoryCloud) -> Browser:
 
 def shown(html: str) -> tuple[str, str]:
     """Return the id and the key that the page of a new key shows."""
-    found = re.findall(r'<pre aria-label="Key(?: id)?">([^<]+)</pre>', html)
-    assert len(found) == 2, html
-    return found[0], found[1]
+    result = re.findall(r'<pre aria-label="Key(?: id)?">([^<]+)</pre>', html)
+    assert len(result) == 2, html
+    return result[0], result[1]
 
 
 async def test_a_new_key_is_shown_once_and_has_its_role(cloud: MemoryCloud, machine: str, person: Browser) -> None:
     reply = await post(person, "/keys", name="guard", role="operator", place=f"robot/{machine}")
     assert reply.status == 200
-    made = shown(reply.text)
+    created = shown(reply.text)
     page = (await person.get("/keys")).text
     assert "guard" in page
-    assert made[0] in page
-    assert made[1] not in page
-    guard = await signed_in(cloud, made)
+    assert created[0] in page
+    assert created[1] not in page
+    guard = await signed_in(cloud, created)
     assert (await guard.get(f"/machines/{machine}")).status == 200
     assert (await guard.get("/keys")).status == 403
 
@@ -65,8 +65,8 @@ async def test_roles_are_added_and_removed(cloud: MemoryCloud, machine: str, per
     assert "machine rover (Test)" in page
     assert (await post(person, f"/keys/{key[0]}/remove-role", role="operator", place=f"robot/{machine}")).status == 303
     left = await cloud.app("list_keys", org_id=cloud.first.organization)
-    roles = next(one["authorizations"] for one in left if one["api_key"]["id"] == key[0])
-    assert [one["authorization_id"] for one in roles] == ["location_owner"]
+    roles = next(item["authorizations"] for item in left if item["api_key"]["id"] == key[0])
+    assert [role["authorization_id"] for role in roles] == ["location_owner"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ async def test_with_many_machines_a_resource_is_typed_with_completion(cloud: Mem
     def many(sql: Sql) -> list[str]:
         return [create_machine(sql, cloud.first.location, f"m{at:03}", cloud.cloud.clock()) for at in range(120)]
 
-    made = await cloud.cloud.store.write(many)
+    created = await cloud.cloud.store.write(many)
     page = (await person.get("/keys")).text
     assert page.count("machine m007 (") == 1  # all fields share one list
     assert page.count('list="places"') == 3
@@ -104,17 +104,17 @@ async def test_with_many_machines_a_resource_is_typed_with_completion(cloud: Mem
     form = {"name": "x", "role": "operator"}
     made_key, _ = shown((await post(person, "/keys", **form, place=offered[1])).text)
     listed = await cloud.app("list_keys", org_id=cloud.first.organization)
-    (grants,) = [one["authorizations"] for one in listed if one["api_key"]["id"] == made_key]
-    assert [(one["resource_type"], one["resource_id"]) for one in grants] == [("robot", made[7])]
+    (grants,) = [item["authorizations"] for item in listed if item["api_key"]["id"] == made_key]
+    assert [(grant["resource_type"], grant["resource_id"]) for grant in grants] == [("robot", created[7])]
     refused = await post(person, "/keys", **form, place="machine m999")
     assert (refused.status, "no place called" in refused.text) == (400, True)
-    await cloud.app("update_robot", id=made[8], name="m007", location=await another(cloud))
+    await cloud.app("update_robot", id=created[8], name="m007", location=await another(cloud))
     assert (await post(person, "/keys", **form, place=offered[1])).status == 200  # another m007 is elsewhere
 
 
 async def another(cloud: MemoryCloud) -> str:
-    made = await cloud.app("create_location", organization_id=cloud.first.organization, name="elsewhere")
-    return str(made["id"])
+    location = await cloud.app("create_location", organization_id=cloud.first.organization, name="elsewhere")
+    return str(location["id"])
 
 
 async def test_a_key_of_another_organization_is_not_found(cloud: MemoryCloud, person: Browser) -> None:

@@ -84,16 +84,16 @@ async def test_every_line_is_on_exactly_one_page(cloud: MemoryCloud, part: str) 
     count = 2 * PAGE + 7
     await log(cloud, part, *(entry(f"m{number}", minute=number // 3) for number in range(count)))
     person = await signed_in(cloud)
-    url, found, pages = f"/machines/{part}/logs?level=info", [], 0
+    url, result, pages = f"/machines/{part}/logs?level=info", [], 0
     while url:
         page = (await person.get(url)).text
-        found = messages(page) + found
+        result = messages(page) + result
         pages += 1
         older = re.search(r'<a href="([^"]+)">Older lines', page)
         url = older[1].replace("&amp;", "&") if older else ""
         if url:
             assert "level=info" in url
-    assert (pages, found) == (3, [f"m{number}" for number in range(count)])
+    assert (pages, result) == (3, [f"m{number}" for number in range(count)])
 
 
 NO_TIMES = ("from=yesterday", "to=2026-13-01", "to=0001-01-01T00:00:00%2B23:59", "from=9999-12-31T23:59:59-23:59")
@@ -102,12 +102,12 @@ NO_PLACES = ("before=1", "before=x.y", "before=1.2.3", f"before={'9' * 30}.1", f
 
 @pytest.mark.parametrize("query", [*NO_TIMES, *NO_PLACES])
 async def test_invalid_times_and_positions_are_reported(cloud: MemoryCloud, part: str, query: str) -> None:
-    made = await signed_in(cloud)
-    assert (await made.get(f"/machines/{part}/logs?{query}")).status == 400
+    person = await signed_in(cloud)
+    assert (await person.get(f"/machines/{part}/logs?{query}")).status == 400
     if query in NO_TIMES:
-        assert (await made.get(f"/audit?{query}")).status == 400
+        assert (await person.get(f"/audit?{query}")).status == 400
         named = query.replace("from=", "start=").replace("to=", "end=")
-        assert "is not a time" in (await made.get(f"/data?{named}")).text
+        assert "is not a time" in (await person.get(f"/data?{named}")).text
 
 
 async def test_lines_are_escaped(cloud: MemoryCloud, part: str) -> None:
@@ -130,19 +130,19 @@ async def test_logs_of_another_organization_are_not_found(cloud: MemoryCloud, pa
 
 
 async def lines(page: LivePage, count: int) -> list[str]:
-    found: list[str] = []
-    while len(found) < count:
-        found += [text for html in (await page.next())["log"] for text in messages(html)]
-    return found
+    results: list[str] = []
+    while len(results) < count:
+        results += [text for html in (await page.next())["log"] for text in messages(html)]
+    return results
 
 
 async def test_matching_lines_arrive_exactly_once(cloud: MemoryCloud, part: str) -> None:
     person = await signed_in(cloud)
     await log(cloud, part, entry("before"))
     page = (await person.get(f"/machines/{part}/logs?level=warn")).text
-    found = re.search(r'data-live="([^"]+)"', page)
-    assert found is not None
-    url = found[1].replace("&amp;", "&")
+    result = re.search(r'data-live="([^"]+)"', page)
+    assert result is not None
+    url = result[1].replace("&amp;", "&")
     await log(cloud, part, entry("between", "error"))  # after the page was rendered, before it connects
     with trio.fail_after(LIMIT):
         async with person.live(url, ORIGIN) as live:
@@ -170,33 +170,33 @@ TEXTS = st.sampled_from(["", "a", "A", "left", "%", "_", "!", "x y"])
     ),
 )
 def test_live_lines_are_those_that_a_search_finds(
-    level: str, text: str, logger: str, given_: list[tuple[str, str, str, str]]
+    level: str, text: str, logger: str, item: list[tuple[str, str, str, str]]
 ) -> None:
     """SQL and Python implement the same filter."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(core.TABLES)
     records = [
         LogRecord(BEGIN + timedelta(seconds=number), kind, source, message, fields=({"k": value},))
-        for number, (kind, source, message, value) in enumerate(given_)
+        for number, (kind, source, message, value) in enumerate(item)
     ]
 
     sql = SqliteHandle(connection)
     logs.append(sql, "p", records, BEGIN)
-    wanted = LogFilter(level, text, logger)
-    found = [one.number for one in logs.query(sql, "p", wanted.search())]
-    live = [one.number for one in logs.arrived(sql, "p", 0) if wanted.admits(one)]
+    expected = LogFilter(level, text, logger)
+    results = [element.number for element in logs.query(sql, "p", expected.search())]
+    live = [result.number for result in logs.arrived(sql, "p", 0) if expected.admits(result)]
     connection.close()
-    assert sorted(found) == live
+    assert sorted(results) == live
 
 
 def test_contents_of_a_line() -> None:
-    one = line(LogRecord(BEGIN, "panic", "l", "m", stack="at f\n", fields=({"n": 1, "t": "x"},)))
-    assert (one.level, one.message, one.fields) == ("error", "m\nat f", "n=1 t=x")
+    first = line(LogRecord(BEGIN, "panic", "l", "m", stack="at f\n", fields=({"n": 1, "t": "x"},)))
+    assert (first.level, first.message, first.fields) == ("error", "m\nat f", "n=1 t=x")
 
 
 def test_a_filter_is_kept_in_the_address() -> None:
-    wanted = LogFilter.of(
+    expected = LogFilter.of(
         {"level": "warn", "text": " a ", "logger": "l", "from": "2026-01-01T00:00", "to": "2026-01-02T00:00"}
     )
-    assert LogFilter.of(wanted.fields()) == wanted
+    assert LogFilter.of(expected.fields()) == expected
     assert LogFilter().fields() == {}

@@ -34,7 +34,7 @@ ORIGIN = {"origin": f"http://{HOST}"}
 MOTOR, BOARD, SENSOR = "rdk:component:motor/left", "rdk:component:board/pi", "rdk:component:sensor/air"
 
 
-def told(state: str = "ready", **more: Any) -> dict[str, Any]:
+def live_state(state: str = "ready", **more: Any) -> dict[str, Any]:
     since = "2026-01-01T00:00:00+00:00"
     resources = [
         {"name": BOARD, "state": "ready", "since": since},
@@ -67,8 +67,8 @@ class Machine:
 async def connected(cloud: MemoryCloud, subject: str) -> AsyncIterator[Machine]:
     """Connect as a machine-server that follows its part."""
     token = await machine_token(cloud, subject)
-    made = browser(cloud)
-    inner = made.app
+    client = browser(cloud)
+    inner = client.app
     to_app, from_machine = trio.open_memory_channel[Any](10)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -82,17 +82,17 @@ async def connected(cloud: MemoryCloud, subject: str) -> AsyncIterator[Machine]:
             await inner(scope, from_machine.receive, send)
             nursery.cancel_scope.cancel()
 
-    made.app = app
-    async with made.live(f"/machine/v1/follow?part={subject}", {"authorization": f"Bearer {token}"}) as page:
+    client.app = app
+    async with client.live(f"/machine/v1/follow?part={subject}", {"authorization": f"Bearer {token}"}) as page:
         assert page.first["type"] == "websocket.accept", page.first
         yield Machine(page, to_app.send)
 
 
 async def machine_token(cloud: MemoryCloud, subject: str) -> str:
-    found = await cloud.cloud.store.read(
+    result = await cloud.cloud.store.read(
         lambda sql: sql.rows("SELECT secret FROM part_secrets WHERE part_id = ?", subject)
     )
-    return await cloud.cloud.authenticator.sign_in(subject, "robot-secret", found[0]["secret"], peer=Peer())
+    return await cloud.cloud.authenticator.sign_in(subject, "robot-secret", result[0]["secret"], peer=Peer())
 
 
 async def test_invalid_messages_of_a_machine_do_not_end_the_channel(cloud: MemoryCloud, part: str) -> None:
@@ -101,12 +101,12 @@ async def test_invalid_messages_of_a_machine_do_not_end_the_channel(cloud: Memor
         async with connected(cloud, part) as follower:
             for text in ("", "no JSON", "[]", "[" * 100_000, '{"live": 5, "report": []}', "7"):
                 await follower.sends(text)
-            await follower.says(report={"host": "h\ud83e \U0001f916"}, live=told("at \udcff"))
+            await follower.says(report={"host": "h\ud83e \U0001f916"}, live=live_state("at \udcff"))
             await news.next()
-            found = await cloud.cloud.store.read(lambda sql: watching.latest_snapshot(sql, part))
+            result = await cloud.cloud.store.read(lambda sql: watching.latest_snapshot(sql, part))
     assert (await reported(cloud, part))["host"] == "h? \U0001f916"
-    assert found is not None
-    assert found.snapshot["resources"][1]["state"] == "at ?"
+    assert result is not None
+    assert result.snapshot["resources"][1]["state"] == "at ?"
 
 
 async def test_a_machine_is_notified_only_of_keys_that_concern_it(
@@ -127,17 +127,17 @@ async def test_a_machine_is_notified_only_of_keys_that_concern_it(
         return await store.write(lambda sql: create_key(sql, organization, "key", [grant], cloud.cloud.clock())[0])
 
     other = await store.write(lambda sql: create_owner(sql, "Other", cloud.cloud.clock()))
-    beside = await cloud.app("new_robot", name="beside", location=cloud.first.location)
+    neighbour = await cloud.app("new_robot", name="neighbour", location=cloud.first.location)
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as follower:
             assert set(await follower.hears("keys")) == {cloud.first.id}
-            known = {cloud.first.id}
+            results = {cloud.first.id}
             own: list[tuple[Kind, str]] = [("organization", cloud.first.organization), ("robot", machine)]
             for count, (kind, subject) in enumerate(own, 2):
                 await made("organization", other.organization)
-                await made("robot", beside)
-                known.add(await made(kind, subject))
-                assert set(await follower.hears("keys")) == known
+                await made("robot", neighbour)
+                results.add(await made(kind, subject))
+                assert set(await follower.hears("keys")) == results
                 assert readings == count
 
 
@@ -184,13 +184,13 @@ async def test_a_machine_sends_snapshots_only_while_its_page_is_open(
             async with person.live(f"/live/machines/{part}", ORIGIN) as page:
                 seconds = await machine.hears("watched")
                 assert 0 < seconds <= watching.WATCHED.total_seconds()
-                await machine.says(live=told("unhealthy"))
+                await machine.says(live=live_state("unhealthy"))
                 while "left" not in (patch := await page.patch()).get("resources", ""):
                     pass
                 assert "no pulses" in patch["resources"]
                 assert "unhealthy" in patch["graph"]
                 assert "<path" in patch["graph"]  # the edge from the board to the motor
-                await machine.says(live=told("ready"))
+                await machine.says(live=live_state("ready"))
                 rows = "".join((await page.patch()).values())
                 assert "is-ready" in rows
 
@@ -200,7 +200,7 @@ async def test_readings_are_shown_with_numbers(cloud: MemoryCloud, part: str, pe
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine, person.live(f"/live/machines/{part}", ORIGIN) as page:
             await machine.hears("watched")
-            await machine.says(live=told(readings=readings))
+            await machine.says(live=live_state(readings=readings))
             while not (sensors := (await page.next()).get("sensors")):
                 pass
             assert sensors == [
@@ -211,19 +211,19 @@ async def test_readings_are_shown_with_numbers(cloud: MemoryCloud, part: str, pe
 async def test_downloads_of_packages_are_shown_until_they_are_complete(
     cloud: MemoryCloud, part: str, person: Browser
 ) -> None:
-    known = {"name": "acme:smooth", "version": "1.2.0", "done": 1_500_000, "size": 6_000_000}
+    values = {"name": "acme:smooth", "version": "1.2.0", "done": 1_500_000, "size": 6_000_000}
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine, person.live(f"/live/machines/{part}", ORIGIN) as page:
             await machine.hears("watched")
-            await machine.says(live=told(downloads=[known, {"name": "b", "done": 999}]))
+            await machine.says(live=live_state(downloads=[values, {"name": "b", "done": 999}]))
             while "acme:smooth" not in (patch := await page.patch()).get("downloads", ""):
                 pass
             assert all(f' id="{name}"' in html.partition(">")[0] for name, html in patch.items()), patch
             for text in ('value="1500000" max="6000000"', "25 % of 6 MB", "1.2.0", "999 B"):
                 assert text in patch["downloads"]
-            await machine.says(live=told(downloads=[{**known, "done": 7_000_000}]))
+            await machine.says(live=live_state(downloads=[{**values, "done": 7_000_000}]))
             assert "100 % of 6 MB" in (await page.patch())["downloads"]
-            await machine.says(live=told())
+            await machine.says(live=live_state())
             assert " hidden" in (await page.patch())["downloads"]
 
 
@@ -232,12 +232,12 @@ async def test_a_reason_links_to_its_line_in_the_editor(
 ) -> None:
     since = "2026-01-01T00:00:00+00:00"
     where = "components.3.attributes.max_rpm"
-    found = {
+    values = {
         "resources": [{"name": MOTOR, "state": "unhealthy", "since": since, "reason": f"{where}: 'fast' <b>"}],
         "problems": [{"path": "components.4", "message": "has no model"}],
     }
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
-    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, found, clock()))
+    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, values, clock()))
     page = (await person.get(f"/machines/{part}")).text
     assert f'<a href="/machines/{part}/config#{where}">{where}</a>: &#39;fast&#39; &lt;b&gt;' in page
     assert f'<a href="/machines/{part}/config#components.4">' in page
@@ -246,7 +246,7 @@ async def test_a_reason_links_to_its_line_in_the_editor(
 async def test_unrequested_snapshots_are_not_kept(cloud: MemoryCloud, part: str) -> None:
     with trio.fail_after(LIMIT):
         async with connected(cloud, part) as machine:
-            await machine.says(live=told())
+            await machine.says(live=live_state())
             await machine.says(report={"version": "1"})
             while not (await reported(cloud, part)).get("version"):
                 await trio.lowlevel.checkpoint()
@@ -262,10 +262,10 @@ async def test_watching_ends_after_a_while_and_snapshots_are_deleted_later(
 ) -> None:
     store = cloud.cloud.store
     await store.write(lambda sql: watching.watch(sql, part, clock()))
-    assert await store.write(lambda sql: watching.store_snapshot(sql, part, told(), clock()))
+    assert await store.write(lambda sql: watching.store_snapshot(sql, part, live_state(), clock()))
     clock.now += watching.WATCHED + timedelta(seconds=1)
     assert await store.read(lambda sql: watching.watched(sql, part, clock())) == 0
-    assert not await store.write(lambda sql: watching.store_snapshot(sql, part, told(), clock()))
+    assert not await store.write(lambda sql: watching.store_snapshot(sql, part, live_state(), clock()))
     assert await store.read(lambda sql: watching.latest_snapshot(sql, part)) is not None
     assert await store.write(lambda sql: watching.expire(sql, clock())) == 0
     clock.now += watching.FORGOTTEN
@@ -298,7 +298,7 @@ async def test_closing_one_page_does_not_end_another(cloud: MemoryCloud, clock: 
 async def test_an_invalid_snapshot_is_ignored(
     cloud: MemoryCloud, clock: Clock, part: str, person: Browser, hostile: dict[str, Any]
 ) -> None:
-    assert snapshot_of(LiveSnapshot(clock(), told())) is not None
+    assert snapshot_of(LiveSnapshot(clock(), live_state())) is not None
     assert snapshot_of(LiveSnapshot(clock(), hostile)) is None
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, clock()))
     await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, hostile, clock()))
@@ -338,7 +338,7 @@ async def test_an_offline_machine_shows_its_last_state_and_cannot_be_restarted(
     await cloud.cloud.store.write(lambda sql: append(sql, part, [entry], seen))
     await cloud.cloud.store.write(lambda sql: watching.watch(sql, part, seen))
     readings = {SENSOR: {"values": [["celsius", "20.5", 20.5]]}}
-    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, told(readings=readings), seen))
+    await cloud.cloud.store.write(lambda sql: watching.store_snapshot(sql, part, live_state(readings=readings), seen))
     online = (await person.get(f"/machines/{part}")).text
     assert "<button>Restart</button>" in online
     assert "the last words" not in online
@@ -388,8 +388,8 @@ async def test_an_additional_part_has_its_own_credentials(
     cloud: MemoryCloud, machine: str, part: str, person: Browser
 ) -> None:
     reply = await post(person, f"/machines/{machine}/parts", name="arm")
-    made = next(one for one in await cloud.app("get_robot_parts", robot_id=machine) if one["name"] == "arm")
-    assert made["secret"] in reply.text
+    created = next(item for item in await cloud.app("get_robot_parts", robot_id=machine) if item["name"] == "arm")
+    assert created["secret"] in reply.text
     assert ">arm</a>" in (await person.get(f"/machines/{part}")).text
     assert "There is already a part called" in (await post(person, f"/machines/{machine}/parts", name="arm")).text
 

@@ -24,8 +24,8 @@ async def person(cloud: MemoryCloud) -> Browser:
 
 def link(html: str) -> str:
     """Return the path of the link that a page shows."""
-    (found,) = re.findall(r'<pre aria-label="Link">http://cloud.test(/invites/[^<]+)</pre>', html)
-    return str(found)
+    (text,) = re.findall(r'<pre aria-label="Link">http://cloud.test(/invites/[^<]+)</pre>', html)
+    return str(text)
 
 
 async def invited(cloud: MemoryCloud, person: Browser, place: str = "", email: str = ADA) -> str:

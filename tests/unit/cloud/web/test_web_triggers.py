@@ -49,8 +49,8 @@ async def test_effective_triggers_and_their_errors(cloud: MemoryCloud, part: str
         trigger("gone", "part_offline"),
         trigger("broken", "part_offline", webhook("ftp://x/")),
     )
-    made = await signed_in(cloud)
-    reply = await made.get(f"/machines/{part}/triggers", HTML)
+    person = await signed_in(cloud)
+    reply = await person.get(f"/machines/{part}/triggers", HTML)
     assert reply.status == 200
     text = shown(reply.text)
     assert "hot when data from sensor:oven:Readings meets a condition" in text
@@ -61,15 +61,15 @@ async def test_effective_triggers_and_their_errors(cloud: MemoryCloud, part: str
     assert "gone when it goes offline" in text
     assert 'placeholder="{&#34;celsius&#34;: 30.0}"' in reply.text  # an example that matches the trigger
     assert "triggers.2.notifications.0.value: the scheme of the URL is ftp" in text
-    overview = shown((await made.get("/triggers", HTML)).text)
+    overview = shown((await person.get("/triggers", HTML)).text)
     assert "rover" in overview
     assert overview.endswith(" 2 1")
 
 
 async def test_a_page_without_triggers(cloud: MemoryCloud, part: str) -> None:
-    made = await signed_in(cloud)
-    assert "No triggers yet" in (await made.get(f"/machines/{part}/triggers", HTML)).text
-    assert "No machine has triggers" in (await made.get("/triggers", HTML)).text
+    person = await signed_in(cloud)
+    assert "No triggers yet" in (await person.get(f"/machines/{part}/triggers", HTML)).text
+    assert "No machine has triggers" in (await person.get("/triggers", HTML)).text
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ async def test_a_page_without_triggers(cloud: MemoryCloud, part: str) -> None:
 )
 async def test_a_dry_run(cloud: MemoryCloud, part: str, reading: str, words: str) -> None:
     await configure(cloud, part, hotter("hot", 30.0))
-    made = await signed_in(cloud)
-    reply = await post(made, f"/machines/{part}/triggers", trigger="hot", action="explain", reading=reading)
+    person = await signed_in(cloud)
+    reply = await post(person, f"/machines/{part}/triggers", trigger="hot", action="explain", reading=reading)
     assert reply.status == (400 if words.startswith(("The ", "Line")) else 200)
     assert words in shown(reply.text)
     assert not await log(cloud, part)
@@ -97,31 +97,31 @@ async def test_a_dry_run(cloud: MemoryCloud, part: str, reading: str, words: str
 
 async def test_a_failed_test_message_is_shown_and_replayed(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, hotter("hot", 30.0))
-    made = await signed_in(cloud)
+    person = await signed_in(cloud)
     path = f"/machines/{part}/triggers"
-    reply = await post(made, path, trigger="hot", action="test", reading='{"celsius": 1}')
+    reply = await post(person, path, trigger="hot", action="test", reading='{"celsius": 1}')
     assert (reply.status, reply.headers["location"]) == (303, f"{path}?sent=1#deliveries")
     receiver = Receiver(of_status(404))
     await sent(cloud, receiver)
-    page = shown((await made.get(f"{path}?sent=1", HTML)).text)
+    page = shown((await person.get(f"{path}?sent=1", HTML)).text)
     assert "Sending 1 test message" in page
     assert "hot test" in page
     assert "failed 1" in page
 
-    (one,) = await log(cloud, part)
-    detail = f"{path}/deliveries/{one.id}"
-    text = shown((await made.get(detail, HTML)).text)
+    (entry,) = await log(cloud, part)
+    detail = f"{path}/deliveries/{entry.id}"
+    text = shown((await person.get(detail, HTML)).text)
     assert "answered 404, the URL does not exist" in text
     assert '"celsius": 1' in text
     assert "Trigger-Name: hot" in text
-    assert one.id in text
-    assert (await post(made, detail)).status == 303
-    again = await post(made, detail)
+    assert entry.id in text
+    assert (await post(person, detail)).status == 303
+    again = await post(person, detail)
     assert again.status == 409
     assert "This delivery is being sent" in again.text
     await sent(cloud, receiver)
-    assert [name for name, _ in receiver.got] == [one.id, one.id]
-    assert "delivered" in shown((await made.get(detail, HTML)).text)
+    assert [name for name, _ in receiver.got] == [entry.id, entry.id]
+    assert "delivered" in shown((await person.get(detail, HTML)).text)
 
 
 async def test_a_stopped_target_is_started_again(cloud: MemoryCloud, part: str) -> None:
@@ -129,11 +129,11 @@ async def test_a_stopped_target_is_started_again(cloud: MemoryCloud, part: str) 
     await upload(cloud, part, 1.0)
     await evaluated(cloud, part)
     await sent(cloud, Receiver(of_status(410)))
-    made = await signed_in(cloud)
+    person = await signed_in(cloud)
     path = f"/machines/{part}/triggers"
-    assert "stopped: answered 410" in shown((await made.get(path, HTML)).text)
-    assert (await post(made, path, trigger="any", action="start")).status == 303
-    assert "stopped" not in shown((await made.get(path, HTML)).text)
+    assert "stopped: answered 410" in shown((await person.get(path, HTML)).text)
+    assert (await post(person, path, trigger="any", action="start")).status == 303
+    assert "stopped" not in shown((await person.get(path, HTML)).text)
 
 
 async def test_the_log_is_filtered_and_paged(cloud: MemoryCloud, part: str) -> None:
@@ -141,27 +141,27 @@ async def test_the_log_is_filtered_and_paged(cloud: MemoryCloud, part: str) -> N
     for n in range(35):
         await upload(cloud, part, float(n))
     await evaluated(cloud, part)
-    made = await signed_in(cloud)
+    person = await signed_in(cloud)
     path = f"/machines/{part}/triggers"
-    first = (await made.get(path, HTML)).text
+    first = (await person.get(path, HTML)).text
     older = re.search(r'href="(\?[^"]*)">Older', first)
     assert older is not None
-    second = (await made.get(path + older[1].replace("&amp;", "&"), HTML)).text
+    second = (await person.get(path + older[1].replace("&amp;", "&"), HTML)).text
     links = re.compile(r"/deliveries/([\w-]+)")
     assert len(links.findall(first)) == 30
     assert len(links.findall(second)) == 9
     assert not set(links.findall(first)) & set(links.findall(second))
-    assert len(links.findall((await made.get(f"{path}?trigger=hot", HTML)).text)) == 4
-    assert not links.findall((await made.get(f"{path}?state=failed", HTML)).text)
-    assert (await made.get(f"{path}?state=x", HTML)).status == 400
+    assert len(links.findall((await person.get(f"{path}?trigger=hot", HTML)).text)) == 4
+    assert not links.findall((await person.get(f"{path}?state=failed", HTML)).text)
+    assert (await person.get(f"{path}?state=x", HTML)).status == 400
 
 
 async def test_an_email_is_escaped(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, hotter("hot", 30.0, email("ann@example.com")))
     await upload(cloud, part, 31.0)
-    (one,) = await evaluated(cloud, part)
-    made = await signed_in(cloud)
-    text = shown((await made.get(f"/machines/{part}/triggers/deliveries/{one.id}", HTML)).text)
+    (item,) = await evaluated(cloud, part)
+    person = await signed_in(cloud)
+    text = shown((await person.get(f"/machines/{part}/triggers/deliveries/{item.id}", HTML)).text)
     assert "celsius: 31.0 is greater than 30.0" in text
     assert "Content-Transfer-Encoding" not in text
 
@@ -169,18 +169,18 @@ async def test_an_email_is_escaped(cloud: MemoryCloud, part: str) -> None:
 async def test_configured_texts_are_escaped(cloud: MemoryCloud, part: str) -> None:
     evil = '<script>alert("x")</script>'
     await configure(cloud, part, {**hotter(evil, 30.0), "notes": evil})
-    made = await signed_in(cloud)
+    person = await signed_in(cloud)
     path = f"/machines/{part}/triggers"
-    await post(made, path, trigger=evil, action="test", reading=json.dumps({"celsius": evil}))
-    (one,) = await log(cloud, part)
-    for page in (path, f"{path}/deliveries/{one.id}", "/triggers"):
-        assert "<script>alert" not in (await made.get(page, HTML)).text
+    await post(person, path, trigger=evil, action="test", reading=json.dumps({"celsius": evil}))
+    (entry,) = await log(cloud, part)
+    for page in (path, f"{path}/deliveries/{entry.id}", "/triggers"):
+        assert "<script>alert" not in (await person.get(page, HTML)).text
 
 
 async def test_operators_read_and_owners_change(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("any"))
     await upload(cloud, part, 1.0)
-    (one,) = await evaluated(cloud, part)
+    (item,) = await evaluated(cloud, part)
     await sent(cloud, Receiver())
     operator = await signed_in(cloud, await key_at(cloud, "organization", cloud.first.organization, "operator"))
     path = f"/machines/{part}/triggers"
@@ -191,56 +191,56 @@ async def test_operators_read_and_owners_change(cloud: MemoryCloud, part: str) -
     assert (await post(operator, path, trigger="any", action="explain", reading="{}")).status == 200
     assert (await post(operator, path, trigger="any", action="test")).status == 403
     assert (await post(operator, path, trigger="any", action="start")).status == 403
-    detail = await operator.get(f"{path}/deliveries/{one.id}", HTML)
+    detail = await operator.get(f"{path}/deliveries/{item.id}", HTML)
     assert detail.status == 200
     assert "Send it again" not in detail.text
-    assert (await post(operator, f"{path}/deliveries/{one.id}")).status == 403
+    assert (await post(operator, f"{path}/deliveries/{item.id}")).status == 403
     assert (await post(operator, path, trigger="any", action="x")).status == 400
 
 
 async def test_missing_objects_are_not_found(cloud: MemoryCloud, part: str) -> None:
-    made = await signed_in(cloud)
-    assert (await made.get("/machines/nothing/triggers", HTML)).status == 404
-    assert (await made.get(f"/machines/{part}/triggers/deliveries/nothing", HTML)).status == 404
-    assert (await post(made, f"/machines/{part}/triggers", trigger="nothing", action="explain")).status == 404
+    person = await signed_in(cloud)
+    assert (await person.get("/machines/nothing/triggers", HTML)).status == 404
+    assert (await person.get(f"/machines/{part}/triggers/deliveries/nothing", HTML)).status == 404
+    assert (await post(person, f"/machines/{part}/triggers", trigger="nothing", action="explain")).status == 404
 
 
 # ---- live
 
 
-async def live_of(made: Browser, path: str) -> str:
+async def live_of(created: Browser, path: str) -> str:
     """The address of a page's live connection."""
-    found = re.search(r'data-live="([^"]+)"', (await made.get(path, HTML)).text)
-    assert found is not None
-    return html.unescape(found[1])
+    result = re.search(r'data-live="([^"]+)"', (await created.get(path, HTML)).text)
+    assert result is not None
+    return html.unescape(result[1])
 
 
 async def test_deliveries_and_pauses_are_shown_live(cloud: MemoryCloud, part: str) -> None:
     await configure(
         cloud, part, tabular("any", webhook(seconds_between_notifications=60)), trigger("gone", "part_offline")
     )
-    made = await signed_in(cloud)
+    person = await signed_in(cloud)
     path = f"/machines/{part}/triggers"
     with trio.fail_after(LIMIT):
-        async with made.live(await live_of(made, path), ORIGIN) as page:
+        async with person.live(await live_of(person, path), ORIGIN) as page:
             first = await page.patch()
             assert set(first) == {"changed", "targets-1", "targets-2", "delivery-log"}
             assert "hidden" in first["changed"]
             await upload(cloud, part, 1.0)
             await evaluated(cloud, part)
-            told = await page.patch()
-            assert set(told) == {"targets-1", "delivery-log"}
-            assert "pausing until" in told["targets-1"]
-            assert "waiting" in shown(told["delivery-log"])
+            result = await page.patch()
+            assert set(result) == {"targets-1", "delivery-log"}
+            assert "pausing until" in result["targets-1"]
+            assert "waiting" in shown(result["delivery-log"])
             await sent(cloud, Receiver(of_status(503)))
             assert "failing next attempt" in shown((await page.patch())["delivery-log"])
             await configure(cloud, part, trigger("gone", "part_offline"))
-            told = await page.patch()
-            assert "hidden" not in told["changed"]
+            result = await page.patch()
+            assert "hidden" not in result["changed"]
             assert not [
-                name for name in told if name.startswith("targets")
+                name for name in result if name.startswith("targets")
             ]  # on this page these numbers are other targets
-        async with made.live(await live_of(made, path), ORIGIN) as page:
+        async with person.live(await live_of(person, path), ORIGIN) as page:
             assert set(await page.patch()) == {"changed", "targets-1", "delivery-log"}
 
 
@@ -248,35 +248,38 @@ async def test_one_delivery_and_the_list_of_all_are_live(cloud: MemoryCloud, par
     await configure(cloud, part, tabular("any"))
     await upload(cloud, part, 1.0)
     await evaluated(cloud, part)
-    (one,) = await log(cloud, part)
-    made = await signed_in(cloud)
-    detail = f"/machines/{part}/triggers/deliveries/{one.id}"
+    (entry,) = await log(cloud, part)
+    person = await signed_in(cloud)
+    detail = f"/machines/{part}/triggers/deliveries/{entry.id}"
     with trio.fail_after(LIMIT):
-        async with made.live(await live_of(made, detail), ORIGIN) as page, made.live("/live/triggers", ORIGIN) as every:
+        async with (
+            person.live(await live_of(person, detail), ORIGIN) as page,
+            person.live("/live/triggers", ORIGIN) as every,
+        ):
             assert "Send it again" not in (await page.patch())["again"]
             assert "waiting" in shown((await every.patch())["overview"])
             await sent(cloud, Receiver(of_status(503)))
-            told = await page.patch()
-            assert set(told) == {"state", "facts", "again", "tries"}
-            assert "Retry now" in told["again"]
-            assert (await post(made, detail)).status == 303
+            result = await page.patch()
+            assert set(result) == {"state", "facts", "again", "tries"}
+            assert "Retry now" in result["again"]
+            assert (await post(person, detail)).status == 303
             await sent(cloud, Receiver())
-            while "delivered" not in told.get("state", ""):
-                told = await page.patch()
-            assert "Send it again" in told["again"]
+            while "delivered" not in result.get("state", ""):
+                result = await page.patch()
+            assert "Send it again" in result["again"]
             assert "delivered" in shown((await every.patch())["overview"])
 
 
 async def test_a_part_of_another_organization_cannot_be_followed(cloud: MemoryCloud, part: str) -> None:
     other = await cloud.app("new_robot", name="other", location=cloud.first.location)
-    made = await signed_in(cloud, await key_at(cloud, "robot", other))
+    person = await signed_in(cloud, await key_at(cloud, "robot", other))
     for path in (f"/live/triggers/{part}", f"/live/triggers/{part}/x"):
         with trio.fail_after(LIMIT):
-            async with made.live(path, ORIGIN) as page:
+            async with person.live(path, ORIGIN) as page:
                 message = await page.message()
                 assert (message["type"], message["code"]) == ("websocket.close", GONE)
     with trio.fail_after(LIMIT):
-        async with made.live("/live/triggers", ORIGIN) as page:
+        async with person.live("/live/triggers", ORIGIN) as page:
             assert "No machine has triggers" in (await page.patch())["overview"]
 
 
@@ -288,9 +291,9 @@ async def test_the_list_of_all_has_fragments_triggers_and_the_newest_delivery(cl
         config={"triggers": [trigger("of a fragment", "part_offline")]},
     )
     await cloud.app("update_robot_part", id=part, robot_config_json=json.dumps({"fragments": [fragment["id"]]}))
-    made = await signed_in(cloud)
-    assert "rover Test" in shown((await made.get("/triggers", HTML)).text)
+    person = await signed_in(cloud)
+    assert "rover Test" in shown((await person.get("/triggers", HTML)).text)
     for _ in range(2):
-        assert (await post(made, f"/machines/{part}/triggers", trigger="of a fragment", action="test")).status == 303
-    newest = max(await log(cloud, part), key=lambda one: one.number)
-    assert newest.id in (await made.get("/triggers", HTML)).text
+        assert (await post(person, f"/machines/{part}/triggers", trigger="of a fragment", action="test")).status == 303
+    newest = max(await log(cloud, part), key=lambda item: item.number)
+    assert newest.id in (await person.get("/triggers", HTML)).text

@@ -11,15 +11,15 @@ QUERIES = 80
 
 async def by_page(amounts: Amounts) -> dict[str, Measured]:
     """Return the measurements of each page by path, without the id of the part and the number of the delivery."""
-    found = await measure(amounts, 1)
-    return {re.sub(r"^/machines/[^/]+|\d+$", "", one.path): one for one in found}
+    result = await measure(amounts, 1)
+    return {re.sub(r"^/machines/[^/]+|\d+$", "", item.path): item for item in result}
 
 
 async def test_pages_stay_within_their_budget_of_bytes_and_queries() -> None:
     little = await by_page(Amounts(machines=3, lines=300, readings=300, files=40, deliveries=40, revisions=12))
     much = await by_page(Amounts(machines=240, lines=1500, readings=900, files=90, deliveries=90, revisions=24))
     assert much["/"].size > 2 * little["/"].size  # there was more to show
-    for path, one in much.items():
-        assert one.size <= KILOBYTES * 1000, path
-        assert one.queries <= QUERIES, path
-        assert one.queries <= little[path].queries, path
+    for path, first in much.items():
+        assert first.size <= KILOBYTES * 1000, path
+        assert first.queries <= QUERIES, path
+        assert first.queries <= little[path].queries, path

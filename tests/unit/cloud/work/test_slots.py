@@ -29,10 +29,10 @@ MANY = 50  # pieces of work that one organization has queued
 
 
 def taken(line: Line[str]) -> str:
-    found = ""
+    text = ""
     while (item := line.take()) is not None:
-        found += item[1]
-    return found
+        text += item[1]
+    return text
 
 
 def test_organizations_take_turns_and_each_keeps_its_order() -> None:
@@ -48,23 +48,23 @@ def test_a_new_waiter_precedes_the_next_one_of_a_served_organization() -> None:
     line: Line[str] = Line()
     for item in "12345":
         line.put("a", item)
-    found = ""
+    text = ""
     for newcomer in ("b", "c"):
-        found += line.take()[1]  # type: ignore[index]
+        text += line.take()[1]  # type: ignore[index]
         line.put(newcomer, newcomer)
-        found += line.take()[1]  # type: ignore[index]
-    assert found + taken(line) == "1b2c345"
+        text += line.take()[1]  # type: ignore[index]
+    assert text + taken(line) == "1b2c345"
 
 
 def test_repeated_requests_do_not_starve_other_organizations() -> None:
     line: Line[str] = Line()
     for item in "1234":
         line.put("a", item)
-    found = ""
+    text = ""
     for _ in range(4):
         line.put("b", "b")
-        found += line.take()[1] + line.take()[1]  # type: ignore[index]
-    assert found == "1b2b3b4b"
+        text += line.take()[1] + line.take()[1]  # type: ignore[index]
+    assert text == "1b2b3b4b"
 
 
 def test_a_cancelled_request_leaves_the_queue() -> None:
@@ -173,8 +173,8 @@ async def test_a_job_does_not_wait_for_two_busy_organizations() -> None:
 
         async def run(owner: str, held: Held) -> None:
             async with trio.open_nursery() as nursery:
-                for one in (owner,) if owner == "one" else (owner, "more"):
-                    nursery.start_soon(room.run, one, lambda one=one: held(one))
+                for item in (owner,) if owner == "one" else (owner, "more"):
+                    nursery.start_soon(room.run, item, lambda first=item: held(first))
 
         order = await in_line(run, held)
     assert order.index("one") <= 3  # it starts once one of two threads is free
@@ -239,18 +239,18 @@ async def test_a_read_does_not_wait_for_reads_of_another_organization(tmp_path: 
 
 
 async def test_tasks_count_for_the_organization_that_started_them() -> None:
-    found: list[str] = []
+    results: list[str] = []
 
     async def inner() -> None:
-        found.append(organization())
+        results.append(organization())
 
     with working_for("a"):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(inner)
         with working_for("b"):
-            found.append(organization())
-        found.append(organization())
-    assert [*found, organization()] == ["a", "b", "a", ""]
+            results.append(organization())
+        results.append(organization())
+    assert [*results, organization()] == ["a", "b", "a", ""]
 
 
 async def test_every_caller_has_an_organization(cloud: MemoryCloud, part: str) -> None:
@@ -265,23 +265,23 @@ async def test_calls_and_pages_count_for_their_organization(
 ) -> None:
     person = await signed_in(cloud)
     await cloud.app("get_robot_part", id=part)
-    found: list[str] = []
+    results: list[str] = []
     store = cloud.cloud.store
     for name in ("read", "write"):
         done = getattr(store, name)
 
         async def noting(work: Callable[[Sql], object], done: Callable[..., object] = done) -> object:
-            found.append(organization())
+            results.append(organization())
             return await done(work)  # type: ignore[misc]
 
         monkeypatch.setattr(store, name, noting)
     own = cloud.first.organization
     await cloud.app("update_robot_part", id=part, robot_config_json='{"x": 1}')
-    calls, found[:] = list(found), []
+    calls, results[:] = list(results), []
     await person.get("/data/export?format=csv")
     assert len(calls) >= 3
-    assert len(found) >= 2
-    assert {*calls, *found} == {own}
+    assert len(results) >= 2
+    assert {*calls, *results} == {own}
 
 
 async def test_a_free_slot_is_taken_without_a_checkpoint() -> None:

@@ -96,7 +96,7 @@ def test_large_json_is_read_and_written_unchanged() -> None:
     assert loads(json.dumps(document, indent=2)) == document
 
 
-@pytest.mark.parametrize("value", [{"x": [1.5] * 60_000}, {"x": {str(one): [] for one in range(60_000)}}])
+@pytest.mark.parametrize("value", [{"x": [1.5] * 60_000}, {"x": {str(number): [] for number in range(60_000)}}])
 def test_many_small_values_are_decoded_at_once(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, read = [], json.loads
     monkeypatch.setattr("cloud.documents.pieces.json.loads", lambda text: (calls.append(len(text)), read(text))[1])
@@ -108,10 +108,10 @@ def test_many_small_values_are_decoded_at_once(value: Any, monkeypatch: pytest.M
 def test_texts_with_many_equal_lines_are_compared_quickly() -> None:
     old = {"x": [[number % 7] * 80 for number in range(300)]}
     new = {"x": [[number % 7 + 1] * 80 for number in range(299)]}
-    found = review.review(old, new)
-    assert found.long
-    assert not found.lines
-    assert found
+    result = review.review(old, new)
+    assert result.long
+    assert not result.lines
+    assert result
     assert review.review(old, {**old, "y": 1}).lines
 
 

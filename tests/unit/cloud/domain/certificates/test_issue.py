@@ -30,7 +30,7 @@ NAMES = ("rover.4k0q.local", "rover", "192.168.7.5", "::1")
 
 
 def certificates(*texts: str) -> list[x509.Certificate]:
-    return [one for text in texts for one in x509.load_pem_x509_certificates(text.encode())]
+    return [certificate for text in texts for certificate in x509.load_pem_x509_certificates(text.encode())]
 
 
 def verified(chain: str, roots: str, name: str, now: datetime = NOW) -> list[x509.Certificate]:
@@ -99,7 +99,7 @@ def test_extensions_are_those_of_an_authority_and_of_a_server() -> None:
     identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
     assert leaf.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier == identifier
     purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    assert [one.dotted_string for one in purposes] == ["1.3.6.1.5.5.7.3.1"]
+    assert [purpose.dotted_string for purpose in purposes] == ["1.3.6.1.5.5.7.3.1"]
 
 
 def test_a_leaf_cannot_sign(tmp_path: Path) -> None:
@@ -116,13 +116,13 @@ def test_after_a_rotation_both_roots_lead_to_the_new_leaf(turns: int, tmp_path: 
     roots = [new_root("test", NOW)]
     crosses = ""
     for _ in range(turns):
-        made = new_root("test", NOW)
-        crosses = crossed(roots[-1], made) + crosses
-        roots.append(made)
+        created = new_root("test", NOW)
+        crosses = crossed(roots[-1], created) + crosses
+        roots.append(created)
     chain = new_leaf(roots[-1], NAMES, NOW).certificate + crosses + roots[-1].certificate
-    for one in roots:
-        assert verified(chain, one.certificate, "rover")
-        assert openssl(tmp_path, chain, one.certificate) == ""
+    for root in roots:
+        assert verified(chain, root.certificate, "rover")
+        assert openssl(tmp_path, chain, root.certificate) == ""
     with pytest.raises(VerificationError):
         verified(chain, new_root("test", NOW).certificate, "rover")
 
@@ -137,11 +137,11 @@ def test_the_length_of_a_chain_is_limited() -> None:
 
 
 def test_roots_have_unique_names_and_keys_are_not_shown() -> None:
-    one, other = new_root("test", NOW), new_root("test", NOW)
-    assert issue.subject_of(one.certificate) != issue.subject_of(other.certificate)
-    assert fingerprint(one.certificate) != fingerprint(other.certificate)
-    assert "PRIVATE" not in repr(one)
-    assert one.key not in repr(Pair(one.certificate, one.key))
+    first, other = new_root("test", NOW), new_root("test", NOW)
+    assert issue.subject_of(first.certificate) != issue.subject_of(other.certificate)
+    assert fingerprint(first.certificate) != fingerprint(other.certificate)
+    assert "PRIVATE" not in repr(first)
+    assert first.key not in repr(Pair(first.certificate, first.key))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "*.example", "-a", "a-", "a..b", "x" * 64, "ä.local", "a_b", "-"])

@@ -64,8 +64,8 @@ def test_table(channel: str, rollout: Rollout | None, facts: Facts, version: str
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.floats(0, 100), st.floats(0, 100))
-def test_a_higher_percentage_keeps_all_selected_machines(rollout: str, part: str, one: float, other: float) -> None:
-    lower, higher = sorted((one, other))
+def test_a_higher_percentage_keeps_all_selected_machines(rollout: str, part: str, item: float, other: float) -> None:
+    lower, higher = sorted((item, other))
     facts = replace(FACTS, part=part)
     if selected(replace(ROLLOUT, id=rollout, percent=lower), facts):
         assert selected(replace(ROLLOUT, id=rollout, percent=higher), facts)

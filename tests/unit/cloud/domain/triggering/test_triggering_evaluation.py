@@ -49,14 +49,14 @@ async def waiting(cloud: MemoryCloud) -> int:
 async def test_an_upload_becomes_one_request_with_body_and_headers(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("all data", webhook(auth={"basic": {"username": "u", "password": "secret"}})))
     await upload(cloud, part, 20.5)
-    (one,) = await evaluated(cloud, part)
-    body = json.loads(one.body)
-    assert (one.method, one.target, one.event) == ("POST", URL, "part_data_ingested")
+    (item,) = await evaluated(cloud, part)
+    body = json.loads(item.body)
+    assert (item.method, item.target, item.event) == ("POST", URL, "part_data_ingested")
     assert (body["component_name"], body["machine_name"], body["org_name"]) == ("oven", "rover", "Test")
     assert body["data"]["data"] == {"readings": {"celsius": 20.5}}
-    assert dict(one.headers)["Part-Id"] == part
-    assert "secret" not in repr(one)  # the password is added when the delivery is sent
-    assert "Authorization" not in dict(one.headers)
+    assert dict(item.headers)["Part-Id"] == part
+    assert "secret" not in repr(item)  # the password is added when the delivery is sent
+    assert "Authorization" not in dict(item.headers)
     assert await waiting(cloud) == 0
 
 
@@ -85,7 +85,7 @@ async def test_conditions_select_readings(cloud: MemoryCloud, part: str) -> None
     await upload(cloud, part, 20, 35)
     await upload(cloud, part, 45)
     await upload(cloud, part, 10)
-    assert [one.trigger for one in await evaluated(cloud, part)] == ["hot", "hot", "hotter"]
+    assert [item.trigger for item in await evaluated(cloud, part)] == ["hot", "hot", "hotter"]
 
 
 async def test_a_failure_in_the_transaction_leaves_the_event_and_no_delivery(cloud: MemoryCloud, part: str) -> None:
@@ -113,9 +113,11 @@ async def test_events_are_evaluated_in_order_and_fairly_among_parts(
     await configure(cloud, other, tabular("all"))
     for number in range(250):
         await upload(cloud, part if number % 2 else other, number)
-    for one, rest in ((part, 1), (other, 0)):
-        found = [json.loads(each.body)["data"]["data"]["readings"]["celsius"] for each in await evaluated(cloud, one)]
-        assert found == list(range(rest, 250, 2))
+    for first, rest in ((part, 1), (other, 0)):
+        results = [
+            json.loads(each.body)["data"]["data"]["readings"]["celsius"] for each in await evaluated(cloud, first)
+        ]
+        assert results == list(range(rest, 250, 2))
 
 
 async def test_a_pause_applies_per_target_and_survives_restarts(cloud: MemoryCloud, part: str, clock: Any) -> None:
@@ -126,19 +128,19 @@ async def test_a_pause_applies_per_target_and_survives_restarts(cloud: MemoryClo
         await upload(cloud, part, 1)
         await evaluated(cloud, part)  # each transaction reads its state from the tables
         clock.now += timedelta(seconds=5)
-    found = await evaluated(cloud, part)
+    result = await evaluated(cloud, part)
     for target, interval, count in (("https://a.test/", 10, 15), ("https://b.test/", 100, 2)):
-        times = [one.created for one in found if one.target == target]
+        times = [item.created for item in result if item.target == target]
         assert len(times) == count
         assert all(b - a >= timedelta(seconds=interval) for a, b in itertools.pairwise(times))
 
 
 async def test_pauses_are_separate_per_part(cloud: MemoryCloud, machine: str, part: str) -> None:
     other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
-    for one in (part, other):
-        await configure(cloud, one, tabular("all", webhook(seconds_between_notifications=1000)))
-        await upload(cloud, one, 1)
-        await upload(cloud, one, 2)
+    for item in (part, other):
+        await configure(cloud, item, tabular("all", webhook(seconds_between_notifications=1000)))
+        await upload(cloud, item, 1)
+        await upload(cloud, item, 2)
     assert len(await evaluated(cloud, part)) == 1
     assert len(await evaluated(cloud, other)) == 1
 
@@ -154,7 +156,7 @@ async def test_setting_the_clock_back_does_not_stop_deliveries(cloud: MemoryClou
 async def test_one_invalid_trigger_does_not_stop_others(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, {"name": "broken"}, {"name": 5, "event": 7}, tabular("good"))
     await upload(cloud, part, 1)
-    assert [one.trigger for one in await evaluated(cloud, part)] == ["good"]
+    assert [item.trigger for item in await evaluated(cloud, part)] == ["good"]
 
 
 async def test_events_and_deliveries_of_a_deleted_machine_are_deleted(
@@ -174,15 +176,15 @@ async def test_events_and_deliveries_of_a_deleted_machine_are_deleted(
 async def test_emails_go_to_addresses_and_to_owners_in_the_metadata(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("all", email("ann@example.com"), email("all_machine_owners")))
     await upload(cloud, part, 1)
-    assert [one.target for one in await evaluated(cloud, part)] == ["ann@example.com", "all_machine_owners"]
+    assert [item.target for item in await evaluated(cloud, part)] == ["ann@example.com", "all_machine_owners"]
     place = cloud.first.location
     await cloud.app("update_location_metadata", location_id=place, data={"email": ["b@c.de", " f@g.hi ", 7, "no"]})
     await upload(cloud, part, 1)
-    found = (await evaluated(cloud, part))[2:]
-    assert [one.target for one in found] == ["ann@example.com", "b@c.de", "f@g.hi"]
-    assert len({one.id for one in found}) == 3
+    entry = (await evaluated(cloud, part))[2:]
+    assert [element.target for element in entry] == ["ann@example.com", "b@c.de", "f@g.hi"]
+    assert len({result.id for result in entry}) == 3
     assert f"http://cloud.test/machines/{(await cloud.app('get_robot_part', id=part))['part']['robot']}" in str(
-        found[0].body.replace(b"=\r\n", b"")
+        entry[0].body.replace(b"=\r\n", b"")
     )
 
 
@@ -190,27 +192,27 @@ async def test_a_stopped_target_is_not_called_until_the_trigger_changes(cloud: M
     store, clock = cloud.cloud.store, cloud.cloud.clock
     await configure(cloud, part, tabular("all", webhook("https://gone.test/"), webhook()))
     await upload(cloud, part, 1)
-    gone = next(one for one in await evaluated(cloud, part) if one.target == "https://gone.test/")
+    gone = next(item for item in await evaluated(cloud, part) if item.target == "https://gone.test/")
     await store.write(lambda sql: deliveries.stop(sql, gone, "answered 410", clock()))
     await upload(cloud, part, 2)
-    assert [one.target for one in (await evaluated(cloud, part))[2:]] == [URL]
+    assert [element.target for element in (await evaluated(cloud, part))[2:]] == [URL]
     await configure(cloud, part, {**tabular("all", webhook("https://gone.test/"), webhook()), "notes": "new"})
     await upload(cloud, part, 3)
-    assert [one.target for one in (await evaluated(cloud, part))[3:]] == ["https://gone.test/", URL]
+    assert [result.target for result in (await evaluated(cloud, part))[3:]] == ["https://gone.test/", URL]
 
 
 async def test_triggers_of_a_fragment_apply(cloud: MemoryCloud, part: str) -> None:
-    made = await cloud.app(
+    fragment = await cloud.app(
         "create_fragment",
         name="alarms",
         config={"triggers": [tabular("from the fragment")]},
         organization_id=cloud.first.organization,
     )
-    text = json.dumps({"fragments": [{"id": made["id"]}]})
+    text = json.dumps({"fragments": [{"id": fragment["id"]}]})
     await cloud.app("update_robot_part", id=part, name="", robot_config_json=text)
     assert (await cloud.cloud.store.read(lambda sql: configurations.resolved(sql, part)))["triggers"]
     await upload(cloud, part, 1)
-    assert [one.trigger for one in await evaluated(cloud, part)] == ["from the fragment"]
+    assert [item.trigger for item in await evaluated(cloud, part)] == ["from the fragment"]
 
 
 async def test_logs_are_checked_every_hour(cloud: MemoryCloud, part: str, clock: Any) -> None:
@@ -231,8 +233,8 @@ async def test_logs_are_checked_every_hour(cloud: MemoryCloud, part: str, clock:
     assert await evaluated(cloud, part) == []
     clock.now += INTERVAL / 2
     await store.write(lambda sql: check(sql, clock()))
-    (one,) = await evaluated(cloud, part)
-    assert [line["message"] for line in json.loads(one.body)] == ["it broke"]
+    (item,) = await evaluated(cloud, part)
+    assert [line["message"] for line in json.loads(item.body)] == ["it broke"]
     clock.now += INTERVAL
     await store.write(lambda sql: check(sql, clock()))
     assert len(await evaluated(cloud, part)) == 1  # no new entries
@@ -258,8 +260,8 @@ async def test_a_late_log_entry_is_not_skipped(cloud: MemoryCloud, part: str, cl
         await store.write(lambda sql: check(sql, clock()))
         clock.now += INTERVAL
     await store.write(lambda sql: check(sql, clock()))
-    told = [line["message"] for one in await evaluated(cloud, part) for line in json.loads(one.body)]
-    assert sorted(told) == ["entry 7", "entry 8"]
+    messages = [line["message"] for item in await evaluated(cloud, part) for line in json.loads(item.body)]
+    assert sorted(messages) == ["entry 7", "entry 8"]
 
 
 async def test_setting_the_clock_back_does_not_repeat_log_events(cloud: MemoryCloud, part: str, clock: Any) -> None:
@@ -293,10 +295,10 @@ async def test_expensive_expressions_are_abandoned_without_delaying_others(
     assert await write(lambda sql: evaluate_many(sql, page)) == 1  # one page per call: then other parts are served
     assert await write(lambda sql: evaluate_many(sql, page)) == 1
     assert await write(lambda sql: evaluate_many(sql, page)) == 1
-    assert [one.trigger for one in await log(cloud, part)] == ["all", "all"]
-    assert [one.trigger for one in await log(cloud, other)] == ["all"]
+    assert [entry.trigger for entry in await log(cloud, part)] == ["all", "all"]
+    assert [item.trigger for item in await log(cloud, other)] == ["all"]
     said = await cloud.cloud.store.read(lambda sql: logs.query(sql, part, LogQuery()))
-    assert {one.logger for one in said} == {"app.trigger.conditions"}
+    assert {element.logger for element in said} == {"app.trigger.conditions"}
     assert "its other readings were not evaluated" in said[0].message
 
 
@@ -309,8 +311,8 @@ async def test_names_of_any_length_can_be_indexed(cloud: MemoryCloud, part: str)
     target = webhook(f"https://a.test/{path}", seconds_between_notifications=5)
     await configure(cloud, part, tabular(name, target), tabular(name + "x"))
     await upload(cloud, part, 1)
-    (one,) = await evaluated(cloud, part)
-    await cloud.cloud.store.write(lambda sql: deliveries.stop(sql, one, "gone", cloud.cloud.clock()))
+    (item,) = await evaluated(cloud, part)
+    await cloud.cloud.store.write(lambda sql: deliveries.stop(sql, item, "gone", cloud.cloud.clock()))
     await upload(cloud, part, 1)
     assert len(await evaluated(cloud, part)) == 1
 
@@ -320,7 +322,7 @@ async def test_invalid_addresses_in_metadata_are_skipped(cloud: MemoryCloud, mac
     await cloud.app("update_robot_metadata", id=machine, data={"email": [*odd, "ann@example.com", "ann@example.com"]})
     await configure(cloud, part, tabular("all", email("all_machine_owners")))
     await upload(cloud, part, 1)
-    assert [one.target for one in await evaluated(cloud, part)] == ["ann@example.com"]
+    assert [item.target for item in await evaluated(cloud, part)] == ["ann@example.com"]
 
 
 async def test_a_part_is_watched_according_to_its_configuration(cloud: MemoryCloud, part: str) -> None:
@@ -336,12 +338,12 @@ async def test_a_part_is_watched_according_to_its_configuration(cloud: MemoryClo
 async def test_events_left_by_a_killed_process_are_evaluated_at_the_start(cloud: MemoryCloud, part: str) -> None:
     await configure(cloud, part, tabular("all"))
     await upload(cloud, part, 1)
-    with cloud.cloud.events.listening(deliveries.TOPIC) as made:
+    with cloud.cloud.events.listening(deliveries.TOPIC) as created:
         async with trio.open_nursery() as nursery:
             await nursery.start(evaluate, cloud.cloud.store, cloud.cloud.events, cloud.cloud.links.page)
             with trio.fail_after(30):
-                await made.next()
+                await created.next()
                 await upload(cloud, part, 2)  # later events are evaluated when they arrive
-                await made.next()
+                await created.next()
             nursery.cancel_scope.cancel()
     assert len(await log(cloud, part)) == 2

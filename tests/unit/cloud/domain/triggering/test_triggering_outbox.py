@@ -39,7 +39,7 @@ async def made(cloud: MemoryCloud, part: str, count: int = 1, *targets: dict[str
     await configure(cloud, part, tabular("all", *targets))
     for number in range(count):
         await upload(cloud, part, number)
-    return [one.id for one in await evaluated(cloud, part)]
+    return [item.id for item in await evaluated(cloud, part)]
 
 
 async def said(cloud: MemoryCloud, part: str) -> list[LogRecord]:
@@ -51,20 +51,20 @@ async def attempts(cloud: MemoryCloud, subject: str) -> list[deliveries.Attempt]
 
 
 async def test_a_delivery_is_sent_and_recorded(cloud: MemoryCloud, part: str) -> None:
-    (one,) = await made(cloud, part)
+    (item,) = await made(cloud, part)
     receiver = Receiver()
     await sent(cloud, receiver)
     await sent(cloud, receiver)
-    assert [name for name, _ in receiver.got] == [one]
+    assert [name for name, _ in receiver.got] == [item]
     assert [(each.state, each.attempts) for each in await log(cloud, part)] == [(State.DELIVERED, 1)]
-    assert [(each.number, each.status, each.error) for each in await attempts(cloud, one)] == [(1, 200, "")]
+    assert [(each.number, each.status, each.error) for each in await attempts(cloud, item)] == [(1, 200, "")]
     assert await said(cloud, part) == []
 
 
 async def test_failed_deliveries_are_retried_on_schedule_and_then_abandoned(
     cloud: MemoryCloud, part: str, clock: Any
 ) -> None:
-    (one,) = await made(cloud, part)
+    (item,) = await made(cloud, part)
     receiver = Receiver(*[of_status(500)] * 20)
     for wait in SCHEDULE:
         await sent(cloud, receiver)
@@ -74,14 +74,14 @@ async def test_failed_deliveries_are_retried_on_schedule_and_then_abandoned(
         assert len(receiver.got) == count  # not due yet
         clock.now += timedelta(seconds=wait * 0.2 + 1)
     await sent(cloud, receiver)
-    assert {name for name, _ in receiver.got} == {one}  # all attempts have the same id
+    assert {name for name, _ in receiver.got} == {item}  # all attempts have the same id
     assert len(receiver.got) == len(SCHEDULE) + 1
     clock.now += timedelta(days=2)
     await sent(cloud, receiver)
     assert len(receiver.got) == len(SCHEDULE) + 1
     (kept,) = await log(cloud, part)
     assert (kept.state, kept.attempts) == (State.FAILED, len(SCHEDULE) + 1)
-    assert [each.status for each in await attempts(cloud, one)] == [500] * 8
+    assert [each.status for each in await attempts(cloud, item)] == [500] * 8
     first, last = await said(cloud, part)  # the first failure and the last one
     assert (first.level, first.logger) == ("error", "app.trigger.all")
     assert "retried at" in first.message
@@ -96,7 +96,7 @@ async def test_failed_deliveries_are_retried_on_schedule_and_then_abandoned(
         "notification_type": "webhook",
         "error": first.message.split(": ", 1)[1].split("; ")[0],
         "status_code": 500,
-        "delivery": one,
+        "delivery": item,
         "attempt": 1,
     }
 
@@ -122,7 +122,7 @@ async def test_permanent_failures_are_not_retried(cloud: MemoryCloud, part: str,
     (kept,) = await log(cloud, part)
     assert kept.state is State.FAILED
     stops = await cloud.cloud.store.read(lambda sql: deliveries.stops(sql, part))
-    assert [one.target for one in stops] == ([URL] if status == 410 else [])
+    assert [stop.target for stop in stops] == ([URL] if status == 410 else [])
     await upload(cloud, part, 5)
     assert len(await evaluated(cloud, part)) == (1 if status == 410 else 2)
 
@@ -156,9 +156,9 @@ async def test_a_target_gets_one_message_at_a_time_and_does_not_delay_others(clo
     inside: list[str] = []
     fast = trio.Event()
 
-    async def hold(one: deliveries.Delivery) -> None:
-        inside.append(one.target)
-        if one.target == "https://slow.test/":
+    async def hold(item: deliveries.Delivery) -> None:
+        inside.append(item.target)
+        if item.target == "https://slow.test/":
             await slow.wait()
         elif inside.count("https://fast.test/") == 4:
             fast.set()
@@ -177,17 +177,17 @@ async def test_retries_for_a_dead_target_do_not_fill_a_batch(cloud: MemoryCloud,
     await configure(cloud, part, tabular("all", webhook(dead), webhook(well)))
     for _ in range(2 * CONCURRENT):
         await upload(cloud, part, 20)
-    names = [one.id for one in await evaluated(cloud, part) if one.target == dead]
+    names = [item.id for item in await evaluated(cloud, part) if item.target == dead]
     statement = "UPDATE deliveries SET tries = 1, due = due - 1000000 WHERE target = ?"
     await cloud.cloud.store.write(lambda sql: sql.run(statement, dead))
     arrived = trio.Event()
     held: list[str] = []
 
-    async def hold(one: deliveries.Delivery) -> None:
-        if one.target == well:
+    async def hold(first: deliveries.Delivery) -> None:
+        if first.target == well:
             arrived.set()
         else:
-            held.append(one.id)
+            held.append(first.id)
             await trio.sleep_forever()
 
     receiver = Receiver()
@@ -209,11 +209,11 @@ async def test_a_hanging_mail_server_delays_no_webhook(cloud: MemoryCloud, part:
     arrived = trio.Event()
     held: list[str] = []
 
-    async def hold(one: deliveries.Delivery) -> None:
-        if one.type == "webhook":
+    async def hold(item: deliveries.Delivery) -> None:
+        if item.type == "webhook":
             arrived.set()
         else:
-            held.append(one.target)
+            held.append(item.target)
             await trio.sleep_forever()
 
     receiver = Receiver()
@@ -245,8 +245,8 @@ async def test_after_a_restart_messages_do_not_wait_for_the_lease_of_the_killed_
     cloud: MemoryCloud, part: str, clock: Any
 ) -> None:
     if await cloud.cloud.store.read(lambda sql: sql.skip_locked):
-        pytest.skip("with replicas nobody knows who is dead: the lease has to end")
-    (one,) = await made(cloud, part)
+        pytest.skip("with replicas, the lease of a dead replica has to end first")
+    (item,) = await made(cloud, part)
     await cloud.cloud.store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
     got = trio.Event()
 
@@ -258,11 +258,11 @@ async def test_after_a_restart_messages_do_not_wait_for_the_lease_of_the_killed_
     async with sending(cloud, receiver):
         with trio.fail_after(30):
             await got.wait()
-    assert [name for name, _ in receiver.got] == [one]
+    assert [name for name, _ in receiver.got] == [item]
 
 
 async def test_a_process_that_lost_its_lease_records_nothing(cloud: MemoryCloud, part: str, clock: Any) -> None:
-    (one,) = await made(cloud, part)
+    (item,) = await made(cloud, part)
     store = cloud.cloud.store
     (slow,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
     clock.now += LEASE
@@ -270,41 +270,41 @@ async def test_a_process_that_lost_its_lease_records_nothing(cloud: MemoryCloud,
     late = deliveries.Attempt(clock(), timedelta(seconds=90), 0, "no answer")
     await store.write(lambda sql: deliveries.record(sql, slow, late, State.WAITING, clock() + LEASE))
     assert [each.state for each in await log(cloud, part)] == [State.DELIVERED]
-    assert [(each.number, each.error) for each in await attempts(cloud, one)] == [(1, ""), (2, "no answer")]
+    assert [(each.number, each.error) for each in await attempts(cloud, item)] == [(1, ""), (2, "no answer")]
 
 
 async def test_a_replay_sends_the_same_content_with_the_same_id(cloud: MemoryCloud, part: str, clock: Any) -> None:
-    (one,) = await made(cloud, part)
+    (item,) = await made(cloud, part)
     store, receiver = cloud.cloud.store, Receiver(of_status(404))
     with pytest.raises(MachineError) as caught:
-        await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+        await store.write(lambda sql: deliveries.replay(sql, part, item, clock()))
     assert caught.value.kind is ErrorKind.PRECONDITION
     await sent(cloud, receiver)
     for _ in range(2):
-        await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+        await store.write(lambda sql: deliveries.replay(sql, part, item, clock()))
         await sent(cloud, receiver)
-    assert [name for name, _ in receiver.got] == [one] * 3
-    assert [each.status for each in await attempts(cloud, one)] == [404, 200, 200]
+    assert [name for name, _ in receiver.got] == [item] * 3
+    assert [each.status for each in await attempts(cloud, item)] == [404, 200, 200]
     with pytest.raises(MachineError) as caught:
-        await store.write(lambda sql: deliveries.replay(sql, "another part", one, clock()))
+        await store.write(lambda sql: deliveries.replay(sql, "another part", item, clock()))
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_a_waiting_retry_can_be_sent_immediately(cloud: MemoryCloud, part: str, clock: Any) -> None:
-    (one,) = await made(cloud, part)
+    (item,) = await made(cloud, part)
     store, receiver = cloud.cloud.store, Receiver(of_status(503), of_status(503))
     await sent(cloud, receiver)
     (waiting,) = await log(cloud, part)
     assert (waiting.state, waiting.tries) == (State.WAITING, 1)
-    await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+    await store.write(lambda sql: deliveries.replay(sql, part, item, clock()))
     await sent(cloud, receiver)
     (again,) = await log(cloud, part)
     assert (again.state, again.tries) == (State.WAITING, 2)  # the replay does not add attempts
-    await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
+    await store.write(lambda sql: deliveries.replay(sql, part, item, clock()))
     (taken,) = await store.write(lambda sql: deliveries.take(sql, clock(), LEASE, 10))
     with pytest.raises(MachineError) as caught:
-        await store.write(lambda sql: deliveries.replay(sql, part, one, clock()))
-    assert (taken.id, caught.value.kind) == (one, ErrorKind.PRECONDITION)
+        await store.write(lambda sql: deliveries.replay(sql, part, item, clock()))
+    assert (taken.id, caught.value.kind) == (item, ErrorKind.PRECONDITION)
 
 
 async def test_messages_of_removed_triggers_are_not_sent(cloud: MemoryCloud, part: str) -> None:
@@ -319,7 +319,7 @@ async def test_messages_of_removed_triggers_are_not_sent(cloud: MemoryCloud, par
 
 
 async def test_an_exception_in_a_sender_is_a_failed_attempt(cloud: MemoryCloud, part: str) -> None:
-    (one,) = await made(cloud, part)
+    (item,) = await made(cloud, part)
 
     async def fail(_: object) -> None:
         raise KeyError("a mistake")
@@ -327,19 +327,19 @@ async def test_an_exception_in_a_sender_is_a_failed_attempt(cloud: MemoryCloud, 
     receiver = Receiver()
     receiver.before = fail
     await sent(cloud, receiver)
-    assert "KeyError" in (await attempts(cloud, one))[0].error
+    assert "KeyError" in (await attempts(cloud, item))[0].error
     assert [each.state for each in await log(cloud, part)] == [State.WAITING]
 
 
 async def test_emails_without_a_server_are_stored_with_the_reason(cloud: MemoryCloud, part: str) -> None:
     await made(cloud, part, 1, email("ann@example.com"), email("all_machine_owners"))
-    async with senders(NOTHING_SET) as known:
+    async with senders(NOTHING_SET) as opened:
         both = await log(cloud, part)
         target = (None, None, cloud.cloud.clock())
-        said = [(await known["email"](one, *target)) for one in both]  # type: ignore[arg-type]
+        said = [(await opened["email"](item, *target)) for item in both]  # type: ignore[arg-type]
     assert "--smtp" in said[0].error
     assert "metadata" in said[1].error
-    assert all(one.final for one in said)
+    assert all(element.final for element in said)
     message = message_of(both[0], "Oven <alerts@example.com>")
     assert (message["From"], message["Message-ID"]) == ("Oven <alerts@example.com>", f"<{both[0].id}@example.com>")
     assert message["To"] == "ann@example.com"
@@ -361,7 +361,7 @@ async def test_the_log_is_kept_thirty_days(cloud: MemoryCloud, part: str, clock:
     assert await store.write(lambda sql: deliveries.expire(sql, clock())) == 0
     clock.now += timedelta(hours=2)
     assert await store.write(lambda sql: deliveries.expire(sql, clock())) == 1
-    assert [one.id for one in await log(cloud, part)] == names[1:]  # waiting deliveries are kept
+    assert [entry.id for entry in await log(cloud, part)] == names[1:]  # waiting deliveries are kept
     assert await attempts(cloud, names[0]) == []
     assert timedelta(days=30) == RETENTION
 
@@ -370,24 +370,24 @@ def test_a_lease_outlasts_every_attempt() -> None:
     assert LEASE.total_seconds() > max(LIMITS.values())
 
 
-def given(**more: Any) -> DeliverySettings:
+def settings_of(**more: Any) -> DeliverySettings:
     words: dict[str, Any] = {"smtp": "", "sender": "", "security": "starttls", "ca_file": "", "environment": {}}
     return ways(**{**words, "allow": (), **more})
 
 
 def test_settings_from_the_command_line() -> None:
-    assert given() == NOTHING_SET
-    smtp = given(
+    assert settings_of() == NOTHING_SET
+    smtp = settings_of(
         smtp="mail.test:2525",
         sender="a@b.c",
         environment={"MACHINE_CLOUD_SMTP_USER": "u", "MACHINE_CLOUD_SMTP_PASSWORD": "p"},
     ).smtp
     assert smtp == Settings(host="mail.test", sender="a@b.c", port=2525, username="u", password="p")
     for text, address in (("mail.test", ("mail.test", 587)), ("[::1]:25", ("::1", 25)), ("[::1]", ("::1", 587))):
-        found = given(smtp=text, sender="a@b.c").smtp
-        assert found is not None
-        assert found.address == address
-    assert given(allow=["10.0.0.0/8", "hooks.internal"]).allow.hosts == {"hooks.internal"}
+        result = settings_of(smtp=text, sender="a@b.c").smtp
+        assert result is not None
+        assert result.address == address
+    assert settings_of(allow=["10.0.0.0/8", "hooks.internal"]).allow.hosts == {"hooks.internal"}
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_settings_from_the_command_line() -> None:
 )
 def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        given(**wrong)
+        settings_of(**wrong)
 
 
 async def test_the_pause_applies_to_sent_messages(cloud: MemoryCloud, part: str, clock: Any) -> None:
@@ -423,4 +423,4 @@ async def test_the_pause_applies_to_sent_messages(cloud: MemoryCloud, part: str,
     await sent(cloud, receiver)
     (_, first), (_, second) = receiver.got
     assert second - first >= timedelta(seconds=10)
-    assert [(one.state, one.attempts) for one in await log(cloud, part)] == [(State.DELIVERED, 1)] * 2
+    assert [(entry.state, entry.attempts) for entry in await log(cloud, part)] == [(State.DELIVERED, 1)] * 2

@@ -26,17 +26,17 @@ PARTS, UPLOADS = 4, 12
 
 def begin(sql: Sql) -> list[str]:
     place = create_owner(sql, "Test", now()).location
-    found = []
+    results = []
     for number in range(PARTS):
         (part,) = machines.parts(sql, machines.create_machine(sql, place, f"rover {number}", now()))
         configurations.save(sql, part.id, {"triggers": [tabular("all")]}, THE_PROGRAM, now())
-        found.append(part.id)
-    return found
+        results.append(part.id)
+    return results
 
 
 async def test_replicas_evaluate_and_send_every_event_once_in_order(postgresql: Cluster) -> None:
     url = postgresql.fresh()
-    one, two = Events(), Events()
+    first, two = Events(), Events()
     receiver = Receiver()
     order: dict[str, list[int]] = {}
     finished = trio.Event()
@@ -48,7 +48,7 @@ async def test_replicas_evaluate_and_send_every_event_once_in_order(postgresql: 
             finished.set()
 
     receiver.before = note
-    async with PostgresStore(url, one).opened() as left, PostgresStore(url, two).opened() as right:
+    async with PostgresStore(url, first).opened() as left, PostgresStore(url, two).opened() as right:
         parts = await left.write(begin)
 
         async def upload(part: str, number: int) -> None:
@@ -62,12 +62,12 @@ async def test_replicas_evaluate_and_send_every_event_once_in_order(postgresql: 
                 await upload(part, number)
 
         async with trio.open_nursery() as nursery:
-            for store, events in ((left, one), (right, two)):
+            for store, events in ((left, first), (right, two)):
                 await nursery.start(evaluate, store, events, str)
                 await nursery.start(Outbox(store, events, now, {"webhook": receiver}).run)
             for part in parts:
                 nursery.start_soon(uploads, part)
-            with trio.fail_after(60), one.listening(deliveries.TOPIC) as news:
+            with trio.fail_after(60), first.listening(deliveries.TOPIC) as news:
                 await finished.wait()
                 while await left.read(lambda sql: sql.rows("SELECT id FROM deliveries WHERE state = 'waiting'")):
                     await news.all()

@@ -39,9 +39,9 @@ async def fill(cloud: MemoryCloud, part: str, owner: str, organization: str, wor
     await up.readings(piece(0, secret=word), component_name=word)
     subject = await up.picture(0, word.encode(), tags=[word])
     box = await up.ask("add_bounding_box_to_image_by_id", binary_data_id=subject, label=word, **BOX)
-    made = await up.owner.call(SETS, "", "create_dataset", name=word, organization_id=organization)
-    await up.ask("add_binary_data_to_dataset_by_ids", dataset_id=made, binary_data_ids=[subject])
-    return {"file": subject, "box": box, "dataset": made, "part": part, "organization": organization}
+    dataset = await up.owner.call(SETS, "", "create_dataset", name=word, organization_id=organization)
+    await up.ask("add_binary_data_to_dataset_by_ids", dataset_id=dataset, binary_data_ids=[subject])
+    return {"file": subject, "box": box, "dataset": dataset, "part": part, "organization": organization}
 
 
 async def make(cloud: MemoryCloud, machine: str, part: str) -> World:
@@ -89,16 +89,16 @@ def arguments(name: str, ids: dict[str, str], filter: dict[str, Any]) -> dict[st
     }
     if name == "delete_tabular_data":
         values["filter"] = {"part_id": ids["part"]}
-    known = methods_for(DATA if name in call_rules.DATA else SETS)[name].arguments
-    return {key: value for key, value in values.items() if key in known}
+    present = methods_for(DATA if name in call_rules.DATA else SETS)[name].arguments
+    return {key: value for key, value in values.items() if key in present}
 
 
-async def outcome(client: ApiClient, service: str, name: str, given: dict[str, Any]) -> tuple[ErrorKind | None, str]:
+async def outcome(client: ApiClient, service: str, name: str, value: dict[str, Any]) -> tuple[ErrorKind | None, str]:
     """Return the kind of the error, if any, and the whole answer as text."""
     try:
         if name == "export_tabular_data":
-            return None, str([one async for one in client.stream(service, "", name, **given)])
-        return None, str(await client.call(service, "", name, **given))
+            return None, str([item async for item in client.stream(service, "", name, **value)])
+        return None, str(await client.call(service, "", name, **value))
     except MachineError as error:
         return error.kind, str(error)
 
@@ -109,7 +109,7 @@ async def state(world: World) -> list[Any]:
     return await world.cloud.cloud.store.read(lambda sql: [sql.rows(f"SELECT * FROM {table}") for table in tables])
 
 
-ID_METHODS = [one for one in PUBLISHED if not one[1].endswith("by_filter")]
+ID_METHODS = [item for item in PUBLISHED if not item[1].endswith("by_filter")]
 
 
 @pytest.mark.parametrize(("service", "name"), ID_METHODS)
@@ -134,8 +134,8 @@ async def test_objects_of_another_organization_are_not_found(world: World, servi
 async def test_filters_find_nothing_of_another_organization(world: World, name: str, key: str) -> None:
     before = await state(world)
     value = world.theirs[key.removesuffix("_ids").removesuffix("_id")]
-    wanted = {key: [value] if key.endswith("s") else value}
-    _, said = await outcome(world.mine, DATA, name, arguments(name, world.own, wanted))
+    expected = {key: [value] if key.endswith("s") else value}
+    _, said = await outcome(world.mine, DATA, name, arguments(name, world.own, expected))
     assert SECRET not in said
     assert await state(world) == before
 
@@ -143,12 +143,12 @@ async def test_filters_find_nothing_of_another_organization(world: World, name: 
 @pytest.mark.parametrize("seed", range(4))
 async def test_mixed_ids_find_nothing_of_another_organization(world: World, seed: int) -> None:
     chance = random.Random(seed)
-    changing = [one for one in PUBLISHED if not one[1].startswith(("delete", "remove"))]
+    changing = [item for item in PUBLISHED if not item[1].startswith(("delete", "remove"))]
     for _ in range(60):
         service, name = chance.choice(changing)
         ids = {kind: chance.choice((world.theirs, world.own))[kind] for kind in world.own}
-        wanted = chance.choice(({}, {"organization_ids": [ids["organization"]], "dataset_id": ids["dataset"]}))
-        _, said = await outcome(world.mine, service, name, arguments(name, ids, wanted))
+        expected = chance.choice(({}, {"organization_ids": [ids["organization"]], "dataset_id": ids["dataset"]}))
+        _, said = await outcome(world.mine, service, name, arguments(name, ids, expected))
         assert SECRET not in said, (service, name, ids)
     rows = await world.cloud.cloud.store.read(
         lambda sql: sql.rows(
@@ -164,12 +164,12 @@ async def test_mixed_ids_find_nothing_of_another_organization(world: World, seed
 
 async def test_data_cannot_be_added_to_a_dataset_of_another_organization(world: World) -> None:
     for dataset, subject in (("own", "theirs"), ("theirs", "own")):
-        made, one = getattr(world, dataset)["dataset"], getattr(world, subject)["file"]
+        created, first = getattr(world, dataset)["dataset"], getattr(world, subject)["file"]
         for method in ("add_binary_data_to_dataset_by_ids", "remove_binary_data_from_dataset_by_ids"):
             if (dataset, method[:3]) == ("own", "rem"):
                 continue  # removing a file that is not in the dataset changes nothing
             with pytest.raises(MachineError) as caught:
-                await world.mine.call(DATA, "", method, dataset_id=made, binary_data_ids=[one])
+                await world.mine.call(DATA, "", method, dataset_id=created, binary_data_ids=[first])
             assert caught.value.kind is ErrorKind.NOT_FOUND
     machine = world.cloud.client(world.own["part"], "robot-secret")
     with pytest.raises(MachineError) as caught:
@@ -195,13 +195,13 @@ async def test_a_key_of_two_organizations_does_not_mix_their_data(world: World) 
         lambda sql: create_key(sql, world.own["organization"], "both", grants, START)[0]
     )
     client = world.cloud.client(both)
-    for made, subject in ((world.own, world.theirs), (world.theirs, world.own)):
+    for created, subject in ((world.own, world.theirs), (world.theirs, world.own)):
         with pytest.raises(MachineError) as caught:
             await client.call(
                 DATA,
                 "",
                 "add_binary_data_to_dataset_by_ids",
-                dataset_id=made["dataset"],
+                dataset_id=created["dataset"],
                 binary_data_ids=[subject["file"]],
             )
         assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -212,15 +212,15 @@ async def test_a_key_of_two_organizations_does_not_mix_their_data(world: World) 
                 "merge_datasets",
                 dataset_ids=[world.own["dataset"], world.theirs["dataset"]],
                 name="both",
-                organization_id=made["organization"],
+                organization_id=created["organization"],
             )
         assert caught.value.kind is ErrorKind.NOT_FOUND
         contents = [{"binary": b"x"}]
-        metadata = {"part_id": made["part"], "dataset_ids": [subject["dataset"]], "type": "BINARY_SENSOR"}
+        metadata = {"part_id": created["part"], "dataset_ids": [subject["dataset"]], "type": "BINARY_SENSOR"}
         with pytest.raises(MachineError) as caught:
             await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
         assert caught.value.kind is ErrorKind.NOT_FOUND
-    assert set(await Uploads(world.cloud, "", both).found()) == {world.own["file"], world.theirs["file"]}
+    assert set(await Uploads(world.cloud, "", both).ids()) == {world.own["file"], world.theirs["file"]}
 
 
 OWNERS_ONLY = {
@@ -236,8 +236,8 @@ async def test_an_operator_reads_and_labels_but_does_not_delete(world: World, se
     organization = world.own["organization"]
     grant = Grant("operator", "organization", organization)
     key = await world.cloud.cloud.store.write(lambda sql: create_key(sql, organization, "guard", [grant], START)[0])
-    wanted = {"organization_ids": [organization]}
-    kind, said = await outcome(world.cloud.client(key), service, name, arguments(name, world.own, wanted))
+    expected = {"organization_ids": [organization]}
+    kind, said = await outcome(world.cloud.client(key), service, name, arguments(name, world.own, expected))
     if name in OWNERS_ONLY:
         assert kind is ErrorKind.PERMISSION
     else:
@@ -266,7 +266,7 @@ async def test_a_key_for_one_machine_sees_only_its_data(world: World, kind: Any)
         lambda sql: create_key(sql, first.organization, "guard", [grant], START)[0]
     )
     guard = Uploads(world.cloud, part, key)
-    assert await guard.found() == [seen]
+    assert await guard.ids() == [seen]
     with pytest.raises(MachineError) as caught:
         await guard.ask("binary_data_by_ids", binary_data_ids=[world.own["file"]])
     assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -274,4 +274,4 @@ async def test_a_key_for_one_machine_sees_only_its_data(world: World, kind: Any)
     key = await world.cloud.cloud.store.write(
         lambda sql: create_key(sql, first.organization, "guard", [upper], START)[0]
     )
-    assert await Uploads(world.cloud, part, key).found() == [world.own["file"], seen]  # covered by the role above
+    assert await Uploads(world.cloud, part, key).ids() == [world.own["file"], seen]  # covered by the role above

@@ -39,13 +39,13 @@ async def refused(up: Uploads, method: str, kind: ErrorKind, **arguments: Any) -
 
 async def test_every_field_of_a_filter_applies_and_they_are_combined(up: Uploads, machine: str) -> None:
     first = up.cloud.first
-    wanted = await up.picture(10, tags=["x"])
+    expected = await up.picture(10, tags=["x"])
     other = await up.picture(20, component_name="ear", component_type="audio_in", method_name="Read", mime_type="a/b")
-    made = await up.owner.call(SETS, "", "create_dataset", name="d", organization_id=first.organization)
-    await up.ask("add_binary_data_to_dataset_by_ids", dataset_id=made, binary_data_ids=[wanted])
+    dataset = await up.owner.call(SETS, "", "create_dataset", name="d", organization_id=first.organization)
+    await up.ask("add_binary_data_to_dataset_by_ids", dataset_id=dataset, binary_data_ids=[expected])
     box = {"x_min_normalized": 0.0, "y_min_normalized": 0.0, "x_max_normalized": 1.0, "y_max_normalized": 1.0}
-    await up.ask("add_bounding_box_to_image_by_id", binary_data_id=wanted, label="cat", **box)
-    assert await up.found() == [wanted, other]
+    await up.ask("add_bounding_box_to_image_by_id", binary_data_id=expected, label="cat", **box)
+    assert await up.ids() == [expected, other]
     choosing: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"component_name": "eye"}, {"component_name": "nose"}),
         ({"component_type": "camera"}, {"component_type": "sensor"}),
@@ -55,14 +55,14 @@ async def test_every_field_of_a_filter_applies_and_they_are_combined(up: Uploads
         ({"tags_filter": {"tags": ["x", "y"]}}, {"tags_filter": {"tags": ["y"]}}),
         ({"tags_filter": {"type": "TAGGED"}}, {"tags_filter": {"type": "MATCH_BY_OR", "tags": ["z"]}}),
         ({"bbox_labels": ["cat", "dog"]}, {"bbox_labels": ["dog"]}),
-        ({"dataset_id": made}, {"dataset_id": "nothing"}),
+        ({"dataset_id": dataset}, {"dataset_id": "nothing"}),
         ({"interval": {"start": at(10), "end": at(20)}}, {"interval": {"start": at(20.1)}}),
     ]
     for some, none in choosing:
-        assert await up.found(**some) == [wanted], some
-        assert await up.found(**none) == [], none
-        assert await up.found(**{"robot_name": "x", **some}) == []
-    assert await up.found(tags_filter={"type": "UNTAGGED"}) == [other]
+        assert await up.ids(**some) == [expected], some
+        assert await up.ids(**none) == [], none
+        assert await up.ids(**{"robot_name": "x", **some}) == []
+    assert await up.ids(tags_filter={"type": "UNTAGGED"}) == [other]
     for both, none in (
         ({"robot_name": "rover"}, {"robot_name": "x"}),
         ({"robot_id": machine}, {"robot_id": "x"}),
@@ -71,8 +71,8 @@ async def test_every_field_of_a_filter_applies_and_they_are_combined(up: Uploads
         ({"location_ids": [first.location, "x"]}, {"location_ids": ["x"]}),
         ({"organization_ids": [first.organization, "x"]}, {"organization_ids": ["x"]}),
     ):
-        assert await up.found(**both) == [wanted, other], both
-        assert await up.found(**none) == [], none
+        assert await up.ids(**both) == [expected, other], both
+        assert await up.ids(**none) == [], none
 
 
 async def test_the_same_fields_filter_readings(up: Uploads) -> None:
@@ -101,14 +101,14 @@ async def test_pages_contain_everything_once_in_order_and_end_with_an_empty_page
     for number in range(7):  # two at each time, from three sources
         await up.picture(number // 2, PNG + bytes([number]), component_name=f"eye{number % 3}")
     request: dict[str, Any] = {"limit": limit, **({"sort_order": order} if order else {})}
-    found: list[Any] = []
+    results: list[Any] = []
     while (answer := await up.ask("binary_data_by_filter", data_request=request))["data"]:
         assert answer["count"] == 7
-        found += answer["data"]
+        results += answer["data"]
         request["last"] = answer["last"]
     assert answer["last"] == ""
-    assert len({one["metadata"]["id"] for one in found}) == len(found) == 7
-    times = [one["metadata"]["time_requested"] for one in found]
+    assert len({item["metadata"]["id"] for item in results}) == len(results) == 7
+    times = [element["metadata"]["time_requested"] for element in results]
     assert times == sorted(times, reverse=order == "DESCENDING")
 
 
@@ -121,8 +121,8 @@ async def test_complete_rows_are_read_for_one_page_only(up: Uploads, few: int, m
 
     def work(sql: Sql) -> tuple[list[float], int]:
         counting = Counting(sql)
-        found = readings.query(counting, DataFilter(), scope, Page(limit=2))
-        return [one.data["x"] for one in found], counting.whole
+        result = readings.query(counting, DataFilter(), scope, Page(limit=2))
+        return [item.data["x"] for item in result], counting.whole
 
     assert await up.cloud.cloud.store.read(work) == ([0.0, 1.0], 2)
 
@@ -138,9 +138,9 @@ class Counting:
         return getattr(self._sql, name)
 
     def rows(self, statement: str, *parameters: Value) -> list[Row]:
-        found = self._sql.rows(statement, *parameters)
-        self.whole += sum("data" in row for row in found)
-        return found
+        result = self._sql.rows(statement, *parameters)
+        self.whole += sum("data" in row for row in result)
+        return result
 
 
 async def test_a_count_returns_no_data(up: Uploads) -> None:
@@ -155,28 +155,28 @@ async def test_a_count_returns_no_data(up: Uploads) -> None:
 async def test_content_is_returned_only_on_request(up: Uploads) -> None:
     subject = await up.picture(0)
     for content, expected in ((True, PNG), (False, b"")):
-        (one,) = (await up.ask("binary_data_by_filter", include_binary=content))["data"]
-        assert one["binary"] == expected
-        (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[subject], include_binary=content))["data"]
-        assert one["binary"] == expected
+        (item,) = (await up.ask("binary_data_by_filter", include_binary=content))["data"]
+        assert item["binary"] == expected
+        (item,) = (await up.ask("binary_data_by_ids", binary_data_ids=[subject], include_binary=content))["data"]
+        assert item["binary"] == expected
 
 
 async def test_a_page_with_content_ends_at_the_message_limit(cloud: MemoryCloud, part: str) -> None:
     up = Uploads(MemoryCloud(replace(cloud.cloud, limits=UploadLimits(message=400)), cloud.first), part)
     ids = [await up.picture(number, bytes([number]) * 140) for number in range(4)]
     request: dict[str, Any] = {}
-    found = []
+    results = []
     while (answer := await up.ask("binary_data_by_filter", data_request=request, include_binary=True))["data"]:
         assert len(answer["data"]) == 2
-        found += [one["metadata"]["id"] for one in answer["data"]]
+        results += [item["metadata"]["id"] for item in answer["data"]]
         request["last"] = answer["last"]
-    assert found == ids
+    assert results == ids
     said = await refused(up, "binary_data_by_ids", ErrorKind.EXHAUSTED, binary_data_ids=ids, include_binary=True)
     assert "CreateBinaryDataSignedURL" in said
     large = await up.picture(9, bytes(301))
     request = {"filter": {"interval": {"start": at(9)}}}
     await refused(up, "binary_data_by_filter", ErrorKind.EXHAUSTED, data_request=request, include_binary=True)
-    assert await up.found(interval={"start": at(9)}) == [large]
+    assert await up.ids(interval={"start": at(9)}) == [large]
 
 
 @pytest.mark.parametrize("last", ["x", "1", "1.x", "1.2.3", "١.٢", "9" * 50 + ".1"])
@@ -224,15 +224,15 @@ async def test_an_export_has_all_readings_of_a_method_in_order(up: Uploads, monk
     }
 
     async def exported(**more: Any) -> list[Any]:
-        return [one async for one in up.owner.stream(DATA, "", "export_tabular_data", **arguments, **more)]
+        return [item async for item in up.owner.stream(DATA, "", "export_tabular_data", **arguments, **more)]
 
-    found = await exported()
-    assert [one["payload"]["x"] for one in found] == [float(number) for number in range(10)]
-    assert found[0]["tags"] == ["even"]
-    assert found[0]["resource_subtype"] == "rdk:component:sensor"
-    assert all(one["time_captured"] < other["time_captured"] for one, other in pairwise(found))
+    result = await exported()
+    assert [element["payload"]["x"] for element in result] == [float(number) for number in range(10)]
+    assert result[0]["tags"] == ["even"]
+    assert result[0]["resource_subtype"] == "rdk:component:sensor"
+    assert all(first["time_captured"] < other["time_captured"] for first, other in pairwise(result))
     part = await exported(interval={"start": at(2), "end": at(4)})
-    assert [one["payload"]["x"] for one in part] == [2.0, 3.0]
+    assert [entry["payload"]["x"] for entry in part] == [2.0, 3.0]
 
 
 # ---- deleting
@@ -243,7 +243,7 @@ async def test_deleting_files_deletes_rows_and_content(up: Uploads) -> None:
     await refused(up, "delete_binary_data_by_filter", ErrorKind.INVALID)
     await refused(up, "delete_binary_data_by_filter", ErrorKind.INVALID, filter={})
     assert await up.ask("delete_binary_data_by_ids", binary_data_ids=[ids[0], "nothing"]) == 1
-    assert await up.found() == ids[1:]
+    assert await up.ids() == ids[1:]
     assert len(await blobs(up.cloud)) == 3  # a backup of the database that refers to it may be restored
     await days_later(up.cloud)
     assert len(await blobs(up.cloud)) == 2
@@ -261,9 +261,9 @@ async def test_readings_are_deleted_by_age_and_filter(up: Uploads, clock: Any) -
     clock.now = START + timedelta(days=3, seconds=1)
     organization = up.cloud.first.organization
 
-    async def delete(days: int, **given: Any) -> Any:
+    async def delete(days: int, **value: Any) -> Any:
         return await up.ask(
-            "delete_tabular_data", organization_id=organization, delete_older_than_days=days, filter=given
+            "delete_tabular_data", organization_id=organization, delete_older_than_days=days, filter=value
         )
 
     assert await delete(4) == await delete(4_000_000_000) == 0
@@ -293,7 +293,7 @@ async def test_data_are_kept_for_the_configured_days(up: Uploads, clock: Any) ->
     clock.now += timedelta(minutes=1)
     assert await expire() == 2
     assert await expire() == 0
-    assert await up.found() == await up.values() == []
+    assert await up.ids() == await up.values() == []
     assert len(await blobs(up.cloud)) == 1
     assert await sweep(store, up.cloud.cloud.blobs, now()) == Swept(0, total=1)  # a row for this blob might follow
     later = clock.now + timedelta(days=7.1)
@@ -329,7 +329,7 @@ async def test_readings_by_arrival_are_returned_once(up: Uploads) -> None:
     for number in (3, 1, 2):
         await up.readings(piece(number, x=float(number)))
     store, scope = up.cloud.cloud.store, Scope((up.cloud.first.organization,))
-    found = await store.read(lambda sql: readings.arrived(sql, DataFilter(), scope, 0, 2))
-    rest = await store.read(lambda sql: readings.arrived(sql, DataFilter(), scope, found[-1].number))
-    assert [one.data["x"] for one in found + rest] == [3.0, 1.0, 2.0]
+    result = await store.read(lambda sql: readings.arrived(sql, DataFilter(), scope, 0, 2))
+    rest = await store.read(lambda sql: readings.arrived(sql, DataFilter(), scope, result[-1].number))
+    assert [item.data["x"] for item in result + rest] == [3.0, 1.0, 2.0]
     assert await store.read(lambda sql: readings.query(sql, DataFilter(), Scope(), Page())) == []

@@ -34,8 +34,8 @@ async def up(cloud: MemoryCloud, part: str) -> Uploads:
 
 
 async def rows(up: Uploads, text: str) -> list[dict[str, Any]]:
-    found = await up.ask("tabular_data_by_sql", organization_id=up.cloud.first.organization, sql_query=text)
-    return [bson.decode(one, bson.CodecOptions(tz_aware=True)) for one in found]
+    answer = await up.ask("tabular_data_by_sql", organization_id=up.cloud.first.organization, sql_query=text)
+    return [bson.decode(item, bson.CodecOptions(tz_aware=True)) for item in answer]
 
 
 async def test_the_table_has_the_published_columns(up: Uploads, machine: str) -> None:
@@ -144,7 +144,7 @@ async def test_queries_that_are_too_slow_or_too_large_are_ended(text: str, bound
 
 def children() -> set[int]:
     """Return the ids of running child processes."""
-    return {int(one) for one in Path("/proc/self/task").glob("*/children") for one in one.read_text().split()}
+    return {int(path) for path in Path("/proc/self/task").glob("*/children") for path in path.read_text().split()}
 
 
 def seconds(process: int) -> float:
@@ -226,7 +226,7 @@ SCALARS = (
     | st.text()
     | st.binary()
     | st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(
-        lambda one: one.replace(tzinfo=UTC, microsecond=one.microsecond // 1000 * 1000)
+        lambda item: item.replace(tzinfo=UTC, microsecond=item.microsecond // 1000 * 1000)
     )
 )
 NAMES = st.text().filter(lambda name: "\0" not in name)

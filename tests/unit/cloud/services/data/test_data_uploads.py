@@ -28,7 +28,7 @@ def up(cloud: MemoryCloud, part: str) -> Uploads:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def ingested(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Record what triggers receive."""
     heard: list[Any] = []
     monkeypatch.setattr("cloud.services.data.datasync.ingested", lambda sql, what: heard.append(what))
@@ -55,17 +55,17 @@ async def test_readings_are_returned_unchanged_with_their_source(up: Uploads, ma
         "tags": ["a", "b"],
         "mime_type": "",
     }
-    assert [one["data"] for one in answer["data"]] == [value, {"readings": {}}]
-    assert [one["time_requested"] for one in answer["data"]] == [at(0), at(1)]
-    assert [one["time_received"] for one in answer["data"]] == [at(0.5), at(1.5)]
+    assert [item["data"] for item in answer["data"]] == [value, {"readings": {}}]
+    assert [element["time_requested"] for element in answer["data"]] == [at(0), at(1)]
+    assert [result["time_received"] for result in answer["data"]] == [at(0.5), at(1.5)]
     assert answer["count"] == 2
 
 
-async def test_a_repeated_upload_of_readings_is_stored_once(up: Uploads, told: list[Any]) -> None:
+async def test_a_repeated_upload_of_readings_is_stored_once(up: Uploads, ingested: list[Any]) -> None:
     first = await up.readings(piece(0, x=1.0), piece(1, x=2.0))
     assert await up.readings(piece(0, x=1.0), piece(1, x=2.0)) == first
     assert await up.values() == [{"x": 1.0}, {"x": 2.0}]
-    assert len(told) == 1
+    assert len(ingested) == 1
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,20 @@ async def test_readings_without_a_time_are_always_new(up: Uploads) -> None:
     assert len(await up.values()) == 2
 
 
-async def test_triggers_get_the_times_of_the_first_and_last_reading(up: Uploads, told: list[Any]) -> None:
+async def test_triggers_get_the_times_of_the_first_and_last_reading(up: Uploads, ingested: list[Any]) -> None:
     subject = await up.readings(piece(5, x=1.0), piece(2, x=2.0))
-    (what,) = told
+    (what,) = ingested
     assert (what.part, what.component_type, what.component_name, what.method) == (up.part, "sensor", "s", "Readings")
     assert (what.data_type, what.file_id, what.first, what.last) == ("tabular", subject, at(2.5), at(5.5))
-    assert [(one.requested, one.received, one.data) for one in what.readings] == [
+    assert [(reading.requested, reading.received, reading.data) for reading in what.readings] == [
         (at(5), at(5.5), {"x": 1.0}),
         (at(2), at(2.5), {"x": 2.0}),
     ]
 
 
-async def test_triggers_get_files_once_by_kind(up: Uploads, told: list[Any]) -> None:
+async def test_triggers_get_files_once_by_kind(up: Uploads, ingested: list[Any]) -> None:
     ids = [await up.file(), await up.picture(0), await up.file()]
-    assert [(one.data_type, one.file_id) for one in told] == [("file", ids[0]), ("binary", ids[1])]
+    assert [(message.data_type, message.file_id) for message in ingested] == [("file", ids[0]), ("binary", ids[1])]
     assert ids[2] == ids[0]
 
 
@@ -111,7 +111,7 @@ async def test_an_upload_is_not_stored_if_its_event_cannot_be_stored(
     for upload in (up.file(), up.readings(piece(0, x=1.0))):
         with pytest.raises(MachineError):
             await upload
-    assert await up.found() == await up.values() == []
+    assert await up.ids() == await up.values() == []
     assert await blobs(up.cloud) == set()
     monkeypatch.setattr("cloud.services.data.datasync.ingested", ingestion.ingested)
     await up.readings(piece(0, x=1.0))  # not mistaken for a duplicate
@@ -121,19 +121,19 @@ async def test_an_upload_is_not_stored_if_its_event_cannot_be_stored(
 async def test_a_file_in_pieces_is_stored_as_one(up: Uploads) -> None:
     pieces = [b"\xff\xd8\xff", b"a" * 70_000, b"b"]
     sent = await up.machine.call(
-        SYNC, "", "file_upload", part_id=up.part, file_name="", contents=[{"data": one} for one in pieces]
+        SYNC, "", "file_upload", part_id=up.part, file_name="", contents=[{"data": element} for element in pieces]
     )
-    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["file_id"]], include_binary=True))["data"]
-    assert one["binary"] == b"".join(pieces)
-    metadata = one["metadata"]
+    (item,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["file_id"]], include_binary=True))["data"]
+    assert item["binary"] == b"".join(pieces)
+    metadata = item["metadata"]
     assert metadata["file_size_bytes"] == 70_004
     assert (metadata["capture_metadata"]["mime_type"], metadata["file_ext"]) == ("image/jpeg", ".jpg")
 
 
 async def test_an_empty_file_is_stored(up: Uploads) -> None:
     sent = await up.machine.call(SYNC, "", "file_upload", part_id=up.part, file_name="empty", contents=[])
-    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["file_id"]], include_binary=True))["data"]
-    assert one["binary"] == b""
+    (item,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["file_id"]], include_binary=True))["data"]
+    assert item["binary"] == b""
 
 
 async def test_a_repeated_file_is_stored_once_and_gets_new_tags(up: Uploads) -> None:
@@ -143,23 +143,23 @@ async def test_a_repeated_file_is_stored_once_and_gets_new_tags(up: Uploads) -> 
     assert await up.file(name="b.txt") != first
     assert await up.file(file_create_time=at(0)) != first
     assert await up.file(file_create_time=at(0)) != await up.file(file_create_time=at(1))
-    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[first]))["data"]
-    assert one["metadata"]["capture_metadata"]["tags"] == ["a", "b"]
-    assert len(await blobs(up.cloud)) == len(await up.found()) == 5
+    (item,) = (await up.ask("binary_data_by_ids", binary_data_ids=[first]))["data"]
+    assert item["metadata"]["capture_metadata"]["tags"] == ["a", "b"]
+    assert len(await blobs(up.cloud)) == len(await up.ids()) == 5
 
 
 async def test_several_images_of_one_upload_are_several_files(up: Uploads) -> None:
     metadata = {"part_id": up.part, "type": "BINARY_SENSOR"}
     contents = [{"binary": PNG + bytes([number])} for number in range(3)]
     sent = await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
-    found = await up.found()
-    assert len(found) == 3
-    assert sent["file_id"] == found[0]
+    result = await up.ids()
+    assert len(result) == 3
+    assert sent["file_id"] == result[0]
 
 
 async def test_a_streamed_image_with_labels(up: Uploads) -> None:
     box = {"label": "cat", "x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.3}
-    given = {
+    values = {
         "time_requested": at(3),
         "time_received": at(4),
         "annotations": {"bboxes": [{**box, "y_max_normalized": 0.4}], "classifications": [{"label": "indoors"}]},
@@ -169,16 +169,18 @@ async def test_a_streamed_image_with_labels(up: Uploads) -> None:
         "",
         "streaming_data_capture_upload",
         upload_metadata={"part_id": up.part, "type": "BINARY_SENSOR", "file_extension": ".png"},
-        sensor_metadata=given,
+        sensor_metadata=values,
         pieces=[PNG[:5], PNG[5:]],
     )
-    (one,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["binary_data_id"]], include_binary=True))["data"]
-    assert one["binary"] == PNG
-    known = one["metadata"]
-    assert (known["time_requested"], known["time_received"]) == (at(3), at(4))
-    assert known["annotations"]["bboxes"][0]["label"] == "cat"
-    assert known["annotations"]["bboxes"][0]["x_max_normalized"] == 0.3
-    assert known["annotations"]["classifications"][0]["label"] == "indoors"
+    (item,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["binary_data_id"]], include_binary=True))[
+        "data"
+    ]
+    assert item["binary"] == PNG
+    metadata = item["metadata"]
+    assert (metadata["time_requested"], metadata["time_received"]) == (at(3), at(4))
+    assert metadata["annotations"]["bboxes"][0]["label"] == "cat"
+    assert metadata["annotations"]["bboxes"][0]["x_max_normalized"] == 0.3
+    assert metadata["annotations"]["classifications"][0]["label"] == "indoors"
 
 
 async def test_a_file_above_the_limit_is_refused_and_not_stored(cloud: MemoryCloud, part: str) -> None:
@@ -213,7 +215,7 @@ async def test_invalid_uploads_are_refused(
             SYNC, "", "data_capture_upload", metadata={"part_id": up.part, **metadata}, sensor_contents=contents
         )
     assert caught.value.kind is ErrorKind.INVALID
-    assert await up.found() == await up.values() == []
+    assert await up.ids() == await up.values() == []
 
 
 async def test_a_file_for_a_missing_dataset_is_not_stored(up: Uploads) -> None:
@@ -221,9 +223,9 @@ async def test_a_file_for_a_missing_dataset_is_not_stored(up: Uploads) -> None:
         await up.file(dataset_ids=["nothing"])
     assert caught.value.kind is ErrorKind.NOT_FOUND
     assert await blobs(up.cloud) == set()
-    made = await up.owner.call(SETS, "", "create_dataset", name="d", organization_id=up.cloud.first.organization)
-    subject = await up.file(dataset_ids=[made])
-    assert await up.found(dataset_id=made) == [subject]
+    dataset = await up.owner.call(SETS, "", "create_dataset", name="d", organization_id=up.cloud.first.organization)
+    subject = await up.file(dataset_ids=[dataset])
+    assert await up.ids(dataset_id=dataset) == [subject]
 
 
 async def test_a_machine_uploads_only_for_itself(up: Uploads, machine: str) -> None:
@@ -239,15 +241,15 @@ async def test_a_machine_uploads_only_for_itself(up: Uploads, machine: str) -> N
 
 
 async def test_parameters_of_methods_are_kept_as_plain_values(up: Uploads) -> None:
-    given = {
+    values = {
         "n": {"type_url": "type.googleapis.com/google.protobuf.DoubleValue", "value": b"\x09" + bytes(6) + b"\xf0?"},
         "s": {"type_url": "type.googleapis.com/google.protobuf.StringValue", "value": b"\n\x02hi"},
         "odd": {"type_url": "type.googleapis.com/acme.Odd", "value": b"\x01"},
     }
-    await up.readings(piece(0, x=1.0), method_parameters=given)
-    found = [
-        one
-        async for one in up.owner.stream(
+    await up.readings(piece(0, x=1.0), method_parameters=values)
+    results = [
+        item
+        async for item in up.owner.stream(
             "viam.app.data.v1.DataService",
             "",
             "export_tabular_data",
@@ -257,7 +259,7 @@ async def test_parameters_of_methods_are_kept_as_plain_values(up: Uploads) -> No
             method_name="Readings",
         )
     ]
-    assert found[0]["method_parameters"] == {
+    assert results[0]["method_parameters"] == {
         "n": 1.0,
         "s": "hi",
         "odd": {"type": "type.googleapis.com/acme.Odd", "value": "AQ=="},
@@ -326,7 +328,7 @@ async def test_readings_have_the_type_that_their_sender_gave(up: Uploads, kind: 
     metadata = {"part_id": up.part, "type": kind, "component_type": "sensor", "component_name": "s"}
     contents = [{"struct": {"celsius": 1.0}}]
     await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
-    assert [one.trigger for one in await evaluated(up.cloud, up.part)] == [fires]
+    assert [item.trigger for item in await evaluated(up.cloud, up.part)] == [fires]
 
 
 async def test_many_values_are_processed_in_the_workroom_and_files_are_not(

@@ -60,31 +60,31 @@ def asking(cloud: MemoryCloud, part: str, *claimed: str) -> ApiClient:
 
 
 async def asked(cloud: MemoryCloud, part: str, *claimed: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = await asking(cloud, part, *claimed).call(ROBOT, "", "certificate", id=part)
-    return found
+    answer: Mapping[str, Any] = await asking(cloud, part, *claimed).call(ROBOT, "", "certificate", id=part)
+    return answer
 
 
 def names_in(chain: str) -> set[str]:
     leaf = x509.load_pem_x509_certificates(chain.encode())[0]
-    found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return {*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))}
+    value = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {*value.get_values_for_type(x509.DNSName), *map(str, value.get_values_for_type(x509.IPAddress))}
 
 
 async def roots(cloud: MemoryCloud, scope: str, clock: Clock) -> str:
-    found = await cloud.cloud.store.read(lambda sql: authorities.trusted(sql, scope, clock()))
-    return "".join(one.pair.certificate for one in found)
+    result = await cloud.cloud.store.read(lambda sql: authorities.trusted(sql, scope, clock()))
+    return "".join(item.pair.certificate for item in result)
 
 
 # ---- machines
 
 
 async def test_a_machine_gets_a_certificate_of_its_organization(secure: MemoryCloud, part: str, clock: Clock) -> None:
-    found = await asked(secure, part, "Pi4", "192.168.7.20")
-    assert found["id"] == part
+    result = await asked(secure, part, "Pi4", "192.168.7.20")
+    assert result["id"] == part
     trusted = await roots(secure, secure.first.organization, clock)
     for name in ("pi4", "pi4.local", "192.168.7.20", "localhost", "127.0.0.1"):
-        verified(found["tls_certificate"], trusted, name, clock.now)
-    last = x509.load_pem_x509_certificates(found["tls_certificate"].encode())[-1]
+        verified(result["tls_certificate"], trusted, name, clock.now)
+    last = x509.load_pem_x509_certificates(result["tls_certificate"].encode())[-1]
     assert last == x509.load_pem_x509_certificates(trusted.encode())[0]
 
 
@@ -170,11 +170,11 @@ async def test_organizations_trust_different_roots(secure: MemoryCloud, part: st
     theirs = secure.client(other.id)
     robot = await theirs.call(APP, "", "new_robot", name="r", location=other.location)
     their_part = (await theirs.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
-    found = await asked(secure, their_part, "pi4")
-    own, others = [await roots(secure, one, clock) for one in (secure.first.organization, other.organization)]
+    result = await asked(secure, their_part, "pi4")
+    own, others = [await roots(secure, item, clock) for item in (secure.first.organization, other.organization)]
     verified(mine["tls_certificate"], own, "pi4", clock.now)
-    verified(found["tls_certificate"], others, "pi4", clock.now)
-    for chain, wrong in ((mine, others), (found, own)):
+    verified(result["tls_certificate"], others, "pi4", clock.now)
+    for chain, wrong in ((mine, others), (result, own)):
         with pytest.raises(x509.verification.VerificationError):
             verified(chain["tls_certificate"], wrong, "pi4", clock.now)
     with pytest.raises(MachineError) as caught:
@@ -258,11 +258,11 @@ async def test_everyone_gets_the_ports_authority_and_members_those_of_their_mach
 ) -> None:
     await secure.cloud.store.write(lambda sql: create_owner(sql, "Öther", clock()))
     await secure.cloud.store.write(lambda sql: authorities.current(sql, PORT, clock()))
-    nobody = await AuthorityService(secure.cloud, Author("", "")).list_authorities()
+    anonymous = await AuthorityService(secure.cloud, Author("", "")).list_authorities()
     member = await AuthorityService(secure.cloud, Author(API_KEY, secure.first.id)).list_authorities()
-    assert nobody.count("BEGIN CERTIFICATE") == 1
+    assert anonymous.count("BEGIN CERTIFICATE") == 1
     assert member.count("BEGIN CERTIFICATE") == 2
-    assert member.startswith(nobody)
+    assert member.startswith(anonymous)
     assert "PRIVATE" not in member
     assert member.isascii()
     assert secure.first.organization in member
@@ -285,14 +285,14 @@ async def test_connected_machines_are_notified_of_every_change(secure: MemoryClo
             assert await machine.hears("authorities") == await right()
             for changed in (PORT, scope):
                 await store.write(lambda sql, changed=changed: authorities.rotate(sql, changed, clock()))
-                found = await machine.hears("authorities")
-                assert found == await right()
-            assert "PRIVATE" not in str(found)
+                heard = await machine.hears("authorities")
+                assert heard == await right()
+            assert "PRIVATE" not in str(heard)
             clock.now += OVERLAP
             await store.write(lambda sql: authorities.expire(sql, clock()))
-            found = await machine.hears("authorities")
-            assert found == await right()
-            assert [text.count("BEGIN") for text in found.values()] == [1, 1]
+            heard = await machine.hears("authorities")
+            assert heard == await right()
+            assert [text.count("BEGIN") for text in heard.values()] == [1, 1]
 
 
 async def test_a_machine_gets_no_authorities_for_a_port_with_external_certificates(
@@ -335,8 +335,8 @@ def test_a_malformed_network_section_is_ignored(network: object) -> None:
 
 async def test_downloads_of_the_page_by_role(secure: MemoryCloud, cloud: MemoryCloud, clock: Clock) -> None:
     await secure.cloud.store.write(lambda sql: authorities.current(sql, PORT, clock()))
-    anybody = await browser(secure).get("/ca.pem")
-    assert (anybody.status, anybody.text.count("BEGIN CERTIFICATE")) == (200, 1)
+    reply = await browser(secure).get("/ca.pem")
+    assert (reply.status, reply.text.count("BEGIN CERTIFICATE")) == (200, 1)
     member = await (await signed_in(secure)).get("/ca.pem")
     assert (member.status, member.text.count("BEGIN CERTIFICATE")) == (200, 2)
     plain = await browser(cloud).get("/ca.pem")

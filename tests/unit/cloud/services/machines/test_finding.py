@@ -11,8 +11,10 @@ from schema.errors import ErrorKind, MachineError
 async def test_favorites_belong_to_the_caller(cloud: MemoryCloud, machine: str) -> None:
     for _ in range(2):
         await cloud.app("add_favorite_machine", machine_id=machine)
-    found = await cloud.app("list_favorite_machines")
-    assert [(one["machine"]["name"], one["organization_id"]) for one in found] == [("rover", cloud.first.organization)]
+    answer = await cloud.app("list_favorite_machines")
+    assert [(item["machine"]["name"], item["organization_id"]) for item in answer] == [
+        ("rover", cloud.first.organization)
+    ]
     grant = {"resource_type": "robot", "resource_id": machine, "authorization_id": "robot_operator"}
     guard = await cloud.app("create_key", authorizations=[{**grant, "authorization_type": "role"}], name="guard")
     theirs = cloud.client(guard["id"])
@@ -27,8 +29,8 @@ async def test_favorites_belong_to_the_caller(cloud: MemoryCloud, machine: str) 
 
 async def test_a_part_by_name_and_the_organizations_with_access(cloud: MemoryCloud, part: str) -> None:
     place = {"location_id": cloud.first.location}
-    found = await cloud.app("get_robot_part_by_name_and_location", name="rover-main", **place)
-    assert found["id"] == part
+    answer = await cloud.app("get_robot_part_by_name_and_location", name="rover-main", **place)
+    assert answer["id"] == part
     with pytest.raises(MachineError) as caught:
         await cloud.app("get_robot_part_by_name_and_location", name="other", **place)
     assert caught.value.kind is ErrorKind.NOT_FOUND

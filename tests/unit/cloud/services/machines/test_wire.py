@@ -48,16 +48,16 @@ FULL = {
 }
 
 
-async def told(cloud: MemoryCloud, part: str, document: dict[str, Any]) -> Any:
+async def received_config(cloud: MemoryCloud, part: str, document: dict[str, Any]) -> Any:
     await cloud.app("update_robot_part", id=part, name="", robot_config_json=json.dumps(document))
     return await cloud.client(part, "robot-secret").call(ROBOT, "", "config", id=part)
 
 
 async def test_every_section_is_sent(cloud: MemoryCloud, part: str) -> None:
-    config = await told(cloud, part, FULL)
+    config = await received_config(cloud, part, FULL)
     empty = [name for name in FULL if name not in ("auth", "debug") and not config[name]]
     assert empty == []
-    assert [one["name"] for one in config["remotes"]] == ["r", "old"]
+    assert [remote["name"] for remote in config["remotes"]] == ["r", "old"]
 
 
 @pytest.mark.parametrize(
@@ -75,5 +75,5 @@ async def test_credentials_of_a_remote_are_of_a_published_type(
 ) -> None:
     credentials = {"type": kind, "payload": "the-secret-payload"}
     remote = {"name": "r", "address": "r:1", "auth": {"entity": "e", "credentials": credentials}}
-    (found,) = (await told(cloud, part, {"remotes": [remote]}))["remotes"]
-    assert found["auth"] == {"entity": "e", "credentials": {"type": published, "payload": "the-secret-payload"}}
+    (item,) = (await received_config(cloud, part, {"remotes": [remote]}))["remotes"]
+    assert item["auth"] == {"entity": "e", "credentials": {"type": published, "payload": "the-secret-payload"}}

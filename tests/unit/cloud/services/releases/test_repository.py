@@ -358,7 +358,7 @@ async def test_another_organization_neither_reads_nor_writes(cloud: MemoryCloud,
     assert not await mine.has_release_file(other.organization, digest)
     assert (await mine.list_releases(other.organization)).targets == []
     await refused(ErrorKind.NOT_FOUND, mine.get_release_metadata(other.organization, "timestamp.json"))
-    # a file of the first organization is none of the second, although its hash is the same
+    # a file of the first organization does not belong to the second, although its hash is the same
     keys = await mine.create_release_keys(other.organization)
     thief = Person(other.organization)
     thief.files = person.files

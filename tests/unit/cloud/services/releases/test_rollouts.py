@@ -1,4 +1,4 @@
-"""Rollouts: what agents are told, and how reports stop a rollout."""
+"""Rollouts: releases offered to agents, and how reports stop a rollout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def refused(kind: ErrorKind, call: Any) -> str:
     return str(caught.value)
 
 
-async def told(cloud: MemoryCloud, part: str, running: str = "", tags: tuple[str, ...] = ()) -> Any:
+async def update_info(cloud: MemoryCloud, part: str, running: str = "", tags: tuple[str, ...] = ()) -> Any:
     host = {"platform": "linux/amd64", "tags": list(tags)}
     reply = await cloud.client(part, PART).call(
         AGENT, "", "device_agent_config", id=part, host_info=host, version_info={"viam_server_running": running}
@@ -37,7 +37,7 @@ async def told(cloud: MemoryCloud, part: str, running: str = "", tags: tuple[str
 
 
 async def version(cloud: MemoryCloud, part: str, running: str = "", tags: tuple[str, ...] = ()) -> str | None:
-    info = await told(cloud, part, running, tags)
+    info = await update_info(cloud, part, running, tags)
     return info["version"] if info else None
 
 
@@ -47,11 +47,11 @@ async def use(cloud: MemoryCloud, part: str, channel: str) -> None:
 
 
 async def parts(cloud: MemoryCloud, count: int) -> list[str]:
-    made = []
+    created = []
     for number in range(count):
         robot = await cloud.app("new_robot", name=f"m{number}", location=cloud.first.location)
-        made.append((await cloud.app("get_robot_parts", robot_id=robot))[0]["id"])
-    return made
+        created.append((await cloud.app("get_robot_parts", robot_id=robot))[0]["id"])
+    return created
 
 
 def report(new: str, result: str, ended: float = 1.0, **more: Any) -> str:
@@ -76,9 +76,9 @@ async def send(cloud: MemoryCloud, part: str, text: str) -> None:
 async def test_versions_come_from_the_repository(cloud: MemoryCloud, part: str) -> None:
     await opened(cloud, "1.0.0", "1.1.0-rc.1")
     await use(cloud, part, "stable")
-    assert await told(cloud, part) is None
+    assert await update_info(cloud, part) is None
     await use(cloud, part, "dev")
-    info = await told(cloud, part)
+    info = await update_info(cloud, part)
     assert info["version"] == "1.1.0-rc.1"
     assert info["sha256"] == hashlib.sha256(b"program 1.1.0-rc.1").digest()
     assert info["filename"] == "machine-server-v1.1.0-rc.1-x86_64"

@@ -21,22 +21,22 @@ async def scrape(cloud: MemoryCloud, subject: str, key: str) -> dict[tuple[str, 
     assert reply.status == 200, reply.text
     return {
         (sample.name, sample.labels.get("machine", ""), sample.labels.get("state", "")): sample.value
-        for one in parse(reply.text)
-        for sample in one.samples
+        for item in parse(reply.text)
+        for sample in item.samples
     }
 
 
 async def test_states_of_machines_are_exported(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> None:
     await cloud.cloud.store.write(lambda sql: note_seen(sql, part, clock(), {"unhealthy": 2}))
-    found = await scrape(cloud, cloud.first.id, cloud.first.key)
-    assert found["machine_cloud_machine_state", "rover", "degraded"] == 1
-    assert found["machine_cloud_machine_state", "rover", "online"] == 0
-    assert found["machine_cloud_machine_problems", "rover", ""] == 2
-    assert found["machine_cloud_machine_last_seen_timestamp_seconds", "rover", ""] > 1.7e9
-    assert ("process_resident_memory_bytes", "", "") in found
+    result = await scrape(cloud, cloud.first.id, cloud.first.key)
+    assert result["machine_cloud_machine_state", "rover", "degraded"] == 1
+    assert result["machine_cloud_machine_state", "rover", "online"] == 0
+    assert result["machine_cloud_machine_problems", "rover", ""] == 2
+    assert result["machine_cloud_machine_last_seen_timestamp_seconds", "rover", ""] > 1.7e9
+    assert ("process_resident_memory_bytes", "", "") in result
     clock.now += timedelta(minutes=5)
-    found = await scrape(cloud, cloud.first.id, cloud.first.key)
-    assert found["machine_cloud_machine_state", "rover", "offline"] == 1
+    result = await scrape(cloud, cloud.first.id, cloud.first.key)
+    assert result["machine_cloud_machine_state", "rover", "offline"] == 1
 
 
 async def test_another_organization_sees_neither_machines_nor_the_process(cloud: MemoryCloud, machine: str) -> None:

@@ -19,22 +19,22 @@ from tests.unit.runtime.parts.web.client import HTML, JSON
 
 
 def picture(format_: str = "JPEG", mode: str = "RGB", size: tuple[int, int] = (800, 600), **options: object) -> bytes:
-    made = io.BytesIO()
-    Image.new(mode, size, 200 if mode in ("L", "P", "1") else None).save(made, format_, **options)
-    return made.getvalue()
+    created = io.BytesIO()
+    Image.new(mode, size, 200 if mode in ("L", "P", "1") else None).save(created, format_, **options)
+    return created.getvalue()
 
 
 def opened(data: bytes) -> Image.Image:
-    found = Image.open(io.BytesIO(data))
-    assert found.format == "WEBP"
-    return found
+    result = Image.open(io.BytesIO(data))
+    assert result.format == "WEBP"
+    return result
 
 
 def claiming(width: int, height: int) -> bytes:
     """Return a PNG whose header claims this size."""
     header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     data = b"IDAT" + zlib.compress(b"")
-    chunks = [struct.pack(">I", len(one) - 4) + one + struct.pack(">I", zlib.crc32(one)) for one in (header, data)]
+    chunks = [struct.pack(">I", len(item) - 4) + item + struct.pack(">I", zlib.crc32(item)) for item in (header, data)]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
@@ -48,9 +48,9 @@ def test_every_format_is_scaled_with_its_aspect_ratio(format_: str) -> None:
     [("PNG", "L", "RGB"), ("PNG", "LA", "RGBA"), ("PNG", "RGBA", "RGBA"), ("GIF", "P", "RGB"), ("PNG", "1", "RGB")],
 )
 def test_transparency_is_kept(format_: str, mode: str, kept: str) -> None:
-    found = opened(small(picture(format_, mode)))
-    assert found.mode in (kept, "RGB")  # WebP drops an alpha channel without transparency
-    assert found.size == (EDGE, EDGE * 3 // 4)
+    result = opened(small(picture(format_, mode)))
+    assert result.mode in (kept, "RGB")  # WebP drops an alpha channel without transparency
+    assert result.size == (EDGE, EDGE * 3 // 4)
 
 
 def test_small_images_are_not_enlarged_and_orientation_is_applied() -> None:
@@ -88,10 +88,10 @@ async def test_a_thumbnail_has_the_permissions_of_its_file_and_is_made_once(clou
     subject = await Uploads(cloud, part).picture(0, picture("PNG"))
     path = f"/files/{subject}/thumbnail"
     person = await signed_in(cloud)
-    found = await person.get(path)
-    assert (found.status, found.headers["content-type"]) == (200, "image/webp")
-    assert found.headers["cache-control"] == "private, max-age=86400"
-    again = await person.send("GET", path, {**HTML, "if-none-match": found.headers["etag"]})
+    value = await person.get(path)
+    assert (value.status, value.headers["content-type"]) == (200, "image/webp")
+    assert value.headers["cache-control"] == "private, max-age=86400"
+    again = await person.send("GET", path, {**HTML, "if-none-match": value.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
 
     stranger = browser(cloud)
@@ -111,16 +111,16 @@ async def test_a_file_that_is_not_an_image(cloud: MemoryCloud, part: str) -> Non
 
 
 async def test_the_cache_stays_within_its_limit(cloud: MemoryCloud) -> None:
-    made = Thumbnails(cloud.cloud, room=100)
+    thumbnails = Thumbnails(cloud.cloud, room=100)
     for digest in "abc":
-        made.cache(digest, b"x" * 40)
-    assert (made.cached_thumbnail("a"), made.cached_thumbnail("b"), made.cached_thumbnail("c")) == (
+        thumbnails.cache(digest, b"x" * 40)
+    assert (thumbnails.cached_thumbnail("a"), thumbnails.cached_thumbnail("b"), thumbnails.cached_thumbnail("c")) == (
         None,
         b"x" * 40,
         b"x" * 40,
     )
-    made.cached_thumbnail("b")
-    made.cache("d", b"x" * 40)
-    assert (made.cached_thumbnail("c"), made.cached_thumbnail("b")) == (None, b"x" * 40)
-    made.cache("e", b"x" * 101)
-    assert made.cached_thumbnail("e") is None
+    thumbnails.cached_thumbnail("b")
+    thumbnails.cache("d", b"x" * 40)
+    assert (thumbnails.cached_thumbnail("c"), thumbnails.cached_thumbnail("b")) == (None, b"x" * 40)
+    thumbnails.cache("e", b"x" * 101)
+    assert thumbnails.cached_thumbnail("e") is None
