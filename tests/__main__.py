@@ -93,15 +93,15 @@ def rooms(tests: Path = HERE) -> list[str]:
     return names
 
 
-def runs(found: Sequence[str]) -> list[Run]:
+def runs(rooms: Sequence[str]) -> list[Run]:
     """Distribute rooms over processes, the longest first, so that no long one is left alone at the end."""
-    shares: dict[str, list[str]] = {room.replace("/", "-"): [room] for room in found if _seconds(room) > LONG}
-    rest = sorted((room for room in found if _seconds(room) <= LONG), key=lambda room: (-_seconds(room), room))
+    shares: dict[str, list[str]] = {room.replace("/", "-"): [room] for room in rooms if _seconds(room) > LONG}
+    rest = sorted((room for room in rooms if _seconds(room) <= LONG), key=lambda room: (-_seconds(room), room))
     parts = [list[str]() for _ in range(-(-sum(map(_seconds, rest)) // TOGETHER))]
     for room in rest:
         min(parts, key=_total).append(room)
     shares |= {f"rest-{number}": part for number, part in enumerate(parts, 1)}
-    return [Run(name, tuple(share)) for name, share in sorted(shares.items(), key=lambda one: -_total(one[1]))]
+    return [Run(name, tuple(share)) for name, share in sorted(shares.items(), key=lambda item: -_total(item[1]))]
 
 
 def _seconds(room: str) -> int:

@@ -16,7 +16,7 @@ from schema.errors import ConfigError
 from schema.substitution import fill, substitute
 
 
-def one(data: bytes) -> None:
+def run_input(data: bytes) -> None:
     """Decode `data` and use the result in every way. No input raises."""
     decoded = decode(data)
     for finding in (*decoded.problems, *decoded.warnings):
@@ -67,12 +67,12 @@ documents = st.dictionaries(st.sampled_from(KEYS), trees | st.lists(trees, max_s
 
 @given(st.binary(max_size=200))
 def test_any_bytes(data: bytes) -> None:
-    one(data)
+    run_input(data)
 
 
 @given(documents)
 def test_any_json(document: dict[str, Any]) -> None:
-    one(json.dumps(document).encode())
+    run_input(json.dumps(document).encode())
 
 
 @given(documents, st.data())
@@ -80,7 +80,7 @@ def test_json_with_an_accident(document: dict[str, Any], data: st.DataObject) ->
     text = bytearray(json.dumps(document).encode())
     position = data.draw(st.integers(0, len(text) - 1))
     text[position : position + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
-    one(bytes(text))
+    run_input(bytes(text))
 
 
 def main() -> None:
@@ -88,7 +88,7 @@ def main() -> None:
     import atheris  # type: ignore[import-not-found]
 
     atheris.instrument_all()
-    atheris.Setup(sys.argv, one)
+    atheris.Setup(sys.argv, run_input)
     atheris.Fuzz()
 
 

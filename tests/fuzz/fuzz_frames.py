@@ -61,7 +61,7 @@ class Sink:
         pass
 
 
-def one(data: bytes) -> None:
+def run_input(data: bytes) -> None:
     """Read `data` in pieces whose size its first byte determines. No input raises."""
     reader = FrameReader(Sink(), LIMITS)
     step = max(1, data[0]) if data else 1
@@ -76,7 +76,7 @@ def main() -> None:
     import atheris
 
     atheris.instrument_all()
-    atheris.Setup(sys.argv, one)
+    atheris.Setup(sys.argv, run_input)
     atheris.Fuzz()
 
 

@@ -17,7 +17,7 @@ SEEDS = (
 )
 
 
-def one(data: bytes) -> None:
+def run_input(data: bytes) -> None:
     """Decode `data` in blocks whose length is its first byte. No input raises."""
     decoder = Decoder(table_size=256, max_list=LIMIT)
     step = max(1, data[0]) if data else 1
@@ -37,7 +37,7 @@ def main() -> None:
     import atheris
 
     atheris.instrument_all()
-    atheris.Setup(sys.argv, one)
+    atheris.Setup(sys.argv, run_input)
     atheris.Fuzz()
 
 

@@ -22,10 +22,10 @@ class Errors(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.found: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.found.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,7 +66,7 @@ async def attack(pieces: list[bytes]) -> bytes:
         return received
 
 
-def one(pieces: list[bytes]) -> None:
+def run_input(pieces: list[bytes]) -> None:
     """Check that the connection ends, the server logs no error, and the answer begins as HTTP."""
     errors = Errors()
     logging.getLogger().addHandler(errors)
@@ -93,7 +93,7 @@ WORDS = [
 
 @given(st.lists(st.lists(st.sampled_from(WORDS) | st.binary(max_size=20), max_size=8).map(b"".join), max_size=6))
 def test_fuzz(pieces: list[bytes]) -> None:
-    one(pieces)
+    run_input(pieces)
 
 
 def main() -> None:
@@ -102,7 +102,7 @@ def main() -> None:
 
     def target(data: bytes) -> None:
         provider = atheris.FuzzedDataProvider(data)
-        one(
+        run_input(
             [provider.ConsumeBytes(provider.ConsumeIntInRange(0, 400)) for _ in range(provider.ConsumeIntInRange(0, 6))]
         )
 

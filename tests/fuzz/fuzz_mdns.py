@@ -24,7 +24,7 @@ SEEDS = (
 )
 
 
-def one(data: bytes) -> None:
+def run_input(data: bytes) -> None:
     """Check that a decoded message can be encoded and decodes to the same. No input raises."""
     try:
         message = decode(data)
@@ -39,7 +39,7 @@ def main() -> None:
     import atheris
 
     atheris.instrument_all()
-    atheris.Setup(sys.argv, one)
+    atheris.Setup(sys.argv, run_input)
     atheris.Fuzz()
 
 

@@ -70,12 +70,12 @@ class Listener:
         self.packets.append(packet)
         return packet
 
-    def until(self, wanted: Callable[[dns.message.Message], bool], limit: float = LIMIT) -> Packet:
+    def until(self, expected: Callable[[dns.message.Message], bool], limit: float = LIMIT) -> Packet:
         """Return the first packet that satisfies `wanted`."""
         end = time.monotonic() + limit
         while (left := end - time.monotonic()) > 0:
             packet = self.next(left)
-            if packet is not None and wanted(packet[0]):
+            if packet is not None and expected(packet[0]):
                 return packet
         raise AssertionError([str(packet[0]) for packet in self.packets])
 
@@ -146,8 +146,8 @@ def test_probed_announced_answered_and_taken_back(tmp_path: Path) -> None:
             assert all(packet[1] == (HERE, PORT) for packet in listener.packets)
             assert listener.ttls == {255}
             probe = probes[0][0]
-            assert {int(one.rdclass) for one in probe.question} == {0x8001}
-            assert {str(one.name) for one in probe.authority} == {
+            assert {int(item.rdclass) for item in probe.question} == {0x8001}
+            assert {str(element.name) for element in probe.authority} == {
                 "rover\\.example._rpc._tcp.local.", "rover-example._rpc._tcp.local.",
                 "rover-example.local.", "rover.example.local.",
             }  # fmt: skip
@@ -170,10 +170,10 @@ def test_probed_announced_answered_and_taken_back(tmp_path: Path) -> None:
             assert not answer.question
 
             time.sleep(1.1)
-            known = query(SERVICE, "PTR")
-            known.answer.append(dns.rrset.from_text(SERVICE, 4000, "IN", "PTR", f"rover-example.{SERVICE}"))
-            known.answer.append(dns.rrset.from_text(SERVICE, 100, "IN", "PTR", f"rover\\.example.{SERVICE}"))
-            listener.ask(known)
+            result = query(SERVICE, "PTR")
+            result.answer.append(dns.rrset.from_text(SERVICE, 4000, "IN", "PTR", f"rover-example.{SERVICE}"))
+            result.answer.append(dns.rrset.from_text(SERVICE, 100, "IN", "PTR", f"rover\\.example.{SERVICE}"))
+            listener.ask(result)
             answer = listener.until(is_response)[0]
             assert [line.split()[-1] for line in lines(answer, "PTR")] == [f"rover\\.example.{SERVICE}"]
 
@@ -185,7 +185,7 @@ def test_probed_announced_answered_and_taken_back(tmp_path: Path) -> None:
             assert server.process is not None
             server.process.send_signal(signal.SIGTERM)
             goodbye = listener.until(is_response)[0]
-            assert {one.ttl for one in goodbye.answer} == {0}
+            assert {entry.ttl for entry in goodbye.answer} == {0}
             assert lines(goodbye, "PTR")
 
 
@@ -202,8 +202,8 @@ def test_ordinary_resolvers_are_answered(tmp_path: Path) -> None:
             asker.sendto(question.to_wire(), (GROUP, PORT))
             reply = read(asker.recv(9000))
             assert reply.id == question.id
-            assert [str(one.name) for one in reply.question] == [SERVICE]
-            assert {one.ttl for one in (*reply.answer, *reply.additional)} == {10}
+            assert [str(item.name) for item in reply.question] == [SERVICE]
+            assert {element.ttl for element in (*reply.answer, *reply.additional)} == {10}
             assert f"rover-example.{SERVICE} 10 0 0 {server.port} rover-example.local." in lines(reply, "SRV")
 
 
@@ -230,11 +230,11 @@ def test_a_server_on_loopback_is_announced_to_this_computer_only(tmp_path: Path)
             message = inside.until(lambda m: says(m, "A", "127.0.0.1"))[0]
             assert {line.split()[-1] for line in lines(message, "A")} == {"127.0.0.1"}
             assert not lines(message, "AAAA")
-            found = discover([])
-            assert [(one["name"], one["interface"]) for one in found] == [(NAME, "lo")]
-            assert found[0]["addresses"] == ["127.0.0.1"]
+            result = discover([])
+            assert [(item["name"], item["interface"]) for item in result] == [(NAME, "lo")]
+            assert result[0]["addresses"] == ["127.0.0.1"]
             inside.packets.clear()
-        inside.until(lambda m: is_response(m) and all(one.ttl == 0 for one in m.answer))
+        inside.until(lambda m: is_response(m) and all(element.ttl == 0 for element in m.answer))
         assert outside.next(0.1) is None or not any(says(p[0], "PTR", "rover") for p in outside.packets)
         assert all(not says(packet[0], "PTR", "rover") for packet in (*outside.packets, *cable.packets))
 
@@ -292,23 +292,25 @@ def test_two_machines_of_one_name(tmp_path: Path) -> None:
                 stack.enter_context(second)
             message = outside.until(lambda m: says(m, "A", THERE))[0]
             assert "rover-example-2.local." in {line.split()[0] for line in lines(message, "A")}
-            found = {str(one["name"]): str(one["addresses"]) for one in discover([])}
-            assert HERE in found[NAME]
-            assert THERE in found[f"{NAME}-2"]
+            values = {str(item["name"]): str(item["addresses"]) for item in discover([])}
+            assert HERE in values[NAME]
+            assert THERE in values[f"{NAME}-2"]
             assert "somebody else" not in server.log()
 
 
 def test_machine_discover(tmp_path: Path) -> None:
     with lan() as other:
-        nobody = subprocess.run(machine(other.run_there(), "--wait", "0.5"), capture_output=True, text=True, timeout=30)
-        assert "no machine answered" in nobody.stdout
+        no_answer = subprocess.run(
+            machine(other.run_there(), "--wait", "0.5"), capture_output=True, text=True, timeout=30
+        )
+        assert "no machine answered" in no_answer.stdout
         with other.there():
             listener = Listener(CABLE)
         with served(tmp_path) as server:
             listener.until(lambda m: says(m, "A", HERE))
-            found = discover(other.run_there())
-            assert [(one["name"], one["port"], one["interface"]) for one in found] == [(NAME, server.port, CABLE)]
-            assert found[0]["addresses"][0] == HERE
+            result = discover(other.run_there())
+            assert [(item["name"], item["port"], item["interface"]) for item in result] == [(NAME, server.port, CABLE)]
+            assert result[0]["addresses"][0] == HERE
             shown = subprocess.run(machine(other.run_there()), capture_output=True, text=True, timeout=30).stdout
             assert f"{HERE}:{server.port}" in shown
             status = subprocess.run(
@@ -344,8 +346,10 @@ def test_ipv6_alone(tmp_path: Path) -> None:
             end = time.monotonic() + LIMIT
             while "announced by multicast DNS" not in server.log() and time.monotonic() < end:
                 time.sleep(0.1)
-            found = discover(other.run_there())
-            assert [(one["name"], one["port"], one["addresses"]) for one in found] == [(NAME, server.port, ["fd77::1"])]
+            result = discover(other.run_there())
+            assert [(item["name"], item["port"], item["addresses"]) for item in result] == [
+                (NAME, server.port, ["fd77::1"])
+            ]
 
 
 def program() -> Path:

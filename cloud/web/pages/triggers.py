@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 
 from cloud.domain.triggering.deliveries import TOPIC, Delivery, State
 from cloud.services.common.base import Cloud
-from cloud.services.trigger_messages import Triggers
+from cloud.services.triggers.trigger_messages import Triggers
 from cloud.services.triggers.triggers import TriggerService
 from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of

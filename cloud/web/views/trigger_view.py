@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.domain.triggering.deliveries import Attempt, Delivery
 from cloud.domain.triggering.senders import message_of
-from cloud.services.trigger_messages import Trigger, Triggers, TriggerTest
+from cloud.services.triggers.trigger_messages import Trigger, Triggers, TriggerTest
 from cloud.services.triggers.triggers import Overview
 from rpc.pages.patches import Piece
 from schema.decoding.syntax import parse_json

@@ -129,9 +129,9 @@ def settled(device: Device, program: str) -> None:
     offer = device.wanted.get(program)
     if offer is None:
         return
-    wanted: Release = offer.release
-    if current != wanted:
-        assert record.is_quarantined(wanted) or device.cloud.published[wanted.sha256].withdrawn, record
+    offered: Release = offer.release
+    if current != offered:
+        assert record.is_quarantined(offered) or device.cloud.published[offered.sha256].withdrawn, record
     behavior = device.cloud.behavior(current.sha256)
     assert behavior == Behavior(), f"a bad release of {program} was confirmed: {behavior}"
     running = device.server.release if program == SERVER else device.agents[-1]

@@ -46,16 +46,16 @@ class Cloud:
         await wait_all_tasks_blocked()
         return scope
 
-    async def call(self, process: int = 0, *, told: bool = True) -> None:
-        """Let the machine call a replica. With `told`, notify the others; otherwise the replica died first."""
+    async def call(self, process: int = 0, *, notify: bool = True) -> None:
+        """Let the machine call a replica. With `notify`, notify the others; otherwise the replica died first."""
         store, _ = self.processes[process]
 
         def work(sql: Sql) -> None:
             machines.note_seen(sql, self.part, self.now() + self.ahead[process])
 
-        await store.write(work if told else _silently(work))
+        await store.write(work if notify else _silently(work))
         for number, (_, events) in enumerate(self.processes):
-            if told and number != process:
+            if notify and number != process:
                 events.notify("seen", self.part)
         await wait_all_tasks_blocked()
 
@@ -80,9 +80,9 @@ def _silently(work: Callable[[Sql], None]) -> Callable[[Sql], None]:
 
 @pytest.fixture
 def cloud() -> Iterator[Cloud]:
-    made = Cloud()
-    yield made
-    made.world.close()
+    created = Cloud()
+    yield created
+    created.world.close()
 
 
 def whole(cloud: Cloud) -> list[tuple[int, bool]]:
@@ -126,7 +126,7 @@ async def test_a_call_right_before_a_kill_causes_its_event(
 ) -> None:
     scope = await cloud.start(nursery)
     await trio.sleep(10)
-    await cloud.call(told=False)
+    await cloud.call(notify=False)
     scope.cancel()
     await cloud.start(nursery)
     await trio.sleep(1000)
@@ -138,7 +138,7 @@ async def test_changes_without_a_watcher_cause_no_events(
 ) -> None:
     scope = await cloud.start(nursery)
     scope.cancel()
-    await cloud.call(told=False)
+    await cloud.call(notify=False)
     await trio.sleep(3600)
     await cloud.start(nursery)
     await trio.sleep(1000)
@@ -220,7 +220,7 @@ async def test_a_lost_message_of_a_replica_takes_no_part_offline(
     await cloud.start(nursery)
     await cloud.call()
     await trio.sleep(40)
-    await cloud.call(told=False)  # the connection that notifies replicas is down
+    await cloud.call(notify=False)  # the connection that notifies replicas is down
     await trio.sleep(40)
     assert len(cloud.events()) == 1
     for _, events in cloud.processes:

@@ -34,12 +34,12 @@ async def lived(seed: int, length: float) -> tuple[World, list[str]]:
 
 def of_part(world: World, part: str) -> list[Delivery]:
     """Return every delivery of a part, in order."""
-    found: list[Delivery] = []
+    results: list[Delivery] = []
     before = None
     while page := deliveries.deliveries(world.sql(), part, before=before, limit=500):
-        found += page
+        results += page
         before = page[-1].number
-    return found[::-1]
+    return results[::-1]
 
 
 @pytest.mark.parametrize(("seed", "length"), [(0, 14), (1, 3), (2, 3), (3, 3)])
@@ -48,11 +48,11 @@ async def test_weeks(seed: int, length: float, autojump_clock: MockClock) -> Non
     try:
         assert world.kills > 10 * length
         for part in parts:
-            found = of_part(world, part)
-            uploads(world, part, found)
-            outcomes(world, found)
-            logged(world, part, found)
-            came_and_went(world, part, [one for one in found if one.target == PRESENCE])
+            result = of_part(world, part)
+            uploads(world, part, result)
+            outcomes(world, result)
+            logged(world, part, result)
+            came_and_went(world, part, [item for item in result if item.target == PRESENCE])
         orders(world)
         assert world.sql().rows("SELECT * FROM trigger_events") == []
         assert sum(world.seen.count.values()) > len(world.seen.count)  # some were received twice, with one id
@@ -60,36 +60,36 @@ async def test_weeks(seed: int, length: float, autojump_clock: MockClock) -> Non
         world.close()
 
 
-def uploads(world: World, part: str, found: list[Delivery]) -> None:
+def uploads(world: World, part: str, result: list[Delivery]) -> None:
     """Check that each target got exactly what the rules say: no loss, no duplicate, and pauses kept."""
     kept = world.sql().rows("SELECT number, at, celsius FROM uploads WHERE part = ? ORDER BY rowid", part)
     assert len(kept) > 20
     for target, pause in PAUSES.items():
         expected, last = [], None
-        for row in sorted(kept, key=lambda one: one["at"]):
+        for row in sorted(kept, key=lambda item: item["at"]):
             at = START + timedelta(microseconds=row["at"])
             if target == HOT and row["celsius"] <= LIMIT:
                 continue
             if last is None or at - last >= timedelta(seconds=pause):
                 expected.append(row["number"])
                 last = at
-        assert [number for one in found if one.target == target for number in numbers_of(one)] == expected
-        times = [one.created for one in found if one.target == target]
+        assert [number for element in result if element.target == target for number in numbers_of(element)] == expected
+        times = [entry.created for entry in result if entry.target == target]
         assert all(b - a >= timedelta(seconds=pause) for a, b in pairwise(times))
 
 
-def outcomes(world: World, found: list[Delivery]) -> None:
+def outcomes(world: World, result: list[Delivery]) -> None:
     """Check that each delivery succeeded, was rejected, or used all attempts, and that every attempt is recorded."""
-    for one in found:
-        tries = deliveries.attempts(world.sql(), one.id)
-        assert [each.number for each in tries] == list(range(1, one.attempts + 1))
-        assert tries[0].started - one.created < timedelta(seconds=LONG)  # no delivery waits for the next event
-        if one.state is State.DELIVERED:
-            assert world.seen.count[one.id] >= 1
+    for item in result:
+        tries = deliveries.attempts(world.sql(), item.id)
+        assert [each.number for each in tries] == list(range(1, item.attempts + 1))
+        assert tries[0].started - item.created < timedelta(seconds=LONG)  # no delivery waits for the next event
+        if item.state is State.DELIVERED:
+            assert world.seen.count[item.id] >= 1
             assert tries[-1].error == ""
         else:
-            assert one.state is State.FAILED
-            assert one.id in world.refused or len(tries) == len(SCHEDULE) + 1
+            assert item.state is State.FAILED
+            assert item.id in world.refused or len(tries) == len(SCHEDULE) + 1
         assert all(each.error for each in tries[:-1])
 
 
@@ -106,34 +106,34 @@ def orders(world: World) -> None:
             highest = max(highest, number)
 
 
-def logged(world: World, part: str, found: list[Delivery]) -> None:
+def logged(world: World, part: str, result: list[Delivery]) -> None:
     """Check that each error of the machine is delivered once, and failures of deliveries are not."""
-    told = [number for one in found if one.target == LOGS for number in numbers_of(one)]
-    assert sorted(told) == sorted(world.said[part])
+    messages = [number for item in result if item.target == LOGS for number in numbers_of(item)]
+    assert sorted(messages) == sorted(world.said[part])
 
 
-def came_and_went(world: World, part: str, found: list[Delivery]) -> None:
+def came_and_went(world: World, part: str, result: list[Delivery]) -> None:
     """Check that online and offline alternate, and that offline follows a minute of silence and is never missed."""
-    events = [one.event for one in found]
+    events = [element.event for element in result]
     assert events == [("part_online", "part_offline")[number % 2] for number in range(len(events))]
     assert events[-1] == "part_offline"
     calls = world.calls[part]
-    for one in found:
-        before = max((call for call in calls if call <= one.created), default=START)
-        if one.event == "part_offline":
-            assert one.created - before >= SILENCE - timedelta(seconds=1)
+    for item in result:
+        before = max((call for call in calls if call <= item.created), default=START)
+        if item.event == "part_offline":
+            assert item.created - before >= SILENCE - timedelta(seconds=1)
         else:
-            assert any(abs(call - one.created) < timedelta(seconds=130) for call in calls)
+            assert any(abs(call - item.created) < timedelta(seconds=130) for call in calls)
     steady = calls[0]
     for start, end in pairwise([*calls, datetime.max.replace(tzinfo=START.tzinfo)]):
         if start - steady > timedelta(seconds=LONG):
-            assert state(found, start) == "part_online", f"calling from {steady} to {start}"
+            assert state(result, start) == "part_online", f"calling from {steady} to {start}"
         if end - start > timedelta(seconds=LONG):  # a single call right before a long kill may go unreported
-            assert state(found, end) == "part_offline", f"silent from {start} to {end}"
+            assert state(result, end) == "part_offline", f"silent from {start} to {end}"
         if end - start >= SILENCE:
             steady = end
 
 
-def state(found: list[Delivery], moment: datetime) -> str:
+def state(result: list[Delivery], moment: datetime) -> str:
     """Return the last event reported before a moment."""
-    return next((one.event for one in reversed(found) if one.created < moment), "part_offline")
+    return next((item.event for item in reversed(result) if item.created < moment), "part_offline")

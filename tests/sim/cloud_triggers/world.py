@@ -91,7 +91,7 @@ class DiskStore:
 def document() -> dict[str, Any]:
     """Return the document with the triggers of every part."""
 
-    def one(name: str, type: str, *targets: str, **event: Any) -> dict[str, Any]:  # noqa: A002 - field
+    def trigger(name: str, type: str, *targets: str, **event: Any) -> dict[str, Any]:  # noqa: A002 - field
         hooks = [
             {"type": "webhook", "value": each, "seconds_between_notifications": PAUSES.get(each, 0)} for each in targets
         ]
@@ -100,16 +100,16 @@ def document() -> dict[str, Any]:
     conditions = {"evals": [{"operator": "gt", "value": {"celsius": LIMIT}}]}
     return {
         "triggers": [
-            one("all", "part_data_ingested", ALL, SOME, data_ingested={"data_types": ["tabular"]}),
-            one(
+            trigger("all", "part_data_ingested", ALL, SOME, data_ingested={"data_types": ["tabular"]}),
+            trigger(
                 "hot",
                 "conditional_data_ingested",
                 HOT,
                 conditional={"data_capture_method": "sensor:oven:Readings", "conditions": conditions},
             ),
-            one("on", "part_online", PRESENCE),
-            one("off", "part_offline", PRESENCE),
-            one("errors", "conditional_logs_ingested", LOGS, log_levels=["error"]),
+            trigger("on", "part_online", PRESENCE),
+            trigger("off", "part_offline", PRESENCE),
+            trigger("errors", "conditional_logs_ingested", LOGS, log_levels=["error"]),
         ]
     }
 
@@ -251,13 +251,13 @@ class World:
 
     # ---- receivers
 
-    async def receive(self, one: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
+    async def receive(self, item: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
         """Simulate a receiver that works in some hours and fails in others."""
         await trio.sleep(self.random.uniform(0.0, 0.5))
-        hour = random.Random(f"{one.target} {int(trio.current_time() // 5400)}").random()
+        hour = random.Random(f"{item.target} {int(trio.current_time() // 5400)}").random()
         if not self.calm and hour < 0.1:
             return Outcome(error="no connection")
-        self._note(one)
+        self._note(item)
         await trio.sleep(self.random.uniform(0.0, 0.5))
         if self.calm or hour < 0.6:
             return Outcome(200)
@@ -268,25 +268,25 @@ class World:
             return of_status(500 if self.random.random() < 0.7 else 200)
         if hour < 0.99:
             return of_status(429, self.random.uniform(1, 7200))
-        self.refused.add(one.id)
+        self.refused.add(item.id)
         return of_status(404)
 
-    def _note(self, one: Delivery) -> None:
+    def _note(self, first: Delivery) -> None:
         """Check at every reception that an event has one id, and record the order of first receptions."""
-        self.seen.count[one.id] += 1
-        for number in numbers_of(one):
-            key = (one.part, one.target, str(number))
-            assert self.seen.ids.setdefault(key, one.id) == one.id, f"{key} came under two ids"
-        if self.seen.count[one.id] == 1:
-            received = self.seen.order.setdefault((one.part, one.target), [])
-            received.append(one.number)
+        self.seen.count[first.id] += 1
+        for number in numbers_of(first):
+            key = (first.part, first.target, str(number))
+            assert self.seen.ids.setdefault(key, first.id) == first.id, f"{key} came under two ids"
+        if self.seen.count[first.id] == 1:
+            received = self.seen.order.setdefault((first.part, first.target), [])
+            received.append(first.number)
 
 
-def numbers_of(one: Delivery) -> list[int]:
+def numbers_of(item: Delivery) -> list[int]:
     """Return the numbers of the upload or log entries in a delivery; for presence, the delivery's own number."""
-    if not one.body:
-        return [one.number]
-    body = json.loads(one.body)
+    if not item.body:
+        return [item.number]
+    body = json.loads(item.body)
     if isinstance(body, list):
         return [int(line["message"]) for line in body]
     return [int(body["data"]["data"]["readings"]["number"])]

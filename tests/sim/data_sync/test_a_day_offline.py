@@ -53,8 +53,8 @@ class Network:
     after = before
 
 
-def gaps(found: list[int]) -> int:
-    return sum(after - before - 1 for before, after in pairwise(found))
+def gaps(result: list[int]) -> int:
+    return sum(after - before - 1 for before, after in pairwise(result))
 
 
 async def test_a_day_of_readings(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -65,17 +65,17 @@ async def test_a_day_of_readings(autojump_clock: MockClock, tmp_path: Path) -> N
         await trio.sleep(600)
         network.away = True
         await trio.sleep(DAY)
-        found = await status(memory)
-        assert found["sync"]["problem"] == "offline"
+        result = await status(memory)
+        assert result["sync"]["problem"] == "offline"
         network.away = False
         await trio.sleep(3600)
         network.shaky = 0.0
         await trio.sleep(120)
-        found = await status(memory)
-        assert (found["sync"]["problem"], found["sync"]["put_aside"], found["deleted"]["files"]) == ("", 0, 0)
-    assert len(Counting.given) >= 4_500
+        result = await status(memory)
+        assert (result["sync"]["problem"], result["sync"]["put_aside"], result["deleted"]["files"]) == ("", 0, 0)
+    assert len(Counting.returned) >= 4_500
     there = machines.numbers(tmp_path)
-    assert cloud.numbers() + there == list(range(len(Counting.given)))
+    assert cloud.numbers() + there == list(range(len(Counting.returned)))
     assert len(there) <= 5, "only what came since the last round"
     assert len(cloud.calls) > len(cloud.kept), "some answers were lost: the cloud knew them again"
 
@@ -94,7 +94,9 @@ async def test_a_day_offline_with_a_small_disk(
 
     def noted(self: Path, missing_ok: bool = False) -> None:
         if self.suffix == ".capture" and deleting:
-            lost.extend(int(values.read_struct(one.struct)["readings"]["number"]) for one in read(self).readings)
+            lost.extend(
+                int(values.read_struct(reading.struct)["readings"]["number"]) for reading in read(self).readings
+            )
         unlink(self, missing_ok=missing_ok)
 
     deleting: list[bool] = []
@@ -112,22 +114,22 @@ async def test_a_day_offline_with_a_small_disk(
     cloud, network = FakeCloud(), Network(3)
     cloud.before, cloud.after = network.before, network.after
     network.away = True
-    wanted = {"maximum_capture_file_size_bytes": 2_000, "maximum_num_sync_threads": 1}
-    async with machine(tmp_path, sensor(0.05), cloud=cloud, **wanted) as memory:
+    expected = {"maximum_capture_file_size_bytes": 2_000, "maximum_num_sync_threads": 1}
+    async with machine(tmp_path, sensor(0.05), cloud=cloud, **expected) as memory:
         await trio.sleep(DAY)
         network.away, network.shaky = False, 0.2
         await trio.sleep(7200)
         network.shaky = 0.0
         await trio.sleep(200)
-        found = await status(memory)
-        assert found["deleted"]["files"] > 10
-        assert found["sync"]["problem"] == ""
+        result = await status(memory)
+        assert result["deleted"]["files"] > 10
+        assert result["sync"]["problem"] == ""
     arrived = [*cloud.numbers(), *machines.numbers(tmp_path)]
     assert arrived == sorted(set(arrived)), "in order, nothing twice"
-    assert sorted([*arrived, *lost]) == list(range(len(Counting.given))), "every reading came or was dropped"
+    assert sorted([*arrived, *lost]) == list(range(len(Counting.returned))), "every reading came or was dropped"
     assert gaps(arrived) + arrived[0] == len(lost)
-    of_a_file = len(lost) / found["deleted"]["files"]
-    assert of_a_file == pytest.approx(2_000 / (found["deleted"]["bytes"] / len(lost)), rel=0.1), "counted as they were"
+    of_a_file = len(lost) / result["deleted"]["files"]
+    assert of_a_file == pytest.approx(2_000 / (result["deleted"]["bytes"] / len(lost)), rel=0.1), "counted as they were"
 
 
 # ---- logs

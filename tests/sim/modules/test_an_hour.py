@@ -140,5 +140,7 @@ async def test_an_hour(autojump_clock: object, tmp_path: Path, seed: int) -> Non
         assert calls["refusals"] > 20, calls
         assert min(trouble.done.values()) > 0
         assert processes.starts > 30
-        assert all(one.state == "ready" for one in memory.machine.status().modules), memory.machine.status().modules
+        assert all(module.state == "ready" for module in memory.machine.status().modules), (
+            memory.machine.status().modules
+        )
     assert not processes.running

@@ -51,7 +51,7 @@ class Bench:
             name,
             self.random.choice(["sensor", "motor"]),
             needs=needs,
-            likes=[one for one in likes if one not in needs],
+            likes=[like for like in likes if like not in needs],
             start_seconds=self.random.choice([0.0, 0.005, 0.05]),
             stop_seconds=self.random.choice([0.0, 0.005, 0.05]),
         )
@@ -65,32 +65,32 @@ class Bench:
             self.add()
             return
         name = self.random.choice(names)
-        one = self.entries[name]
+        first = self.entries[name]
         if what == "remove":
             del self.entries[name]
         elif what == "change":
-            one["model"] = str(MODEL)
-            one["attributes"] = {**one["attributes"], "value": self.random.randrange(100)}
+            first["model"] = str(MODEL)
+            first["attributes"] = {**first["attributes"], "value": self.random.randrange(100)}
         elif what == "rename":
             del self.entries[name]
-            self.entries[f"r{self.born}"] = {**one, "name": f"r{self.born}"}
+            self.entries[f"r{self.born}"] = {**first, "name": f"r{self.born}"}
             self.born += 1
         elif what == "break":
             how = self.random.choice(["model", "attribute", "cycle", "missing"])
             if how == "model":
-                one["model"] = "test:traced:nothing"
+                first["model"] = "test:traced:nothing"
             else:
                 bad: dict[str, Any] = {
                     "attribute": {"value": "text"},
                     "cycle": {"needs": [name]},
                     "missing": {"needs": ["nowhere"]},
                 }
-                one["attributes"] = {**one["attributes"], **bad[how]}
+                first["attributes"] = {**first["attributes"], **bad[how]}
         else:
             others = [other for other in self.entries if other != name]
             needs = self.random.sample(others, k=self.random.randrange(3))
-            one["model"] = str(MODEL)
-            one["attributes"] = {**one["attributes"], "needs": needs, "likes": [], "value": 0}
+            first["model"] = str(MODEL)
+            first["attributes"] = {**first["attributes"], "needs": needs, "likes": [], "value": 0}
 
 
 async def call_for_ever(memory: MemoryMachine, bench: Bench, outcomes: Counter[Any], seed: int) -> None:
@@ -156,10 +156,10 @@ async def test_a_thousand_changes_under_load(seed: int, autojump_clock: MockCloc
 def check_observed(memory: MemoryMachine, bench: Bench) -> None:
     """Check that exactly the resources of the last document run."""
     status = memory.machine.status()
-    assert {one.name.partition("/")[2] for one in status.resources} == set(bench.entries)
-    for one in status.resources:
-        if one.state != "ready":
-            assert one.reason, one
+    assert {item.name.partition("/")[2] for item in status.resources} == set(bench.entries)
+    for resource in status.resources:
+        if resource.state != "ready":
+            assert resource.reason, resource
 
 
 async def settled(memory: MemoryMachine) -> None:
@@ -188,6 +188,6 @@ async def test_no_task_is_left(autojump_clock: MockClock) -> None:
         gc.collect()
         assert trio.lowlevel.current_statistics().tasks_living == tasks
         assert len(witness.built) == built
-        assert all(isinstance(one, Traced) and one.alive for one in witness.built)
+        assert all(isinstance(item, Traced) and item.alive for item in witness.built)
         assert len(gc.get_objects()) < objects * 1.02
     assert witness.violations == []

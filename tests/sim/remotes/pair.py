@@ -49,8 +49,8 @@ async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
             await trio.sleep(0.05)
 
 
-def ready(memory: MemoryMachine, *wanted: str) -> Callable[[], bool]:
-    return lambda: all(any(full.endswith(f"/{name}") for full in memory.machine.roster.hosts) for name in wanted)
+def ready(memory: MemoryMachine, *expected: str) -> Callable[[], bool]:
+    return lambda: all(any(full.endswith(f"/{name}") for full in memory.machine.roster.hosts) for name in expected)
 
 
 def status(memory: MemoryMachine, name: str) -> Any:

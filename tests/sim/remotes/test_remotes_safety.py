@@ -122,7 +122,7 @@ async def test_half_an_hour_of_faults(network: Network, autojump_clock: MockCloc
         network.machines["pi"].write(document(motor("left"), gauge("air"), gauge("water")))
         await trio.sleep(60)
         assert await names(parent) == ["near", "own", "pi:air", "pi:left", "pi:water"]
-        assert {one.state for one in parent.machine.status().resources} == {"ready"}
+        assert {resource.state for resource in parent.machine.status().resources} == {"ready"}
         nursery.cancel_scope.cancel()
     assert parent.machine.roster.hosts[f"{MOTOR}/own"] is own
     assert kinds <= {ErrorKind.UNAVAILABLE, ErrorKind.NOT_FOUND}

@@ -172,7 +172,7 @@ async def test_a_missing_installation_is_reported(tmp_path: Path) -> None:
         assert world.process.calls == []
 
 
-async def test_settings_that_cannot_be_applied_are_reported_and_tried_again(
+async def test_settings_that_cannot_be_applied_are_reported_and_retried(
     autojump_clock: trio.testing.MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path)

@@ -45,9 +45,9 @@ TRIGGER = {
     ],
 )  # fmt: skip
 def test_changes(old: dict[str, Any], new: dict[str, Any], lines: list[str]) -> None:
-    found = changes(old, new)
-    assert list(found) == lines
-    assert "correct" not in str(found)
+    result = changes(old, new)
+    assert list(result) == lines
+    assert "correct" not in str(result)
     assert "correct" not in repr(review(old, new))
 
 
@@ -58,6 +58,6 @@ def test_a_long_difference_is_cut() -> None:
 
 
 def test_the_review_shows_a_fragment_by_its_id() -> None:
-    found = review({"fragments": [{"id": ID, "version": "1"}]}, {"fragments": [{"id": ID, "version": "2"}]})
-    (group,) = found.groups
+    result = review({"fragments": [{"id": ID, "version": "1"}]}, {"fragments": [{"id": ID, "version": "2"}]})
+    (group,) = result.groups
     assert (group.sign, group.title, group.lines) == ("~", f"fragments.{ID}", ('version: "1" -> "2"',))

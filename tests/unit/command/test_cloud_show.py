@@ -25,11 +25,11 @@ def revision(number: int, rpm: Any, author: str = "guard") -> dict[str, Any]:
 
 
 def test_each_save_has_its_number_its_author_and_what_it_changed() -> None:
-    found = saves([revision(3, 150), revision(2, 200), revision(1, 60, author="the\x1bmachine")])
-    assert [one["revision"] for one in found] == [3, 2, 1]
-    assert found[2]["changes"] is None, "what came before is not known"
-    assert "document" not in found[0]
-    lines = list(history(found))
+    result = saves([revision(3, 150), revision(2, 200), revision(1, 60, author="the\x1bmachine")])
+    assert [item["revision"] for item in result] == [3, 2, 1]
+    assert result[2]["changes"] is None, "what came before is not known"
+    assert "document" not in result[0]
+    lines = list(history(result))
     heads = [line for line in lines if not line.startswith(" ")]
     assert [head.split("  ")[0] for head in heads] == ["3", "2", "1"]
     assert [head.split("  by ")[1] for head in heads] == ["guard", "guard", "the machine"]
@@ -50,10 +50,10 @@ def test_diff_refuses_wrong_combinations_of_arguments() -> None:
 
 def test_the_fleet_table_shows_the_version_of_each_part() -> None:
     part = {"part_name": "rover-main", "part_id": "p", "is_main_part": True, "online_state": "ONLINE"}
-    told = {**part, "part_id": "q", "viam_server_version": {"minor": "0.9.1"}}
-    machines = [{"machine_name": name, "part_summaries": [one]} for name, one in (("a", part), ("b", told))]
-    found = parts_of([{"location_name": "lab", "machine_summaries": machines}])
-    assert [one.version for one in found] == ["", "0.9.1"]
-    head, *_, last = fleet(found, datetime.now(UTC))
+    values = {**part, "part_id": "q", "viam_server_version": {"minor": "0.9.1"}}
+    machines = [{"machine_name": name, "part_summaries": [first]} for name, first in (("a", part), ("b", values))]
+    result = parts_of([{"location_name": "lab", "machine_summaries": machines}])
+    assert [item.version for item in result] == ["", "0.9.1"]
+    head, *_, last = fleet(result, datetime.now(UTC))
     assert "VERSION" in head
     assert "0.9.1" in last

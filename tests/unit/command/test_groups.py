@@ -15,16 +15,16 @@ LONG = "A sentence that is so long that no terminal of eighty columns could show
 
 
 def groups(group: click.Group) -> list[click.Group]:
-    inner = [one for one in group.commands.values() if isinstance(one, click.Group)]
-    return [group, *(found for one in inner for found in groups(one))]
+    inner = [command for command in group.commands.values() if isinstance(command, click.Group)]
+    return [group, *(element for item in inner for element in groups(item))]
 
 
 def test_no_group_truncates_the_summaries_of_its_commands() -> None:
-    found = groups(main)
-    assert len(found) > 12
-    for one in found:
-        assert isinstance(one, Commands), one.name
-        text = one.get_help(click.Context(one, terminal_width=80))
+    result = groups(main)
+    assert len(result) > 12
+    for item in result:
+        assert isinstance(item, Commands), item.name
+        text = item.get_help(click.Context(item, terminal_width=80))
         assert "..." not in text.partition("Commands:")[2], text
 
 
@@ -34,7 +34,7 @@ def test_a_long_summary_is_wrapped() -> None:
         """A group."""
 
     @group.command(help=LONG)
-    def one() -> None: ...
+    def first() -> None: ...
 
     text = CliRunner().invoke(group, ["--help"], terminal_width=60).output
     assert LONG in " ".join(text.split())

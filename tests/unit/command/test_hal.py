@@ -36,7 +36,7 @@ BUS = I2cAdapter(
     (I2cDevice(0x48, likely=("TMP102", "LM75")), I2cDevice(0x68, "rtc-ds1307")),
 )
 LINE = GpioLine(17, "GPIO17", "machine-server", True)
-FOUND = Inventory(
+INVENTORY = Inventory(
     Board("raspberry-pi-4", "Raspberry Pi 4 Model B", "Raspberry Pi 4 Model B Rev 1.4"),
     gpio=(
         GpioChip(
@@ -72,7 +72,7 @@ def computer(tmp_path: Path) -> Computer:
 
 
 def test_the_report_names_everything_in_tables() -> None:
-    text = "\n".join(report(FOUND))
+    text = "\n".join(report(INVENTORY))
     assert text.splitlines()[0] == "Raspberry Pi 4 Model B (raspberry-pi-4, Raspberry Pi 4 Model B Rev 1.4)"
     for line in (
         "gpiochip0  pinctrl-bcm2711  58     1",
@@ -86,7 +86,7 @@ def test_the_report_names_everything_in_tables() -> None:
     assert "/dev/serial/by-id/usb-A  0403:6001  A1" in text
     assert "\x1b" not in text
     assert "GPIO17" not in text
-    assert "gpiochip0:17  GPIO17  out        machine-server" in "\n".join(report(FOUND, lines=True))
+    assert "gpiochip0:17  GPIO17  out        machine-server" in "\n".join(report(INVENTORY, lines=True))
 
 
 def test_a_computer_without_hardware_is_reported_as_such() -> None:
@@ -226,10 +226,10 @@ def test_installing_rules_without_root_is_refused_with_the_sudo_command(monkeypa
 
 
 def test_an_unknown_user_is_refused_before_rules_are_written() -> None:
-    code, out, err = run("install-rules", "--dry-run", "--user", "nobody-like-this")
+    code, out, err = run("install-rules", "--dry-run", "--user", "no-such-user")
     assert code == 1
     assert out == ""
-    assert "there is no user 'nobody-like-this'" in err
+    assert "there is no user 'no-such-user'" in err
     assert run("install-rules", "--uninstall", "--user", "x")[0] == 2
 
 

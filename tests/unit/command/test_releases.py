@@ -74,7 +74,7 @@ def ecdsa() -> bytes:
 
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n", ecdsa()])
-def test_a_file_that_is_no_key_is_named(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_key_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "root-1.pem").write_bytes(content)
     (tmp_path / "root-1.pem").chmod(0o600)
     with pytest.raises(MachineError, match=r"root-1\.pem is not a key"):

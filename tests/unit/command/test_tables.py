@@ -43,9 +43,9 @@ def machine(*resources: facts.Resource) -> facts.Machine:
 def test_changes_are_new_changed_and_removed_resources() -> None:
     before = machine(resource("a"), resource("b"), resource("c"))
     after = machine(resource("a"), resource("b", "unhealthy", "x"), resource("d"))
-    got = {one.name: one.state for one in facts.changes(before, after)}
+    got = {change.name: change.state for change in facts.changes(before, after)}
     assert got == {"b": "unhealthy", "d": "ready", "c": "removed"}
-    assert [one.name for one in facts.changes(None, before)] == ["a", "b", "c"]
+    assert [item.name for item in facts.changes(None, before)] == ["a", "b", "c"]
     assert facts.changes(before, before) == []
 
 

@@ -20,9 +20,9 @@ from tests.hil.rig.programs import NAMED, program_of
     ],
 )
 def test_programs_in_python(command: str | Sequence[str], module: str, arguments: tuple[str, ...]) -> None:
-    found = program_of(command)
-    assert found is not None
-    assert (found.module, found.arguments) == (module, arguments)
+    result = program_of(command)
+    assert result is not None
+    assert (result.module, result.arguments) == (module, arguments)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,6 @@ def test_everything_else_is_started_as_it_stands(command: str | Sequence[str]) -
     assert program_of(command) is None
 
 
-def test_what_a_program_runs_is_not_imported_before_it_runs() -> None:
+def test_programs_import_their_code_only_when_run() -> None:
     """Otherwise the module would exist twice, and Python would warn."""
     assert all(program.module not in program.imports for program in NAMED.values())

@@ -11,7 +11,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 from tests.hil.rig.qmp import Qmp, QmpError
 
 
-async def test_who_was_cancelled_leaves_no_answer_to_the_next_one() -> None:
+async def test_the_answer_of_a_cancelled_command_is_dropped() -> None:
     mine, its = memory_stream_pair()
     qmp = Qmp(mine)
     async with trio.open_nursery() as nursery:

@@ -28,13 +28,13 @@ def history(lateness: Iterable[float], width: float = WIDTH, period: float = PER
 def test_a_wave_that_is_late_most_of_the_time_is_that_wave(late: list[float], data: st.DataObject) -> None:
     for index in data.draw(st.lists(st.integers(0, RISES - 1), min_size=RISES // 4, max_size=RISES, unique=True)):
         late[2 * index] = late[2 * index + 1] = 0.0002
-    found = wave_of(history(late))
-    assert found is not None
-    assert found.median_width >= WIDTH - 1e-9
-    assert found.width <= WIDTH + 0.0002 + 1e-9
+    result = wave_of(history(late))
+    assert result is not None
+    assert result.median_width >= WIDTH - 1e-9
+    assert result.width <= WIDTH + 0.0002 + 1e-9
 
 
-def test_what_is_not_the_wave_is_not_taken_for_it() -> None:
+def test_other_waves_are_not_recognized() -> None:
     right = wave_of(history([0.0003] * 60))
     assert right is not None
     assert is_wave(right, WIDTH, PERIOD, late=0.001)
@@ -48,12 +48,12 @@ def test_what_is_not_the_wave_is_not_taken_for_it() -> None:
 def test_a_level_that_is_written_twice_is_one() -> None:
     events = history([0.0] * 20)
     doubled = [event for event in events for _ in range(2)]
-    found, once = wave_of(doubled), wave_of(events)
-    assert found is not None
+    result, once = wave_of(doubled), wave_of(events)
+    assert result is not None
     assert once is not None
-    assert astuple(found) == pytest.approx(astuple(once))
+    assert astuple(result) == pytest.approx(astuple(once))
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
-def test_few_edges_are_no_wave(count: int) -> None:
+def test_few_edges_are_not_a_wave(count: int) -> None:
     assert wave_of(history([0.0] * count)) is None

@@ -33,8 +33,8 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-async def test_every_answer_is_told(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    said, told = ANSWERS[answer]
+async def test_every_answer_is_reported(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, messages = ANSWERS[answer]
 
     async def serve(stream: trio.SocketStream) -> None:
         async with stream:
@@ -50,4 +50,4 @@ async def test_every_answer_is_told(answer: str, monkeypatch: pytest.MonkeyPatch
         with pytest.raises(CloudUnavailable) as caught:
             async with connected(address):
                 pass
-    assert told in str(caught.value)
+    assert messages in str(caught.value)

@@ -26,10 +26,10 @@ DISK = cast("Worker", InlineDisk())
 class Trusting:
     """A machine's trust, with its files under control of the test."""
 
-    def __init__(self, folder: Path, given: str | None) -> None:
-        self.file = folder / "ca.pem" if given is not None else None
+    def __init__(self, folder: Path, value: str | None) -> None:
+        self.file = folder / "ca.pem" if value is not None else None
         self.path = path_of(folder / "home", "part-1")
-        self.give(given or "")
+        self.give(value or "")
         self.restart()
 
     def give(self, text: str) -> None:
@@ -51,17 +51,17 @@ class Trusting:
 
 
 @pytest.fixture
-def told() -> Iterator[Sequence[Any]]:
+def messages() -> Iterator[Sequence[Any]]:
     """Capture the log."""
     with capture_logs() as entries:
         yield entries
 
 
-async def test_a_machine_that_was_there_needs_no_new_file(tmp_path: Path, told: Sequence[Any]) -> None:
+async def test_a_machine_that_was_there_needs_no_new_file(tmp_path: Path, messages: Sequence[Any]) -> None:
     machine = Trusting(tmp_path, OLD)
     await machine.update(OLD)
     assert machine.trusts() == {"old"}
-    assert not told
+    assert not messages
     await machine.update(NEW + OLD)  # the overlap
     assert machine.trusts() == {"old", "new"}
     await machine.update(NEW)  # and the end of the overlap
@@ -70,11 +70,11 @@ async def test_a_machine_that_was_there_needs_no_new_file(tmp_path: Path, told: 
     assert machine.trusts() == {"new"}
     assert (tmp_path / "ca.pem").read_text() == OLD
     assert oct(machine.path.stat().st_mode & 0o777) == "0o600"
-    assert [(one["new"], one["withdrawn"]) for one in told] == [
+    assert [(message["new"], message["withdrawn"]) for message in messages] == [
         ([fingerprint(NEW)], []),
         ([], [fingerprint(OLD)]),
     ]
-    assert all(one["ca_file"] == f"{tmp_path / 'ca.pem'}, which is not changed" for one in told)
+    assert all(item["ca_file"] == f"{tmp_path / 'ca.pem'}, which is not changed" for item in messages)
 
 
 async def test_one_that_leaked_is_not_trusted_although_the_file_has_it(tmp_path: Path) -> None:
@@ -96,19 +96,19 @@ async def test_others_in_the_file_count_as_before(tmp_path: Path) -> None:
     assert machine.trusts() == {"proxy", "new"}
 
 
-@pytest.mark.parametrize("given", [PROXY, "", "no certificate", None])
+@pytest.mark.parametrize("value", [PROXY, "", "no certificate", None])
 async def test_a_cloud_that_is_trusted_by_another_authority_says_nothing_of_it(
-    tmp_path: Path, given: str | None, told: Sequence[Any]
+    tmp_path: Path, value: str | None, messages: Sequence[Any]
 ) -> None:
-    machine = Trusting(tmp_path, given)
+    machine = Trusting(tmp_path, value)
     await machine.update(OLD, MACHINES)
     await machine.update(NEW, MACHINES)
     assert machine.held.trusted() == ""
     assert machine.held.machines == MACHINES
-    assert not told
+    assert not messages
 
 
-async def test_another_file_starts_anew(tmp_path: Path) -> None:
+async def test_another_file_starts_from_the_beginning(tmp_path: Path) -> None:
     machine = Trusting(tmp_path, OLD)
     await machine.update(OLD)
     machine.give(NEWEST)  # it was offline while the authority was replaced twice
@@ -132,7 +132,7 @@ async def test_a_cloud_that_says_nothing_more_of_itself_changes_nothing(tmp_path
 @pytest.mark.parametrize(
     "wrong", [5, [], {"cloud": 5}, {"cloud": "x"}, {"machines": "x"}, {"cloud": OLD * (MAX_LENGTH // len(OLD) + 1)}]
 )
-async def test_what_is_none_is_refused_and_changes_nothing(tmp_path: Path, wrong: Any) -> None:
+async def test_invalid_authorities_are_refused_and_change_nothing(tmp_path: Path, wrong: Any) -> None:
     machine = Trusting(tmp_path, OLD)
     await machine.update(NEW + OLD)
     with pytest.raises((TypeError, ValueError)):
@@ -141,26 +141,24 @@ async def test_what_is_none_is_refused_and_changes_nothing(tmp_path: Path, wrong
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"cloud": 5}'])
-async def test_what_is_damaged_on_the_disk_is_told_and_no_obstacle(
-    tmp_path: Path, content: bytes, told: Sequence[Any]
-) -> None:
+async def test_a_damaged_file_is_reported_and_replaced(tmp_path: Path, content: bytes, messages: Sequence[Any]) -> None:
     machine = Trusting(tmp_path, OLD)
     machine.path.parent.mkdir()
     machine.path.write_bytes(content)
     machine.restart()
-    assert [one["path"] for one in told] == [str(machine.path)]
+    assert [message["path"] for message in messages] == [str(machine.path)]
     assert machine.trusts() == {"old"}
     await machine.update(NEW + OLD)
     machine.restart()
     assert machine.trusts() == {"old", "new"}
 
 
-async def test_without_a_disk_it_counts_until_the_next_start(tmp_path: Path, told: Sequence[Any]) -> None:
+async def test_without_a_disk_it_counts_until_the_next_start(tmp_path: Path, messages: Sequence[Any]) -> None:
     machine = Trusting(tmp_path, OLD)
     (tmp_path / "home").write_text("no folder")
     await machine.update(NEW + OLD)
     assert machine.trusts() == {"old", "new"}
-    assert [one["log_level"] for one in told] == ["info", "error"]
+    assert [message["log_level"] for message in messages] == ["info", "error"]
 
 
 async def test_the_connection_follows(tmp_path: Path) -> None:

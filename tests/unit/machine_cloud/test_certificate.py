@@ -118,13 +118,13 @@ async def machine(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Machin
 
 
 @pytest.fixture
-def told() -> Iterator[Sequence[Any]]:
+def messages() -> Iterator[Sequence[Any]]:
     """Capture the log."""
     with capture_logs() as entries:
         yield entries
 
 
-async def test_the_first_answer_is_served_kept_and_told(autojump_clock: MockClock, machine: Machine) -> None:
+async def test_the_first_answer_is_served_stored_and_logged(autojump_clock: MockClock, machine: Machine) -> None:
     assert machine.certificate.tls.context is None
     await machine.start()
     assert machine.certificate.tls.context is not None
@@ -186,8 +186,8 @@ async def test_another_name_in_the_configuration_is_a_reason_to_ask(
     assert len(machine.cloud.asked) == 2
 
 
-async def test_an_outage_is_told_once_and_over_as_soon_as_the_cloud_is_back(
-    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
+async def test_an_outage_is_reported_once_and_ends_when_the_cloud_is_back(
+    autojump_clock: MockClock, machine: Machine, messages: Sequence[Any]
 ) -> None:
     machine.cloud.answer = GRPCError(Status.UNAVAILABLE, "the database is away")
     await machine.start()
@@ -197,7 +197,7 @@ async def test_an_outage_is_told_once_and_over_as_soon_as_the_cloud_is_back(
     ]
     assert waits[0] <= FIRST_DELAY
     assert MAX_DELAY / 2 <= waits[-1] <= MAX_DELAY
-    assert len([one for one in told if one["event"] == "no certificate from the cloud"]) == 1
+    assert len([message for message in messages if message["event"] == "no certificate from the cloud"]) == 1
     machine.cloud.answer = pair()
     machine.cloud.contact.mark_reached()
     await trio.sleep(0.1)
@@ -206,54 +206,54 @@ async def test_an_outage_is_told_once_and_over_as_soon_as_the_cloud_is_back(
 
 
 async def test_a_cloud_that_gives_none_is_asked_each_hour(
-    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
+    autojump_clock: MockClock, machine: Machine, messages: Sequence[Any]
 ) -> None:
     machine.cloud.answer = GRPCError(Status.FAILED_PRECONDITION, "this cloud is reached without TLS")
     await machine.start()
     await trio.sleep(10 * HOUR)
     assert 10 <= len(machine.cloud.asked) <= 13
-    assert [one["still_used"] for one in told] == ["none"]
+    assert [message["still_used"] for message in messages] == ["none"]
     assert machine.certificate.tls.context is None
     assert machine.changed == 0
 
 
 async def test_an_answer_that_cannot_be_used_changes_nothing(
-    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
+    autojump_clock: MockClock, machine: Machine, messages: Sequence[Any]
 ) -> None:
     await machine.start()
     before = machine.fingerprint
     machine.cloud.answer = Pair(pair().certificate, pair().key)
     await trio.sleep(HOUR)
     assert machine.fingerprint == before
-    assert "does not belong" in told[-1]["reason"]
-    assert told[-1]["still_used"].startswith("the certificate valid until 20")
-    assert "PRIVATE" not in str(told)
+    assert "does not belong" in messages[-1]["reason"]
+    assert messages[-1]["still_used"].startswith("the certificate valid until 20")
+    assert "PRIVATE" not in str(messages)
 
 
 async def test_without_a_disk_it_is_served_all_the_same(
-    autojump_clock: MockClock, machine: Machine, told: Sequence[Any]
+    autojump_clock: MockClock, machine: Machine, messages: Sequence[Any]
 ) -> None:
     machine.path.parent.mkdir()
     machine.path.mkdir()
     await machine.start()
     assert machine.certificate.tls.context is not None
-    assert any("cannot be cached" in one["event"] for one in told)
+    assert any("cannot be cached" in message["event"] for message in messages)
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", ROOT.certificate.encode(), b"\xff\xfe"])
-def test_what_is_damaged_on_the_disk_is_no_obstacle(tmp_path: Path, content: bytes, told: Sequence[Any]) -> None:
+def test_a_damaged_file_on_the_disk_is_replaced(tmp_path: Path, content: bytes, messages: Sequence[Any]) -> None:
     path = path_of(tmp_path, "part-1")
     path.write_bytes(content)
     held = CloudCertificate(cast("CloudAddress", Cloud()), path, CloudAuthorities(None, tmp_path / "none"))
     held.load()
     assert held.tls.context is None
-    assert [one["event"] for one in told] == ["the cached certificate cannot be used"]
+    assert [message["event"] for message in messages] == ["the cached certificate cannot be used"]
 
 
-def test_nothing_on_the_disk_is_nothing_to_tell(tmp_path: Path, told: Sequence[Any]) -> None:
+def test_nothing_on_the_disk_is_nothing_to_tell(tmp_path: Path, messages: Sequence[Any]) -> None:
     nothing = CloudAuthorities(None, tmp_path / "none")
     CloudCertificate(cast("CloudAddress", Cloud()), path_of(tmp_path, "part-1"), nothing).load()
-    assert told == []
+    assert messages == []
 
 
 async def test_a_chain_without_its_root_tells_no_roots(autojump_clock: MockClock, machine: Machine) -> None:
@@ -266,14 +266,14 @@ async def test_a_chain_without_its_root_tells_no_roots(autojump_clock: MockClock
 
 async def test_another_authority_is_a_reason_to_ask(autojump_clock: MockClock, machine: Machine) -> None:
     await machine.start()
-    told = partial(machine.certificate.update_authorities, worker=cast("Worker", InlineDisk()))
-    await told({"machines": ROOT.certificate})
+    result = partial(machine.certificate.update_authorities, worker=cast("Worker", InlineDisk()))
+    await result({"machines": ROOT.certificate})
     await trio.sleep(QUIET + 1)
     assert len(machine.cloud.asked) == 1  # it has signed the existing certificate
     machine.cloud.answer = pair(root=OTHER)
     before = machine.fingerprint
     for _ in range(2):
-        await told({"machines": OTHER.certificate + ROOT.certificate})
+        await result({"machines": OTHER.certificate + ROOT.certificate})
         await trio.sleep(QUIET + 1)
         assert len(machine.cloud.asked) == 2
     assert machine.fingerprint != before

@@ -34,7 +34,7 @@ def made(message: dict[str, Any], own: dict[str, Any] = OWN) -> dict[str, Any]:
     return json.loads(document_of(message, own))
 
 
-def test_the_document_is_the_clouds_and_who_the_machine_is_is_the_files() -> None:
+def test_the_document_is_from_the_cloud_and_the_identity_from_the_file() -> None:
     whole = made(message(debug=True))
     assert whole["debug"] is True
     assert whole["revision"] == "3"
@@ -77,9 +77,9 @@ def test_the_network_of_the_file_counts_unless_the_cloud_has_one(own: Any, their
 def test_keys_of_the_cloud_join_those_of_the_document(auth: Any, handlers: Any) -> None:
     whole = made(message(**({"auth": auth} if auth is not None else {})))
     assert whole["auth"]["handlers"] == handlers
-    found, problems = credentials_of(whole["auth"]["handlers"], hosts=["rover"])
+    result, problems = credentials_of(whole["auth"]["handlers"], hosts=["rover"])
     assert not problems
-    assert ("k1", DIGEST) in {(one.entity, one.payload) for one in found}
+    assert ("k1", DIGEST) in {(item.entity, item.payload) for item in result}
 
 
 @pytest.mark.parametrize("auth", [5, {"handlers": 5}])
@@ -92,7 +92,7 @@ def test_an_auth_section_of_a_wrong_shape_is_left_to_the_schema(auth: Any) -> No
 @pytest.mark.parametrize(
     "wrong", [{}, {"document": 5}, {"document": {}, "keys": ["x"]}, {"document": {}, "cloud": "x"}]
 )
-def test_what_is_no_configuration_is_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_configurations_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage):
         document_of(wrong, OWN)
 
@@ -106,19 +106,19 @@ def test_what_is_no_configuration_is_refused(wrong: dict[str, Any]) -> None:
     ],
 )
 def test_addresses_of_clouds(address: str, url: str) -> None:
-    found = address_of(Cloud(id="p", secret="s", app_address=address))
-    assert (found.url, found.entity, found.type) == (url, "p", "robot-secret")
-    assert found.push_url.startswith(f"ws{url[4:]}/machine/v1/follow?part=p&platform=")
-    assert "secret='s'" not in repr(found)
+    result = address_of(Cloud(id="p", secret="s", app_address=address))
+    assert (result.url, result.entity, result.type) == (url, "p", "robot-secret")
+    assert result.push_url.startswith(f"ws{url[4:]}/machine/v1/follow?part=p&platform=")
+    assert "secret='s'" not in repr(result)
 
 
 def test_an_api_key_is_preferred_to_the_secret() -> None:
-    found = address_of(Cloud(id="p", secret="s", api_key=ApiKey(id="k", key="v"), app_address="http://localhost:1"))
-    assert (found.entity, found.type, found.secret) == ("k", "api-key", "v")
+    result = address_of(Cloud(id="p", secret="s", api_key=ApiKey(id="k", key="v"), app_address="http://localhost:1"))
+    assert (result.entity, result.type, result.secret) == ("k", "api-key", "v")
 
 
 @pytest.mark.parametrize("address", ["ftp://x", "http://", "http://x/path", "http://x?y"])
-def test_what_is_no_address_of_a_cloud_is_refused(address: str) -> None:
+def test_invalid_cloud_addresses_are_refused(address: str) -> None:
     with pytest.raises(ConfigError) as caught:
         address_of(Cloud(id="p", secret="s", app_address=address))
     assert caught.value.path == "cloud.app_address"
@@ -126,9 +126,9 @@ def test_what_is_no_address_of_a_cloud_is_refused(address: str) -> None:
 
 def test_a_log_message_as_the_protocol_writes_it() -> None:
     entry = Entry(1, 1.5, ERROR, "rdk.x", "engine/host.py:12", "it broke", {"why": "heat"}, "Traceback")
-    found = wire_entry(entry)
-    assert found.pop("host")
-    assert found == {
+    result = wire_entry(entry)
+    assert result.pop("host")
+    assert result == {
         "level": "error",
         "time": datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=UTC),
         "logger_name": "rdk.x",

@@ -45,18 +45,18 @@ class Cloud(CloudSource):
 
     def kept(self) -> Any:
         """Return the components of a start without the cloud."""
-        found = cached.load(self.path)
-        return json.loads(bytes(found.document)).get("components") if found is not None else None
+        loaded = cached.load(self.path)
+        return json.loads(bytes(loaded.document)).get("components") if loaded is not None else None
 
     @property
     def reading(self) -> Reading:
         return self._reading
 
 
-async def test_what_the_cloud_says_is_kept_when_it_can_be_used(tmp_path: Path) -> None:
+async def test_a_usable_document_from_the_cloud_is_cached(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path)
     await cloud.used(cloud.reading)
-    assert not cloud.path.exists(), "the credentials file is no configuration of the cloud"
+    assert not cloud.path.exists(), "the credentials file is not a configuration of the cloud"
     await cloud._handle(said(components=[1]))
     assert cloud.kept() is None
     await cloud.used(cloud.reading)
@@ -70,7 +70,7 @@ async def test_what_the_cloud_says_is_kept_when_it_can_be_used(tmp_path: Path) -
     assert cloud.kept() == [2]
 
 
-async def test_what_the_cloud_sends_is_not_expanded(tmp_path: Path) -> None:
+async def test_variables_in_documents_from_the_cloud_are_not_expanded(tmp_path: Path) -> None:
     cloud = Cloud(tmp_path)
     assert cloud.reading.expand, "the credentials file is this computer's own"
     await cloud._handle(said(revision="pa$$word ${HOME}"))
@@ -85,7 +85,7 @@ async def test_a_configuration_that_cannot_be_kept_is_used_all_the_same(tmp_path
     assert cloud.path.is_dir()
 
 
-async def test_what_a_full_disk_refused_is_kept_when_there_is_room(
+async def test_a_document_is_cached_once_a_full_disk_has_room(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -107,7 +107,7 @@ async def test_what_a_full_disk_refused_is_kept_when_there_is_room(
             await trio.sleep(2 * SAVE_AGAIN)
             assert cloud.kept() == [3]
             nursery.cancel_scope.cancel()
-    assert [one["event"] for one in logs] == [
+    assert [entry["event"] for entry in logs] == [
         "the configuration cannot be cached for a start without the cloud",
         "the configuration is cached for a start without the cloud again",
     ]

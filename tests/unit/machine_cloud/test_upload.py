@@ -54,11 +54,11 @@ class Logs:
         self.tries.append(trio.current_time())
         if not self.there:
             raise GRPCError(Status.UNAVAILABLE, "gone")
-        messages = [one.message for one in request.logs]
+        messages = [item.message for item in request.logs]
         if (status := self.refuses(messages)) is not None:
             raise GRPCError(status, "no")
         self.kept += messages
-        self.values += [values.read_struct(field)["Value"] for one in request.logs for field in one.fields]
+        self.values += [values.read_struct(field)["Value"] for element in request.logs for field in element.fields]
         await stream.send_message(find_method(SERVICE, "log").reply_class())
 
     @asynccontextmanager
@@ -84,7 +84,7 @@ async def test_logs_are_tried_ever_more_seldom_and_at_once_when_the_cloud_is_bac
         assert cloud.tries[-1] - cloud.tries[-2] >= MAX_DELAY / 2
         cloud.contact.mark_reached()  # it connected, but does not accept logs yet: the pauses start again
         await trio.sleep(2)
-        assert len([one for one in cloud.tries if one > 600]) >= 2
+        assert len([item for item in cloud.tries if item > 600]) >= 2
         await trio.sleep(600)
         cloud.there = True
         now = trio.current_time()

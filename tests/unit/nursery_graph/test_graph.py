@@ -79,8 +79,8 @@ async def test_the_last_failure_is_kept_until_the_next_run_is_ready_or_is_anothe
         await trio.sleep_forever()
 
     def status() -> tuple[State, str, str]:
-        one = graph.snapshot()["a"]
-        return one.state, one.reason, one.failure
+        ca = graph.snapshot()["a"]
+        return ca.state, ca.reason, ca.failure
 
     graph = Graph()
     graph.apply([Node("a", tried, revision="1")])
@@ -168,7 +168,7 @@ async def test_returning_before_ready_is_a_failure_with_a_reason(nursery: trio.N
     graph.stop()
 
 
-async def test_an_error_in_cleanup_is_told(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
+async def test_an_error_in_cleanup_is_reported(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     witness = Witness(lambda name: Script(cleanup_fails=True))
     reasons: list[str] = []
     graph = Graph()
@@ -206,7 +206,7 @@ async def test_task_trees_when_asked(nursery: trio.Nursery) -> None:
     graph.stop()
 
 
-async def test_nodes_inherit_the_context_of_run_not_of_who_made_them_start(nursery: trio.Nursery) -> None:
+async def test_nodes_inherit_the_context_of_run_not_of_the_caller_of_apply(nursery: trio.Nursery) -> None:
     colour = contextvars.ContextVar("colour", default="none")
     seen: dict[str, str] = {}
 
@@ -227,28 +227,28 @@ async def test_nodes_inherit_the_context_of_run_not_of_who_made_them_start(nurse
     graph.stop()
 
 
-async def test_a_failing_observer_is_logged_and_harms_nobody(
+async def test_a_failing_observer_is_logged_and_harmless(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     graph = Graph()
-    told: list[str] = []
+    messages: list[str] = []
 
     def bad(event: object) -> None:
         raise ZeroDivisionError
 
     graph.subscribe(bad)
-    end = graph.subscribe(lambda event: told.append(event.name))
+    end = graph.subscribe(lambda event: messages.append(event.name))
     graph.apply([Node("a", stay)])
     await nursery.start(graph.run)
     assert (await graph.settled())["a"].state is State.READY
     assert "an observer failed" in caplog.text
-    count = len(told)
+    count = len(messages)
     assert count
     end()
     end()
     graph.stop()
     await graph.settled()
-    assert len(told) == count
+    assert len(messages) == count
 
 
 async def test_an_observer_may_change_the_graph(nursery: trio.Nursery) -> None:

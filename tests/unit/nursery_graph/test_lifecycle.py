@@ -12,14 +12,14 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "design" / "nursery_graph.md"
 
 
 def reachable(start: Phase) -> set[Phase]:
-    found, todo = {start}, [start]
+    result, todo = {start}, [start]
     while todo:
         phase = todo.pop()
         for (before, _), after in TABLE.items():
-            if before is phase and after not in found:
-                found.add(after)
+            if before is phase and after not in result:
+                result.add(after)
                 todo.append(after)
-    return found
+    return result
 
 
 def test_every_phase_can_be_reached_and_every_one_can_end() -> None:
@@ -37,7 +37,7 @@ def test_the_states_are_those_of_the_wire() -> None:
     assert {phase.state for phase in Phase} == {*State, None}
 
 
-def test_what_may_run_can_be_stopped_and_what_waits_can_be_tried_again() -> None:
+def test_running_nodes_can_be_stopped_and_waiting_nodes_retried() -> None:
     for phase in (*RUNNING, Phase.FAILING):
         assert step(phase, Event.STOP) is Phase.STOPPING
     for phase in WAITING:

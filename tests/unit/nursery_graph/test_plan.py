@@ -21,14 +21,14 @@ def node(name: str, requires: str = "", uses: str = "", **options: object) -> No
 
 
 def reach(edges: dict[str, frozenset[str]], start: str) -> set[str]:
-    found: set[str] = set()
+    results: set[str] = set()
     todo = [start]
     while todo:
         for target in edges.get(todo.pop(), frozenset()):
-            if target in edges and target not in found:
-                found.add(target)
+            if target in edges and target not in results:
+                results.add(target)
                 todo.append(target)
-    return found
+    return results
 
 
 @given(EDGES)
@@ -38,9 +38,9 @@ def test_cyclic_groups_are_the_groups_that_reach_each_other(edges: dict[str, fro
         for name in edges
         if name in reach(edges, name)
     }
-    found = cyclic_groups(edges)
-    assert set(found) == expected
-    assert len(found) == len(expected)
+    result = cyclic_groups(edges)
+    assert set(result) == expected
+    assert len(result) == len(expected)
 
 
 def test_cyclic_groups_of_a_long_chain_need_no_recursion() -> None:
@@ -51,18 +51,18 @@ def test_cyclic_groups_of_a_long_chain_need_no_recursion() -> None:
 
 
 @given(EDGES, EDGES)
-def test_what_is_left_to_wait_for_has_no_cycle(
-    requires: dict[str, frozenset[str]], uses: dict[str, frozenset[str]]
-) -> None:
+def test_remaining_waits_have_no_cycle(requires: dict[str, frozenset[str]], uses: dict[str, frozenset[str]]) -> None:
     desired = resolve([Node(name, run, requires[name], uses.get(name, frozenset())) for name in requires])
-    for name, wanted in desired.items():
+    for name, expected in desired.items():
         in_cycle = name in reach(requires, name)
         missing = requires[name] - requires.keys()
-        assert bool(wanted.problem) == (in_cycle or bool(missing))
-        assert ("cycle" in wanted.problem) == in_cycle
-        assert wanted.requires == tuple(sorted(requires[name]))
+        assert bool(expected.problem) == (in_cycle or bool(missing))
+        assert ("cycle" in expected.problem) == in_cycle
+        assert expected.requires == tuple(sorted(requires[name]))
     sound = {
-        name: frozenset((*wanted.requires, *wanted.uses)) for name, wanted in desired.items() if not wanted.problem
+        name: frozenset((*required.requires, *required.uses))
+        for name, required in desired.items()
+        if not required.problem
     }
     assert cyclic_groups(sound) == []
 
@@ -86,8 +86,8 @@ def test_an_optional_dependency_on_a_cycle_is_left_out_with_a_note() -> None:
 
 
 def test_a_name_both_required_and_used_is_required() -> None:
-    wanted = resolve([node("a"), node("b", "a", "a")])["b"]
-    assert (wanted.requires, wanted.uses) == (("a",), ())
+    expected = resolve([node("a"), node("b", "a", "a")])["b"]
+    assert (expected.requires, expected.uses) == (("a",), ())
 
 
 def test_difference_sorts_every_name_into_one_heap() -> None:

@@ -32,13 +32,13 @@ PUBLIC = {
 
 
 def imports(path: Path) -> set[str]:
-    found = set()
+    results = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            results |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    return found
+            results.add((node.module or "").partition(".")[0])
+    return results
 
 
 def test_public_names() -> None:
@@ -54,6 +54,6 @@ def test_it_needs_trio_and_the_standard_library_only() -> None:
 
 
 @pytest.mark.parametrize("module", ["lifecycle", "restart", "plan", "status"])
-def test_what_decides_is_pure(module: str) -> None:
+def test_decisions_are_pure(module: str) -> None:
     forbidden = {"trio", "socket", "os", "subprocess", "time", "random"}
     assert not imports(PACKAGE / f"{module}.py") & forbidden

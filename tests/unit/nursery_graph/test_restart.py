@@ -46,7 +46,7 @@ def test_a_long_time_of_health_ends_the_row_of_failures() -> None:
     assert after_failure(restart, History(9), 100, 40, 0.0).history.failures == 1
 
 
-def test_temporary_is_never_tried_again() -> None:
+def test_temporary_is_never_retried() -> None:
     for ready_at in (None, 0.0):
         assert after_failure(Restart("temporary"), History(), 1.0, ready_at, 0.0).delay is None
 

@@ -151,12 +151,12 @@ def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
         )
     )
 
-    def nodes(wanted: dict[str, int]) -> list[Node]:
-        made = chart.nodes(witness)
+    def nodes(expected: dict[str, int]) -> list[Node]:
+        created = chart.nodes(witness)
         return [
-            Node(n.name, n.run, n.requires, n.uses, wanted[n.name], str(wanted[n.name]), 5, 4, n.restart)
-            for n in made
-            if n.name in wanted
+            Node(n.name, n.run, n.requires, n.uses, expected[n.name], str(expected[n.name]), 5, 4, n.restart)
+            for n in created
+            if n.name in expected
         ]
 
     async def main() -> None:
@@ -165,8 +165,8 @@ def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
         graph.subscribe(witness.on_transition)
         async with trio.open_nursery() as nursery:
             await nursery.start(graph.run)
-            for wanted, wait in plans:
-                graph.apply(nodes(wanted))
+            for required, wait in plans:
+                graph.apply(nodes(required))
                 await trio.sleep(wait)
             tame = True
             last = plans[-1][0]
@@ -209,11 +209,11 @@ def test_rule_8_the_last_apply_counts_and_the_rest_is_not_disturbed(
 
 
 def _reached(chart: Chart, name: str, running: set[str]) -> set[str]:
-    found = {name}
+    results = {name}
     for other in chart.requires:
-        if other in running and (chart.requires[other] | chart.uses[other]) & found:
-            found.add(other)
-    return found
+        if other in running and (chart.requires[other] | chart.uses[other]) & results:
+            results.add(other)
+    return results
 
 
 # 9. An exception in one node never cancels a sibling or the graph.
@@ -221,7 +221,7 @@ def _reached(chart: Chart, name: str, running: set[str]) -> set[str]:
 
 @PROPERTY
 @given(charts(CALM, optional=False), SEEDS, st.data())
-def test_rule_9_exceptions_reach_nobody_else(chart: Chart, seed: int, data: st.DataObject) -> None:
+def test_rule_9_exceptions_reach_no_other_node(chart: Chart, seed: int, data: st.DataObject) -> None:
     bad = data.draw(st.sampled_from(sorted(chart.requires)))
     error: Callable[[], BaseException] = data.draw(
         st.sampled_from(
@@ -327,16 +327,16 @@ def test_optional_dependencies_cause_no_restart_storm(
     )
     deps: list[set[str]] = []
 
-    async def user(given: dict[str, object], *, task_status: trio.TaskStatus[None]) -> None:
-        deps.append(set(given))
+    async def user(value: dict[str, object], *, task_status: trio.TaskStatus[None]) -> None:
+        deps.append(set(value))
         task_status.started()
         await trio.sleep_forever()
 
     def nodes(names: set[str], version: str = "") -> list[Node]:
         # A pause longer than the test: failed nodes are not retried.
         patient = Restart(first_delay=10_000, max_delay=10_000)
-        made = [witness.node(name, restart=patient, version=version) for name in sorted(names)]
-        return [Node("user", user, uses=frozenset(works)), *made]  # type: ignore[arg-type]
+        created = [witness.node(name, restart=patient, version=version) for name in sorted(names)]
+        return [Node("user", user, uses=frozenset(works)), *created]  # type: ignore[arg-type]
 
     async def main() -> None:
         graph = Graph()

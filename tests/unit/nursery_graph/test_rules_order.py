@@ -65,7 +65,7 @@ CAUSES = st.sampled_from(("stop", "cancel", "deadline", "neighbour", "interrupt"
 def test_rule_1_nothing_remains_of_a_node_that_has_stopped(chart: Chart, seed: int, cause: str, after: int) -> None:
     witness = chart.witness()
     children: dict[str, int] = {}
-    found: list[str] = []
+    results: list[str] = []
 
     def with_child(node: Node) -> Node:
         async def child() -> None:
@@ -79,7 +79,7 @@ def test_rule_1_nothing_remains_of_a_node_that_has_stopped(chart: Chart, seed: i
 
         async def run(deps: object, *, task_status: trio.TaskStatus[object]) -> None:
             if children.get(node.name):
-                found.append(f"{node.name} begins while a child of its previous run remains")
+                results.append(f"{node.name} begins while a child of its previous run remains")
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(child)
                 await node.run(deps, task_status=task_status)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def test_rule_1_nothing_remains_of_a_node_that_has_stopped(chart: Chart, seed: i
 
         def gone(event: Transition) -> None:
             if event.after in (None, State.UNCONFIGURED) and children.get(event.name):
-                found.append(f"{event.name} is said to have stopped while a child remains")
+                results.append(f"{event.name} is said to have stopped while a child remains")
 
         graph.subscribe(gone)
         graph.apply([with_child(node) for node in chart.nodes(witness)])
@@ -102,7 +102,7 @@ def test_rule_1_nothing_remains_of_a_node_that_has_stopped(chart: Chart, seed: i
         assert not any(children.values())
 
     run_seeded(seed, main)
-    assert not found
+    assert not results
 
 
 # 2. `run` begins only when every required dependency is ready.

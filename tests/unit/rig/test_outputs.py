@@ -21,17 +21,17 @@ LINE = Line("chip", 4)
 
 
 @pytest.fixture
-def told() -> list[tuple[str, float]]:
+def levels_seen() -> list[tuple[str, float]]:
     return []
 
 
 @pytest.fixture
-def outputs(told: list[tuple[str, float]]) -> Outputs:
-    return Outputs(lambda name, level, at=None: told.append((name, level)))
+def outputs(levels_seen: list[tuple[str, float]]) -> Outputs:
+    return Outputs(lambda name, level, at=None: levels_seen.append((name, level)))
 
 
-async def test_levels_are_told_from_opening_to_closing(
-    outputs: Outputs, told: list[tuple[str, float]], autojump_clock: MockClock
+async def test_levels_are_recorded_from_opening_to_closing(
+    outputs: Outputs, levels_seen: list[tuple[str, float]], autojump_clock: MockClock
 ) -> None:
     hardware = WatchedSim(World(), outputs)
     async with hardware.digital_output(LINE, OutputSettings(safe=True)) as output:
@@ -40,12 +40,12 @@ async def test_levels_are_told_from_opening_to_closing(
     async with hardware.pwm(LINE) as wave:
         wave.set_wave(0.5, 100.0)
         assert wave.wave() == (0.5, 100.0)
-    assert [level for name, level in told if name == "chip line 4"] == [1, 0, 1, 0, 0.5, 0]
+    assert [level for name, level in levels_seen if name == "chip line 4"] == [1, 0, 1, 0, 0.5, 0]
     assert outputs.unsafe() == []
     assert [state.level for state in hardware.lines.outputs()] == [False]
 
 
-async def test_an_error_of_its_user_is_no_fault_of_the_output(outputs: Outputs, autojump_clock: MockClock) -> None:
+async def test_an_error_of_its_user_is_not_a_fault_of_the_output(outputs: Outputs, autojump_clock: MockClock) -> None:
     hardware = WatchedSim(World(), outputs)
     with pytest.raises(HalError):
         async with hardware.digital_output(LINE, OutputSettings()):
@@ -53,8 +53,8 @@ async def test_an_error_of_its_user_is_no_fault_of_the_output(outputs: Outputs, 
     assert outputs.unsafe() == []
 
 
-async def test_what_is_still_open_is_forced_once(
-    outputs: Outputs, told: list[tuple[str, float]], autojump_clock: MockClock
+async def test_open_outputs_are_forced_once(
+    outputs: Outputs, levels_seen: list[tuple[str, float]], autojump_clock: MockClock
 ) -> None:
     hardware = WatchedSim(World(), outputs)
     digital, wave = hardware.digital_output(LINE, OutputSettings(safe=True)), hardware.pwm(Line("chip", 5))
@@ -65,13 +65,13 @@ async def test_what_is_still_open_is_forced_once(
         "chip line 5 was still driven; it has been forced to its safe level",
     ]
     assert [state.level == state.safe for state in hardware.lines.outputs()] == [True, True]
-    assert told[-2:] == [("chip line 4", True), ("chip line 5", 0.0)]
+    assert levels_seen[-2:] == [("chip line 4", True), ("chip line 5", 0.0)]
     assert outputs.unsafe() == []
     await digital.__aexit__(None, None, None)
     await wave.__aexit__(None, None, None)
 
 
-async def test_what_is_open_when_the_event_loop_has_ended_is_forced(
+async def test_outputs_open_after_the_event_loop_are_forced(
     outputs: Outputs, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     hardware = WatchedSim(World(), outputs)
@@ -87,7 +87,7 @@ async def test_what_is_open_when_the_event_loop_has_ended_is_forced(
     await digital.__aexit__(None, None, None)
 
 
-async def test_what_cannot_be_forced_is_told(outputs: Outputs, autojump_clock: MockClock) -> None:
+async def test_outputs_that_cannot_be_forced_are_reported(outputs: Outputs, autojump_clock: MockClock) -> None:
     hardware = WatchedSim(World(), outputs)
     digital = hardware.digital_output(LINE, OutputSettings())
     await digital.__aenter__()
@@ -99,7 +99,7 @@ async def test_what_cannot_be_forced_is_told(outputs: Outputs, autojump_clock: M
     await digital.__aexit__(None, None, None)
 
 
-async def test_a_closing_that_fails_is_told(outputs: Outputs, autojump_clock: MockClock) -> None:
+async def test_a_failed_close_is_reported(outputs: Outputs, autojump_clock: MockClock) -> None:
     class Stuck:
         def read(self) -> bool:
             return True

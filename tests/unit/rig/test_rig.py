@@ -67,8 +67,8 @@ class Room:
     def warmth_c(self, value: float) -> None:
         self._chip.temperature_c = value
 
-    def add(self, one: float, other: float) -> float:
-        return one + other
+    def add(self, item: float, other: float) -> float:
+        return item + other
 
 
 def setup(folder: Path, document: dict[str, Any], **changes: Any) -> Setup:
@@ -89,13 +89,13 @@ def setup(folder: Path, document: dict[str, Any], **changes: Any) -> Setup:
 
 @asynccontextmanager
 async def opened(folder: Path, *components: dict[str, Any], sample: float = 0.0, **changes: Any) -> AsyncIterator[Rig]:
-    made = setup(folder, {"components": list(components)}, **changes)
+    created = setup(folder, {"components": list(components)}, **changes)
     try:
-        async with open_sim(made) as backend, running(made, backend, sample) as rig:
+        async with open_sim(created) as backend, running(created, backend, sample) as rig:
             yield rig
     finally:
-        made.artefacts.write()
-    assert made.unsafe == []
+        created.artefacts.write()
+    assert created.unsafe == []
 
 
 async def test_handles_have_the_types_of_their_base_class(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -263,8 +263,8 @@ def test_documents(tmp_path: Path) -> None:
 def test_plants_by_name() -> None:
     assert load_plant(None) is None
     assert load_plant(Room) is Room
-    found: object = load_plant("hal.sim.hardware:SimHardware")
-    assert found is SimHardware
+    plant: object = load_plant("hal.sim.hardware:SimHardware")
+    assert plant is SimHardware
     with pytest.raises(ValueError, match="not of the form module:Class"):
         load_plant("hal.sim.hardware")
 

@@ -37,7 +37,7 @@ def test_circles(check: ModuleType, graph: dict[str, set[str]], circles: set[fro
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("source", "result"),
     [
         ("import b.c", ["b.c"]),
         ("from b import c", ["b.c"]),
@@ -48,9 +48,9 @@ def test_circles(check: ModuleType, graph: dict[str, set[str]], circles: set[fro
         ("import os\nfrom a import x", []),
     ],
 )
-def test_imports_count_wherever_they_stand(check: ModuleType, source: str, found: list[str]) -> None:
+def test_imports_count_wherever_they_stand(check: ModuleType, source: str, result: list[str]) -> None:
     modules = {"a": "a.py", "b": "b/__init__.py", "b.c": "b/c.py"}
-    assert list(check.imports_of("a", ast.parse(source), modules)) == found
+    assert list(check.imports_of("a", ast.parse(source), modules)) == result
 
 
 def test_names_of_modules(check: ModuleType) -> None:

@@ -28,7 +28,7 @@ async def a_day() -> str:
     return "done"
 
 
-def test_what_every_task_waits_for_is_told() -> None:
+def test_the_wait_of_every_task_is_reported() -> None:
     with pytest.raises(TooLong, match=r"(?s)not ended within 0 s:.*test_limit\.py:\d+ wait_for_ever"):
         run(0.01, wait_for_ever)
 
@@ -39,11 +39,11 @@ def test_the_wall_counts_whatever_the_clock_says(clock: MockClock | None) -> Non
         run(0.01, spin, clock=clock)
 
 
-def test_a_day_of_a_clock_that_jumps_is_no_time() -> None:
+def test_virtual_time_does_not_count_toward_the_limit() -> None:
     assert run(10, a_day, clock=MockClock(autojump_threshold=0)) == "done"
 
 
-def test_what_blocks_the_loop_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_blocks_the_loop_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         while True:
             pass

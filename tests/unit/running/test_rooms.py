@@ -47,9 +47,9 @@ def test_every_test_is_in_exactly_one_run() -> None:
 
 def test_long_rooms_are_alone_and_what_takes_longest_begins_first() -> None:
     long = [room for room, seconds in SECONDS.items() if seconds > LONG]
-    found = [*(f"unit/{number:02}" for number in range(50)), *reversed(SECONDS)]
-    every = runs(found)
-    assert sorted(folder for run in every for folder in run.folders) == sorted(found)
+    results = [*(f"unit/{number:02}" for number in range(50)), *reversed(SECONDS)]
+    every = runs(results)
+    assert sorted(folder for run in every for folder in run.folders) == sorted(results)
     totals = [sum(SECONDS.get(folder, USUAL) for folder in run.folders) for run in every]
     assert totals == sorted(totals, reverse=True)
     assert all(len(run.folders) == 1 for run in every if set(run.folders) & set(long))
@@ -94,7 +94,7 @@ async def test_results_of_all_rooms_are_one_and_one_failure_is_a_failure(
 
     monkeypatch.setattr(running, "rooms", lambda: ["unit/bad"])
     assert await main(["-q", "-k", "nonesuch"]) == 1, "no test at all"
-    assert "failed:" not in capsys.readouterr().out, "a room in which nothing is left is no failure"
+    assert "failed:" not in capsys.readouterr().out, "a room without tests is not a failure"
 
 
 async def test_a_run_that_dies_is_a_failure(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +119,7 @@ def test_a_report_that_is_not_there_counts_nothing(tmp_path: Path) -> None:
     assert list(ElementTree.parse(tmp_path / "all.xml").iter("testcase")) == []
 
 
-def test_what_went_well_is_said_in_a_line(place: Path) -> None:
+def test_success_is_reported_in_one_line(place: Path) -> None:
     run = Run("good", ("unit/good",), status=0, seconds=3)
     run.log.write_text("...\nSKIPPED [1] x.py:1: no hammer\n=== 2 passed in 1.0s ===\n")
     assert said(run).splitlines() == [
@@ -129,14 +129,14 @@ def test_what_went_well_is_said_in_a_line(place: Path) -> None:
     ]
 
 
-def test_packages_are_compiled_where_nobody_writes_bytecode(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_are_compiled_where_writing_bytecode_is_off(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (place / "shop" / "inner").mkdir(parents=True)
     for name in ("__init__.py", "inner/goods.py"):
         (place / "shop" / name).write_text("")
     compile_sources()
-    found = sorted(path.name.partition(".")[0] for path in place.rglob("*.pyc"))
-    assert found == ["__init__", "goods"]
+    names = sorted(path.name.partition(".")[0] for path in place.rglob("*.pyc"))
+    assert names == ["__init__", "goods"]
 
 
 @pytest.mark.parametrize("runner", ["tests", "tests.hil"])

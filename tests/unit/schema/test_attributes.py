@@ -67,7 +67,7 @@ def mistakes(raw: dict[str, Any]) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         decode(Config, raw, path="at")
     error = caught.value
-    return [str(one) for one in (error.problems if isinstance(error, ConfigErrors) else [error])]
+    return [str(problem) for problem in (error.problems if isinstance(error, ConfigErrors) else [error])]
 
 
 def test_values_arrive_with_their_types() -> None:
@@ -125,8 +125,8 @@ def test_a_union_refuses_what_none_of_its_members_takes() -> None:
 
 
 def test_all_mistakes_come_together_in_order() -> None:
-    found = mistakes({"pins": {"a": 1, "b": 2}, "max_rpm": "x", "flip": None})
-    assert [text.partition(": ")[0] for text in found] == ["at", "at.pins.a", "at.pins.b", "at.max_rpm", "at.flip"]
+    result = mistakes({"pins": {"a": 1, "b": 2}, "max_rpm": "x", "flip": None})
+    assert [text.partition(": ")[0] for text in result] == ["at", "at.pins.a", "at.pins.b", "at.max_rpm", "at.flip"]
     with pytest.raises(ConfigErrors) as caught:
         decode(Config, {}, path="at")
     assert str(caught.value).count("\n") == 1

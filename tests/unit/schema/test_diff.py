@@ -13,10 +13,10 @@ from schema.document.machine import MachineDocument, decode, decode_value
 
 
 def document(**parts: Any) -> MachineDocument:
-    found = decode_value(parts)
-    assert found.problems == ()
-    assert found.document is not None
-    return found.document
+    decoded = decode_value(parts)
+    assert decoded.problems == ()
+    assert decoded.document is not None
+    return decoded.document
 
 
 def motor(name: str, **attributes: Any) -> dict[str, Any]:
@@ -25,10 +25,10 @@ def motor(name: str, **attributes: Any) -> dict[str, Any]:
 
 def test_equal_documents_do_not_differ() -> None:
     parts: dict[str, Any] = {"components": [motor("a", x=1)], "network": {"bind_address": ":1"}}
-    found = difference(document(**parts), document(**parts))
-    assert found == Difference()
-    assert not found
-    assert found.lines == ()
+    changes = difference(document(**parts), document(**parts))
+    assert changes == Difference()
+    assert not changes
+    assert changes.lines == ()
 
 
 def test_added_removed_changed() -> None:
@@ -51,12 +51,12 @@ def test_added_removed_changed() -> None:
 
 
 def test_a_renamed_entry_is_hinted_at() -> None:
-    found = difference(
+    changes = difference(
         document(components=[motor("a", x=1), motor("b")]), document(components=[motor("c", x=1), motor("b")])
     )
-    assert found.renamed == (("components.a", "components.c"),)
-    assert (found.removed, found.added) == (("components.a",), ("components.c",))
-    assert found.lines[0] == "> components.a was renamed to c"
+    assert changes.renamed == (("components.a", "components.c"),)
+    assert (changes.removed, changes.added) == (("components.a",), ("components.c",))
+    assert changes.lines[0] == "> components.a was renamed to c"
 
 
 def test_order_does_not_matter() -> None:
@@ -64,26 +64,33 @@ def test_order_does_not_matter() -> None:
     assert not difference(document(components=[a, b]), document(components=[b, a]))
 
 
-def test_the_revision_alone_is_no_difference_but_is_told() -> None:
-    found = difference(document(revision="1", components=[motor("a")]), document(revision="2", components=[motor("a")]))
-    assert not found
-    assert found.revision == ("1", "2")
-    assert str(found) == "# revision: 1 -> 2"
+def test_a_new_revision_alone_is_reported_but_changes_nothing() -> None:
+    changes = difference(
+        document(revision="1", components=[motor("a")]), document(revision="2", components=[motor("a")])
+    )
+    assert not changes
+    assert changes.revision == ("1", "2")
+    assert str(changes) == "# revision: 1 -> 2"
 
 
 def test_json_distinguishes_what_python_does_not() -> None:
-    found = difference(
+    changes = difference(
         document(components=[motor("a", x=1, y=[0])]), document(components=[motor("a", x=True, y=[False])])
     )
-    assert found.changed[0].lines == ("components.a.attributes.x: 1 -> true", "components.a.attributes.y.0: 0 -> false")
-    found = difference(document(components=[motor("a", x=None)]), document(components=[motor("a")]))
-    assert found.changed[0].lines == ("components.a.attributes.x: null -> (none)",)
+    assert changes.changed[0].lines == (
+        "components.a.attributes.x: 1 -> true",
+        "components.a.attributes.y.0: 0 -> false",
+    )
+    changes = difference(document(components=[motor("a", x=None)]), document(components=[motor("a")]))
+    assert changes.changed[0].lines == ("components.a.attributes.x: null -> (none)",)
 
 
 def test_one_short_name_in_two_apis() -> None:
     motion, data = {"api": "rdk:service:motion"}, {"api": "rdk:service:data_manager"}
-    found = difference(document(services=[motion, data]), document(services=[motion, {**data, "attributes": {"x": 1}}]))
-    assert found.lines == ("~ services.rdk:service:data_manager/builtin.attributes.x: (none) -> 1",)
+    changes = difference(
+        document(services=[motion, data]), document(services=[motion, {**data, "attributes": {"x": 1}}])
+    )
+    assert changes.lines == ("~ services.rdk:service:data_manager/builtin.attributes.x: (none) -> 1",)
 
 
 def test_secrets_say_only_that_they_changed() -> None:
@@ -139,9 +146,11 @@ def test_no_secret_is_ever_shown(old: MachineDocument, new: MachineDocument) -> 
 def test_there_is_a_difference_if_and_only_if_the_documents_mean_something_else(
     old: MachineDocument, new: MachineDocument
 ) -> None:
-    def meaning(one: MachineDocument) -> str:
-        named = {str(entry.name): json.dumps(entry.attributes, sort_keys=True) for entry in one.components}
-        return json.dumps([named, one.debug, one.agent, repr(one.log), one.cloud and one.cloud.secret], sort_keys=True)
+    def meaning(item: MachineDocument) -> str:
+        named = {str(entry.name): json.dumps(entry.attributes, sort_keys=True) for entry in item.components}
+        return json.dumps(
+            [named, item.debug, item.agent, repr(item.log), item.cloud and item.cloud.secret], sort_keys=True
+        )
 
     assert bool(difference(old, new)) == (meaning(old) != meaning(new))
 
@@ -156,15 +165,15 @@ def test_the_way_back_is_the_mirror_image(old: MachineDocument, new: MachineDocu
 
 
 @given(documents, documents)
-def test_what_is_added_is_in_the_new_document_and_what_is_changed_in_both(
+def test_added_entries_are_in_the_new_document_and_changed_ones_in_both(
     old: MachineDocument, new: MachineDocument
 ) -> None:
-    found = difference(old, new)
-    names = [{f"components.{entry.name.name}" for entry in one.components} for one in (old, new)]
-    assert {path for path in found.added if path.startswith("components.")} == names[1] - names[0]
-    assert {path for path in found.removed if path.startswith("components.")} == names[0] - names[1]
-    assert {c.path for c in found.changed if c.path.startswith("components.")} <= names[0] & names[1]
-    assert all(change.lines for change in found.changed)
+    changes = difference(old, new)
+    names = [{f"components.{entry.name.name}" for entry in item.components} for item in (old, new)]
+    assert {path for path in changes.added if path.startswith("components.")} == names[1] - names[0]
+    assert {path for path in changes.removed if path.startswith("components.")} == names[0] - names[1]
+    assert {c.path for c in changes.changed if c.path.startswith("components.")} <= names[0] & names[1]
+    assert all(change.lines for change in changes.changed)
 
 
 SECRET = "hunter2hunter2"
@@ -200,8 +209,8 @@ def with_secrets(tree: Any) -> dict[str, Any]:
 
 
 @given(holders, holders)
-def test_no_planted_secret_is_in_a_difference(one: Any, other: Any) -> None:
-    documents = [decode(json.dumps(part).encode()).document for part in (with_secrets(one), with_secrets(other), {})]
+def test_no_planted_secret_is_in_a_difference(item: Any, other: Any) -> None:
+    documents = [decode(json.dumps(part).encode()).document for part in (with_secrets(item), with_secrets(other), {})]
     changed = {"modules": [{"name": "m", "executable_path": "/m", "env": {"MY_TOKEN": "x", "URL": "y"}}]}
     documents.append(decode(json.dumps(changed).encode()).document)
     for before in documents:

@@ -61,10 +61,10 @@ HALF = math.sqrt(0.5)
     ],
 )
 def test_forms_of_orientation(kind: str, value: dict[str, float], expected: tuple[float, ...]) -> None:
-    found = frame(orientation={"type": kind, "value": value}).orientation
-    got = (found.o_x, found.o_y, found.o_z)
+    orientation = frame(orientation={"type": kind, "value": value}).orientation
+    got = (orientation.o_x, orientation.o_y, orientation.o_z)
     assert got == pytest.approx(expected[:3], abs=1e-12)
-    assert (found.theta - expected[3] + 180) % 360 - 180 == pytest.approx(0, abs=1e-9)
+    assert (orientation.theta - expected[3] + 180) % 360 - 180 == pytest.approx(0, abs=1e-9)
 
 
 def rotate(q: tuple[float, float, float, float], v: tuple[float, float, float]) -> list[float]:
@@ -99,12 +99,12 @@ def test_a_quaternion_survives_the_orientation_vector(q: tuple[float, float, flo
 def test_every_form_gives_a_unit_direction_or_is_refused(kind: str, values: tuple[float, ...]) -> None:
     keys, convert = FORMS[kind]
     try:
-        found = to_orientation(convert(**dict(zip(keys, values, strict=False))))
+        result = to_orientation(convert(**dict(zip(keys, values, strict=False))))
     except ValueError:
         assert kind != "euler_angles"
         return
-    assert math.hypot(found.o_x, found.o_y, found.o_z) == pytest.approx(1)
-    assert -360 <= found.theta <= 360
+    assert math.hypot(result.o_x, result.o_y, result.o_z) == pytest.approx(1)
+    assert -360 <= result.theta <= 360
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_every_form_gives_a_unit_direction_or_is_refused(kind: str, values: tupl
     ],
 )
 def test_shapes(geometry: dict[str, Any], shape: dict[str, Any]) -> None:
-    found = frame(geometry={**geometry, "label": "g", "translation": {"X": 7}}).geometry
-    assert found is not None
-    assert (found.label, found.center) == ("g", Pose(x=7))
-    assert {key: getattr(found, key) for key in ("box", "sphere", "capsule")} == {
+    result = frame(geometry={**geometry, "label": "g", "translation": {"X": 7}}).geometry
+    assert result is not None
+    assert (result.label, result.center) == ("g", Pose(x=7))
+    assert {key: getattr(result, key) for key in ("box", "sphere", "capsule")} == {
         "box": None,
         "sphere": None,
         "capsule": None,
@@ -133,8 +133,8 @@ def test_shapes(geometry: dict[str, Any], shape: dict[str, Any]) -> None:
 
 def test_a_mesh_is_left_out_with_a_warning() -> None:
     report = Report()
-    found = decode_frame({"geometry": {"type": "mesh", "mesh_data": "x"}}, "frame", report)
-    assert found == Frame()
+    decoded = decode_frame({"geometry": {"type": "mesh", "mesh_data": "x"}}, "frame", report)
+    assert decoded == Frame()
     assert "meshes are not used" in str(report.warnings[0])
 
 

@@ -20,9 +20,9 @@ def read(**parts: Any) -> Decoded:
     return decode(json.dumps(parts).encode())
 
 
-def document(found: Decoded) -> MachineDocument:
-    assert found.document is not None
-    return found.document
+def document(result: Decoded) -> MachineDocument:
+    assert result.document is not None
+    return result.document
 
 
 def texts(findings: tuple[ConfigError, ...]) -> list[str]:
@@ -30,13 +30,13 @@ def texts(findings: tuple[ConfigError, ...]) -> list[str]:
 
 
 def test_an_empty_document_has_the_defaults() -> None:
-    found = read()
-    assert found == Decoded(MachineDocument())
-    assert document(found).network.sessions.heartbeat_window == 2.0
+    result = read()
+    assert result == Decoded(MachineDocument())
+    assert document(result).network.sessions.heartbeat_window == 2.0
 
 
 def test_every_key_is_read() -> None:
-    found = read(
+    result = read(
         cloud={"id": "p", "api_key": {"id": "i", "key": "k"}, "app_address": "https://x", "refresh_interval": "5s"},
         modules=[{"name": "m", "executable_path": "/bin/true", "env": {"A": "b"}, "log_level": "debug"}],
         remotes=[{"name": "r", "address": "r.local:8080", "prefix": "p"}],
@@ -60,8 +60,8 @@ def test_every_key_is_read() -> None:
         agent={"version_control": {"agent": "stable"}},
         triggers=[{"name": "t"}],
     )
-    assert (found.problems, found.warnings) == ((), ())
-    doc = document(found)
+    assert (result.problems, result.warnings) == ((), ())
+    doc = document(result)
     assert doc.cloud is not None
     assert doc.cloud.refresh_interval == 5
     assert doc.modules[0].env == {"A": "b"}
@@ -80,25 +80,25 @@ def test_every_key_is_read() -> None:
 
 
 def test_a_bad_entry_is_left_out_and_listed_and_the_others_stay() -> None:
-    found = read(components=[motor("a"), motor("b", attributes=3), motor("c")])
-    assert [e.name.name for e in document(found).components] == ["a", "c"]
-    assert [e.path for e in document(found).components] == ["components.0", "components.2"]
-    (broken,) = document(found).broken
+    result = read(components=[motor("a"), motor("b", attributes=3), motor("c")])
+    assert [e.name.name for e in document(result).components] == ["a", "c"]
+    assert [e.path for e in document(result).components] == ["components.0", "components.2"]
+    (broken,) = document(result).broken
     assert (broken.section, broken.path, broken.name, str(broken.resource)) == (
         "components",
         "components.1",
         "b",
         "rdk:component:motor/b",
     )
-    assert texts(broken.problems) == texts(found.problems)
-    assert texts(found.problems) == [
+    assert texts(broken.problems) == texts(result.problems)
+    assert texts(result.problems) == [
         "components.1.attributes: 3 is a whole number where an object is needed: write an object"
     ]
 
 
 def test_every_mistake_of_an_entry_is_reported() -> None:
-    found = read(components=[{"name": "a b", "depends_on": [1, "x", ""], "frame": {"translation": {"x": "1"}}}])
-    assert [problem.path for problem in found.problems] == [
+    result = read(components=[{"name": "a b", "depends_on": [1, "x", ""], "frame": {"translation": {"x": "1"}}}])
+    assert [problem.path for problem in result.problems] == [
         "components.0",  # api
         "components.0.name",
         "components.0",  # model
@@ -109,15 +109,15 @@ def test_every_mistake_of_an_entry_is_reported() -> None:
 
 def test_an_entry_of_any_json_type_is_survived() -> None:
     for section in ("components", "services", "modules", "remotes", "packages", "jobs", "log"):
-        found = read(**{section: [None, 1, "x", [], {}, True]})
-        assert len(document(found).broken) in {5, 6}  # a service may omit name and model, but not api
-        assert all(problem.path.startswith(section) for problem in found.problems)
+        result = read(**{section: [None, 1, "x", [], {}, True]})
+        assert len(document(result).broken) in {5, 6}  # a service may omit name and model, but not api
+        assert all(problem.path.startswith(section) for problem in result.problems)
 
 
 def test_duplicates_are_unusable_all_of_them_and_name_each_other() -> None:
-    found = read(components=[motor("a"), motor("b"), motor("a"), motor("a")])
-    assert [e.name.name for e in document(found).components] == ["b"]
-    assert texts(found.problems) == [
+    result = read(components=[motor("a"), motor("b"), motor("a"), motor("a")])
+    assert [e.name.name for e in document(result).components] == ["b"]
+    assert texts(result.problems) == [
         f"components.{own}.name: 'rdk:component:motor/a' is also the name of {others}: "
         "rename or remove all but one; none of them is used until then"
         for own, others in (
@@ -126,12 +126,12 @@ def test_duplicates_are_unusable_all_of_them_and_name_each_other() -> None:
             (3, "components.0, components.2"),
         )
     ]
-    assert {str(broken.resource) for broken in document(found).broken} == {"rdk:component:motor/a"}
+    assert {str(broken.resource) for broken in document(result).broken} == {"rdk:component:motor/a"}
 
 
-def test_one_name_in_two_apis_is_no_duplicate() -> None:
-    found = read(services=[{"api": "rdk:service:motion"}, {"api": "rdk:service:data_manager"}])
-    assert len(document(found).services) == 2
+def test_one_name_in_two_apis_is_not_a_duplicate() -> None:
+    result = read(services=[{"api": "rdk:service:motion"}, {"api": "rdk:service:data_manager"}])
+    assert len(document(result).services) == 2
 
 
 @pytest.mark.parametrize(
@@ -145,21 +145,21 @@ def test_one_name_in_two_apis_is_no_duplicate() -> None:
 )
 def test_duplicates_in_every_named_section(section: str, entry: dict[str, str]) -> None:
     entries = [json.loads(json.dumps({"name": name, **entry}).replace("%d", str(i))) for i, name in enumerate("aab")]
-    found = read(**{section: entries})
-    assert [e.name for e in getattr(document(found), section)] == ["b"]
-    assert [p.path for p in found.problems] == [f"{section}.0.name", f"{section}.1.name"]
+    result = read(**{section: entries})
+    assert [e.name for e in getattr(document(result), section)] == ["b"]
+    assert [p.path for p in result.problems] == [f"{section}.0.name", f"{section}.1.name"]
 
 
 def test_two_modules_may_not_share_a_program() -> None:
-    found = read(modules=[{"name": name, "executable_path": "/bin/x"} for name in "ab"])
-    assert document(found).modules == ()
-    assert "is also the program of modules.1" in str(found.problems[0])
+    result = read(modules=[{"name": name, "executable_path": "/bin/x"} for name in "ab"])
+    assert document(result).modules == ()
+    assert "is also the program of modules.1" in str(result.problems[0])
 
 
 def test_unknown_keys_are_warnings_with_the_nearest_known() -> None:
-    found = read(componets=[], components=[motor("a", atributes={})], network={"bindaddress": ":1"})
-    assert document(found).components[0].name.name == "a"
-    assert sorted(texts(found.warnings)) == [
+    result = read(componets=[], components=[motor("a", atributes={})], network={"bindaddress": ":1"})
+    assert document(result).components[0].name.name == "a"
+    assert sorted(texts(result.warnings)) == [
         "components.0.atributes: unknown key: did you mean 'attributes'?",
         "componets: unknown key: did you mean 'components'?",
         "network.bindaddress: unknown key: did you mean 'bind_address'?",
@@ -167,8 +167,8 @@ def test_unknown_keys_are_warnings_with_the_nearest_known() -> None:
 
 
 def test_processes_are_ignored_with_a_warning() -> None:
-    found = read(processes=[{"id": "x"}])
-    assert texts(found.warnings) == ["processes: processes are not run: create a module or a systemd unit for each"]
+    result = read(processes=[{"id": "x"}])
+    assert texts(result.warnings) == ["processes: processes are not run: create a module or a systemd unit for each"]
     assert read(processes=[]).warnings == ()
 
 
@@ -178,10 +178,10 @@ def test_null_is_as_good_as_absent(key: str) -> None:
 
 
 @pytest.mark.parametrize("section", ["components", "services", "modules", "remotes", "packages", "jobs", "log"])
-def test_a_section_that_is_no_list_makes_nothing_of_the_document_usable(section: str) -> None:
-    found = read(**{section: {"name": "x"}})
-    assert found.document is None
-    assert "where a list is needed" in str(found.problems[0])
+def test_a_section_that_is_not_a_list_makes_the_document_unusable(section: str) -> None:
+    result = read(**{section: {"name": "x"}})
+    assert result.document is None
+    assert "where a list is needed" in str(result.problems[0])
 
 
 @pytest.mark.parametrize(
@@ -205,16 +205,18 @@ def test_a_section_that_is_no_list_makes_nothing_of_the_document_usable(section:
     ],
 )
 def test_a_mistake_in_what_guards_the_machine_never_becomes_a_default(parts: dict[str, Any], path: str) -> None:
-    found = read(**parts)
-    assert found.document is None
-    assert [problem.path for problem in found.problems] == [path]
+    result = read(**parts)
+    assert result.document is None
+    assert [problem.path for problem in result.problems] == [path]
 
 
 def test_a_mistake_in_other_settings_leaves_the_default() -> None:
-    found = read(debug="yes", maintenance={"sensor_name": "s", "maintenance_allowed_key": "k"}, components=[motor("a")])
-    assert (document(found).debug, document(found).maintenance) == (False, None)
-    assert [p.path for p in found.problems] == ["maintenance.sensor_name", "debug"]
-    assert len(document(found).components) == 1
+    result = read(
+        debug="yes", maintenance={"sensor_name": "s", "maintenance_allowed_key": "k"}, components=[motor("a")]
+    )
+    assert (document(result).debug, document(result).maintenance) == (False, None)
+    assert [p.path for p in result.problems] == ["maintenance.sensor_name", "debug"]
+    assert len(document(result).components) == 1
 
 
 @pytest.mark.parametrize(
@@ -238,9 +240,9 @@ def test_a_mistake_in_other_settings_leaves_the_default() -> None:
     ],
 )
 def test_limits_of_entries(section: str, entry: dict[str, Any], path: str) -> None:
-    found = read(**{section: [entry]})
-    assert [problem.path for problem in found.problems] == [path]
-    assert [broken.section for broken in document(found).broken] == [section]
+    result = read(**{section: [entry]})
+    assert [problem.path for problem in result.problems] == [path]
+    assert [broken.section for broken in document(result).broken] == [section]
 
 
 @pytest.mark.parametrize("schedule", ["30s", "1h30m", "continuous", "0 * * * *", "0 30 3 * * MON-FRI", "*/5 1,2 * * ?"])
@@ -271,7 +273,7 @@ def test_default_services_give_way_to_configured_ones() -> None:
 
 def test_no_repr_shows_a_secret() -> None:
     secret = "hunter2"
-    found = read(
+    result = read(
         cloud={"id": "p", "secret": secret, "location_secrets": [{"id": "l", "secret": secret}]},
         modules=[{"name": "m", "executable_path": "x", "env": {"MY_TOKEN": secret}}],
         remotes=[
@@ -291,24 +293,24 @@ def test_no_repr_shows_a_secret() -> None:
         triggers=[secret],
         secret=secret,
     )
-    assert document(found).components[0].attributes["password"] == secret
-    assert secret not in repr(found)
-    assert secret not in str([*found.problems, *found.warnings])
-    assert secret not in repr([vars(finding) for finding in (*found.problems, *found.warnings)])
+    assert document(result).components[0].attributes["password"] == secret
+    assert secret not in repr(result)
+    assert secret not in str([*result.problems, *result.warnings])
+    assert secret not in repr([vars(finding) for finding in (*result.problems, *result.warnings)])
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], True])
 def test_a_document_must_be_an_object(value: Any) -> None:
-    found = decode_value(value)
-    assert found.document is None
-    assert "where an object is needed" in str(found.problems[0])
+    decoded = decode_value(value)
+    assert decoded.document is None
+    assert "where an object is needed" in str(decoded.problems[0])
 
 
 def test_a_repeated_key_is_a_warning() -> None:
-    found = decode(b'{"debug": false, "agent": {"x": 1, "x": 2}, "debug": true}')
-    assert found.document is not None
-    assert found.document.debug
-    assert [str(warning) for warning in found.warnings] == [
+    decoded = decode(b'{"debug": false, "agent": {"x": 1, "x": 2}, "debug": true}')
+    assert decoded.document is not None
+    assert decoded.document.debug
+    assert [str(warning) for warning in decoded.warnings] == [
         f"{path}: this key occurs more than once: remove all but one: only the last is used"
         for path in ("debug", "agent.x")
     ]
@@ -318,9 +320,9 @@ def test_a_repeated_key_is_a_warning() -> None:
     "text", [b'{"auth": {"handlers": []}, "auth": {}}', b'{"network": {"fqdn": "a", "fqdn": "b"}}']
 )
 def test_a_repeated_key_where_access_is_decided_leaves_no_document(text: bytes) -> None:
-    found = decode(text)
-    assert found.document is None
-    assert len(found.problems) == 1
+    decoded = decode(text)
+    assert decoded.document is None
+    assert len(decoded.problems) == 1
 
 
 def test_places_count_the_broken_entries() -> None:

@@ -30,5 +30,5 @@ def test_examples_are_right(page: str) -> None:
     examples = re.findall(r"```json\n(.*?)```", (REFERENCE / page).read_text(), re.DOTALL)
     assert examples
     for example in examples:
-        found = decode(example.encode())
-        assert (found.problems, found.warnings) == ((), ())
+        decoded = decode(example.encode())
+        assert (decoded.problems, decoded.warnings) == ((), ())

@@ -11,10 +11,10 @@ from schema.document.resources import ResourceEntry
 
 
 def entry(section: str = "components", **parts: Any) -> ResourceEntry:
-    found = decode_value({section: [parts]})
-    assert found.problems == ()
-    assert found.document is not None
-    (result,) = found.document.resources
+    decoded = decode_value({section: [parts]})
+    assert decoded.problems == ()
+    assert decoded.document is not None
+    (result,) = decoded.document.resources
     return result
 
 
@@ -38,7 +38,7 @@ def test_forms_of_api(section: str, parts: dict[str, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "model"),
+    ("value", "model"),
     [
         ("fake", "rdk:builtin:fake"),
         ("a:b:c", "a:b:c"),
@@ -47,8 +47,8 @@ def test_forms_of_api(section: str, parts: dict[str, Any], name: str) -> None:
         ({"namespace": "", "model_family": "", "name": "c"}, "rdk:builtin:c"),
     ],
 )
-def test_forms_of_model(given: Any, model: str) -> None:
-    assert str(entry(name="a", type="motor", model=given).model) == model
+def test_forms_of_model(value: Any, model: str) -> None:
+    assert str(entry(name="a", type="motor", model=value).model) == model
 
 
 def test_a_service_may_leave_out_name_and_model() -> None:
@@ -102,10 +102,10 @@ def test_a_service_may_leave_out_name_and_model() -> None:
     ],
 )
 def test_mistakes_name_path_value_and_remedy(section: str, parts: dict[str, Any], problem: str) -> None:
-    found = decode_value({section: [parts]})
-    assert len(found.problems) == 1
-    assert problem in str(found.problems[0])
-    assert found.problems[0].remedy
+    decoded = decode_value({section: [parts]})
+    assert len(decoded.problems) == 1
+    assert problem in str(decoded.problems[0])
+    assert decoded.problems[0].remedy
 
 
 def test_the_rest_of_an_entry() -> None:
@@ -150,8 +150,8 @@ def test_version_changes_with_what_the_driver_sees_and_with_nothing_else() -> No
 
 def test_equality_ignores_where_the_entry_stands() -> None:
     parts = {"name": "a", "type": "motor", "model": "m"}
-    found = decode_value({"components": [{"name": "b", "type": "motor", "model": "m"}, parts]})
-    assert found.document is not None
-    moved = found.document.components[1]
+    decoded = decode_value({"components": [{"name": "b", "type": "motor", "model": "m"}, parts]})
+    assert decoded.document is not None
+    moved = decoded.document.components[1]
     assert moved.path == "components.1"
     assert moved == entry(**parts)

@@ -77,7 +77,7 @@ def test_secrets_in_texts(text: str, safe: str) -> None:
     assert mask_text(text) == safe
 
 
-def test_the_value_beside_a_secret_name_is_masked() -> None:
+def test_the_value_next_to_a_secret_name_is_masked() -> None:
     harmless = {"name": "HOST", "value": "here"}
     pairs = [{"name": "API_KEY", "value": "pw"}, {"value": ["pw"], "key": "token"}, harmless]
     expected = [{"name": "API_KEY", "value": MASK}, {"value": [MASK], "key": MASK}, harmless]
@@ -104,7 +104,7 @@ def test_the_url_of_a_webhook_is_a_secret() -> None:
         ("https:///x", MASK),
     ],
 )
-def test_what_of_a_url_may_be_logged(url: str, origin: str) -> None:
+def test_parts_of_a_url_that_may_be_logged(url: str, origin: str) -> None:
     assert origin_of(url) == origin
 
 
@@ -128,7 +128,7 @@ def test_the_secrets_of_a_document() -> None:
     assert set(secrets_of(document)) == {"key-of-me", "s", "in-url", "in-env", "in-pair", "in-url-2"}
 
 
-def test_what_is_known_to_be_secret_is_masked_wherever_it_stands() -> None:
+def test_known_secrets_are_masked_everywhere() -> None:
     first = Masker().and_those_of({"password": "hunter2", "psk": "short", "token": "hunter2-and-more"})
     assert first.text("it said hunter2, hunter2-and-more and short") == "it said ***, *** and short"
     second = first.and_those_of({"password": "(new*one"})

@@ -10,7 +10,7 @@ from schema.spreadsheet import harmless
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"])
-def test_what_begins_a_formula_is_text(text: str) -> None:
+def test_cells_that_begin_a_formula_are_text(text: str) -> None:
     assert harmless(text) == f"'{text}"
     assert cell(text) == f"'{text}"
 

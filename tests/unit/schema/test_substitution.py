@@ -14,9 +14,9 @@ from schema.substitution import fill, substitute
 
 
 def document(**parts: Any) -> MachineDocument:
-    found = decode_value(parts).document
-    assert found is not None
-    return found
+    result = decode_value(parts).document
+    assert result is not None
+    return result
 
 
 def test_variables_inside_and_outside_of_strings() -> None:
@@ -73,13 +73,13 @@ def test_variables_in_place_of_a_value(text: str, value: object) -> None:
     assert warnings == ()
 
 
-def test_a_dollar_in_a_key_is_no_variable() -> None:
+def test_a_dollar_in_a_key_is_not_a_variable() -> None:
     text, warnings = substitute('{"$schema": "x", "$set" : 1, "${KEY}": 2}', {"KEY": "k"})
     assert json.loads(text) == {"$schema": "x", "$set": 1, "k": 2}
     assert warnings == ()
 
 
-def test_what_is_not_set_becomes_empty_with_one_warning_and_its_line() -> None:
+def test_unset_variables_become_empty_with_one_warning_and_its_line() -> None:
     text = '{"a": "${HOMME}",\n\n "b": "${HOMME} ${X}"}'
     result, warnings = substitute(text, {"HOME": "/root"})
     assert result == '{"a": "",\n\n "b": " "}'
@@ -152,7 +152,7 @@ def test_fill_replaces_in_attributes_and_modules_only() -> None:
     assert doc.components[0].attributes["p"] == "${packages.eyes}/x"
 
 
-def test_what_cannot_be_resolved_stays_and_every_place_is_named() -> None:
+def test_unresolved_placeholders_stay_and_each_is_reported() -> None:
     doc = document(
         services=[{"type": "vision", "attributes": {"a": ["${packages.x}"], "b": "${environment.HOMME}"}}],
     )
@@ -173,8 +173,8 @@ def test_a_value_is_not_read_for_placeholders_again() -> None:
 
 def test_the_reading_order() -> None:
     text, _ = substitute('{"services":[{"type":"${T}","attributes":{"a":"${environment.T}"}}]}', {"T": "vision"})
-    found = decode(text.encode()).document
-    assert found is not None
-    filled, _ = fill(found, {"T": "vision"})
+    result = decode(text.encode()).document
+    assert result is not None
+    filled, _ = fill(result, {"T": "vision"})
     assert str(filled.services[0].api) == "rdk:service:vision"
     assert filled.services[0].attributes == {"a": "vision"}

@@ -41,11 +41,11 @@ def error(text: str | bytes) -> ConfigError:
     ],
 )
 def test_place_and_remedy(text: str, line: int, column: int, remedy: str) -> None:
-    found = error(text)
-    assert isinstance(found, JSONSyntaxError)
-    assert (found.line, abs(found.column - column) <= 1) == (line, True)
-    assert remedy in found.remedy
-    assert str(found).endswith(found.excerpt)
+    result = error(text)
+    assert isinstance(result, JSONSyntaxError)
+    assert (result.line, abs(result.column - column) <= 1) == (line, True)
+    assert remedy in result.remedy
+    assert str(result).endswith(result.excerpt)
 
 
 @pytest.mark.parametrize(
@@ -66,17 +66,17 @@ def test_other_reasons(text: str | bytes, reason: str) -> None:
 
 
 def test_the_caret_stands_under_the_mistake() -> None:
-    found = error('{\n  "näme": "left", "b": [1 2]\n}')
-    assert isinstance(found, JSONSyntaxError)
-    line, caret = found.excerpt.split("\n")
+    result = error('{\n  "näme": "left", "b": [1 2]\n}')
+    assert isinstance(result, JSONSyntaxError)
+    line, caret = result.excerpt.split("\n")
     assert line[caret.index("^")] == "2"
     assert '"näme": "..."' in line
 
 
 def test_a_long_line_is_cut_around_the_mistake() -> None:
-    found = error("[" + "1, " * 1000 + "x" + ", 1" * 1000 + "]")
-    assert isinstance(found, JSONSyntaxError)
-    line, caret = found.excerpt.split("\n")
+    result = error("[" + "1, " * 1000 + "x" + ", 1" * 1000 + "]")
+    assert isinstance(result, JSONSyntaxError)
+    line, caret = result.excerpt.split("\n")
     assert len(line) <= 120
     assert line[caret.index("^")] == "x"
 
@@ -111,8 +111,8 @@ def test_values_are_never_shown(text: str) -> None:
 def test_any_bytes_give_a_value_or_an_error_with_its_place(data: bytes) -> None:
     try:
         parse_json(data)
-    except JSONSyntaxError as found:
-        problem = found
+    except JSONSyntaxError as failure:
+        problem = failure
     except ConfigError:
         return
     else:
@@ -133,10 +133,10 @@ def test_any_bytes_give_a_value_or_an_error_with_its_place(data: bytes) -> None:
     ],
 )
 def test_half_of_a_surrogate_pair(text: str, column: int) -> None:
-    found = error(text)
-    assert isinstance(found, JSONSyntaxError)
-    assert "surrogate pair is incomplete" in found.reason
-    assert found.column == column
+    result = error(text)
+    assert isinstance(result, JSONSyntaxError)
+    assert "surrogate pair is incomplete" in result.reason
+    assert result.column == column
 
 
 def test_a_whole_surrogate_pair_and_an_escaped_backslash_are_fine() -> None:

@@ -115,7 +115,7 @@ def test_the_table_has_every_point_in_order_of_time(points: list[tuple[str, floa
     times = [float(row["time_s"]) for row in rows]
     assert times == sorted(times)
     for name in {name for name, _, _ in points}:
-        told = [row["value"] for row in rows if row["channel"] == name]
+        messages = [row["value"] for row in rows if row["channel"] == name]
         meant = [value for other, value, _ in points if other == name]
-        for text, value in zip(told, meant, strict=True):
+        for text, value in zip(messages, meant, strict=True):
             assert float(text) == pytest.approx(value, rel=1e-8) if math.isfinite(value) else text == ""

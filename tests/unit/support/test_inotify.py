@@ -68,7 +68,7 @@ async def test_on_the_way_only_moving_is_noticed(watcher: Inotify, tmp_path: Pat
     assert await woken(watcher, way / "mine")
 
 
-async def test_what_is_no_longer_wanted_is_not_watched(watcher: Inotify, tmp_path: Path) -> None:
+async def test_paths_without_watchers_are_not_watched(watcher: Inotify, tmp_path: Path) -> None:
     watcher.watch({tmp_path})
     watcher.watch(set())
     (tmp_path / "mine").write_text("x")
@@ -124,7 +124,7 @@ def test_no_descriptor_left_is_an_error_with_a_remedy() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_closing_wakes_who_waits_and_may_be_repeated(tmp_path: Path) -> None:
+async def test_closing_wakes_waiters_and_may_be_repeated(tmp_path: Path) -> None:
     watcher = Inotify()
     async with trio.open_nursery() as nursery:
 

@@ -35,19 +35,19 @@ def texts(text: str) -> list[str]:
     ],
 )
 def test_marks_are_round_and_have_the_decimals_they_need(low: float, high: float, labels: list[str]) -> None:
-    made = axis(low, high, 100, 5)
-    assert [made.label(mark) for mark in made.marks] == labels
+    created = axis(low, high, 100, 5)
+    assert [created.label(mark) for mark in created.marks] == labels
 
 
 @given(st.floats(-1e9, 1e9), st.floats(0, 1e9), st.integers(2, 12))
 def test_an_axis_covers_its_values_with_few_marks(low: float, span: float, marks: int) -> None:
     high = low + span
-    made = axis(low, high, 300, marks)
+    created = axis(low, high, 300, marks)
     slack = 1e-6 * max(1.0, abs(low), abs(high))
-    assert made.low <= low + slack
-    assert made.high >= high - slack
-    assert 2 <= len(made.marks) <= 2 * marks + 3
-    assert -1 <= made.at(low) <= made.at(high) <= 301
+    assert created.low <= low + slack
+    assert created.high >= high - slack
+    assert 2 <= len(created.marks) <= 2 * marks + 3
+    assert -1 <= created.at(low) <= created.at(high) <= 301
 
 
 def test_a_line_goes_through_its_points() -> None:
@@ -80,7 +80,7 @@ def test_many_points_are_thinned_but_their_extremes_stay() -> None:
 
 
 def test_channels_of_one_unit_share_axes() -> None:
-    made = [
+    created = [
         Channel("plant temperature_c", "°C", False, [(0, 1)]),
         Channel("air temperature_c", "°C", False, [(0, 1)]),
         Channel("chip line 4", "", True, [(0, 1)]),
@@ -89,10 +89,14 @@ def test_channels_of_one_unit_share_axes() -> None:
         Channel("nothing", "", False, []),
         Channel("never known", "", False, [(0, math.nan)]),
     ]
-    assert [(panel.title, len(panel.channels)) for panel in panels_of(made)] == [("°C", 2), ("chip", 2), ("motor", 1)]
+    assert [(panel.title, len(panel.channels)) for panel in panels_of(created)] == [
+        ("°C", 2),
+        ("chip", 2),
+        ("motor", 1),
+    ]
 
 
-def test_nothing_recorded_is_said() -> None:
+def test_an_empty_recording_is_reported() -> None:
     assert "nothing was recorded" in texts(render("t", []))
 
 

@@ -42,7 +42,7 @@ async def test_a_name_in_the_abstract_namespace() -> None:
         assert receiver.recv(1000) == b"STOPPING=1"
 
 
-async def test_without_a_manager_nothing_happens() -> None:
+async def test_without_a_manager_no_message_is_sent() -> None:
     for address in ("", "notify", "vsock:2:1234"):
         service = ServiceManager.from_environment({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1000000"})
         assert (service.address, service.watchdog) == ("", 0.0)
@@ -50,7 +50,7 @@ async def test_without_a_manager_nothing_happens() -> None:
         await service.keep_alive()
 
 
-async def test_a_manager_that_is_gone_is_an_error(tmp_path: Path) -> None:
+async def test_a_missing_socket_of_the_manager_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await ServiceManager(str(tmp_path / "gone")).send(READY="1")
 
@@ -65,7 +65,7 @@ async def test_a_manager_that_is_gone_is_an_error(tmp_path: Path) -> None:
         ({}, 0.0),
     ],
 )
-def test_the_watchdog_is_for_the_process_that_it_names(
+def test_the_watchdog_applies_only_to_the_named_process(
     manager: socket.socket, more: dict[str, str], seconds: float
 ) -> None:
     assert ServiceManager.from_environment(environment(manager, **more)).watchdog == seconds

@@ -44,7 +44,7 @@ async def test_a_transaction_runs_in_the_thread_of_the_bus_and_returns_its_resul
         assert await bus.run(lambda: 42) == 42
 
 
-async def test_what_it_raises_is_raised_to_the_caller_and_the_thread_goes_on() -> None:
+async def test_an_exception_is_raised_to_the_caller_and_the_thread_continues() -> None:
     bus = Worker("bus")
 
     def fail() -> None:
@@ -162,7 +162,7 @@ async def test_an_error_of_a_dropped_transaction_is_dropped_too() -> None:
 
     def transaction() -> None:
         hold()
-        raise OSError("nobody is left to hear this")
+        raise OSError("no caller is left")
 
     async with bus.opened():
         async with trio.open_nursery() as nursery:
@@ -281,13 +281,13 @@ async def test_many_callers_with_random_deadlines_lose_nothing() -> None:
     assert len(begun) == len(set(begun))
 
 
-async def test_what_is_posted_is_done_in_its_turn_and_before_the_last_user_has_left() -> None:
+async def test_posted_work_is_done_in_order_before_the_last_user_leaves() -> None:
     bus = Worker("bus")
     done: list[str] = []
 
     def fail() -> None:
         done.append("failed")
-        raise OSError("nobody hears this")
+        raise OSError("no caller waits")
 
     async with bus.opened(), trio.open_nursery() as nursery:
         hold = Hold()

@@ -52,7 +52,7 @@ def test_colour_only_on_request() -> None:
     assert "\x1b[31mERROR\x1b[0m" in format_line(entry(level=40), colour=True)
 
 
-def test_a_message_can_neither_forge_a_line_nor_steer_a_terminal() -> None:
+def test_a_message_cannot_forge_a_line_or_control_a_terminal() -> None:
     line = format_line(entry(message="x\n2006-01-02\tINFO\x1b[2J\r\x07", trace="Traceback\n  deep\n"))
     assert all(part.startswith("\t") for part in line.split("\n")[1:])
     assert "\x1b" not in line

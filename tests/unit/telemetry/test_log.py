@@ -49,9 +49,9 @@ async def following(logs: Logs, since: int) -> list[str]:
 
 
 def document(text: str) -> MachineDocument:
-    found = decode(text.encode()).document
-    assert found is not None
-    return found
+    result = decode(text.encode()).document
+    assert result is not None
+    return result
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ async def test_a_loop_that_was_busy_past_a_summary_writes_it_late(
         pipeline.close()
 
 
-async def test_a_message_that_cannot_be_written_harms_nobody(
+async def test_a_message_that_cannot_be_written_is_harmless(
     logs: Logs, sink: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A whole number with too many digits cannot be converted to text, in the event loop and in another thread."""

@@ -67,8 +67,8 @@ def test_a_record_is_found_behind_any_damage() -> None:
 
 
 def test_a_record_that_comes_again_is_passed_over() -> None:
-    one, two = encode(Record(1, b"a")), encode(Record(2, b"b"))
-    assert [record.number for record in scan(two + one + two)] == [2]
+    first, two = encode(Record(1, b"a")), encode(Record(2, b"b"))
+    assert [record.number for record in scan(two + first + two)] == [2]
 
 
 def test_a_record_has_a_largest_size() -> None:
@@ -84,20 +84,20 @@ def test_nothing_is_found_in_noise(noise: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.data())
 def test_one_changed_byte_costs_one_record(datas: list[bytes], data: st.DataObject) -> None:
-    encoded = [encode(Record(number, one)) for number, one in enumerate(datas)]
+    encoded = [encode(Record(number, first)) for number, first in enumerate(datas)]
     whole = bytearray(b"".join(encoded))
     place = data.draw(st.integers(0, len(whole) - 1))
     whole[place] ^= data.draw(st.integers(1, 255))
     starts = [sum(map(len, encoded[:index])) for index in range(len(encoded))]
     hit = max(index for index, start in enumerate(starts) if start <= place)
-    found = list(scan(bytes(whole)))
-    assert found == [Record(number, one) for number, one in enumerate(datas) if number != hit]
+    results = list(scan(bytes(whole)))
+    assert results == [Record(number, left) for number, left in enumerate(datas) if number != hit]
 
 
 # ---- the queue
 
 
-async def test_what_was_appended_is_read_once_it_is_durable(tmp_path: Path) -> None:
+async def test_appended_items_are_read_once_durable(tmp_path: Path) -> None:
     with opened(tmp_path / "box") as outbox:
         assert [outbox.append(word) for word in (b"a", b"b")] == [1, 2]
         assert await outbox.read() == ((), 0)
@@ -136,7 +136,7 @@ async def test_it_is_for_its_owner_and_for_one_process(tmp_path: Path) -> None:
     with opened(folder) as outbox:
         outbox.append(b"x")
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert {stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir()} == {0o600}
+        assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
         with pytest.raises(BlockingIOError):
             Outbox(folder, here)
     Outbox(folder, here).close()
@@ -166,23 +166,23 @@ async def test_files_that_the_disk_cannot_read_do_not_stop_the_queue(
     assert os.listdir(tmp_path).count(f"{bad.name}{UNREADABLE}") == 1
 
 
-async def test_the_oldest_is_dropped_at_the_bound_and_told_exactly(tmp_path: Path) -> None:
+async def test_the_oldest_items_are_dropped_at_the_limit_and_counted_exactly(tmp_path: Path) -> None:
     size = OVERHEAD + 4
     with opened(tmp_path, max_bytes=6 * size, segment_bytes=2 * size) as outbox:
         for number in range(1, 12):
             outbox.append(f"{number:04}".encode())
             assert outbox.size <= 6 * size
         await outbox.sync()
-        told = texts((await outbox.read()).items)
-    assert told == ["gap 1-6", "0007", "0008", "0009", "0010", "0011"]
+        reported = texts((await outbox.read()).items)
+    assert reported == ["gap 1-6", "0007", "0008", "0009", "0010", "0011"]
     with opened(tmp_path) as outbox:  # also after a restart
         await outbox.sync()
-        assert texts((await outbox.read()).items) == told
+        assert texts((await outbox.read()).items) == reported
         outbox.acknowledge(6)
-        assert texts((await outbox.read()).items) == told[1:]
+        assert texts((await outbox.read()).items) == reported[1:]
 
 
-async def test_finished_segments_go_and_what_was_acknowledged_is_no_gap(tmp_path: Path) -> None:
+async def test_finished_segments_are_deleted_and_acknowledged_ones_are_not_a_gap(tmp_path: Path) -> None:
     size = OVERHEAD + 1
     with opened(tmp_path, segment_bytes=2 * size) as outbox:
         for word in (b"a", b"b", b"c", b"d", b"e"):
@@ -191,7 +191,7 @@ async def test_finished_segments_go_and_what_was_acknowledged_is_no_gap(tmp_path
         outbox.acknowledge(3)
         assert len(segments(tmp_path)) == 3  # the cursor is not on the disk yet
         await outbox.sync()
-        assert [one.name for one in segments(tmp_path)] == [f"{3:020}.segment", f"{5:020}.segment"]
+        assert [segment.name for segment in segments(tmp_path)] == [f"{3:020}.segment", f"{5:020}.segment"]
     with opened(tmp_path) as outbox:
         await outbox.sync()
         assert texts((await outbox.read()).items) == ["d", "e"]
@@ -230,7 +230,7 @@ async def test_a_damaged_segment_costs_only_itself(tmp_path: Path) -> None:
         assert (texts(batch.items), batch.last) == (["a", "b", "gap 3-4"], 4)
 
 
-async def test_what_a_crash_left_half_written_is_passed_over(tmp_path: Path) -> None:
+async def test_a_partial_write_after_a_crash_is_skipped(tmp_path: Path) -> None:
     with opened(tmp_path) as outbox:
         outbox.append(b"a")
         outbox.append(b"torn")
@@ -329,7 +329,7 @@ async def test_a_failing_disk_makes_nothing_durable(tmp_path: Path, monkeypatch:
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
             await outbox.sync()
-        assert sorted(Path(one).name for one in synced) == [f"{1:020}.segment", "cursor", tmp_path.name]
+        assert sorted(Path(item).name for item in synced) == [f"{1:020}.segment", "cursor", tmp_path.name]
         assert outbox.durable == 1
 
 
@@ -344,7 +344,7 @@ class Model(RuleBasedStateMachine):
         self.path = Path(self._folder.name)
         self.said: dict[int, str] = {}
         self.durable = 0
-        self.given: dict[int, str] = {}
+        self.delivered: dict[int, str] = {}
         self.acknowledged = 0
         self._open()
 

@@ -54,7 +54,7 @@ async def test_messages_come_out_as_they_went_in(tmp_path: Path, autojump_clock:
     sink.close()
 
 
-async def test_what_was_logged_last_is_on_the_disk_when_it_ends(tmp_path: Path) -> None:
+async def test_the_last_entries_are_on_the_disk_at_the_end(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path, here)
     sink = OutboxSink(outbox)
     async with trio.open_nursery() as nursery:
@@ -102,7 +102,7 @@ async def test_the_disk_is_not_touched_without_a_reason(tmp_path: Path, autojump
     sink.close()
 
 
-async def test_losses_are_told_in_their_place(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+async def test_losses_are_reported_in_order(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     size = OVERHEAD + len(b'{"seq":1,"time":12.5,"level":20,"logger":"rdk","caller":"a.py:1","message":"0000",')
     sink = OutboxSink(Outbox(tmp_path, here, max_bytes=8 * size, segment_bytes=2 * size))
     async with trio.open_nursery() as nursery:
@@ -118,10 +118,10 @@ async def test_losses_are_told_in_their_place(tmp_path: Path, autojump_clock: tr
     assert (entries[0].logger, entries[0].level_name) == ("rdk.logs", "WARN")
     assert entries[0].message == f"{lost} log messages were lost before they could be uploaded"
     assert entries[0].fields == {"lost": lost, "first": 1, "last": lost}
-    assert [one.message for one in entries[1:]] == [f"{number:04}" for number in range(lost, 20)]
+    assert [item.message for item in entries[1:]] == [f"{number:04}" for number in range(lost, 20)]
 
 
-async def test_a_full_disk_is_said_once_and_costs_messages_only(
+async def test_a_full_disk_is_reported_once_and_only_loses_messages(
     tmp_path: Path, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = OutboxSink(Outbox(tmp_path, here))
@@ -138,7 +138,7 @@ async def test_a_full_disk_is_said_once_and_costs_messages_only(
             for word in "bcd":
                 loggers.get_logger().info(word)
         loggers.get_logger().info("e")
-        said = [one.message for one in logs.ring.entries()]
+        said = [item.message for item in logs.ring.entries()]
         complaint = (
             "log messages cannot be queued for upload: No space left on device; they are lost until this is fixed"
         )
@@ -147,7 +147,7 @@ async def test_a_full_disk_is_said_once_and_costs_messages_only(
             await nursery.start(sink.run)
             entries = (await sink.next()).entries
             nursery.cancel_scope.cancel()
-        assert [one.message for one in entries] == [
+        assert [element.message for element in entries] == [
             "a", "4 log messages were lost before they could be uploaded", "e",
         ]  # fmt: skip
     finally:
@@ -168,7 +168,9 @@ async def test_long_messages_are_cut(tmp_path: Path, autojump_clock: trio.testin
     assert only.fields == {"cut": "this message had 4010105 bytes"}
 
 
-async def test_what_is_no_text_is_kept_with_escapes(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+async def test_bytes_that_are_not_text_are_kept_with_escapes(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
     """File names that are not UTF-8, and numbers that cannot be converted to text."""
     sink = OutboxSink(Outbox(tmp_path, here))
     odd = {"path": "/media/\udcff", "others": ["\udcfe"], "count": [10**5000], "plain": 7}
@@ -182,28 +184,28 @@ async def test_what_is_no_text_is_kept_with_escapes(tmp_path: Path, autojump_clo
     assert only.fields == {"path": r"/media/\udcff", "others": r"['\udcfe']", "count": "<list>", "plain": "7"}
 
 
-async def test_no_more_is_given_at_once_than_a_slow_line_carries(
+async def test_no_batch_is_larger_than_a_slow_line_carries(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     sink = OutboxSink(Outbox(tmp_path, here))
-    given: list[list[str]] = []
+    passed: list[list[str]] = []
     async with trio.open_nursery() as nursery:
         await nursery.start(sink.run)
         for number in range(20):
             sink.write(Entry(number, 0.0, 20, "rdk", "", str(number), trace="x" * 30_000))
-        while sum(map(len, given)) < 20:
+        while sum(map(len, passed)) < 20:
             batch = await sink.next(500)
             assert batch == await sink.next(500)
             assert 0 < batch.size <= MAX_UPLOAD
-            given.append([one.message for one in batch.entries])
+            passed.append([item.message for item in batch.entries])
             sink.acknowledge(batch.last)
         nursery.cancel_scope.cancel()
     sink.close()
-    assert [len(one) for one in given] == [8, 8, 4]
-    assert [one for some in given for one in some] == [str(number) for number in range(20)]
+    assert [len(element) for element in passed] == [8, 8, 4]
+    assert [result for some in passed for result in some] == [str(number) for number in range(20)]
 
 
-async def test_a_record_that_is_no_message_does_not_stop_the_others(
+async def test_a_record_that_is_not_a_message_does_not_stop_the_others(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     outbox = Outbox(tmp_path, here)

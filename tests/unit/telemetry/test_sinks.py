@@ -30,7 +30,7 @@ def lines(path: Path) -> list[str]:
 
 def parts(path: Path) -> list[str]:
     """Return the messages of each file that belongs to the log at `path`, oldest file first."""
-    return [" ".join(lines(one)) for one in [*older(path), path]]
+    return [" ".join(lines(item)) for item in [*older(path), path]]
 
 
 def test_a_file_rotates_by_size_and_keeps_a_bounded_number(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_file_rotates_by_size_and_keeps_a_bounded_number(tmp_path: Path) -> No
         sink.write(entry(f"{number:04}", number))
     sink.close()
     assert parts(path) == ["0004 0005", "0006 0007", "0008"]
-    assert sorted(one.name for one in tmp_path.iterdir()) == [
+    assert sorted(item.name for item in tmp_path.iterdir()) == [
         "machine.log",
         "machine.log.1970-01-01T00-00-06.000Z",
         "machine.log.1970-01-01T00-00-08.000Z",
@@ -76,7 +76,7 @@ def test_the_first_message_of_a_day_begins_a_file(tmp_path: Path, restarted: boo
         sink.write(entry(word, time))
     sink.close()
     assert parts(path) == ["a b", "c back", "d"]  # a clock that is set back starts no new file
-    assert [one.name for one in older(path)] == [
+    assert [item.name for item in older(path)] == [
         "machine.log.1970-01-02T00-00-00.000Z",
         "machine.log.1970-01-04T12-00-00.000Z",
     ]
@@ -89,7 +89,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
     for number in range(5):
         sink.write(entry(f"{number:04}", number))
     sink.close()
-    assert sum(one.read_text() == "mine" for one in tmp_path.iterdir()) == 4
+    assert sum(path.read_text() == "mine" for path in tmp_path.iterdir()) == 4
     assert parts(tmp_path / "machine.log") == ["0003", "0004"]
 
 
@@ -99,12 +99,12 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
     sink.write(entry("0001"))
     sink.write(entry("0002"))
     sink.close()
-    assert {stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()} == {0o600}
+    assert {stat.S_IMODE(item.stat().st_mode) for item in tmp_path.iterdir()} == {0o600}
     assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("how", ["rename", "unlink"])
-def test_a_file_that_others_rotate_or_delete_is_opened_anew(tmp_path: Path, how: str) -> None:
+def test_a_file_that_others_rotate_or_delete_is_reopened(tmp_path: Path, how: str) -> None:
     path = tmp_path / "machine.log"
     sink = FileSink(path)
     sink.write(entry("before"))
@@ -140,7 +140,7 @@ def test_keeping_none_starts_over(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_full_disk_drops_counts_and_is_said_once() -> None:
+def test_a_full_disk_drops_messages_counts_them_and_is_reported_once() -> None:
     sink = FileSink(Path("/dev/full"))
     first = sink.write(entry("x"))
     assert first is not None

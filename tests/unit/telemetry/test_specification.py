@@ -61,10 +61,10 @@ def logs() -> Iterator[Logs]:
 
 
 def document(**parts: Any) -> MachineDocument:
-    found = decode(json.dumps(parts).encode())
-    assert found.document is not None
-    assert found.problems == ()
-    return found.document
+    decoded = decode(json.dumps(parts).encode())
+    assert decoded.document is not None
+    assert decoded.problems == ()
+    return decoded.document
 
 
 def shown_at(logs: Logs, level: str) -> set[str]:
@@ -74,7 +74,7 @@ def shown_at(logs: Logs, level: str) -> set[str]:
         getattr(logging.getLogger(name), level)("%s", f"{what} {number} {level} {since}", extra={})
     for what, (name, sender) in SENT.items():
         forward([LogEntry(level=level, message=f"{what} 0 {level} {since}", logger_name=name)], sender=sender)
-    return {what for what in ALL if any(one.message.startswith(f"{what} ") for one in logs.ring.entries(since))}
+    return {what for what in ALL if any(entry.message.startswith(f"{what} ") for entry in logs.ring.entries(since))}
 
 
 def rule(pattern: str, level: str = "debug") -> dict[str, Any]:
@@ -214,7 +214,7 @@ def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
             clock.now = time
             since = logs.ring.last
             logging.getLogger(logger).info("again")
-            said = [one.message for one in logs.ring.entries(since) if not one.message.startswith("a suppressed")]
+            said = [entry.message for entry in logs.ring.entries(since) if not entry.message.startswith("a suppressed")]
             seen += "S" if said == ["again"] else "N" if said else "."
         assert seen == verdicts
     finally:
@@ -229,7 +229,7 @@ def test_repetition(logger: str, times: list[float], verdicts: str) -> None:
         ("a debug message", 8), ("a module's errors", 8), ("a job", 8), ("activity", 8), ("switched off", 8),
     ],
 )  # fmt: skip
-def test_what_repeats_and_what_does_not(what: str, shown: int) -> None:
+def test_repeated_and_distinct_messages(what: str, shown: int) -> None:
     """Eight messages, of two kinds if they differ in a relevant field: three of each are output."""
     before = logging.getLogger().level
     logs = loggers.configure(clock=Clock())
@@ -255,7 +255,7 @@ def test_what_repeats_and_what_does_not(what: str, shown: int) -> None:
                     "switched off": "rdk.a",
                 }[what]
                 loggers.get_logger(name).log(logging.DEBUG if "debug" in what else logging.INFO, "again")
-        assert sum(one.message == "again" for one in logs.ring.entries(since)) == shown
+        assert sum(entry.message == "again" for entry in logs.ring.entries(since)) == shown
     finally:
         logs.close()
         logging.getLogger().setLevel(before)

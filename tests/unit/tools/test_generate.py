@@ -10,9 +10,9 @@ from tools.generate import ROOT, Generator, generators
 
 
 def test_every_generator_of_the_folder_has_a_file_of_its_own() -> None:
-    found = list(generators())
-    assert {each.name for each in found} == {f"tools/{file.name}" for file in (ROOT / "tools").glob("gen_*.py")}
-    assert len({each.path for each in found}) == len(found) > 10
+    result = list(generators())
+    assert {each.name for each in result} == {f"tools/{file.name}" for file in (ROOT / "tools").glob("gen_*.py")}
+    assert len({each.path for each in result}) == len(result) > 10
 
 
 @pytest.fixture

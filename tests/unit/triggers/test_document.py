@@ -32,21 +32,21 @@ def test_everything_that_a_trigger_can_hold() -> None:
         notes="Ask Ann.",
         secret=SECRET,
     )
-    found = examine([entry])
-    assert (found.problems, found.warnings) == ((), ())
-    one = found.triggers[0]
-    assert one.event.conditional is not None
-    assert one.event.conditional.evals[0].operator == "lt"
-    assert [target.seconds_between_notifications for target in one.notifications] == [60, 0.5, 0]
-    assert one.notifications[0].auth is not None
-    assert one.notifications[0].auth.basic.password == "hush"
-    assert one.notes == "Ask Ann."
+    result = examine([entry])
+    assert (result.problems, result.warnings) == ((), ())
+    first = result.triggers[0]
+    assert first.event.conditional is not None
+    assert first.event.conditional.evals[0].operator == "lt"
+    assert [target.seconds_between_notifications for target in first.notifications] == [60, 0.5, 0]
+    assert first.notifications[0].auth is not None
+    assert first.notifications[0].auth.basic.password == "hush"
+    assert first.notes == "Ask Ann."
 
 
 def test_secrets_are_not_in_what_is_printed() -> None:
-    one = trigger(ONLINE, {**HOOK, "auth": {"basic": {"username": "ann", "password": "hush-hush"}}, "secret": SECRET})
-    assert "hush-hush" not in repr(one)
-    assert SECRET not in repr(one)
+    first = trigger(ONLINE, {**HOOK, "auth": {"basic": {"username": "ann", "password": "hush-hush"}}, "secret": SECRET})
+    assert "hush-hush" not in repr(first)
+    assert SECRET not in repr(first)
 
 
 @pytest.mark.parametrize(
@@ -115,17 +115,17 @@ def test_every_type_of_event(event: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_mistake_has_its_path_and_a_remedy_and_stops_no_other(entry: Any, path: str, words: str) -> None:
-    found = examine([entry, raw(ONLINE, name="good")])
-    assert [one.name for one in found.triggers] == ["good"]
-    text = str(found.problems[0])
-    assert found.problems[0].path.startswith("triggers.0")
-    assert path in found.problems[0].path
+    result = examine([entry, raw(ONLINE, name="good")])
+    assert [item.name for item in result.triggers] == ["good"]
+    text = str(result.problems[0])
+    assert result.problems[0].path.startswith("triggers.0")
+    assert path in result.problems[0].path
     assert words in text
     assert "hush-hush" not in text
-    assert found.problems[0].value != "hush-hush"
+    assert result.problems[0].value != "hush-hush"
 
 
-def test_several_mistakes_are_all_said() -> None:
+def test_all_mistakes_are_reported() -> None:
     problems = examine(
         [raw({"type": "x"}, {"type": "webhook", "value": "x", "secret": "y"}, {"type": "email"})]
     ).problems
@@ -133,32 +133,32 @@ def test_several_mistakes_are_all_said() -> None:
 
 
 def test_two_of_one_name_are_both_unusable() -> None:
-    found = examine([raw(ONLINE), raw(ONLINE), raw(ONLINE, name="u")])
-    assert [one.name for one in found.triggers] == ["u"]
-    assert [one.path for one in found.problems] == ["triggers.0.name", "triggers.1.name"]
+    result = examine([raw(ONLINE), raw(ONLINE), raw(ONLINE, name="u")])
+    assert [item.name for item in result.triggers] == ["u"]
+    assert [problem.path for problem in result.problems] == ["triggers.0.name", "triggers.1.name"]
 
 
 @pytest.mark.parametrize("wrong", [None, {}, "x", 5, b"x"])
-def test_what_is_no_list(wrong: Any) -> None:
-    found = examine(wrong)
-    assert not found.triggers
-    assert found.problems[0].path == "triggers"
+def test_values_that_are_not_lists(wrong: Any) -> None:
+    result = examine(wrong)
+    assert not result.triggers
+    assert result.problems[0].path == "triggers"
 
 
 def test_too_many_triggers() -> None:
-    found = examine([raw(ONLINE, name=str(index)) for index in range(201)])
-    assert len(found.triggers) == 200
-    assert "201 triggers" in str(found.problems[0])
+    result = examine([raw(ONLINE, name=str(index)) for index in range(201)])
+    assert len(result.triggers) == 200
+    assert "201 triggers" in str(result.problems[0])
 
 
-def test_what_does_nothing_is_warned_of() -> None:
-    found = examine([
+def test_triggers_without_effect_cause_a_warning() -> None:
+    result = examine([
         raw({**ONLINE, "log_levels": ["error"]}, {**HOOK, "seconds_between_notifications": 5}, colour="red"),
         raw(ONLINE, {"type": "push", "application": "x"}, name="u"),
     ])  # fmt: skip
-    assert len(found.triggers) == 2
-    assert not found.problems
-    assert {one.path for one in found.warnings} == {
+    assert len(result.triggers) == 2
+    assert not result.problems
+    assert {warning.path for warning in result.warnings} == {
         "triggers.0.colour",
         "triggers.0.event.log_levels",
         "triggers.0.notifications.0.seconds_between_notifications",
@@ -172,14 +172,14 @@ def test_a_condition_nested_without_end_is_refused() -> None:
         deep = {"a": deep}
     for value in (deep, {"x": [deep]}):
         for operator in ("eq", "gt", "regex"):
-            found = examine([eval_of(operator, value)])
-            assert not found.triggers
-            assert "levels deep" in str(found.problems[0])
+            result = examine([eval_of(operator, value)])
+            assert not result.triggers
+            assert "levels deep" in str(result.problems[0])
 
 
 def test_decode_gives_triggers_and_problems() -> None:
     triggers, problems = decode([raw(ONLINE), 5])
-    assert [one.name for one in triggers] == ["t"]
+    assert [item.name for item in triggers] == ["t"]
     assert len(problems) == 1
 
 

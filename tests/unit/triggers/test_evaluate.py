@@ -32,11 +32,11 @@ def case(operator: str, value: Any) -> Eval:
 
 @pytest.mark.parametrize(("operator", "value", "reading", "outcome"), ROWS)
 def test_table(operator: str, value: Any, reading: Any, outcome: bool) -> None:
-    wanted = case(operator, value)
-    assert holds(wanted, reading) is outcome
-    found = findings((wanted,), reading)
-    assert all(one.holds for one in found) is outcome
-    assert all(one.reason for one in found)
+    expected = case(operator, value)
+    assert holds(expected, reading) is outcome
+    result = findings((expected,), reading)
+    assert all(item.holds for item in result) is outcome
+    assert all(element.reason for element in result)
 
 
 def test_the_table_is_large_and_has_no_row_twice() -> None:
@@ -57,17 +57,17 @@ def test_less_and_greater_or_equal_are_complements_on_finite_numbers(left: float
 @given(st.text(max_size=5), st.text(max_size=5))
 def test_strings_order_as_they_do(left: str, right: str) -> None:
     reading = {"s": left}
-    assert [holds(case(one, {"s": right}), reading) for one in (*ORDER, "eq")] == [
+    assert [holds(case(item, {"s": right}), reading) for item in (*ORDER, "eq")] == [
         left < right, left > right, left <= right, left >= right, left == right,
     ]  # fmt: skip
 
 
 @given(readings, st.integers() | st.text(max_size=3) | finite, st.sampled_from((*ORDER, "eq", "neq")))
 def test_equal_and_different_never_both_and_never_on_what_is_not_there(reading: Any, right: Any, operator: str) -> None:
-    wanted = {"x": right}
-    assert not (holds(case("eq", wanted), reading) and holds(case("neq", wanted), reading))
+    expected = {"x": right}
+    assert not (holds(case("eq", expected), reading) and holds(case("neq", expected), reading))
     if not isinstance(reading, Mapping) or ("x" not in reading and "readings" not in reading):
-        assert not holds(case(operator, wanted), reading)
+        assert not holds(case(operator, expected), reading)
 
 
 @given(st.lists(names, min_size=1, max_size=5), finite, readings)
@@ -86,7 +86,7 @@ def test_nested_and_dotted_paths_are_the_same(path: list[str], right: float, oth
 @given(st.lists(st.tuples(st.sampled_from(ORDER), finite), max_size=4), finite)
 def test_all_evals_must_hold(pairs: list[tuple[str, float]], left: float) -> None:
     evals = [case(operator, {"t": right}) for operator, right in pairs]
-    assert satisfies(evals, {"t": left}) is all(holds(one, {"t": left}) for one in evals)
+    assert satisfies(evals, {"t": left}) is all(holds(item, {"t": left}) for item in evals)
     assert satisfies([], {"t": left})
 
 
@@ -94,21 +94,21 @@ def test_all_evals_must_hold(pairs: list[tuple[str, float]], left: float) -> Non
 def test_nothing_that_can_be_uploaded_makes_it_fail(reading: Any, right: Any) -> None:
     if right is not None:
         try:
-            wanted = case("eq", {"x": right})
+            expected = case("eq", {"x": right})
         except ConfigError:  # null in a nested value
             return
-        findings((wanted,), {"x": reading})
-        if holds(wanted, {"x": reading}):
+        findings((expected,), {"x": reading})
+        if holds(expected, {"x": reading}):
             assert type(reading) is type(right) or isinstance(reading, (int, float))
 
 
 @given(st.floats())
 def test_numbers_that_are_not_finite_satisfy_nothing(left: float) -> None:
     if not math.isfinite(left):
-        assert not any(holds(case(one, {"t": 0}), {"t": left}) for one in (*ORDER, "eq", "neq"))
+        assert not any(holds(case(item, {"t": 0}), {"t": left}) for item in (*ORDER, "eq", "neq"))
 
 
-def test_a_reading_nested_without_end_is_no_trouble() -> None:
+def test_a_reading_nested_without_end_is_harmless() -> None:
     deep: Any = 1
     for _ in range(900):
         deep = [deep]
@@ -134,9 +134,9 @@ def test_a_batch_fires_once_with_the_first_match_and_the_number_of_them() -> Non
 
 
 def test_evals_hold_together_in_one_reading() -> None:
-    wanted = trigger(conditional(HOT, {"operator": "eq", "value": {"on": True}}))
-    assert fires(wanted, upload({"t": 31, "on": False}, {"t": 29, "on": True})) is None
-    assert fires(wanted, upload({"t": 31, "on": False}, {"t": 31, "on": True})) is not None
+    expected = trigger(conditional(HOT, {"operator": "eq", "value": {"on": True}}))
+    assert fires(expected, upload({"t": 31, "on": False}, {"t": 29, "on": True})) is None
+    assert fires(expected, upload({"t": 31, "on": False}, {"t": 31, "on": True})) is not None
 
 
 @pytest.mark.parametrize("event", [conditional(), {**conditional(), "conditional": {
@@ -186,27 +186,30 @@ def test_presence() -> None:
 
 
 def test_log_entries_of_the_wanted_levels_oldest_first() -> None:
-    wanted = trigger({"type": "conditional_logs_ingested", "log_levels": ["error", "warn"]})
+    expected = trigger({"type": "conditional_logs_ingested", "log_levels": ["error", "warn"]})
     early, late = (LogLine(NOW.replace(second=second), "warn", "x", "y") for second in (1, 9))
     middle = LogLine(NOW.replace(second=5), "error", "x", "y")
-    firing = fires(wanted, Logged({"warn": (late, early), "info": (early,), "error": (middle,)}))
+    firing = fires(expected, Logged({"warn": (late, early), "info": (early,), "error": (middle,)}))
     assert firing is not None
     assert firing.lines == (early, middle, late)
     assert firing.count == 3
-    assert fires(wanted, Logged({"info": (early,)})) is None
-    assert fires(wanted, Logged({"error": ()})) is None
-    assert fires(wanted, Presence(True)) is None
+    assert fires(expected, Logged({"info": (early,)})) is None
+    assert fires(expected, Logged({"error": ()})) is None
+    assert fires(expected, Presence(True)) is None
 
 
 # ---- dry runs
 
 
 def test_a_dry_run_says_what_was_compared() -> None:
-    wanted = trigger(conditional(HOT, {"operator": "regex", "value": {"state.door": "^open"}}))
-    said = explain(wanted, upload({"readings": {"t": 31.5, "state": {"door": "ajar"}}}))
+    expected = trigger(conditional(HOT, {"operator": "regex", "value": {"state.door": "^open"}}))
+    said = explain(expected, upload({"readings": {"t": 31.5, "state": {"door": "ajar"}}}))
     assert not said.fires
     assert said.reason == "all comparisons must hold: 1 of 2 do not"
-    assert [(one.path, one.operator, one.value, one.right, one.holds, one.reason) for one in said.findings] == [
+    assert [
+        (finding.path, finding.operator, finding.value, finding.right, finding.holds, finding.reason)
+        for finding in said.findings
+    ] == [
         ("t", "gt", 31.5, 30, True, "31.5 is greater than 30"),
         ("state.door", "regex", "ajar", "^open", False, "'^open' is not found in 'ajar'"),
     ]
@@ -259,8 +262,8 @@ def test_why_a_trigger_is_not_met(event: Mapping[str, Any], happening: Any, word
     assert said.fires is (fires(trigger(event), happening) is not None)
 
 
-def test_a_search_that_takes_too_long_is_given_up_and_said_so() -> None:
-    wanted = case("regex", {"s": "(a|aa|aaa|.)*" * 20 + "z"})
-    found = findings((wanted,), {"s": "a" * 8000})[0]
-    assert not found.holds
-    assert "was stopped" in found.reason
+def test_a_search_that_takes_too_long_is_stopped_and_reported() -> None:
+    expected = case("regex", {"s": "(a|aa|aaa|.)*" * 20 + "z"})
+    finding = findings((expected,), {"s": "a" * 8000})[0]
+    assert not finding.holds
+    assert "was stopped" in finding.reason

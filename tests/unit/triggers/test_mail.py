@@ -23,14 +23,14 @@ ANN = {"type": "email", "value": "ann@example.com"}
 
 def message(event: Any, happening: Any, where: Where = WHERE, link: str = "", **more: Any) -> EmailMessage:
     """Return the message as it arrives."""
-    wanted = trigger(event, ANN, **more)
-    firing = fires(wanted, happening)
+    expected = trigger(event, ANN, **more)
+    firing = fires(expected, happening)
     assert firing is not None
-    made = mail(
-        wanted, wanted.notifications[0], firing, where, "d-1", NOW,
+    result = mail(
+        expected, expected.notifications[0], firing, where, "d-1", NOW,
         sender="Cloud <cloud@example.com>", recipients=["ann@example.com"], link=link,
     )  # fmt: skip
-    arrived = message_from_bytes(made.as_bytes(), policy=policy.default)
+    arrived = message_from_bytes(result.as_bytes(), policy=policy.default)
     assert isinstance(arrived, EmailMessage)
     return arrived
 
@@ -71,10 +71,10 @@ def test_a_condition_says_what_held_and_shows_the_reading(form: str) -> None:
 
 
 def test_a_test_without_a_reading_says_what_would_be_compared() -> None:
-    wanted = trigger(conditional({"operator": "gt", "value": {"t": 30, "städte": "Köln"}}), ANN)
-    assert wanted.event.conditional is not None
-    made = Firing("t", wanted.event.type, upload(), condition=wanted.event.conditional.evals)
-    sent = mail(wanted, wanted.notifications[0], made, WHERE, "d-1", NOW, sender="a@b.c", recipients=["d@e.f"])
+    expected = trigger(conditional({"operator": "gt", "value": {"t": 30, "städte": "Köln"}}), ANN)
+    assert expected.event.conditional is not None
+    firing = Firing("t", expected.event.type, upload(), condition=expected.event.conditional.evals)
+    sent = mail(expected, expected.notifications[0], firing, WHERE, "d-1", NOW, sender="a@b.c", recipients=["d@e.f"])
     arrived = message_from_bytes(sent.as_bytes(), policy=policy.default)
     assert isinstance(arrived, EmailMessage)
     assert 'gt {"t": 30, "städte": "Köln"}\n' in text_of(arrived)

@@ -78,7 +78,7 @@ def test_patterns_that_hang_a_backtracking_engine_end_here(pattern: str) -> None
     assert Pattern(pattern).search("a" * 500 + "!") is False
 
 
-def test_a_long_search_is_given_up() -> None:
+def test_a_long_search_is_stopped() -> None:
     with pytest.raises(StepLimit):
         Pattern("(a|aa|.)*" * 30 + "z").search("a" * 8000)
 
@@ -115,7 +115,7 @@ def test_searches_share_an_effort() -> None:
         ("(" * 60 + ")" * 60, "too deeply"),
     ],
 )
-def test_what_is_refused(pattern: str, words: str) -> None:
+def test_refused_expressions(pattern: str, words: str) -> None:
     with pytest.raises(PatternError, match=words):
         Pattern(pattern)
 

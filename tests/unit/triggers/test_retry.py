@@ -19,7 +19,7 @@ FINAL = (300, 301, 302, 307, 308, 400, 401, 403, 404, 405, 410, 413, 418, 422, 4
 
 
 @pytest.mark.parametrize("status", RETRIED)
-def test_answers_that_are_tried_again(status: int) -> None:
+def test_answers_that_are_retried(status: int) -> None:
     outcome = of_status(status, excerpt="busy")
     assert not outcome.delivered
     assert str(status) in outcome.error
@@ -42,7 +42,7 @@ def test_answers_that_mean_it_arrived(status: int) -> None:
     assert next_try(outcome, 1, "a") is None
 
 
-def test_no_answer_is_tried_again() -> None:
+def test_a_missing_answer_is_retried() -> None:
     assert next_try(Outcome(error="no answer"), 1, "a") is not None
     assert next_try(Outcome(error="refused", final=True), 1, "a") is None
 
@@ -63,10 +63,10 @@ def test_deliveries_are_spread() -> None:
 
 
 @given(st.floats(min_value=0, max_value=1e9), st.integers(1, 7))
-def test_a_receiver_can_put_us_off_for_a_day(wanted: float, attempts: int) -> None:
-    wait = next_try(of_status(429, wanted), attempts, "a")
+def test_a_receiver_can_put_us_off_for_a_day(expected: float, attempts: int) -> None:
+    wait = next_try(of_status(429, expected), attempts, "a")
     assert wait is not None
-    assert wait >= min(wanted, MAX_WAIT)
+    assert wait >= min(expected, MAX_WAIT)
     assert wait <= max(MAX_WAIT, SCHEDULE[attempts - 1] * 1.2)
 
 
@@ -85,8 +85,8 @@ def test_data_pauses_and_presence_and_logs_do_not() -> None:
         ({"type": "part_offline"}, 0),
         ({"type": "conditional_logs_ingested", "log_levels": ["error"]}, 0),
     ):
-        one = trigger(event, target(60))
-        assert cooldown.interval(one, one.notifications[0]) == timedelta(seconds=seconds)
+        first = trigger(event, target(60))
+        assert cooldown.interval(first, first.notifications[0]) == timedelta(seconds=seconds)
 
 
 def test_a_pause() -> None:
@@ -101,18 +101,20 @@ def test_a_pause() -> None:
 
 @given(st.lists(st.integers(0, 500), max_size=30), st.integers(0, 100))
 def test_between_two_notifications_lies_a_pause(moments: list[int], seconds: int) -> None:
-    wanted, last, told = timedelta(seconds=seconds), None, []
+    expected, last, messages = timedelta(seconds=seconds), None, []
     for moment in sorted(moments):
         now = NOW + timedelta(seconds=moment)
-        if cooldown.due(last, now, wanted):
+        if cooldown.due(last, now, expected):
             last = now
-            told.append(moment)
-    assert all(later - earlier >= seconds for earlier, later in itertools.pairwise(told))
-    assert bool(told) is bool(moments)
+            messages.append(moment)
+    assert all(later - earlier >= seconds for earlier, later in itertools.pairwise(messages))
+    assert bool(messages) is bool(moments)
 
 
 def test_each_target_has_its_own_clock() -> None:
-    one = trigger(data("file"), HOOK, {"type": "email", "value": "a@b.c"}, {**HOOK, "value": "https://example.com/2"})
+    first = trigger(data("file"), HOOK, {"type": "email", "value": "a@b.c"}, {**HOOK, "value": "https://example.com/2"})
     two = trigger(data("file"), HOOK, name="u")
-    clocks = {cooldown.clock(one, entry) for entry in one.notifications} | {cooldown.clock(two, two.notifications[0])}
+    clocks = {cooldown.clock(first, entry) for entry in first.notifications} | {
+        cooldown.clock(two, two.notifications[0])
+    }
     assert len(clocks) == 4

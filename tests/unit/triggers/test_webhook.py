@@ -25,21 +25,21 @@ EVAL = {"operator": "gt", "value": {"t": 30}}
 
 
 def request(event: dict[str, Any], happening: Any, target: Any = HOOK, **more: Any) -> Request:
-    wanted = trigger(event, target, **more)
-    firing = fires(wanted, happening)
+    expected = trigger(event, target, **more)
+    firing = fires(expected, happening)
     assert firing is not None
-    return webhook(wanted, wanted.notifications[0], firing, WHERE, "msg_1", NOW)
+    return webhook(expected, expected.notifications[0], firing, WHERE, "msg_1", NOW)
 
 
-def body_of(made: Request) -> Any:
-    return json.loads(made.body)
+def body_of(created: Request) -> Any:
+    return json.loads(created.body)
 
 
 @pytest.mark.parametrize(("kind", "online"), [("part_online", True), ("part_offline", False)])
 def test_presence_is_a_get_without_a_body(kind: str, online: bool) -> None:
-    made = request({"type": kind}, Presence(online))
-    headers = dict(made.headers)
-    assert (made.method, made.body, made.url) == ("GET", b"", "https://example.com/hook")
+    message = request({"type": kind}, Presence(online))
+    headers = dict(message.headers)
+    assert (message.method, message.body, message.url) == ("GET", b"", "https://example.com/hook")
     assert headers.items() >= IDS.items()
     assert {name: headers[name] for name in NAMES} == {
         "Organization-Name": "Org", "Location-Name": "Hall", "Machine-Name": "Mill",
@@ -49,13 +49,13 @@ def test_presence_is_a_get_without_a_body(kind: str, online: bool) -> None:
 
 
 def test_ingested_data_is_a_post_with_its_keys() -> None:
-    made = request(data("tabular"), upload({"readings": {"t": 1}}))
-    headers = dict(made.headers)
-    assert made.method == "POST"
+    message = request(data("tabular"), upload({"readings": {"t": 1}}))
+    headers = dict(message.headers)
+    assert message.method == "POST"
     assert headers.items() >= IDS.items()
     assert headers["Content-Type"] == "application/json"
     assert not NAMES & headers.keys()
-    assert body_of(made) == {
+    assert body_of(message) == {
         "component_name": "t",
         "component_type": "sensor",
         "method_name": "Readings",
@@ -83,12 +83,12 @@ def test_a_file_has_no_data() -> None:
 
 
 def test_a_condition_sends_itself_and_the_reading_that_met_it() -> None:
-    found = body_of(request(conditional(EVAL), upload({"t": 1}, {"t": 31}, {"t": 32})))
-    assert found["trigger_condition"] == EVAL
-    assert found["data"]["data"] == {"t": 31}
-    assert found["count"] == 2
-    assert not {"min_time_received", "max_time_received", "file_id"} & found.keys()
-    assert found["component_name"] == "t"
+    result = body_of(request(conditional(EVAL), upload({"t": 1}, {"t": 31}, {"t": 32})))
+    assert result["trigger_condition"] == EVAL
+    assert result["data"]["data"] == {"t": 31}
+    assert result["count"] == 2
+    assert not {"min_time_received", "max_time_received", "file_id"} & result.keys()
+    assert result["component_name"] == "t"
 
 
 def test_several_conditions_and_none() -> None:
@@ -99,24 +99,24 @@ def test_several_conditions_and_none() -> None:
 
 def test_log_entries_are_a_list() -> None:
     lines = tuple(LogLine(NOW + timedelta(seconds=n), "error", "arm", f"failure {n}") for n in range(MAX_LINES + 5))
-    made = request({"type": "conditional_logs_ingested", "log_levels": ["error"]}, Logged({"error": lines}))
-    found = body_of(made)
-    assert made.method == "POST"
-    assert len(found) == MAX_LINES
-    assert found[-1] == {
+    message = request({"type": "conditional_logs_ingested", "log_levels": ["error"]}, Logged({"error": lines}))
+    result = body_of(message)
+    assert message.method == "POST"
+    assert len(result) == MAX_LINES
+    assert result[-1] == {
         "time": rfc3339(lines[-1].time), "level": "error", "logger_name": "arm", "message": f"failure {MAX_LINES + 4}",
     }  # fmt: skip
 
 
 def test_numbers_that_json_does_not_have_are_null() -> None:
-    found = body_of(request(data("tabular"), upload({"a": math.nan, "b": [math.inf], "c": {"d": 1.5}})))
-    assert found["data"]["data"] == {"a": None, "b": [None], "c": {"d": 1.5}}
+    result = body_of(request(data("tabular"), upload({"a": math.nan, "b": [math.inf], "c": {"d": 1.5}})))
+    assert result["data"]["data"] == {"a": None, "b": [None], "c": {"d": 1.5}}
 
 
 def test_a_reading_that_is_too_large_is_left_out_and_said_to_be() -> None:
-    found = body_of(request(data("tabular"), upload({"a": "x" * MAX_DATA})))
-    assert found["data"]["data"] == {}
-    assert str(MAX_DATA) in found["data_omitted"]
+    result = body_of(request(data("tabular"), upload({"a": "x" * MAX_DATA})))
+    assert result["data"]["data"] == {}
+    assert str(MAX_DATA) in result["data_omitted"]
 
 
 def test_basic_authentication() -> None:
@@ -129,10 +129,10 @@ def test_basic_authentication() -> None:
 
 
 def now_signed(event: Any, happening: Any, target: Any, id_: str = "msg_1", **more: Any) -> Request:
-    wanted = trigger(event, target, **more)
-    firing = fires(wanted, happening)
+    expected = trigger(event, target, **more)
+    firing = fires(expected, happening)
     assert firing is not None
-    return webhook(wanted, wanted.notifications[0], firing, WHERE, id_, datetime.now(UTC))
+    return webhook(expected, expected.notifications[0], firing, WHERE, id_, datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -146,29 +146,29 @@ def now_signed(event: Any, happening: Any, target: Any, id_: str = "msg_1", **mo
 @pytest.mark.parametrize("more", [{}, {"secret": SECRET}])
 def test_the_signature_is_verified_by_the_published_library(event: Any, happening: Any, more: Any) -> None:
     target = HOOK if more else {**HOOK, "secret": SECRET}
-    made = now_signed(event, happening, target, **more)
-    Webhook(SECRET).verify(made.body, dict(made.headers), json_parse=bool(made.body))
+    message = now_signed(event, happening, target, **more)
+    Webhook(SECRET).verify(message.body, dict(message.headers), json_parse=bool(message.body))
     with pytest.raises(WebhookVerificationError):
-        Webhook(SECRET).verify(made.body + b" ", dict(made.headers), json_parse=False)
+        Webhook(SECRET).verify(message.body + b" ", dict(message.headers), json_parse=False)
     with pytest.raises(WebhookVerificationError):
-        Webhook("whsec_" + "A" * 32).verify(made.body, dict(made.headers), json_parse=False)
+        Webhook("whsec_" + "A" * 32).verify(message.body, dict(message.headers), json_parse=False)
     with pytest.raises(WebhookVerificationError):
-        Webhook(SECRET).verify(made.body, {**dict(made.headers), "webhook-id": "msg_2"}, json_parse=False)
+        Webhook(SECRET).verify(message.body, {**dict(message.headers), "webhook-id": "msg_2"}, json_parse=False)
 
 
 def test_both_secrets_sign_while_one_takes_the_place_of_the_other() -> None:
     new = "whsec_" + "A" * 32
-    made = now_signed(data("file"), upload(data_type="file"), {**HOOK, "secret": f"{new} {SECRET}"})
-    for one in (new, SECRET):
-        Webhook(one).verify(made.body, dict(made.headers))
+    message = now_signed(data("file"), upload(data_type="file"), {**HOOK, "secret": f"{new} {SECRET}"})
+    for item in (new, SECRET):
+        Webhook(item).verify(message.body, dict(message.headers))
 
 
 def test_the_target_has_its_own_secret() -> None:
     own = "whsec_" + "A" * 32
-    made = now_signed(data("file"), upload(data_type="file"), {**HOOK, "secret": own}, secret=SECRET)
-    Webhook(own).verify(made.body, dict(made.headers))
+    message = now_signed(data("file"), upload(data_type="file"), {**HOOK, "secret": own}, secret=SECRET)
+    Webhook(own).verify(message.body, dict(message.headers))
     with pytest.raises(WebhookVerificationError):
-        Webhook(SECRET).verify(made.body, dict(made.headers))
+        Webhook(SECRET).verify(message.body, dict(message.headers))
 
 
 def test_without_a_secret_there_is_an_id_and_no_signature() -> None:

@@ -1,4 +1,4 @@
-"""What a machine with a pinned root is offered, when the cloud or somebody on the way to it cannot be trusted."""
+"""Offers to a machine with a pinned root when the cloud, or another host on the way to it, cannot be trusted."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def nothing_of(this: Organization, bad: Release) -> None:
 
 
 @pytest.mark.parametrize("case", BAD)
-async def test_what_is_not_signed_for_this_machine_is_never_downloaded(
+async def test_releases_not_signed_for_this_machine_are_never_downloaded(
     case: str, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     prepare, reason = BAD[case]

@@ -70,7 +70,7 @@ async def test_the_interval_of_the_cloud_is_kept_within_bounds(
     assert [later - earlier for earlier, later in pairwise(times)] == pytest.approx([seconds] * 3)
 
 
-async def test_outages_are_logged_once_and_tried_again_sooner(
+async def test_outages_are_logged_once_and_retried_sooner(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.abc.Clock
 ) -> None:
     away = MachineError("no route to host", kind=ErrorKind.UNAVAILABLE)

@@ -330,7 +330,7 @@ def former(target: Target) -> None:
     target.inside("/etc/viam.json").write_text('{"cloud": {"id": "old"}}')
 
 
-def test_the_service_of_the_reference_is_not_run_beside_ours(target: Target) -> None:
+def test_the_service_of_the_reference_does_not_run_at_the_same_time(target: Target) -> None:
     former(target)
     before = tree(target.root)
     with pytest.raises(MachineError, match=r"viam-agent\.service would run this machine a second time") as raised:

@@ -81,7 +81,7 @@ def test_a_hash_that_leads_out_of_the_folder_is_refused(layout: Layout) -> None:
         point(layout, SERVER, run="../" + A, back=None, trial=False)
 
 
-def test_a_link_to_a_release_that_was_deleted_is_no_release(layout: Layout) -> None:
+def test_a_link_to_a_deleted_release_is_not_a_release(layout: Layout) -> None:
     point(layout, SERVER, run=A, back=B, trial=False)
     (layout.release(SERVER, A) / "run").unlink()
     assert read(layout, SERVER) == Launch(None, B, False, 0)

@@ -110,7 +110,7 @@ async def test_a_complete_file_is_not_downloaded_again(tmp_path: Path, size: int
     assert (tmp_path / "file").read_bytes() == DATA
 
 
-async def test_what_was_received_stays_if_a_slow_download_is_cancelled(tmp_path: Path) -> None:
+async def test_received_bytes_stay_if_a_slow_download_is_cancelled(tmp_path: Path) -> None:
     received = trio.Event()
 
     async def drip(request: Request, send: Send) -> None:

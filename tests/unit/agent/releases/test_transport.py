@@ -39,7 +39,7 @@ async def transport(server: Server, *, denied: Exception | None = None) -> Async
             yield Transport(Web(address, worker, sign_in=sign_in), "part"), worker
 
 
-async def test_what_exists_and_what_does_not() -> None:
+async def test_existing_and_missing_paths() -> None:
     async with transport(Server({f"{BASE}/1.root.json": serving(b"{}")})) as (metadata, _):
         assert await metadata.fetch("1.root.json", 100) == b"{}"
         assert await metadata.fetch("2.root.json", 100) is None

@@ -98,7 +98,7 @@ HOSTILE: dict[str, Callable[[tarfile.TarFile], None]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_what_leads_out_of_the_folder_is_refused(case: str, tmp_path: Path) -> None:
+def test_members_outside_the_folder_are_refused(case: str, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     with pytest.raises(MachineError) as caught:

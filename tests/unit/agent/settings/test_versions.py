@@ -40,7 +40,7 @@ def test_the_text_of_a_version(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_other_texts_are_no_versions(text: str) -> None:
+def test_other_texts_are_not_versions(text: str) -> None:
     with pytest.raises(ValueError, match="is not a semantic version"):
         parse(text)
 

@@ -212,8 +212,8 @@ def test_a_folder_that_became_a_link_is_not_followed(root: Path) -> None:
     (root / JOURNALD).rename(root / "elsewhere" / "80-machine-agent.conf")
     (root / JOURNALD).parent.rmdir()
     (root / JOURNALD).parent.symlink_to(root / "elsewhere")
-    for wanted in (NEW, []):
-        assert JOURNALD in apply(root, wanted).problems
+    for files in (NEW, []):
+        assert JOURNALD in apply(root, files).problems
         assert (root / "elsewhere/80-machine-agent.conf").read_text() == "old journald\n"
 
 
