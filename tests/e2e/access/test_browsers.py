@@ -47,10 +47,10 @@ def ask(server: Server, method: str, path: str, fields: Fields, body: bytes = b"
     """Send one HTTP/1.1 request with exactly these header fields."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-    given = dict(fields)
-    given.setdefault("host", f"localhost:{server.port}")
-    given.setdefault("content-length", str(len(body)))
-    for name, value in given.items():
+    passed = dict(fields)
+    passed.setdefault("host", f"localhost:{server.port}")
+    passed.setdefault("content-length", str(len(body)))
+    for name, value in passed.items():
         connection.putheader(name, value)
     connection.endheaders(body)
     response = connection.getresponse()
@@ -85,20 +85,20 @@ FOREIGN = [
 
 @pytest.mark.parametrize("fields", FOREIGN)
 def test_pages_of_other_origins_cannot_move_anything(server: Server, fields: Fields) -> None:
-    given = [(name, value.format(port=server.port)) for name, value in fields]
-    response, data = web(server, *given)
+    passed = [(name, value.format(port=server.port)) for name, value in fields]
+    response, data = web(server, *passed)
     assert response.status == 403
     assert response.getheader("access-control-allow-origin") is None
     assert b"network.allowed_origins" in data
     for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
-        refused, _ = ask(server, "POST", POWER, [("content-type", kind), *given], b"{}")
+        refused, _ = ask(server, "POST", POWER, [("content-type", kind), *passed], b"{}")
         assert refused.status in (403, 421)
     upgrade = [("connection", "upgrade"), ("upgrade", "websocket"), ("sec-websocket-version", "13")]
-    upgrade += [("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="), *given]
-    if "origin" in dict(given):
+    upgrade += [("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="), *passed]
+    if "origin" in dict(passed):
         refused, _ = ask(server, "GET", "/live", upgrade)
         assert refused.status in (403, 421)
-    asked = [*given, ("access-control-request-method", "POST"), ("access-control-request-headers", "content-type")]
+    asked = [*passed, ("access-control-request-method", "POST"), ("access-control-request-headers", "content-type")]
     preflight, data = ask(server, "OPTIONS", POWER, asked)
     assert (preflight.status, preflight.getheader("access-control-allow-origin")) == (403, None)
     assert b"network.allowed_origins" in data
@@ -108,11 +108,11 @@ def test_pages_of_other_origins_cannot_move_anything(server: Server, fields: Fie
 @pytest.mark.parametrize("kind", ["application/grpc-web+proto", "application/grpc"])
 @pytest.mark.parametrize("fields", FOREIGN[:4])
 def test_pages_of_other_origins_cannot_move_anything_over_http2(server: Server, kind: str, fields: Fields) -> None:
-    given = {name: value.format(port=server.port) for name, value in fields}
+    values = {name: value.format(port=server.port) for name, value in fields}
     body = frame(SetPowerRequest(name="m", power_pct=1).SerializeToString())
     with httpcore.ConnectionPool(http1=False, http2=True) as client:
         url = f"http://127.0.0.1:{server.port}{POWER}"
-        headers = {"host": f"localhost:{server.port}", "content-type": kind, "te": "trailers", **given}
+        headers = {"host": f"localhost:{server.port}", "content-type": kind, "te": "trailers", **values}
         answer = client.request("POST", url, headers=headers, content=body)
         said = {name.decode().lower(): value.decode() for name, value in answer.headers}
         assert answer.status == 403
@@ -143,9 +143,9 @@ def test_http_and_json(server: Server) -> None:
     response, data = ask(server, "GET", moving, [])
     assert (response.status, json.loads(data)) == (200, {"isMoving": False})
     for fields in FOREIGN:
-        given = [(name, value.format(port=server.port)) for name, value in fields]
+        passed = [(name, value.format(port=server.port)) for name, value in fields]
         for kind in ("application/json", "text/plain"):
-            response, _ = ask(server, "PUT", power, [("content-type", kind), *given], b"{}")
+            response, _ = ask(server, "PUT", power, [("content-type", kind), *passed], b"{}")
             assert (response.status, response.getheader("access-control-allow-origin")) == (403, None)
     assert not turning(server)
     response, data = ask(server, "GET", moving.replace("/m/", "/other/"), [])

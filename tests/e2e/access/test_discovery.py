@@ -36,17 +36,22 @@ def test_the_service_and_the_command_agree(tmp_path: Path) -> None:
             assert inventory[key] == shown[key], key
         assert len(inventory.keys() & shown.keys()) >= 8
         entries = [
-            {"name": one.name, "api": one.api, "model": one.model, "attributes": struct_to_dict(one.attributes)}
-            for one in await service.discover_resources()
+            {
+                "name": resource.name,
+                "api": resource.api,
+                "model": resource.model,
+                "attributes": struct_to_dict(resource.attributes),
+            }
+            for resource in await service.discover_resources()
         ]
         configured = hal("--config")
         assert isinstance(configured, dict)
         expected = [
-            {key: one.get(key, {}) for key in ("name", "api", "model", "attributes")}
-            for one in configured["components"]
+            {key: component.get(key, {}) for key in ("name", "api", "model", "attributes")}
+            for component in configured["components"]
         ]
-        firsts = {one["name"]: one for one in reversed(entries)}
-        assert all(firsts[one["name"]] == one for one in expected)
+        firsts = {item["name"]: item for item in reversed(entries)}
+        assert all(firsts[element["name"]] == element for element in expected)
 
     with Server({"services": [entry]}, tmp_path) as server:
         play(server.wait_running().address, script)

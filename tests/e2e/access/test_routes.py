@@ -47,7 +47,7 @@ OPEN_CLOUD = {
     "/ca.pem": "the certificate of the cloud's authority is public, and needed before one can show a key safely",
     "/healthz": "asked by load balancers; says ok and nothing else",
     "/login": "the form by which one signs in",
-    "/static/{file}": "scripts and styles; they are the same for everybody, and the page of an invitation needs them",
+    "/static/{file}": "scripts and styles; they are the same for all users, and the page of an invitation needs them",
     "/invites/{secret}": "the secret in the path is what one shows; a wrong one is answered by 404",
 }
 AUTHENTICATE = "/proto.rpc.v1.AuthService/Authenticate"
@@ -76,7 +76,7 @@ def shown(cookie: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the request headers of clients without access, by description."""
     return {
         "nothing": (),
-        "a token of somebody else's": (("authorization", f"Bearer {wrong_token()}"),),
+        "a token of another cloud": (("authorization", f"Bearer {wrong_token()}"),),
         "a token in a cookie": (("cookie", f"{cookie}={wrong_token()}"),),
         "no token at all": (("authorization", "Bearer x.y.z"),),
         "a key instead of a token": (("authorization", "Bearer the key itself"),),
@@ -127,8 +127,8 @@ class Client:
     async def ask(
         self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), body: bytes | None = None
     ) -> httpcore.Response:
-        given = [(name.encode(), value.encode()) for name, value in headers]
-        return await self.pool.request(method, f"http://{self.address}{path}", headers=given, content=body)
+        passed = [(name.encode(), value.encode()) for name, value in headers]
+        return await self.pool.request(method, f"http://{self.address}{path}", headers=passed, content=body)
 
 
 @asynccontextmanager
@@ -144,7 +144,7 @@ ROUTES: Mapping[str, Any] = {"machine": (machine_routes, OPEN_MACHINE), "cloud":
 async def test_every_page_needs_a_key(tmp_path: Path, kind: str) -> None:
     make, open_to_all = ROUTES[kind]
     routes = await make()
-    found: list[str] = []
+    results: list[str] = []
     walked = 0
     with trio.fail_after(LIMIT):
         async with running(kind, tmp_path) as address, client(address) as http:
@@ -174,10 +174,10 @@ async def test_every_page_needs_a_key(tmp_path: Path, kind: str) -> None:
                             assert answer.status == 200 or method not in ("GET", "HEAD", "GET as a browser")
                             continue  # scrapers send the key this way, and the password in `shown` is valid
                         if pattern not in open_to_all and not login and not locked:
-                            found.append(f"{method} {path} with {what}: {answer.status}")
+                            results.append(f"{method} {path} with {what}: {answer.status}")
                         if pattern in open_to_all and not websocket:
                             assert answer.status < 500, f"{method} {path}: {answer.status}"
-    assert found == [], "\n".join(found)
+    assert results == [], "\n".join(results)
     assert walked > 100
     assert {*open_to_all} <= {pattern for pattern, _, _ in doors(routes)} | {"/login"}, "named here, but not there"
 
@@ -213,9 +213,9 @@ async def test_every_call_needs_a_key(tmp_path: Path, kind: str) -> None:
                     statuses.setdefault(path, set()).add(await by_grpc(channel, path, headers))
                     statuses[path].add(await by_web(http, path, headers))
             assert await by_grpc(channel, AUTHENTICATE, ()) == Status.INVALID_ARGUMENT.value  # says what is missing
-    served = [path for path, found in statuses.items() if Status.UNIMPLEMENTED.value not in found]
+    served = [path for path, result in statuses.items() if Status.UNIMPLEMENTED.value not in result]
     assert {path: statuses[path] for path in served} == {path: {Status.UNAUTHENTICATED.value} for path in served}
-    others = {tuple(found) for path, found in statuses.items() if path not in served}
+    others = {tuple(value) for path, value in statuses.items() if path not in served}
     assert others <= {(Status.UNIMPLEMENTED.value,)}
     assert len(served) > 100
 

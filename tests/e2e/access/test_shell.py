@@ -42,8 +42,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
         "name": "sh",
         "attributes": {"program": "/bin/bash", "directory": str(home), "env": {"HISTFILE": "", "PS1": "> "}},
     }
-    with Server({"services": [entry]}, tmp_path, "-allow-open-shell") as found:
-        yield found.wait_running()
+    with Server({"services": [entry]}, tmp_path, "-allow-open-shell") as opened:
+        yield opened.wait_running()
 
 
 LONG = f"sleep 1000{os.getpid()}"
@@ -53,14 +53,14 @@ LONG = f"sleep 1000{os.getpid()}"
 def children(server: Server) -> list[psutil.Process]:
     """Return the server's child processes, and every process that runs LONG."""
     assert server.process is not None
-    found = []
+    results = []
     with suppress(psutil.NoSuchProcess):
-        found = psutil.Process(server.process.pid).children(recursive=True)
+        results = psutil.Process(server.process.pid).children(recursive=True)
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.cmdline() == LONG.split() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                results.append(process)
+    return results
 
 
 def gone(server: Server) -> bool:
@@ -94,10 +94,10 @@ def test_a_terminal(server: Server) -> None:
     os.close(slave)
     said = b""
 
-    def until(wanted: bytes) -> None:
+    def until(expected: bytes) -> None:
         nonlocal said
         end = time.monotonic() + LIMIT
-        while wanted not in said:
+        while expected not in said:
             assert select.select([master], [], [], max(0.0, end - time.monotonic()))[0], said
             said += os.read(master, 4096)
 
@@ -108,7 +108,7 @@ def test_a_terminal(server: Server) -> None:
         os.write(master, b"echo size=$(stty size)=$((6*7)); " + LONG.encode() + b"\r")
         until(b"=42")
         end = time.monotonic() + LIMIT
-        while not any(one.name() == "sleep" for one in children(server)) and time.monotonic() < end:
+        while not any(child.name() == "sleep" for child in children(server)) and time.monotonic() < end:
             time.sleep(0.05)
         os.write(master, b"\x03")  # sent to the remote program, not to the local command
         os.write(master, b"echo still=$((6*8))\r")
@@ -146,7 +146,7 @@ def test_a_stopping_server_ends_its_shells(server: Server) -> None:
         time.sleep(0.05)
     left = children(server)
     assert server.stop() == 0
-    assert not any(one.is_running() for one in left)
+    assert not any(item.is_running() for item in left)
     _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode in (1, 3)
     assert b"Traceback" not in errors

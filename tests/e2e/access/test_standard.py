@@ -115,13 +115,13 @@ async def test_health(tmp_path: Path, kind: str) -> None:
             for service in ("", *STANDARD, OWN[kind]):
                 answer = await stub.Check(HealthCheckRequest(service=service), metadata=metadata)
                 assert answer.status == HealthCheckResponse.SERVING
-            for service, given, status in (
+            for service, text, status in (
                 (OWN[kind], {}, Status.UNAUTHENTICATED),
                 ("", {"authorization": "Bearer x.y.z"}, Status.UNAUTHENTICATED),
                 ("no.such.Service", metadata, Status.NOT_FOUND),
             ):
                 with pytest.raises(GRPCError) as caught:
-                    await stub.Check(HealthCheckRequest(service=service), metadata=given)
+                    await stub.Check(HealthCheckRequest(service=service), metadata=text)
                 assert caught.value.status is status
             with pytest.raises(GRPCError) as caught:
                 await stub.Watch(HealthCheckRequest())

@@ -44,9 +44,9 @@ class Listening:
                 connection, _ = self.sock.accept()
             except OSError:
                 return
-            threading.Thread(target=self._one, args=(connection,), daemon=True).start()
+            threading.Thread(target=self._serve_connection, args=(connection,), daemon=True).start()
 
-    def _one(self, connection: socket.socket) -> None:
+    def _serve_connection(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
             self.serve(connection)  # type: ignore[operator]
 
@@ -103,12 +103,12 @@ def descriptors(server: Server) -> int:
     return psutil.Process(server.process.pid).num_fds()
 
 
-def settled_descriptors(server: Server, wanted: int) -> int:
+def settled_descriptors(server: Server, expected: int) -> int:
     """Return the stable number of descriptors, within 30 s; the server notices a close later than the client."""
     end = time.monotonic() + 30
-    while (found := descriptors(server)) > wanted and time.monotonic() < end:
+    while (result := descriptors(server)) > expected and time.monotonic() < end:
         time.sleep(0.05)
-    return found
+    return result
 
 
 def test_a_hundred_megabytes_each_way_leave_nothing_open(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_the_published_stub(tmp_path: Path) -> None:
         try:
             stub = RobotServiceStub(channel)
             tunnels = (await stub.ListTunnels(ListTunnelsRequest())).tunnels
-            assert [(one.port, one.connection_timeout.seconds) for one in tunnels] == [(port, 10)]
+            assert [(tunnel.port, tunnel.connection_timeout.seconds) for tunnel in tunnels] == [(port, 10)]
             async with stub.Tunnel.open() as stream:
                 await stream.send_message(TunnelRequest(destination_port=port, data=b"ab"))
                 await stream.send_message(TunnelRequest(data=b"cd"))

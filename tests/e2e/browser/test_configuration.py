@@ -145,9 +145,9 @@ async def test_adding_with_the_list_of_models_and_the_keyboard(tmp_path: Path) -
         await page.until_text("left", "#outline")
         whole = len(await page.value("#document"))
         assert 0 < await page.evaluate("window.inserted") < whole / 1.5  # unchanged lines are not inserted again
-        made = json.loads(await page.value("#document"))["components"]
-        assert [one["name"] for one in made] == ["heat", "left"]
-        assert made[1]["attributes"] == {"board": "", "pins": {}}
+        created = json.loads(await page.value("#document"))["components"]
+        assert [item["name"] for item in created] == ["heat", "left"]
+        assert created[1]["attributes"] == {"board": "", "pins": {}}
 
         # the outline jumps to the entry, completion works there, and everything can be undone
         await page.click("#outline [data-path='components.1']")

@@ -20,9 +20,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def picture(color: str) -> bytes:
-    made = io.BytesIO()
-    Image.new("RGB", (320, 240), color).save(made, "PNG")
-    return made.getvalue()
+    created = io.BytesIO()
+    Image.new("RGB", (320, 240), color).save(created, "PNG")
+    return created.getvalue()
 
 
 async def fill(running: CloudProcess) -> None:

@@ -62,7 +62,7 @@ async def test_unnamed_controls_and_wide_pages_are_detected(tmp_path: Path) -> N
         await page.size(390, 800, phone=True)
         meta = "<!doctype html><meta name=viewport content='width=device-width'>"
         await page.goto(address(f"{meta}<body style='margin:0'><input><p style='width:500px;margin:0'>x"))
-        assert [one.split()[0] for one in await page.unnamed()] == ["textbox"]
+        assert [item.split()[0] for item in await page.unnamed()] == ["textbox"]
         assert 100 < await page.overflow() < 120  # the width of a scroll bar varies
 
 
@@ -80,12 +80,12 @@ BAD = """
 async def test_defects_of_a_page_are_detected(tmp_path: Path) -> None:
     async with browser(tmp_path) as page:
         await page.goto(address(BAD))
-        found = "\n".join(await faults(page))
+        result = "\n".join(await faults(page))
         for fault in (
             "unnamed: textbox", "does not say its language", "has no title", "0 main landmarks", "2 headings",
             "heading Four skips", "id a is there twice", "tabindex 2", "aria-describedby names nothing", "navigations",
             "th x has no scope", "opens a window", "BUTTON x shows no focus", "contrast, light: pale",
             "contrast, dark: dim", "1 animations", "pixels too wide", "on a phone: BUTTON x is 12",
         ):  # fmt: skip
-            assert fault in found, (fault, found)
-        assert "contrast, light: dim" not in found
+            assert fault in result, (fault, result)
+        assert "contrast, light: dim" not in result

@@ -12,7 +12,7 @@ from tests.e2e.server.process import server
 
 pytestmark = needs_chromium
 BENCH = Path(__file__).parents[3] / "examples" / "bench.json"
-LONG = "a-name-that-somebody-has-chosen-who-likes-long-names"
+LONG = "a-name-that-is-longer-than-usual-names-of-machines"
 
 
 def kind(url: str) -> str | None:
@@ -31,9 +31,9 @@ async def test_every_page_of_a_machine(tmp_path: Path) -> None:
         page.expect("404")
         await page.goto(f"http://{running.address}/")
         await page.until_text("live", ".link")
-        found = await walk(page, f"http://{running.address}/", kind)
+        result = await walk(page, f"http://{running.address}/", kind)
         await page.goto(f"http://{running.address}/no/such/page")
-        found["an error"] = await faults(page)
-        assert len(found) > 20, list(found)
-        told = "\n".join(f"{name}: {fault}" for name, each in found.items() for fault in each)
-        assert not told, told
+        result["an error"] = await faults(page)
+        assert len(result) > 20, list(result)
+        reported = "\n".join(f"{name}: {fault}" for name, each in result.items() for fault in each)
+        assert not reported, reported

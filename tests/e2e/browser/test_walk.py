@@ -26,7 +26,7 @@ pytestmark = needs_chromium
 APP = "viam.app.v1.AppService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-LONG = "a-name-that-somebody-has-chosen-who-likes-long-names"
+LONG = "a-name-that-is-longer-than-usual-names-of-machines"
 DOCUMENT: dict[str, Any] = {
     "components": [
         {"name": "pi", "api": "rdk:component:board", "model": "fake"},
@@ -47,41 +47,43 @@ DOCUMENT: dict[str, Any] = {
 
 def kind(url: str) -> str | None:
     """Return the pattern of a page, equal for pages of the same kind; None for targets that are not pages."""
-    found = without_ids(url)
-    path = found.partition("?")[0]
+    result = without_ids(url)
+    path = result.partition("?")[0]
     return (
-        None if path.startswith(("/files/", "/packages/", "/data/export", "/static/")) or "/download" in path else found
+        None
+        if path.startswith(("/files/", "/packages/", "/data/export", "/static/")) or "/download" in path
+        else result
     )
 
 
-def told(found: dict[str, list[str]]) -> str:
-    return "\n".join(f"{name}: {fault}" for name, faults in found.items() for fault in faults)
+def described(result: dict[str, list[str]]) -> str:
+    return "\n".join(f"{name}: {fault}" for name, faults in result.items() for fault in faults)
 
 
-async def looked(page: Page, name: str, found: dict[str, list[str]]) -> None:
+async def looked(page: Page, name: str, result: dict[str, list[str]]) -> None:
     """Record the faults of a page that a form has opened."""
     await page.until("document.readyState === 'complete'")
-    found[name] = await faults(page)
+    result[name] = await faults(page)
 
 
 async def test_empty_pages(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running, browser(tmp_path) as page:
         page.expect("401|404")
         home = f"http://{running.address}/"
-        found: dict[str, list[str]] = {}
+        values: dict[str, list[str]] = {}
         await page.goto(home)
-        await looked(page, "log in", found)
+        await looked(page, "log in", values)
         await page.goto(home)
         await page.fill("[name=id]", "x")
         await page.fill("[name=key]", "x")
         await page.click("form button")
         await page.until_text("wrong")
-        await looked(page, "log in again", found)
+        await looked(page, "log in again", values)
         await sign_in(page, running)
         await by_keyboard(page)
-        found |= await walk(page, home, kind)
+        values |= await walk(page, home, kind)
         await page.goto(f"{home}no/such/page")
-        await looked(page, "an error", found)
+        await looked(page, "an error", values)
         assert {
             "/",
             "/fragments",
@@ -92,8 +94,8 @@ async def test_empty_pages(tmp_path: Path) -> None:
             "/releases",
             "/keys",
             "/audit",
-        } <= set(found)
-        assert not told(found), told(found)
+        } <= set(values)
+        assert not described(values), described(values)
 
 
 async def test_pages_with_all_kinds_of_content(tmp_path: Path) -> None:
@@ -105,13 +107,15 @@ async def test_pages_with_all_kinds_of_content(tmp_path: Path) -> None:
         async with server(tmp_path / "machine", {"cloud": credentials}, "-disable-mdns"):
             await sign_in(page, running, path=f"/machines/{part['id']}")
             await page.until("document.querySelector('.graph a') && document.querySelector('.sensor')")
-            found = {"a live machine": await faults(page)}
+            values = {"a live machine": await faults(page)}
             page.expect("409|400")
-            await by_forms(page, running, part["id"], found)
-            found |= await walk(page, f"http://{running.address}/", kind)
-        assert not told(found), told(found)
-        assert {"/machines/*", "/machines/*/config", "/machines/*/history", "/machines/*/logs"} <= set(found)
-        assert {"/machines/*/triggers", "/machines/*/triggers/deliveries/*", "/modules/*", "/fragments/*"} <= set(found)
+            await by_forms(page, running, part["id"], values)
+            values |= await walk(page, f"http://{running.address}/", kind)
+        assert not described(values), described(values)
+        assert {"/machines/*", "/machines/*/config", "/machines/*/history", "/machines/*/logs"} <= set(values)
+        assert {"/machines/*/triggers", "/machines/*/triggers/deliveries/*", "/modules/*", "/fragments/*"} <= set(
+            values
+        )
 
 
 async def by_keyboard(page: Page) -> None:
@@ -191,22 +195,22 @@ async def filled(running: CloudProcess) -> dict[str, Any]:
         return part
 
 
-async def by_forms(page: Page, running: CloudProcess, part: str, found: dict[str, list[str]]) -> None:
+async def by_forms(page: Page, running: CloudProcess, part: str, result: dict[str, list[str]]) -> None:
     """Visit the pages that only forms open."""
     here = f"http://{running.address}/machines/{part}"
     await page.goto(f"{here}/triggers")
     await page.click("#trigger-1 summary")
     await page.click("#trigger-1 [value=test]")
     await page.until_text("failed", "#delivery-log")
-    await looked(page, "a test of a trigger", found)
+    await looked(page, "a test of a trigger", result)
     await page.goto(f"{here}/config")
     text = await page.value("#document")
     await page.fill("#document", text.replace("fast", "faster"))
     await page.until_text("faster", "#findings")
-    await looked(page, "an editor with mistakes", found)
+    await looked(page, "an editor with mistakes", result)
     await page.click("button[value=review]")
     await page.until_text("Nothing is saved yet")
-    await looked(page, "a review", found)
+    await looked(page, "a review", result)
     await page.click("button[value=save]")
     await page.until_text("Revision 3")
     await page.goto(f"{here}/config")
@@ -216,20 +220,20 @@ async def by_forms(page: Page, running: CloudProcess, part: str, found: dict[str
     await page.fill("#document", text.replace("fast", "fastest"))
     await page.click("button[value=review]")
     await page.until_text("Someone else has saved")
-    await looked(page, "what somebody else has saved", found)
+    await looked(page, "a change saved by another user", result)
     await page.goto(f"http://{running.address}/data")
     await page.click(".tile input[type=checkbox]")
     await page.click("button.danger")
     await page.until_text("Delete 1 file?")
-    await looked(page, "deleting data", found)
+    await looked(page, "deleting data", result)
     await page.goto(here)
     await page.click("[action$=setup] button")
     await page.until_text("Save this on the computer")
-    await looked(page, "how a computer joins", found)
+    await looked(page, "how a computer joins", result)
     await page.goto(f"http://{running.address}/keys")
     await page.click("#new")
     await page.fill("form[action='/keys'] [name=name]", LONG)
     await page.click("form[action='/keys'] button")
     await page.until("document.querySelector('[data-copy]') || document.querySelector('pre')")
-    await looked(page, "a new key", found)
+    await looked(page, "a new key", result)
     await trio.lowlevel.checkpoint()

@@ -29,14 +29,14 @@ async def main(folder: Path) -> None:
         secured.credentials["app_address"] = f"https://{HOST}:8090"
         async with secured.machine(network={"bind_address": ""}) as machine:
 
-            async def told() -> bool:
+            async def reported() -> bool:
                 async with secured.client() as client:
                     part = await client.call(
                         "viam.app.v1.AppService", "", "get_robot_part", id=secured.credentials["id"]
                     )
                 return bool(part["part"]["fqdn"] == f"{HOST}:8080")
 
-            await until(told, "the cloud knows where the machine is reached")
+            await until(reported, "the cloud knows where the machine is reached")
             environment = {**os.environ, "SSL_CERT_FILE": str(secured.authorities)}
             command = [sys.executable, str(SDK), f"{HOST}:8090", "", *running.key]
             done = await trio.run_process(

@@ -60,11 +60,11 @@ async def main(folder: Path) -> None:
         await joined.save(**sensors("a"))
         async with joined.machine() as machine:
 
-            async def known() -> bool:
+            async def listed() -> bool:
                 current = (await client.call(APP, "", "get_robot_part", id=part["id"]))["part"]
                 return bool(current["fqdn"] == machine.address)
 
-            await until(known, "the cloud knows where the machine listens")
+            await until(listed, "the cloud knows where the machine listens")
             call = readings(running.address, running.key, robot, secure=False)
             print(await trio.to_thread.run_sync(lambda: asyncio.run(call)))
 

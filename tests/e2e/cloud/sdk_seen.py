@@ -29,9 +29,9 @@ class Seen:
     def __init__(self) -> None:
         self.methods: set[str] = set()
 
-    def __call__(self, method: str, got: Any, wanted: Any) -> None:
+    def __call__(self, method: str, got: Any, expected: Any) -> None:
         """Check the answer of a method, or a value that shows its effect."""
-        assert got == wanted, f"{method}: {got!r}, not {wanted!r}"
+        assert got == expected, f"{method}: {got!r}, not {expected!r}"
         self.methods.add(method)
 
     async def refused(self, call: Awaitable[Any], status: Status, words: str = "") -> None:

@@ -21,7 +21,7 @@ from tests.e2e.cloud.sdk_others import ANNA
 from tests.e2e.cloud.sdk_seen import Seen, left_open
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
-NOBODY: Final = "00000000-0000-4000-8000-000000000000"
+UNUSED_ID: Final = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass
@@ -43,7 +43,7 @@ async def organization(app: AppClient, seen: Seen, at: Place) -> None:
     (only,) = await app.list_organizations()
     seen("list_organizations", (only.id, only.name), (at.organization, "Home"))
     seen("get_organization", (await app.get_organization(at.organization)).created_on, only.created_on)
-    await seen.refused(app.get_organization(NOBODY), Status.NOT_FOUND)
+    await seen.refused(app.get_organization(UNUSED_ID), Status.NOT_FOUND)
     free = await app.get_organization_namespace_availability("acme")
     request = pb.UpdateOrganizationNamespaceRequest(organization_id=at.organization, new_public_namespace="acme")
     space = (await app._app_client.UpdateOrganizationNamespace(request, metadata=app._metadata)).organization

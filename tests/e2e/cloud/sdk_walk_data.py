@@ -35,8 +35,8 @@ def picture(color: str) -> bytes:
     return encoded.getvalue()
 
 
-def ids(found: Any) -> list[str]:
-    return [file.metadata.binary_data_id for file in found]
+def ids(result: Any) -> list[str]:
+    return [file.metadata.binary_data_id for file in result]
 
 
 async def readings(data: DataClient, seen: Seen, at: Place, part: str) -> None:

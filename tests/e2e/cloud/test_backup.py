@@ -40,9 +40,9 @@ async def test_a_backup_of_a_running_cloud_is_restored(tmp_path: Path) -> None:
             robot = await client.call(APP, "", "new_robot", name="kept", location=place)
             part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
             first = await upload(client, part, b"first")
-            made = command("--data", data, "backup", str(file))
-            assert made.returncode == 0, made.stderr
-            assert "1 files" in made.stdout
+            created = command("--data", data, "backup", str(file))
+            assert created.returncode == 0, created.stderr
+            assert "1 files" in created.stdout
             later = await upload(client, part, b"later")
             await client.call(APP, "", "new_robot", name="later", location=place)
         again = command("--data", data, "backup", str(file))
@@ -58,9 +58,9 @@ async def test_a_backup_of_a_running_cloud_is_restored(tmp_path: Path) -> None:
     assert "cloud.db.before-restore-1" in done.stdout
     assert "files.before-restore-1" in done.stdout
     async with cloud(tmp_path) as running, running.client(key) as client:
-        assert [one["name"] for one in await client.call(APP, "", "list_robots", location_id=place)] == ["kept"]
-        found = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[first], include_binary=True)
-        assert [one["binary"] for one in found["data"]] == [b"first"]
+        assert [item["name"] for item in await client.call(APP, "", "list_robots", location_id=place)] == ["kept"]
+        answer = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[first], include_binary=True)
+        assert [element["binary"] for element in answer["data"]] == [b"first"]
         with pytest.raises(MachineError) as caught:
             await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[later], include_binary=True)
         assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -100,8 +100,8 @@ def test_with_postgresql_its_own_programs_are_named(tmp_path: Path) -> None:
 def test_a_damaged_database_is_replaced(tmp_path: Path) -> None:
     data, file = tmp_path / "data", tmp_path / "b.tar"
     data.mkdir()
-    with closing(sqlite3.connect(data / "cloud.db", isolation_level=None)) as made:
-        migrate(made)
+    with closing(sqlite3.connect(data / "cloud.db", isolation_level=None)) as created:
+        migrate(created)
     assert command("--data", str(data), "backup", str(file)).returncode == 0
     (data / "cloud.db").write_bytes(b"no database" * 1000)
     done = command("--data", str(data), "restore", str(file))
@@ -127,10 +127,10 @@ async def test_a_cloud_moves_to_postgresql(tmp_path: Path, postgresql: Cluster) 
     assert f"--files {data}/files" in done.stdout
     async with cloud(tmp_path, "--database", url) as running, running.client(key) as client:
         assert not running.facts, "no key of a new cloud is printed"
-        assert [one["name"] for one in await client.call(APP, "", "list_robots", location_id=place)] == ["kept"]
+        assert [item["name"] for item in await client.call(APP, "", "list_robots", location_id=place)] == ["kept"]
         await client.call(APP, "", "new_robot", name="later", location=place)
-        found = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file], include_binary=True)
-        assert [one["binary"] for one in found["data"]] == [b"first"]
+        answer = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[file], include_binary=True)
+        assert [element["binary"] for element in answer["data"]] == [b"first"]
     again = command(*move)
     assert again.returncode == 1
     assert "is not empty" in again.stderr

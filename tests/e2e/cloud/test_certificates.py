@@ -91,10 +91,10 @@ class Secured:
             async with Channel(
                 f"https://{machine.address}", tls=context, credentials=ApiKey(*self.running.key)
             ) as channel:
-                found = await ApiClient(channel).call(MACHINE, "", "resource_names")
+                answer = await ApiClient(channel).call(MACHINE, "", "resource_names")
         except MachineError:
             return set()
-        return {one.rpartition("/")[2] for one in found}
+        return {item.rpartition("/")[2] for item in answer}
 
     async def signed_otherwise(self, old: str) -> bool:
         """Return whether the port's certificate was signed by none of the authorities `old`."""
@@ -108,8 +108,8 @@ class Secured:
     async def replaced(self) -> x509.Name:
         """Rotate the port's authority at once in the running cloud's database; return its issuer once it is used."""
         async with opened_for_command(self.folder / "cloud" / "data" / "cloud.db", "") as store:
-            made = await store.write(lambda sql: authorities.rotate(sql, authorities.PORT, now(), timedelta()))
-        newest = _subjects(made.pair.certificate)[0]
+            created = await store.write(lambda sql: authorities.rotate(sql, authorities.PORT, now(), timedelta()))
+        newest = _subjects(created.pair.certificate)[0]
 
         async def shown() -> bool:
             return self.signer() == newest
@@ -143,10 +143,10 @@ class Secured:
 @pytest.fixture
 async def secured(tmp_path: Path) -> AsyncIterator[Secured]:
     async with cloud(tmp_path / "cloud", "--tls") as running:
-        made = Secured(running, tmp_path)
-        made.trust()
-        await made.join()
-        yield made
+        created = Secured(running, tmp_path)
+        created.trust()
+        await created.join()
+        yield created
 
 
 async def test_a_machine_serves_with_a_certificate_of_the_cloud(secured: Secured) -> None:
@@ -157,7 +157,7 @@ async def test_a_machine_serves_with_a_certificate_of_the_cloud(secured: Secured
 
         await until(answers, "the machine answers by TLS")
         kept = list((secured.machine_folder / "home").glob("cached_cloud_certificate_*.pem"))
-        assert [oct(one.stat().st_mode & 0o777) for one in kept] == ["0o600"]
+        assert [oct(item.stat().st_mode & 0o777) for item in kept] == ["0o600"]
         assert "PRIVATE" not in machine.log()
         # local programs that do not know the cloud keep working
         async with machine.client() as client:
@@ -234,10 +234,10 @@ async def test_a_new_certificate_does_not_close_connections(secured: Secured) ->
 async def test_connected_machines_follow_new_authorities_and_others_get_a_remedy(
     secured: Secured,
 ) -> None:
-    given = secured.authorities.read_text()
+    text = secured.authorities.read_text()
     kept = secured.machine_folder / "home" / f"cached_cloud_authorities_{secured.credentials['id']}.json"
 
-    async def told(machine: Server, words: str) -> None:
+    async def logged(machine: Server, words: str) -> None:
         async def there() -> bool:
             return words in machine.log()
 
@@ -248,34 +248,34 @@ async def test_connected_machines_follow_new_authorities_and_others_get_a_remedy
         async def learned() -> bool:
             return kept.exists() and _subjects(json.loads(kept.read_text())["cloud"]) == [newest]
 
-        newest = _subjects(given)[0]
+        newest = _subjects(text)[0]
         await until(learned, "the authorities of today")
         newest = await secured.replaced()  # without an overlap
         await until(learned, "the new authorities")
-        await told(machine, "the cloud has changed its authorities")
+        await logged(machine, "the cloud has changed its authorities")
     async with secured.machine() as machine:
-        await told(machine, "\tconnected to the cloud")
-    assert secured.authorities.read_text() == given  # the file belongs to the owner
+        await logged(machine, "\tconnected to the cloud")
+    assert secured.authorities.read_text() == text  # the file belongs to the owner
     await secured.replaced()  # while the machine is not running
     async with secured.machine() as machine:
-        await told(machine, f"with `machine-cloud ca` and replace {secured.authorities}")
+        await logged(machine, f"with `machine-cloud ca` and replace {secured.authorities}")
         assert "\tconnected to the cloud" not in machine.log()
         secured.trust()
-        await told(machine, "\tconnected to the cloud")
+        await logged(machine, "\tconnected to the cloud")
 
 
 def _subjects(certificates: str) -> list[x509.Name]:
-    return [one.subject for one in x509.load_pem_x509_certificates(certificates.encode())]
+    return [certificate.subject for certificate in x509.load_pem_x509_certificates(certificates.encode())]
 
 
 async def test_an_untrusted_cloud_is_reported_with_a_remedy(secured: Secured) -> None:
     del secured.credentials["ca_file"]
     async with secured.machine() as machine:
 
-        async def told() -> bool:
+        async def logged() -> bool:
             return "machine-cloud ca" in machine.log()
 
-        await until(told, "what to do")
+        await until(logged, "what to do")
         assert "CERTIFICATE_VERIFY_FAILED" in machine.log()
         assert "ca_file" in machine.log()
         assert secured.credentials["secret"] not in machine.log()

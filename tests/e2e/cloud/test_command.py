@@ -29,11 +29,11 @@ class Terminal:
         self.running = running
         self.home = home
 
-    async def __call__(self, *words: str, given: str = "", status: int = 0, **environment: str) -> str:
+    async def __call__(self, *words: str, source: str = "", status: int = 0, **environment: str) -> str:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("MACHINE_")}
         done = await trio.run_process(
             [sys.executable, "-m", "command.cli", "cloud", *words],
-            stdin=given.encode(),
+            stdin=source.encode(),
             capture_stdout=True,
             stderr=subprocess.STDOUT,
             check=False,
@@ -78,7 +78,7 @@ async def test_a_machine_is_created_configured_and_reverted(terminal: Terminal, 
     assert "exists" in await terminal("new", "other", "--output", str(file), status=2)
     assert "awaiting setup" in await terminal("machines")
     listed = json.loads(await terminal("machines", "--json"))
-    assert [(one["machine"], one["state"]) for one in listed] == [("rover", "awaiting setup")]
+    assert [(item["machine"], item["state"]) for item in listed] == [("rover", "awaiting setup")]
 
     document = json.dumps({"components": [SENSOR]})
     assert "confirmation needs a terminal" in await terminal("config", "set", "rover", "-", given=document, status=2)
@@ -95,11 +95,11 @@ async def test_a_machine_is_created_configured_and_reverted(terminal: Terminal, 
     assert "+ components.b" in difference
     assert "- components.a" in difference
     await terminal("config", "set", "rover", str(other), "--yes")
-    told = (await terminal("config", "history", "rover")).splitlines()
-    heads = [line for line in told if not line.startswith(" ")]
+    lines = (await terminal("config", "history", "rover")).splitlines()
+    heads = [line for line in lines if not line.startswith(" ")]
     assert [line.split("  ")[0] for line in heads] == ["3", "2", "1"]
     assert [line.split("  by ")[1] for line in heads] == ["owner", "owner", "machine-cloud"]
-    assert "     + components.b" in told[1 : told.index(heads[1])]
+    assert "     + components.b" in lines[1 : lines.index(heads[1])]
     (newest,) = json.loads(await terminal("config", "history", "rover", "-n", "1", "--json"))
     assert (newest["revision"], newest["author_id"]) == (3, terminal.running.key[0])
     assert "+ components.b" in newest["changes"]
@@ -140,28 +140,28 @@ async def test_edit_opens_an_editor_and_saves_the_result(terminal: Terminal, tmp
 
 
 async def test_logs_of_a_machine(terminal: Terminal) -> None:
-    made = json.loads(await terminal("new", "rover"))["cloud"]
-    credentials = ApiKey(made["id"], made["secret"], type="robot-secret")
+    created = json.loads(await terminal("new", "rover"))["cloud"]
+    credentials = ApiKey(created["id"], created["secret"], type="robot-secret")
     entry: dict[str, Any] = {"level": "info", "logger_name": "rdk", "time": None}
     async with Channel(terminal.running.address, credentials=credentials) as channel:
         entries = [{**entry, "message": f"m{number}"} for number in range(30)]
         entries.append(
             {**entry, "message": "it broke", "level": "error", "fields": [{"Key": "why", "Value": {"heat": 25}}]}
         )
-        await ApiClient(channel).call("viam.app.v1.RobotService", "", "log", id=made["id"], logs=entries)
+        await ApiClient(channel).call("viam.app.v1.RobotService", "", "log", id=created["id"], logs=entries)
     lines = (await terminal("logs", "rover", "-n", "3")).splitlines()
     assert [line.split("  ")[3] for line in lines] == ["m28", "m29", "it broke"]
     assert lines[-1].endswith('{"why":{"heat":25}}')
-    (told,) = (await terminal("logs", "rover", "-n", "1", "--json")).splitlines()
-    assert '"heat": 25}' in told
-    assert json.loads(told)["message"] == "it broke"
+    (item,) = (await terminal("logs", "rover", "-n", "1", "--json")).splitlines()
+    assert '"heat": 25}' in item
+    assert json.loads(item)["message"] == "it broke"
     assert (await terminal("logs", "rover", "--errors")).count("\n") == 1
     assert (await terminal("logs", "rover", "--filter", "m2")).count("\n") == 11
 
 
 async def test_keys(terminal: Terminal) -> None:
-    made = await terminal("keys", "create", "guard")
-    key_id, key = (line.split()[-1] for line in made.splitlines()[:2])
+    created = await terminal("keys", "create", "guard")
+    key_id, key = (line.split()[-1] for line in created.splitlines()[:2])
     listed = await terminal("keys")
     assert "guard" in listed
     assert "organization_operator" in listed
@@ -178,9 +178,9 @@ async def test_keys(terminal: Terminal) -> None:
 
 async def test_fragments(terminal: Terminal) -> None:
     drive = {"components": [{**SENSOR, "name": {"$variable": {"name": "n", "default": "a"}}}]}
-    made = (await terminal("fragments", "create", "drive", "-", given=json.dumps(drive))).strip()
+    created = (await terminal("fragments", "create", "drive", "-", given=json.dumps(drive))).strip()
     await terminal("new", "rover")
-    use = {"fragments": [{"id": made, "version": "stable"}]}
+    use = {"fragments": [{"id": created, "version": "stable"}]}
     said = await terminal("config", "set", "rover", "-", "--yes", given=json.dumps(use), status=1)
     assert "fragments.0: there is no fragment" in said
     assert "'stable'" in said
@@ -198,5 +198,5 @@ async def test_fragments(terminal: Terminal) -> None:
     assert "is used by" in await terminal("fragments", "delete", "drive", status=1)
     await terminal("config", "set", "rover", "-", "--yes", given="{}")
     await terminal("fragments", "untag", "drive", "stable")
-    await terminal("fragments", "delete", made)
+    await terminal("fragments", "delete", created)
     assert "no fragment 'drive'" in await terminal("fragments", "get", "drive", status=1)

@@ -44,9 +44,9 @@ def times(number: float) -> tuple[datetime, datetime]:
 
 
 def picture(color: str = "red") -> bytes:
-    made = io.BytesIO()
-    Image.new("RGB", (16, 8), color).save(made, "PNG")
-    return made.getvalue()
+    created = io.BytesIO()
+    Image.new("RGB", (16, 8), color).save(created, "PNG")
+    return created.getvalue()
 
 
 class Running:
@@ -131,15 +131,15 @@ async def test_readings_from_upload_to_query(running: Running) -> None:
         assert latest is not None
         assert (latest[0].replace(tzinfo=UTC), latest[2]) == (at(4), uploaded[4])
         points = await data.export_tabular_data(*source)
-        assert [one.payload for one in points] == uploaded
+        assert [point.payload for point in points] == uploaded
         assert (points[0].robot_name, points[0].tags, points[0].resource_api) == ("rover", ["lab"], source[2])
         part_of = await data.export_tabular_data(*source, start_time=at(1), end_time=at(3))
-        assert [one.payload for one in part_of] == uploaded[1:3]
-        found, count, last = await data.tabular_data_by_filter(Filter(component_name="thermometer"), limit=3)
-        assert (len(found), count) == (3, 5)
+        assert [item.payload for item in part_of] == uploaded[1:3]
+        result, count, last = await data.tabular_data_by_filter(Filter(component_name="thermometer"), limit=3)
+        assert (len(result), count) == (3, 5)
         rest, _, _ = await data.tabular_data_by_filter(Filter(component_name="thermometer"), limit=3, last=last)
-        assert [one.data for one in found + rest] == uploaded
-        assert found[0].metadata.component_type == "sensor"
+        assert [element.data for element in result + rest] == uploaded
+        assert result[0].metadata.component_type == "sensor"
         rows = await data.tabular_data_by_sql(
             organization, "SELECT MAX(data->>'$.readings.t') AS top, COUNT(*) AS n FROM readings"
         )
@@ -164,14 +164,14 @@ async def test_images_and_files_from_upload_to_deletion(running: Running, tmp_pa
     path.write_bytes(b"notes")
 
     async def work(data: DataClient) -> None:
-        made = await data.create_dataset("cats", running.organization)
+        created = await data.create_dataset("cats", running.organization)
         eye = {"part_id": part, "component_type": "camera", "component_name": "eye", "method_name": "GetImages"}
         first = await data.binary_data_capture_upload(
             binary_data=picture("red"),
             file_extension="png",
             data_request_times=times(0),
             tags=["red"],
-            dataset_ids=[made],
+            dataset_ids=[created],
             **eye,
         )
         second = await data.streaming_data_capture_upload(
@@ -179,10 +179,10 @@ async def test_images_and_files_from_upload_to_deletion(running: Running, tmp_pa
         )
         third = await data.file_upload_from_path(part_id=part, filepath=str(path), tags=["text"])
         fourth = await data.file_upload(part_id=part, data=b"", file_name="empty", file_extension=".bin")
-        found, count, _ = await data.binary_data_by_filter(Filter(component_type="camera"))
-        assert ([one.metadata.binary_data_id for one in found], count) == ([first, second], 2)
-        assert found[0].binary == picture("red")
-        assert found[0].metadata.capture_metadata.mime_type == "image/png"
+        result, count, _ = await data.binary_data_by_filter(Filter(component_type="camera"))
+        assert ([element.metadata.binary_data_id for element in result], count) == ([first, second], 2)
+        assert result[0].binary == picture("red")
+        assert result[0].metadata.capture_metadata.mime_type == "image/png"
         ids, last = [], ""
         while True:
             page, _, last = await data.binary_data_by_filter(
@@ -190,13 +190,13 @@ async def test_images_and_files_from_upload_to_deletion(running: Running, tmp_pa
             )
             if not page:
                 break
-            ids += [one.metadata.binary_data_id for one in page]
+            ids += [entry.metadata.binary_data_id for entry in page]
         assert ids == [first, second, third, fourth]
-        (one,) = await data.binary_data_by_ids([third])
-        assert (one.binary, one.metadata.file_name, one.metadata.file_ext) == (b"notes", "notes", ".txt")
+        (item,) = await data.binary_data_by_ids([third])
+        assert (item.binary, item.metadata.file_name, item.metadata.file_ext) == (b"notes", "notes", ".txt")
         old = BinaryID(file_id=first, organization_id=running.organization, location_id="x")
-        (one,) = await data.binary_data_by_ids([old])
-        assert one.metadata.dataset_ids == [made]
+        (item,) = await data.binary_data_by_ids([old])
+        assert item.metadata.dataset_ids == [created]
 
         await data.add_tags_to_binary_data_by_ids(["good"], [first, second])
         await data.add_tags_to_binary_data_by_filter(["seen"], Filter(part_id=part))
@@ -205,14 +205,14 @@ async def test_images_and_files_from_upload_to_deletion(running: Running, tmp_pa
         assert await data.remove_tags_from_binary_data_by_filter(["seen"]) == 4
         untagged = TagsFilter(type=TagsFilterType.TAGS_FILTER_TYPE_UNTAGGED)
         page, _, _ = await data.binary_data_by_filter(Filter(tags_filter=untagged), include_binary_data=False)
-        assert [one.metadata.binary_data_id for one in page] == [fourth]
+        assert [item.metadata.binary_data_id for item in page] == [fourth]
 
         box = await data.add_bounding_box_to_image_by_id(first, "cat", 0, 0.1, 0.5, 0.6, confidence_score=0.9)
         await data.update_bounding_box(first, box, "dog", 0, 0.1, 0.5, 0.7)
         assert await data.bounding_box_labels_by_filter() == ["dog"]
-        (one,) = await data.binary_data_by_ids([first], include_binary_data=False)
-        assert [(b.label, b.y_max_normalized) for b in one.metadata.annotations.bboxes] == [("dog", 0.7)]
-        assert one.binary == b""
+        (item,) = await data.binary_data_by_ids([first], include_binary_data=False)
+        assert [(b.label, b.y_max_normalized) for b in item.metadata.annotations.bboxes] == [("dog", 0.7)]
+        assert item.binary == b""
         await data.remove_bounding_box_from_image_by_id(box, first)
 
         assert await data.delete_binary_data_by_ids([fourth]) == 1
@@ -240,8 +240,8 @@ async def test_a_large_file_in_one_message_and_one_that_is_too_large(running: Ru
     async def work(data: DataClient) -> None:
         large = bytes(60 * 1024 * 1024)
         subject = await data.file_upload(part_id=running.part, data=large, file_name="large.bin")
-        (one,) = await data.binary_data_by_ids([subject], include_binary_data=False)
-        assert one.metadata.file_size_bytes == len(large)
+        (item,) = await data.binary_data_by_ids([subject], include_binary_data=False)
+        assert item.metadata.file_size_bytes == len(large)
         with pytest.raises(GRPCError) as caught:
             await data.binary_data_by_ids([subject])
         assert caught.value.status is Status.RESOURCE_EXHAUSTED

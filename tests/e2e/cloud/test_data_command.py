@@ -75,7 +75,7 @@ async def test_files_from_upload_to_deletion(terminal: Terminal, tmp_path: Path)
 
 async def test_readings_are_exported_and_deleted(terminal: Terminal, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (await terminal("data", "export", "rover", "t")).splitlines()]
-    assert [one["data"]["readings"]["t"] for one in lines] == [20, 21, 22, 23, 24]
+    assert [item["data"]["readings"]["t"] for item in lines] == [20, 21, 22, 23, 24]
     assert lines[0]["tags"] == ["roof"]
     out = tmp_path / "t.csv"
     window = ("--since", "2026-01-01T00:00:01Z", "--until", "2026-01-01T00:00:03Z")

@@ -72,11 +72,11 @@ class Faults:
     async def check(self, client: ApiClient) -> None:
         """Compare the stored data with the acknowledged changes; changes stored without an answer count from now on."""
         for part, number in self.truth.parts.items():
-            found = await client.call(APP, "", "get_robot_part", id=part)
-            kept = int(found["part"]["robot_config"]["number"])
+            answer = await client.call(APP, "", "get_robot_part", id=part)
+            kept = int(answer["part"]["robot_config"]["number"])
             assert kept in (number, number + 1)
             history = await client.call(APP, "", "get_robot_part_history", id=part, page_limit=1000)
-            numbers = [int(one["old"]["robot_config"].get("number", -1)) for one in history["history"]]
+            numbers = [int(entry["old"]["robot_config"].get("number", -1)) for entry in history["history"]]
             assert numbers[: min(kept, len(numbers))] == list(range(kept - 1, -1, -1))[: len(numbers)]
             self.truth.parts[part] = kept
 
@@ -96,9 +96,9 @@ class Faults:
                     await self._check_files(client, part, place, files[place : place + 50])
 
     async def _check_files(self, client: ApiClient, part: str, place: int, ids: list[str]) -> None:
-        found = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=ids, include_binary=True)
-        content = {one["metadata"]["binary_data_id"]: one["binary"] for one in found["data"]}
-        assert content == {one: _content(part, place + number) for number, one in enumerate(ids)}
+        result = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=ids, include_binary=True)
+        content = {item["metadata"]["binary_data_id"]: item["binary"] for item in result["data"]}
+        assert content == {left: _content(part, place + number) for number, left in enumerate(ids)}
 
     async def work(self, client: ApiClient, part: str, nursery: trio.Nursery) -> None:
         for way in (self._save, self._log, self._read, self._send):
@@ -154,25 +154,25 @@ class Faults:
 
     async def delivered(self) -> None:
         """Wait until every upload was delivered, each under one id."""
-        wanted = {one for ids in self.truth.readings.values() for one in ids}
+        expected = {element for ids in self.truth.readings.values() for element in ids}
         with trio.move_on_after(LIMIT):
             while True:
-                if wanted <= self._told().keys():
+                if expected <= self._reported().keys():
                     break
                 await trio.sleep(0.05)
-        told = self._told()
-        assert not wanted - told.keys()
-        assert [ids for ids in told.values() if len(ids) != 1] == []
+        reported = self._reported()
+        assert not expected - reported.keys()
+        assert [ids for ids in reported.values() if len(ids) != 1] == []
 
-    def _told(self) -> dict[str, set[str]]:
-        told: dict[str, set[str]] = defaultdict(set)
-        for one in self.hooks.requests:
-            told[json.loads(one.body)["file_id"]].add(_id(one))
-        return told
+    def _reported(self) -> dict[str, set[str]]:
+        messages: dict[str, set[str]] = defaultdict(set)
+        for request in self.hooks.requests:
+            messages[json.loads(request.body)["file_id"]].add(_id(request))
+        return messages
 
 
-def _id(one: Received) -> str:
-    return {name.lower(): value for name, value in one.headers.items()}["webhook-id"]
+def _id(item: Received) -> str:
+    return {name.lower(): value for name, value in item.headers.items()}["webhook-id"]
 
 
 def _metadata(part: str) -> dict[str, Any]:
@@ -191,7 +191,7 @@ async def _lines(client: ApiClient, part: str) -> list[int]:
         page = await client.call(
             APP, "", "get_robot_part_logs", id=part, limit=1000, page_token=token, order="LOG_ORDER_ASCENDING"
         )
-        numbers += [int(one["message"]) for one in page["logs"] if one["host"] == "h"]
+        numbers += [int(entry["message"]) for entry in page["logs"] if entry["host"] == "h"]
         token = page["next_page_token"]
         if not token:
             return numbers
@@ -203,7 +203,7 @@ async def _readings(client: ApiClient, part: str) -> list[int]:
         part_id=part, resource_name="s", resource_subtype="rdk:component:sensor", method_name="Readings",
     )  # fmt: skip
     try:
-        return [int(one["payload"]["number"]) async for one in rows]
+        return [int(row["payload"]["number"]) async for row in rows]
     except MachineError as error:
         if error.kind is not ErrorKind.NOT_FOUND:
             raise

@@ -78,10 +78,10 @@ async def names(machine: Server, key: tuple[str, str]) -> set[str]:
     """Return the resources of a machine, requested with a key of the cloud; empty if the call fails."""
     try:
         async with Channel(machine.address, credentials=ApiKey(*key)) as channel:
-            found = await ApiClient(channel).call(MACHINE, "", "resource_names")
+            answer = await ApiClient(channel).call(MACHINE, "", "resource_names")
     except MachineError:
         return set()
-    return {one.rpartition("/")[2] for one in found}
+    return {item.rpartition("/")[2] for item in answer}
 
 
 async def test_a_saved_configuration_runs_and_a_broken_one_does_not_stop_it(joined: Joined) -> None:
@@ -89,8 +89,8 @@ async def test_a_saved_configuration_runs_and_a_broken_one_does_not_stop_it(join
     await joined.save(**sensors("a"))
     async with joined.machine() as machine:
 
-        async def has(*wanted: str) -> bool:
-            return await names(machine, key) == set(wanted)
+        async def has(*expected: str) -> bool:
+            return await names(machine, key) == set(expected)
 
         await until(lambda: has("a"), "the first configuration")
         await joined.save(**sensors("a", "b"))
@@ -121,8 +121,8 @@ async def test_the_machine_accepts_only_keys_of_its_cloud(joined: Joined) -> Non
     await joined.save(**sensors("a"))
     organization = joined.running.facts["organization"]
     grant = {"authorization_id": "organization_operator", "resource_type": "organization", "resource_id": organization}
-    made = await joined.client.call(APP, "", "create_key", authorizations=[grant], name="guard")
-    guard = (made["id"], made["key"])
+    created = await joined.client.call(APP, "", "create_key", authorizations=[grant], name="guard")
+    guard = (created["id"], created["key"])
     async with joined.machine() as machine:
 
         async def opens(key: tuple[str, str]) -> bool:
@@ -145,8 +145,8 @@ async def test_the_machine_accepts_only_keys_of_its_cloud(joined: Joined) -> Non
 
 async def test_logs_reach_the_cloud_including_those_of_an_outage(joined: Joined) -> None:
     async def logged(text: str) -> int:
-        found = await joined.client.call(APP, "", "get_robot_part_logs", id=joined.part, limit=1000)
-        return sum(text in one["message"] for one in found["logs"])
+        answer = await joined.client.call(APP, "", "get_robot_part_logs", id=joined.part, limit=1000)
+        return sum(text in entry["message"] for entry in answer["logs"])
 
     await joined.save(**sensors("a"))
     async with joined.machine() as machine:
@@ -165,8 +165,8 @@ async def test_a_machine_starts_without_the_cloud_with_its_last_configuration(jo
     await joined.save(**sensors("a", "b"))
     async with joined.machine() as machine:
 
-        async def has(*wanted: str) -> bool:
-            return await names(machine, key) == set(wanted)
+        async def has(*expected: str) -> bool:
+            return await names(machine, key) == set(expected)
 
         await until(lambda: has("a", "b"), "the first start")
         await joined.save(components=5)

@@ -38,8 +38,8 @@ async def accepted(link: str) -> tuple[str, str]:
     async with httpcore.AsyncConnectionPool() as pool:
         posted = await pool.request("POST", link, headers={"origin": origin, "accept": "text/html"})
     assert posted.status == 200, posted.content
-    found = re.findall(r'<pre aria-label="Key(?: id)?">([^<]+)</pre>', posted.content.decode())
-    return found[0], found[1]
+    result = re.findall(r'<pre aria-label="Key(?: id)?">([^<]+)</pre>', posted.content.decode())
+    return result[0], result[1]
 
 
 async def test_an_invitation_by_mail_leads_to_a_key(tmp_path: Path) -> None:
@@ -50,21 +50,21 @@ async def test_an_invitation_by_mail_leads_to_a_key(tmp_path: Path) -> None:
         )
         async with cloud(tmp_path / "cloud", *options) as running, running.client() as client:
             organization = running.facts["organization"]
-            given = {"organization_id": organization, "email": ADA}
-            await client.call(APP, "", "create_organization_invite", **given)
+            values = {"organization_id": organization, "email": ADA}
+            await client.call(APP, "", "create_organization_invite", **values)
             envelope, first = await post.message(LIMIT)
-            await client.call(APP, "", "resend_organization_invite", **given)
+            await client.call(APP, "", "resend_organization_invite", **values)
             _, second = await post.message(LIMIT)
             assert (envelope["to"], envelope["tls"]) == ([ADA], True)
             assert first["Subject"] == "Invitation to Home"
-            links = [re.findall(r"http\S+/invites/\S+", one.get_content()) for one in (first, second)]
+            links = [re.findall(r"http\S+/invites/\S+", item.get_content()) for item in (first, second)]
             assert links[0] != links[1]
             async with httpcore.AsyncConnectionPool() as pool:
                 assert (await pool.request("GET", links[0][0])).status == 404
             key = await accepted(links[1][0])
             async with running.client(key) as her:
-                found = await her.call(APP, "", "list_organization_members", organization_id=organization)
-            assert [one["emails"] for one in found["members"]] == [[ADA]]
+                answer = await her.call(APP, "", "list_organization_members", organization_id=organization)
+            assert [member["emails"] for member in answer["members"]] == [[ADA]]
     log = (tmp_path / "cloud" / "cloud.log").read_text()
     assert "/invites/" not in log
 
@@ -136,8 +136,8 @@ def test_an_invitation_from_the_terminal(
             async with running.client(key) as void:
                 await void.call(APP, "", "list_organizations")
         async with running.client((guest["key id"], guest["key"])) as client:
-            found = await client.call(APP, "", "list_locations", organization_id=guest["organization"])
-        return sorted(one["name"] for one in found)
+            answer = await client.call(APP, "", "list_locations", organization_id=guest["organization"])
+        return sorted(item["name"] for item in answer)
 
     assert trio.run(seen) == ["Guest", "Home"]
     machine("locations", "unshare", "Home", guest["organization"])
@@ -145,10 +145,10 @@ def test_an_invitation_from_the_terminal(
     assert machine("locations", "list", "-q") == f"{location}\n"
 
     secret = machine("locations", "secrets", "create", "Home").strip()
-    one = json.loads(machine("locations", "secrets", "list", "Home", "--json"))
-    assert one["secret"] == secret
-    assert one["id"] in machine("locations", "secrets", "list", "Home")
+    content = json.loads(machine("locations", "secrets", "list", "Home", "--json"))
+    assert content["secret"] == secret
+    assert content["id"] in machine("locations", "secrets", "list", "Home")
     assert secret not in machine("locations", "secrets", "list", "Home")
-    assert machine("locations", "secrets", "delete", "Home", one["id"]) == "deleted\n"
+    assert machine("locations", "secrets", "delete", "Home", content["id"]) == "deleted\n"
     assert machine("locations", "secrets", "list", "Home", "-q") == ""
     assert "no location has the name or id 'Away'" in machine("locations", "share", "Away", "x", status=1)

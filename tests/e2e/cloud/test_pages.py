@@ -61,12 +61,12 @@ class Site:
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
     async with cloud(tmp_path / "cloud") as running, running.client() as client, browser(tmp_path) as page:
-        made = Site(running, client, page, tmp_path / "machine")
-        made.machine = await made.call("new_robot", name="rover", location=running.facts["location"])
-        made.part = (await made.call("get_robot_parts", robot_id=made.machine))[0]
+        created = Site(running, client, page, tmp_path / "machine")
+        created.machine = await created.call("new_robot", name="rover", location=running.facts["location"])
+        created.part = (await created.call("get_robot_parts", robot_id=created.machine))[0]
         await sign_in(page, running)
         await page.until("document.readyState === 'complete'")  # no event of this page is mistaken for one of the next
-        yield made
+        yield created
 
 
 async def test_the_fleet_is_live_and_filtered_while_typing(site: Site) -> None:
@@ -177,12 +177,12 @@ async def test_a_page_with_a_deleted_key_asks_for_a_login(site: Site) -> None:
     page = site.page
     page.expect("401|Authentication failed")
     grant = {"authorization_id": "robot_operator", "resource_type": "robot", "resource_id": site.machine}
-    made = await site.call("create_key", authorizations=[grant], name="guard")
+    key = await site.call("create_key", authorizations=[grant], name="guard")
     await page.click(".sign-out button")
     await page.until_path("/login")
-    await sign_in(page, site.running, (made["id"], made["key"]))
+    await sign_in(page, site.running, (key["id"], key["key"]))
     await page.until_text("live", ".link")
-    await site.call("delete_key", id=made["id"])
+    await site.call("delete_key", id=key["id"])
     await page.until_path("/login")
 
 

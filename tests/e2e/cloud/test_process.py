@@ -28,7 +28,7 @@ async def test_the_first_start_prints_a_key_once(tmp_path: Path) -> None:
     async with cloud(tmp_path, "--organization", "Acme") as first:
         key = first.key
         async with first.client() as client:
-            assert [one["name"] for one in await client.call(APP, "", "list_organizations")] == ["Acme"]
+            assert [item["name"] for item in await client.call(APP, "", "list_organizations")] == ["Acme"]
         assert await first.stop() == 0
     async with cloud(tmp_path) as second:
         assert second.facts == {}
@@ -87,7 +87,7 @@ async def test_the_cloud_ends_with_its_children_during_a_query(tmp_path: Path) -
         nursery.start_soon(ask, client, running.facts["organization"])
         with trio.fail_after(START_LIMIT_S):
             while not (
-                children := [one for one in psutil.Process(running.process.pid).children() if _computed(one) > 1]
+                children := [item for item in psutil.Process(running.process.pid).children() if _computed(item) > 1]
             ):
                 assert not ended, ended
                 await trio.sleep(0.05)

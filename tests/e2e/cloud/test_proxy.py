@@ -42,8 +42,8 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def _has(machine: Server, key: tuple[str, str], wanted: str) -> bool:
-    return await names(machine, key) == {wanted}
+async def _has(machine: Server, key: tuple[str, str], expected: str) -> bool:
+    return await names(machine, key) == {expected}
 
 
 async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
                 robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
                 (part,) = await client.call(APP, "", "get_robot_parts", robot_id=robot)
 
-                async def save(*wanted: str) -> None:
-                    text = json.dumps(sensors(*wanted))
+                async def save(*required: str) -> None:
+                    text = json.dumps(sensors(*required))
                     await client.call(APP, "", "update_robot_part", id=part["id"], name="", robot_config_json=text)
 
                 await save("a")
@@ -66,8 +66,8 @@ async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
                 (tmp_path / "machine").mkdir()
                 async with server(tmp_path / "machine", {"cloud": joined}, "-disable-mdns") as machine:
 
-                    async def until_has(wanted: str) -> None:
-                        await until(lambda: _has(machine, key, wanted), f"a configuration with {wanted}")
+                    async def until_has(requested: str) -> None:
+                        await until(lambda: _has(machine, key, requested), f"a configuration with {requested}")
 
                     await until_has("a")
                     said: list[str] = []
@@ -81,9 +81,9 @@ async def test_calls_pages_and_machines_through_nginx(tmp_path: Path) -> None:
                         said.append(done.stdout.decode())
 
                     nursery.start_soon(sdk)
-                    for wanted in ("b", "c"):  # pushed at once: a machine that only polls would need seconds
-                        await save(wanted)
-                        await until_has(wanted)
+                    for expected in ("b", "c"):  # pushed at once: a machine that only polls would need seconds
+                        await save(expected)
+                        await until_has(expected)
                     assert "not connected to the cloud" not in machine.log()
                     number = 0
                     while not said:  # a follower receives the entries logged from now on
@@ -137,9 +137,9 @@ class Caller:
 async def test_key_guessing_is_throttled_per_client_behind_a_trusted_nginx(tmp_path: Path, believed: bool) -> None:
     place = listener()
     url = f"https://localhost:{place.getsockname()[1]}"
-    told = ("--proxy", "127.0.0.1") if believed else ()
+    reports = ("--proxy", "127.0.0.1") if believed else ()
     async with (
-        cloud(tmp_path / "cloud", "--url", url, *told) as running,
+        cloud(tmp_path / "cloud", "--url", url, *reports) as running,
         before(running.address, place, tmp_path / "nginx") as authority,
     ):
         guesser, owner = (Caller(url, authority, address) for address in ("127.0.0.2", "127.0.0.3"))

@@ -36,8 +36,8 @@ from viam.components.sensor import Sensor
 from viam.module.module import Module
 from viam.resource.easy_resource import EasyResource
 
-class Told(Sensor, EasyResource):
-    MODEL: ClassVar = "acme:told:sensor"
+class Spoken(Sensor, EasyResource):
+    MODEL: ClassVar = "acme:spoken:sensor"
     async def get_readings(self, **kwargs):
         return {"version": "VERSION"}
 
@@ -52,11 +52,11 @@ def module_archive(folder: Path, version: str, *, first_run: str = "", extra: by
     source.mkdir(parents=True)
     programs = {"run.sh": '#!/bin/sh\nexec "$MACHINE_PYTHON" "$(dirname "$0")/driver.py" "$@"\n'}
     meta: dict[str, Any] = {
-        "module_id": "acme:told",
+        "module_id": "acme:spoken",
         "visibility": "private",
         "url": "",
         "description": "tells its version",
-        "models": [{"api": SENSOR, "model": "acme:told:sensor"}],
+        "models": [{"api": SENSOR, "model": "acme:spoken:sensor"}],
         "entrypoint": "run.sh",
     }
     if first_run:
@@ -79,7 +79,7 @@ async def pieces(data: bytes) -> AsyncIterator[bytes]:
 
 
 class World:
-    """A cloud with a namespace, a module `acme:told` and a machine."""
+    """A cloud with a namespace, a module `acme:spoken` and a machine."""
 
     def __init__(self, running: CloudProcess, client: ApiClient, part: dict[str, Any], folder: Path) -> None:
         self.running = running
@@ -89,27 +89,27 @@ class World:
         self.folder = folder
         self.home = folder / "home"
 
-    async def upload(self, version: str, **given: Any) -> bytes:
-        data = await trio.to_thread.run_sync(partial(module_archive, self.folder / "source", version, **given))
+    async def upload(self, version: str, **value: Any) -> bytes:
+        data = await trio.to_thread.run_sync(partial(module_archive, self.folder / "source", version, **value))
         await self.client.call(
-            APP, "", "upload_module_file", module_id="acme:told", version=version, platform="linux/any",
+            APP, "", "upload_module_file", module_id="acme:spoken", version=version, platform="linux/any",
             pieces=pieces(data),
         )  # fmt: skip
         return data
 
     async def save(self, version: str, **more: Any) -> None:
-        module = {"name": "told", "type": "registry", "module_id": "acme:told", "version": version}
-        component = {"name": "voice", "api": SENSOR, "model": "acme:told:sensor"}
+        module = {"name": "spoken", "type": "registry", "module_id": "acme:spoken", "version": version}
+        component = {"name": "voice", "api": SENSOR, "model": "acme:spoken:sensor"}
         document = {"modules": [module], "components": [component], **more}
         await self.client.call(
             APP, "", "update_robot_part", id=self.part, name="", robot_config_json=json.dumps(document)
         )
 
     @asynccontextmanager
-    async def machine(self, **given: Any) -> AsyncIterator[Server]:
+    async def machine(self, **text: Any) -> AsyncIterator[Server]:
         self.folder.mkdir(exist_ok=True)
         environment = {**os.environ, "MACHINE_HOME": str(self.home)}
-        document = {"cloud": {**self.credentials, **given}}
+        document = {"cloud": {**self.credentials, **text}}
         async with server(self.folder, document, "-disable-mdns", env=environment) as running:
             yield running
 
@@ -130,7 +130,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with cloud(tmp_path / "cloud") as running, running.client() as client:
         organization = running.facts["organization"]
         await client.call(APP, "", "update_organization", organization_id=organization, public_namespace="acme")
-        await client.call(APP, "", "create_module", organization_id=organization, name="told")
+        await client.call(APP, "", "create_module", organization_id=organization, name="spoken")
         robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
         part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
         yield World(running, client, part, tmp_path / "machine")
@@ -155,7 +155,7 @@ async def test_a_module_of_the_registry_runs_rolls_over_and_works_offline(world:
     await world.save("latest")
     async with world.machine() as machine:
         await until(lambda: world.says(machine, "1.0.0"), "the first version", machine)
-        folders = sorted((world.home / "packages" / "module").glob("told-*/"))
+        folders = sorted((world.home / "packages" / "module").glob("spoken-*/"))
         assert len(folders) == 1
         assert (folders[0] / "made.txt").read_text() == "prepared\n"
         await world.upload("1.1.0")  # no configuration is saved: `latest` now means this version
@@ -175,7 +175,7 @@ async def test_a_bad_version_keeps_the_old_one_running_with_a_reason(world: Worl
     async with world.machine() as machine:
         await until(lambda: world.says(machine, "1.0.0"), "the first version", machine)
         await world.save("9.9.9")
-        await until(lambda: logged(machine, "acme:told has no version '9.9.9'; available: 1.0.0"), "told", machine)
+        await until(lambda: logged(machine, "acme:spoken has no version '9.9.9'; available: 1.0.0"), "spoken", machine)
         assert await world.says(machine, "1.0.0")
         await world.upload("2.0.0", first_run="echo no such wheel >&2; exit 3")
         await world.save("latest")
@@ -205,7 +205,7 @@ async def test_a_package_fills_its_placeholder(world: World) -> None:
         await until(lambda: world.says(machine, "1.0.0"), "runs", machine)
         (folder,) = (world.home / "packages" / "ml_model").glob("my-net-*/")
         assert (folder / "weights.txt").read_text() == "w"
-        registry = {"name": "told", "type": "registry", "module_id": "acme:told", "version": "latest"}
+        registry = {"name": "spoken", "type": "registry", "module_id": "acme:spoken", "version": "latest"}
         await world.save("latest", packages=[package], modules=[registry, model])
         await until(lambda: logged(machine, f"{folder}/weights.txt"), "the path is filled in", machine)
 
@@ -226,7 +226,7 @@ class Cut:
                 package = first.startswith(b"GET /packages/")
                 if package:
                     lines = first.decode("latin-1").lower().split("\r\n")
-                    self.ranges.append(next((one for one in lines if one.startswith("range:")), ""))
+                    self.ranges.append(next((line for line in lines if line.startswith("range:")), ""))
                 await cloud_side.send_all(first)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._copy, stream, cloud_side)
@@ -286,5 +286,5 @@ async def test_a_changed_archive_is_refused(world: World) -> None:
     ):
         await until(lambda: logged(machine, "is not the file that was published"), "refused", machine)
         assert hashlib.sha256(data).hexdigest() in machine.log()
-        assert not list((world.home / "packages" / "module").glob("told-*"))
+        assert not list((world.home / "packages" / "module").glob("spoken-*"))
         await until(lambda: world.says(machine, "1.0.0"), "the second attempt is whole", machine)

@@ -57,8 +57,8 @@ async def test_a_new_module_is_created_tested_and_uploaded(terminal: Terminal, t
     assert listed["module_id"] == "acme:rover-arm"
     assert listed["entrypoint"] == "run.sh"
     assert listed["models"][0]["model"].startswith("acme:rover-arm:")
-    found = json.loads(await terminal("modules", "versions", "acme:rover-arm", "--json"))
-    assert [one["version"] for one in found] == ["1.1.0", "1.0.0"]
+    content = json.loads(await terminal("modules", "versions", "acme:rover-arm", "--json"))
+    assert [item["version"] for item in content] == ["1.1.0", "1.0.0"]
     said = await terminal("modules", "deprecate", "acme:rover-arm", "--version", "1.0.0", "--message", "it shakes")
     assert said == "acme:rover-arm 1.0.0 is deprecated\n"
     assert await terminal("modules", "deprecate", "acme:rover-arm", "--quiet") == ""

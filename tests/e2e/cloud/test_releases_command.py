@@ -104,10 +104,10 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         login = ("login", f"http://{running.address}", "--key-id", running.key[0])
         await terminal(*login, MACHINE_CLOUD_KEY=running.key[1])
         async with machine(terminal, tmp_path) as joined:
-            made = World(terminal, tmp_path / "keys", tmp_path, joined)
-            await made.releases("init")
-            await trio.to_thread.run_sync(pin, tmp_path / "tuf", (made.keys / "root.json").read_bytes())
-            yield made
+            created = World(terminal, tmp_path / "keys", tmp_path, joined)
+            await created.releases("init")
+            await trio.to_thread.run_sync(pin, tmp_path / "tuf", (created.keys / "root.json").read_bytes())
+            yield created
 
 
 async def test_a_version_is_published_promoted_installed_and_withdrawn(world: World) -> None:

@@ -33,7 +33,7 @@ class Replicas:
 
     def __init__(self, running: list[CloudProcess]) -> None:
         self.running = running
-        (self.first,) = [one for one in running if one.facts]
+        (self.first,) = [item for item in running if item.facts]
         self.key = self.first.key
         self.place = self.first.facts["location"]
 
@@ -45,8 +45,8 @@ class Replicas:
     async def new_part(self, name: str) -> dict[str, Any]:
         async with self.client(0) as client:
             robot = await client.call(APP, "", "new_robot", name=name, location=self.place)
-            found: dict[str, Any] = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
-            return found
+            entry: dict[str, Any] = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+            return entry
 
 
 @asynccontextmanager
@@ -55,7 +55,7 @@ async def replicas(folder: Path, url: str) -> AsyncIterator[Replicas]:
     running: list[CloudProcess] = []
     options = ("--database", url, "--files", str(folder / "files"))
 
-    async def one(name: str, *, task_status: trio.TaskStatus[CloudProcess]) -> None:
+    async def start_replica(name: str, *, task_status: trio.TaskStatus[CloudProcess]) -> None:
         async with cloud(folder / name, *options) as process:
             running.append(process)
             task_status.started(process)
@@ -64,7 +64,7 @@ async def replicas(folder: Path, url: str) -> AsyncIterator[Replicas]:
     async with trio.open_nursery() as nursery:
         async with trio.open_nursery() as starting:
             for name in ("a", "b"):
-                starting.start_soon(nursery.start, one, name)
+                starting.start_soon(nursery.start, start_replica, name)
         yield Replicas(running)
         nursery.cancel_scope.cancel()
 
@@ -133,8 +133,8 @@ async def test_a_deleted_key_is_invalid_at_both_replicas(both: Replicas) -> None
     grant = {"authorization_id": "organization_operator", "resource_type": "organization"}
     grant["resource_id"] = both.first.facts["organization"]
     async with both.client(0) as client:
-        made = await client.call(APP, "", "create_key", authorizations=[grant], name="guard")
-        guard = (made["id"], made["key"])
+        key = await client.call(APP, "", "create_key", authorizations=[grant], name="guard")
+        guard = (key["id"], key["key"])
         await _until(lambda: _opens(both.running[1], guard))
         await client.call(APP, "", "delete_key", id=guard[0])
         await _until(lambda: _refuses(both.running[1], guard))
@@ -180,7 +180,7 @@ async def test_saves_at_both_replicas_form_one_history(both: Replicas) -> None:
     async with both.client(0) as client:
         history = await client.call(APP, "", "get_robot_part_history", id=part, page_limit=1000)
         now = (await client.call(APP, "", "get_robot_part", id=part))["part"]["robot_config"]["number"]
-    replaced = [int(one["old"]["robot_config"].get("number", 0)) for one in history["history"]]
+    replaced = [int(entry["old"]["robot_config"].get("number", 0)) for entry in history["history"]]
     assert sorted([*replaced, int(now)]) == sorted([0, *kept])
 
 
@@ -199,7 +199,7 @@ async def test_logs_sent_to_one_replica_are_followed_at_the_other(both: Replicas
         async def tail() -> None:
             async with aclosing(client.stream(APP, "", "tail_robot_part_logs", id=part)) as stream:
                 async for entries in stream:
-                    seen.extend(one["message"] for one in entries)
+                    seen.extend(item["message"] for item in entries)
                     if "end" in seen:
                         return
 
@@ -213,7 +213,9 @@ async def test_logs_sent_to_one_replica_are_followed_at_the_other(both: Replicas
                 writers.start_soon(log, 1)
             await client.call(ROBOT, "", "log", id=part, logs=[{"message": "end", "level": "info"}])
     for replica in (0, 1):
-        assert [one for one in seen if one.startswith(f"{replica} ")] == [f"{replica} {n}" for n in range(30)]
+        assert [element for element in seen if element.startswith(f"{replica} ")] == [
+            f"{replica} {n}" for n in range(30)
+        ]
 
 
 async def test_an_outage_of_the_database(tmp_path: Path) -> None:
@@ -227,20 +229,20 @@ async def test_an_outage_of_the_database(tmp_path: Path) -> None:
                     await save(client, part["id"], 1)
                     await machine.hears(1)
                     server.stop()
-                    for one in (client, other):
+                    for item in (client, other):
                         for _ in range(10):  # more than the number of connections
                             with pytest.raises(MachineError, match=r"the database '.*' at .*") as caught:
-                                await one.call(APP, "", "list_organizations")
+                                await item.call(APP, "", "list_organizations")
                             assert caught.value.kind is ErrorKind.UNAVAILABLE
                     server.start()
-                    for one in (client, other):
+                    for item in (client, other):
                         for _ in range(10):
-                            assert len(await one.call(APP, "", "list_organizations")) == 1
+                            assert len(await item.call(APP, "", "list_organizations")) == 1
                     await save(client, part["id"], 2)
                     await machine.hears(2)
                 nursery.cancel_scope.cancel()
-            for one in both.running:
-                assert one.process.poll() is None
+            for item in both.running:
+                assert item.process.poll() is None
 
 
 @pytest.mark.parametrize("way", ["delete_key", "rotate_key"])
@@ -268,8 +270,8 @@ async def test_keys_created_and_revoked_at_one_replica_apply_at_the_other(both: 
         ended.set()
 
     async with both.client(0) as owner, Channel(both.running[0].address, credentials=machine) as channel:
-        made = await owner.call(APP, "", "create_key", authorizations=[grant], name="guard")
-        key = made["id"], made["key"]
+        created = await owner.call(APP, "", "create_key", authorizations=[grant], name="guard")
+        key = created["id"], created["key"]
         with trio.fail_after(2 * LIMIT):
             async with both.running[1].client(key) as other, trio.open_nursery() as nursery:
                 ended = await nursery.start(tail, other)

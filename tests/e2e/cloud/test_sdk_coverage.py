@@ -40,18 +40,18 @@ SILENT: Final = {"create_filter", "delete_tabular_data_by_filter"}  # methods of
 
 def served() -> set[str]:
     """Return the calls of the table that this cloud serves."""
-    return {f"{service}/{row[0]}" for service, found in CALLS.items() for row in found if is_served(service, row[0])}
+    return {f"{service}/{row[0]}" for service, result in CALLS.items() for row in result if is_served(service, row[0])}
 
 
 def rows(column: int) -> dict[str, list[str]]:
     """Return the methods of an SDK that make each call."""
-    return {f"{service}/{row[0]}": row[column].split() for service, found in CALLS.items() for row in found}
+    return {f"{service}/{row[0]}": row[column].split() for service, result in CALLS.items() for row in result}
 
 
 def test_the_table_has_every_published_call() -> None:
     for service, listed in CALLS.items():
         if service in table.SERVICES:
-            published = {one.path.rpartition("/")[2] for one in rpcs_of(table.SERVICES[service]).values()}
+            published = {item.path.rpartition("/")[2] for item in rpcs_of(table.SERVICES[service]).values()}
             assert published == {row[0] for row in listed}
 
 
@@ -69,8 +69,8 @@ def test_the_table_lists_the_calls_of_every_python_sdk_method(client: type) -> N
         source = inspect.getsource(getattr(client, method))
         for helper in re.findall(r"self\.(_[a-z_]+)\(", source):
             source += inspect.getsource(getattr(client, helper))
-        made = {f"{STUBS[stub]}/{call}" for stub, call in re.findall(r"self\.(_\w+_client)\.([A-Z]\w+)", source)}
-        assert by_method[method] == made, method
+        created = {f"{STUBS[stub]}/{call}" for stub, call in re.findall(r"self\.(_\w+_client)\.([A-Z]\w+)", source)}
+        assert by_method[method] == created, method
 
 
 async def walked(running: CloudProcess, second: str, folder: Path) -> tuple[Seen, Seen]:
@@ -128,7 +128,7 @@ async def test_every_method_of_the_python_sdk(tmp_path: Path) -> None:
         await running.stop()
     assert methods_of(AppClient) - app_seen.methods == set()
     assert methods_of(DataClient) - data_seen.methods == set()
-    made = calls(noted)
-    assert served() - answered(made) == set()
+    created = calls(noted)
+    assert served() - answered(created) == set()
     reachable = {call for call, methods in rows(1).items() if methods}
-    assert reachable - served() - refused(made, UNIMPLEMENTED) == set()
+    assert reachable - served() - refused(created, UNIMPLEMENTED) == set()

@@ -26,31 +26,31 @@ from tests.e2e.server.process import Server
 
 async def test_over_tls(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud", "--tls") as running:
-        made = Secured(running, tmp_path)
-        made.trust()
-        await made.join()
-        async with made.machine() as machine, made.client() as client:
+        secured = Secured(running, tmp_path)
+        secured.trust()
+        await secured.join()
+        async with secured.machine() as machine, secured.client() as client:
             (robot,) = await client.call(APP, "", "list_robots", location_id=running.facts["location"])
 
-            async def known() -> bool:
-                found = (await client.call(APP, "", "get_robot_part", id=made.credentials["id"]))["part"]
-                return found["fqdn"] == machine.address and await made.names(machine) == {"a"}
+            async def listed() -> bool:
+                part = (await client.call(APP, "", "get_robot_part", id=secured.credentials["id"]))["part"]
+                return part["fqdn"] == machine.address and await secured.names(machine) == {"a"}
 
-            await until(known, "the machine listens, and the cloud knows where")
-            address = f"https://localhost:{made.port}"
+            await until(listed, "the machine listens, and the cloud knows where")
+            address = f"https://localhost:{secured.port}"
             call = readings(address, running.key, robot["id"], secure=True)
             assert await trio.to_thread.run_sync(lambda: asyncio.run(call)) == {"a": 1.0, "b": 2.0, "c": 3.0}
-            await _by_secret(made, machine, client)
+            await _by_secret(secured, machine, client)
 
 
-async def _by_secret(made: Secured, machine: Server, client: ApiClient) -> None:
+async def _by_secret(created: Secured, machine: Server, client: ApiClient) -> None:
     """Check that a secret of the location gives access to the machine until it is deleted."""
-    place = {"location_id": made.running.facts["location"]}
+    place = {"location_id": created.running.facts["location"]}
     secrets = (await client.call(APP, "", "create_location_secret", **place))["secrets"]
 
     async def opens() -> bool:
         shown = ApiKey(machine.address, secrets[0]["secret"], type=LOCATION_SECRET)
-        trusted = client_context(authorities=made.authorities)
+        trusted = client_context(authorities=created.authorities)
         try:
             async with Channel(f"https://{machine.address}", tls=trusted, credentials=shown) as channel:
                 return bool(await ApiClient(channel).call(MACHINE, "", "resource_names"))
@@ -68,8 +68,8 @@ async def _by_secret(made: Secured, machine: Server, client: ApiClient) -> None:
     assert done.stdout.split() == [b"a"]
     await client.call(APP, "", "delete_location_secret", **place, secret_id=secrets[0]["id"])
     await until(shut, "the machine knows it no more")
-    assert await made.names(machine) == {"a"}
-    kept = [path.read_text() for path in made.machine_folder.rglob("*.json")]
+    assert await created.names(machine) == {"a"}
+    kept = [path.read_text() for path in created.machine_folder.rglob("*.json")]
     assert not any(secrets[0]["secret"] in text for text in [machine.log(), *kept])
 
 

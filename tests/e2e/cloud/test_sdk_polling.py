@@ -73,7 +73,7 @@ def sensors(*names: str) -> dict[str, Any]:
 
 
 def names(config: robot_pb2.RobotConfig) -> list[str]:
-    return [one.name for one in config.components]
+    return [component.name for component in config.components]
 
 
 async def with_machine(
@@ -131,14 +131,14 @@ async def polled(app: AppClient, server: Polling) -> None:
     (summary,) = fleet.location_summaries[0].machine_summaries[0].part_summaries
     assert (summary.os, summary.platform) == ("linux", "linux/arm64")
     assert summary.viam_server_version.minor == "9.20.1"
-    assert [one.name for one in summary.fragments] == ["shared"]
+    assert [fragment.name for fragment in summary.fragments] == ["shared"]
     robot = await app.get_robot(seen.robot)
     assert robot.online_state == app_pb2.OnlineState.ONLINE_STATE_ONLINE
 
     entries = [LogEntry(host="pi", level="info", logger_name="rdk", message=f"m{number}") for number in range(LONGEST)]
     await server.log(*entries)
-    told = await app.get_robot_part_logs(part, num_log_entries=LONGEST)
-    assert sorted(one.message for one in told) == sorted(one.message for one in entries)
+    logs = await app.get_robot_part_logs(part, num_log_entries=LONGEST)
+    assert sorted(message.message for message in logs) == sorted(entry.message for entry in entries)
 
     await app.update_robot_part(part, "", {"network": {"bind_address": "nowhere"}})
     assert await refused(server.config()) is Status.INVALID_ARGUMENT, "malformed: it keeps what it runs, and says so"
@@ -171,10 +171,10 @@ async def test_a_polling_server_without_tls(tmp_path: Path) -> None:
         added = await app.create_robot_part_secret(server.part)
         assert added.secrets is not None
         assert (await server.config()).revision == config.revision
-        old = next(one.id for one in added.secrets if one.secret == server.secret)
+        old = next(secret.id for secret in added.secrets if secret.secret == server.secret)
         await app.delete_robot_part_secret(server.part, old)
         assert await refused(server.config()) is Status.UNAUTHENTICATED
-        server.secret = next(one.secret for one in added.secrets if one.id != old)
+        server.secret = next(item.secret for item in added.secrets if item.id != old)
         await server.sign_in()
         assert (await server.config()).revision == config.revision
 
@@ -188,13 +188,13 @@ async def test_a_polling_server_over_tls(tmp_path: Path) -> None:
         await app.update_robot_part(server.part, "", sensors("a"))
         config = await server.config()
         assert (names(config), config.cloud.signaling_insecure) == (["a"], False)
-        given = await server.certificate()
-        (leaf, *_) = x509.load_pem_x509_certificates(given.tls_certificate.encode())
-        key = load_pem_private_key(given.tls_private_key.encode(), None)
+        passed = await server.certificate()
+        (leaf, *_) = x509.load_pem_x509_certificates(passed.tls_certificate.encode())
+        key = load_pem_private_key(passed.tls_private_key.encode(), None)
         assert leaf.public_key() == key.public_key()
         alternatives = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         assert config.cloud.local_fqdn in alternatives.get_values_for_type(x509.DNSName)
-        assert (await server.certificate()).tls_certificate == given.tls_certificate, "hourly it asks again"
+        assert (await server.certificate()).tls_certificate == passed.tls_certificate, "hourly it asks again"
 
     async with cloud(tmp_path / "cloud", "--tls") as running:
         context = ssl.create_default_context()

@@ -27,12 +27,12 @@ SENSOR, CAMERA = "thermometer", "eye"
 
 def document(capture: Path) -> dict[str, Any]:
     def capturing(name: str, kind: str, method: str, frequency: float) -> dict[str, Any]:
-        wanted = {"capture_methods": [{"method": method, "capture_frequency_hz": frequency}]}
+        expected = {"capture_methods": [{"method": method, "capture_frequency_hz": frequency}]}
         return {
             "name": name,
             "api": f"rdk:component:{kind}",
             "model": "fake",
-            "service_configs": [{"type": "data_manager", "attributes": wanted}],
+            "service_configs": [{"type": "data_manager", "attributes": expected}],
         }
 
     attributes = {"capture_dir": str(capture), "sync_interval_mins": 0.01, "tags": ["trial"]}
@@ -67,15 +67,15 @@ async def kept(running: CloudProcess, key: tuple[str, str], part: str) -> tuple[
         assert all(row.tags == ["trial"] for row in rows)
         pictures, last = [], ""
         while True:
-            wanted = Filter(component_name=CAMERA, part_id=part)
-            page, _, last = await data.binary_data_by_filter(wanted, limit=100, last=last, include_binary_data=False)
+            expected = Filter(component_name=CAMERA, part_id=part)
+            page, _, last = await data.binary_data_by_filter(expected, limit=100, last=last, include_binary_data=False)
             if not page:
                 break
-            pictures += [one.metadata.time_requested.ToDatetime() for one in page]
+            pictures += [item.metadata.time_requested.ToDatetime() for item in page]
         return [row.time_captured.replace(tzinfo=None) for row in rows], pictures
 
-    found: tuple[list[datetime], list[datetime]] = await ask(key, running.address, work)
-    return found
+    answer: tuple[list[datetime], list[datetime]] = await ask(key, running.address, work)
+    return answer
 
 
 def waiting(folder: Path) -> tuple[set[datetime], set[datetime]]:
@@ -83,9 +83,9 @@ def waiting(folder: Path) -> tuple[set[datetime], set[datetime]]:
     readings: set[datetime] = set()
     pictures: set[datetime] = set()
     for path in capture_files(folder):
-        for one in read(path).readings:
-            found = readings if one.WhichOneof("data") == "struct" else pictures
-            found.add(moment(one.metadata.time_requested).replace(tzinfo=None))
+        for reading in read(path).readings:
+            result = readings if reading.WhichOneof("data") == "struct" else pictures
+            result.add(moment(reading.metadata.time_requested).replace(tzinfo=None))
     return readings, pictures
 
 
@@ -148,7 +148,7 @@ async def test_captured_data_are_in_the_cloud_once_despite_kills(tmp_path: Path)
                     page, _, _ = await data.binary_data_by_filter(Filter(component_name=CAMERA), limit=1)
                     return page[0]
 
-                one = await ask(key, third.address, content)
-                assert one.binary[:3] in (b"\xff\xd8\xff", b"\x89PN")
-                assert one.metadata.capture_metadata.mime_type in ("image/jpeg", "image/png")
-                assert one.metadata.annotations.classifications[0].label, "its source"
+                answer = await ask(key, third.address, content)
+                assert answer.binary[:3] in (b"\xff\xd8\xff", b"\x89PN")
+                assert answer.metadata.capture_metadata.mime_type in ("image/jpeg", "image/png")
+                assert answer.metadata.annotations.classifications[0].label, "its source"

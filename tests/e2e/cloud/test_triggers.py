@@ -40,7 +40,7 @@ async def machine(running: CloudProcess, client: ApiClient, *triggers: dict[str,
     return dict(part)
 
 
-def told(name: str, event: str, *targets: dict[str, Any], **more: Any) -> dict[str, Any]:
+def trigger(name: str, event: str, *targets: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"name": name, "event": {"type": event, **more}, "notifications": list(targets)}
 
 
@@ -59,8 +59,8 @@ async def test_a_machine_going_on_and_offline_sends_webhook_and_mail(tmp_path: P
             part = await machine(
                 running,
                 client,
-                told("on", "part_online", hook),
-                told("off", "part_offline", hook, {"type": "email", "value": "ann@example.com"}),
+                trigger("on", "part_online", hook),
+                trigger("off", "part_offline", hook, {"type": "email", "value": "ann@example.com"}),
             )
             folder = tmp_path / "machine"
             folder.mkdir()
@@ -110,7 +110,7 @@ async def test_kills_during_deliveries_lose_nothing_and_keep_ids_unique(tmp_path
                         part = await machine(
                             running,
                             client,
-                            told("all", "part_data_ingested", hook, data_ingested={"data_types": ["tabular"]}),
+                            trigger("all", "part_data_ingested", hook, data_ingested={"data_types": ["tabular"]}),
                         )
                 secret = ApiKey(part["id"], part["secret"], type="robot-secret")
                 async with Channel(running.address, credentials=secret) as channel, trio.open_nursery() as nursery:
@@ -161,7 +161,7 @@ def number_of(request: Received) -> int:
 
 
 def delivered(requests: list[Received]) -> set[int]:
-    return {number_of(one) for one in requests}
+    return {number_of(request) for request in requests}
 
 
 async def until(true: Any, limit: float) -> None:

@@ -59,12 +59,12 @@ def closed(folder: Path) -> list[Path]:
 
 def numbers(folder: Path) -> dict[str, list[int]]:
     """Return the numbers in the closed files, by the life of the process that returned them."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for path in closed(folder):
         for reading in official(path)[1]:
             values = MessageToDict(reading.struct)["readings"]
-            found.setdefault(values["life"], []).append(int(values["number"]))
-    return found
+            result.setdefault(values["life"], []).append(int(values["number"]))
+    return result
 
 
 async def until(condition: Any, limit: float = 30) -> None:
@@ -75,8 +75,8 @@ async def until(condition: Any, limit: float = 30) -> None:
 
 
 async def status(client: ApiClient) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = await client.call(MANAGER, "data", "get_status")
-    return found
+    answer: Mapping[str, Any] = await client.call(MANAGER, "data", "get_status")
+    return answer
 
 
 def whole(data: bytes) -> int:
@@ -94,8 +94,8 @@ async def test_a_kill_at_any_moment_neither_loses_nor_repeats_readings(tmp_path:
     seen: dict[str, int] = {}
     earlier = 0  # readings of earlier lives: at least the counted ones, as each process ran a moment longer
     for life in map(str, range(8)):
-        wanted = document(folder, counter(400), maximum_capture_file_size_bytes=2000)
-        async with server(tmp_path, wanted, env={**COUNTER, "TEST_LIFE": life}) as running:
+        expected = document(folder, counter(400), maximum_capture_file_size_bytes=2000)
+        async with server(tmp_path, expected, env={**COUNTER, "TEST_LIFE": life}) as running:
             before = set(closed(folder))
             await until(lambda before=before: len(set(closed(folder)) - before) > 2)
             await trio.sleep(moments.uniform(0, 0.3))
@@ -115,10 +115,10 @@ async def test_a_kill_at_any_moment_neither_loses_nor_repeats_readings(tmp_path:
             recovered = (await status(client))["recovered"]
         assert recovered["damaged"] == 0
     assert not list(folder.rglob("*.prog"))
-    found = numbers(folder)
-    print({life: len(values) for life, values in found.items()})
-    assert found.keys() == seen.keys()
-    for life, values in found.items():
+    result = numbers(folder)
+    print({life: len(values) for life, values in result.items()})
+    assert result.keys() == seen.keys()
+    for life, values in result.items():
         assert values == list(range(len(values))), life
         assert len(values) >= seen[life] > 0, "what was seen in files before the kill is there after it"
 
@@ -144,12 +144,12 @@ async def test_an_orderly_stop_closes_all_files_in_the_published_form(tmp_path: 
         assert await running.stop() == 0
     assert not list(folder.rglob("*.prog"))
     (readings,) = closed(folder / "rdk_component_sensor" / "counter" / "Readings")
-    header, found = official(readings)
+    header, result = official(readings)
     assert header.component_type == "rdk:component:sensor"
     assert header.type == DataType.DATA_TYPE_TABULAR_SENSOR
     assert list(header.tags) == ["t"]
-    assert [one.struct["readings"]["number"] for one in found] == list(range(len(found)))
-    times = [one.metadata.time_requested.ToNanoseconds() for one in found]
+    assert [item.struct["readings"]["number"] for item in result] == list(range(len(result)))
+    times = [element.metadata.time_requested.ToNanoseconds() for element in result]
     assert times == sorted(times)
     for path in closed(folder / "rdk_component_camera" / "eye" / "GetImages"):
         header, (picture,) = official(path)
@@ -162,8 +162,8 @@ async def test_an_orderly_stop_closes_all_files_in_the_published_form(tmp_path: 
 async def test_repeated_changes_of_the_configuration_lose_no_reading(tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     env = {**COUNTER, "TEST_LIFE": "x"}
-    wanted = document(folder, counter(200))
-    async with server(tmp_path, wanted, running=True, env=env) as running, running.client() as client:
+    expected = document(folder, counter(200))
+    async with server(tmp_path, expected, running=True, env=env) as running, running.client() as client:
         for round_ in range(6):
             await until(lambda: list(folder.rglob("*.prog")))
             another = document(folder, counter(201 + round_))
@@ -197,8 +197,8 @@ async def sync(running: Server, client: ApiClient) -> str:
 async def test_sync_and_the_command_line_read_the_captured_files(tmp_path: Path) -> None:
     folder = tmp_path / "capture"
     env = {**COUNTER, "TEST_LIFE": "x"}
-    wanted = document(folder, counter(50))
-    async with server(tmp_path, wanted, running=True, env=env) as running, running.client() as client:
+    expected = document(folder, counter(50))
+    async with server(tmp_path, expected, running=True, env=env) as running, running.client() as client:
         await until(lambda: list(folder.rglob("*.prog")))
         assert "machine data export" in await sync(running, client)
         assert closed(folder)
@@ -219,8 +219,8 @@ async def test_a_resource_of_a_module_is_captured(tmp_path: Path) -> None:
         "attributes": {"offset": 1},
         "service_configs": capturing("Readings", 20),
     }
-    wanted = {**document(folder, air), "modules": [{"name": "demo", "executable_path": program(tmp_path)}]}
-    async with server(tmp_path, wanted, running=True) as running:
+    expected = {**document(folder, air), "modules": [{"name": "demo", "executable_path": program(tmp_path)}]}
+    async with server(tmp_path, expected, running=True) as running:
         await until(lambda: list(folder.rglob("*.prog")))
         first = next(folder.rglob("*.prog"))
         await until(lambda: whole(_read(first)) > 2)
@@ -251,7 +251,7 @@ async def test_a_resource_of_a_remote_is_captured_again_after_its_restart(tmp_pa
             async with server(there, again, running=True):
                 await until(lambda: "capture works again" in running.log())
             assert await running.stop() == 0
-    headers = {(header.component_name, len(found) > 0) for header, found in map(official, closed(folder))}
+    headers = {(header.component_name, len(result) > 0) for header, result in map(official, closed(folder))}
     assert headers == {("air", True)}, "as the remote calls it"
 
 
@@ -264,9 +264,9 @@ async def test_images_of_a_module_with_only_get_image_are_captured(tmp_path: Pat
         "model": "acme:old:camera",
         "service_configs": capturing(method, 10),
     }
-    wanted = document(folder, old)
-    wanted["modules"] = [{"name": "old", "executable_path": program(tmp_path, fixture="old_camera.py")}]
-    async with server(tmp_path, wanted, running=True, env={"MACHINE_HOME": str(tmp_path / "home")}) as running:
+    expected = document(folder, old)
+    expected["modules"] = [{"name": "old", "executable_path": program(tmp_path, fixture="old_camera.py")}]
+    async with server(tmp_path, expected, running=True, env={"MACHINE_HOME": str(tmp_path / "home")}) as running:
         await until(lambda: bool(list(folder.rglob("*.*"))))
         assert await running.stop() == 0
     header, (picture,) = official(closed(folder / "rdk_component_camera" / "old" / method)[0])

@@ -184,8 +184,8 @@ async def test_two_clouds_that_start_on_one_store_at_once_do_not_both_continue(
 ) -> None:
     """Both have seen an empty place. The one whose stamp was overwritten notices it before it deletes anything."""
     other = replace(options, data=tmp_path / "other")
-    for one in (options, other):
-        one.data.mkdir()
+    for item in (options, other):
+        item.data.mkdir()
     async with store_of(options.files) as blobs:
         mark = blobs.put_stamp
 
@@ -216,7 +216,7 @@ async def test_an_older_database_starts_and_deletes_nothing(
     shutil.copy(before, options.database)
     with structlog.testing.capture_logs() as logs:
         assert await started(options, capsys) == ""
-    errors = [one for one in logs if one["log_level"] == "error"]
+    errors = [entry for entry in logs if entry["log_level"] == "error"]
     assert "older than" in errors[0]["event"]
     assert ADOPT in errors[0]["remedy"]
     with pytest.raises(MachineError, match="older than"):
@@ -240,7 +240,7 @@ async def test_a_newer_database_starts_and_reports_missing_files(
         await blobs.put_stamp(stamp, replace=True)
     with structlog.testing.capture_logs() as logs:
         assert await started(options, capsys) == ""
-    errors = [one for one in logs if one["log_level"] == "error"]
+    errors = [entry for entry in logs if entry["log_level"] == "error"]
     assert "1 of 10 files that were looked for" in errors[0]["event"]
     assert "restore the files" in errors[0]["remedy"]
     assert await there(options) >= set(kept)
@@ -271,7 +271,7 @@ async def test_a_database_without_its_rows_deletes_nothing(
         for path in options.files.glob("??/*"):
             os.utime(path, (time.time() - 7200,) * 2)  # older than the time within which an upload gets its row
         await started(options, capsys)
-    errors = [one for one in logs if one["log_level"] == "error"]
+    errors = [entry for entry in logs if entry["log_level"] == "error"]
     assert f"uses only 0 of {COUNT} files" in errors[0]["event"]
     assert "doctor --release-unnamed" in errors[0]["remedy"]
     assert await there(options) == set(kept)
@@ -369,23 +369,23 @@ async def test_a_copy_has_the_id_and_does_not_touch_other_clouds(
     options: Options, kept: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = replace(options, files_at=tmp_path / "copy")
-    async with store_of(options.files) as one, store_of(target.files) as other:
-        assert (await copy(one, other)).files == COUNT
-        assert (await copy(one, other)).files == 0
+    async with store_of(options.files) as first, store_of(target.files) as other:
+        assert (await copy(first, other)).files == COUNT
+        assert (await copy(first, other)).files == 0
     assert await started(target, capsys) == ""
     stranger = Options(data=tmp_path / "stranger", address="localhost:0")
     assert await started(stranger, capsys) == ""
-    async with store_of(options.files) as one, store_of(stranger.files) as other:
+    async with store_of(options.files) as first, store_of(stranger.files) as other:
         with pytest.raises(MachineError, match="belongs to the cloud") as caught:
-            await copy(one, other)
+            await copy(first, other)
         assert await sizes(other) == {}
         assert caught.value.kind is ErrorKind.PRECONDITION
         with pytest.raises(MachineError, match="belongs to the cloud"):
-            await copy(other, one)
-    async with store_of(options.files) as one, store_of(tmp_path / "unmarked") as other:
+            await copy(other, first)
+    async with store_of(options.files) as first, store_of(tmp_path / "unmarked") as other:
         await put(other, b"foreign")
         with pytest.raises(MachineError, match="contains files that do not belong to this cloud"):
-            await copy(one, other)
+            await copy(first, other)
 
 
 @pytest.mark.parametrize("wrong", ["emptied", "swapped"])
@@ -402,9 +402,9 @@ async def test_an_emptied_or_exchanged_postgresql_database_is_refused(
         async with opened_for_command(options.database, url) as store, store_of(options.files) as blobs:
             tables = await store.read(
                 lambda sql: [
-                    one["name"]
-                    for one in sql.rows("SELECT tablename AS name FROM pg_tables WHERE schemaname = ?", schema)
-                    if one["name"] != "migrations"
+                    item["name"]
+                    for item in sql.rows("SELECT tablename AS name FROM pg_tables WHERE schemaname = ?", schema)
+                    if item["name"] != "migrations"
                 ]
             )
             await store.write(lambda sql: sql.run(f"TRUNCATE {', '.join(tables)} CASCADE"))

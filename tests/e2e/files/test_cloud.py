@@ -87,8 +87,8 @@ async def upload(client: ApiClient, part: str, *contents: bytes) -> str:
 
 
 async def content(client: ApiClient, subject: str) -> bytes:
-    found = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[subject], include_binary=True)
-    return bytes(found["data"][0]["binary"])
+    answer = await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[subject], include_binary=True)
+    return bytes(answer["data"][0]["binary"])
 
 
 async def sdk(process: CloudProcess, work: Callable[[DataClient], Awaitable[None]]) -> None:
@@ -134,9 +134,9 @@ async def test_the_official_sdk_uploads_and_reads_back(tmp_path: Path, bucket: B
             )
             notes = await data.file_upload_from_path(part_id=part, filepath=str(path))
             whole = await data.file_upload(part_id=part, data=large, file_name="large.bin")
-            for subject, wanted in ((image, picture("red")), (notes, b"notes"), (whole, large)):
-                (one,) = await data.binary_data_by_ids([subject])
-                assert one.binary == wanted
+            for subject, expected in ((image, picture("red")), (notes, b"notes"), (whole, large)):
+                (item,) = await data.binary_data_by_ids([subject])
+                assert item.binary == expected
                 links.append((await data.create_binary_data_signed_url(subject))[0])
             assert await data.delete_binary_data_by_ids([notes]) == 1
 
@@ -205,12 +205,12 @@ async def test_acknowledged_data_survive_kill_9(tmp_path: Path, bucket: Bucket) 
 async def test_two_replicas_share_only_database_and_bucket(tmp_path: Path, bucket: Bucket, postgresql: Cluster) -> None:
     url = postgresql.fresh()
     options = ("--database", url, *bucket.options)
-    async with cloud(tmp_path / "a", *options) as one, cloud(tmp_path / "b", *options) as two:
-        async with one.client() as here, two.client(one.key) as there:
-            part = await new_part(here, one.facts["location"])
+    async with cloud(tmp_path / "a", *options) as first, cloud(tmp_path / "b", *options) as two:
+        async with first.client() as here, two.client(first.key) as there:
+            part = await new_part(here, first.facts["location"])
             subject = await upload(here, part, b"shared")
             assert await content(there, subject) == b"shared"
-            one.process.kill()
+            first.process.kill()
             assert await content(there, await upload(there, part, b"later")) == b"later"
             assert await there.call(DATA, "", "delete_binary_data_by_ids", binary_data_ids=[subject])
     assert bucket.there() == (2, 0)
@@ -224,7 +224,7 @@ async def test_files_move_from_a_folder_into_a_bucket(tmp_path: Path, bucket: Bu
         key = process.key
         async with process.client() as client:
             part = await new_part(client, process.facts["location"])
-            subjects = [await upload(client, part, one) for one in contents]
+            subjects = [await upload(client, part, item) for item in contents]
             first = await copied(tmp_path, bucket)
             assert "copied 3 files" in first
             assert "0 were there already" in first
@@ -232,7 +232,7 @@ async def test_files_move_from_a_folder_into_a_bucket(tmp_path: Path, bucket: Bu
     assert "; 3 were there already" in await copied(tmp_path, bucket)
     (tmp_path / "data" / "files").rename(tmp_path / "gone")
     async with cloud(tmp_path, *bucket.options) as process, process.client(key) as client:
-        assert [await content(client, one) for one in subjects] == [*contents, b"meanwhile"]
+        assert [await content(client, subject) for subject in subjects] == [*contents, b"meanwhile"]
 
 
 async def copied(folder: Path, bucket: Bucket) -> str:

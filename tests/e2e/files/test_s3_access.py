@@ -57,7 +57,7 @@ async def test_a_wrong_secret_is_refused_and_not_disclosed(s3: S3Server, monkeyp
 async def test_a_missing_permission_is_named(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch, missing: str, word: str
 ) -> None:
-    key, secret = s3.user(f"without-{word}", *(one for one in NEEDED if one != missing))
+    key, secret = s3.user(f"without-{word}", *(item for item in NEEDED if item != missing))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     error = await refused(s3.place())
@@ -70,9 +70,9 @@ async def test_the_documented_permissions_suffice(s3: S3Server, monkeypatch: pyt
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     async with S3Blobs(s3.place(), part=1000).opened() as blobs:
-        made = await put(blobs, bytes(2500))
-        assert await content_of(blobs, made.key, 2000) == bytes(500)
-        await blobs.delete(made.key)
+        blob = await put(blobs, bytes(2500))
+        assert await content_of(blobs, blob.key, 2000) == bytes(500)
+        await blobs.delete(blob.key)
         assert await sizes(blobs) == {}
 
 
@@ -117,8 +117,8 @@ async def test_expired_credentials_are_read_again_from_their_file(s3: S3Server, 
                 await put(blobs, b"x")  # there are no other credentials yet
             write(*s3.user("renewed", "s3:*"))
             front.faults = [("PUT", Way.EXPIRED)]
-            made = await put(blobs, b"x")
-            assert await content_of(blobs, made.key) == b"x"
+            blob = await put(blobs, b"x")
+            assert await content_of(blobs, blob.key) == b"x"
 
 
 @asynccontextmanager
@@ -145,5 +145,5 @@ async def test_over_tls_with_a_private_authority(s3: S3Server, tmp_path: Path, m
         assert front.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         async with S3Blobs(s3.place(endpoint=endpoint)).opened() as blobs:
-            made = await put(blobs, bytes(100_000))
-            assert await content_of(blobs, made.key) == bytes(100_000)
+            blob = await put(blobs, bytes(100_000))
+            assert await content_of(blobs, blob.key) == bytes(100_000)

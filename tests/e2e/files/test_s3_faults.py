@@ -60,9 +60,9 @@ BEGIN, PIECES, END = "POST uploads", "PUT partNumber", "POST uploadId"
 @pytest.mark.parametrize("way", [*NOT_DONE, Way.LOST])
 async def test_a_small_file_arrives_despite_faults(weather: Weather, way: Way) -> None:
     weather.proxy.faults = [("PUT", way)] * 2
-    made = await put(weather.blobs, weather.data[:1000])
+    blob = await put(weather.blobs, weather.data[:1000])
     assert weather.proxy.asked == ["PUT"] * 3
-    assert await content_of(weather.blobs, made.key) == weather.data[:1000]
+    assert await content_of(weather.blobs, blob.key) == weather.data[:1000]
     assert len(await sizes(weather.blobs)) == 1
 
 
@@ -70,9 +70,9 @@ async def test_a_small_file_arrives_despite_faults(weather: Weather, way: Way) -
 @pytest.mark.parametrize("way", [Way.ERROR, Way.SLOW_DOWN, Way.LOST])
 async def test_a_large_file_arrives_despite_faults(weather: Weather, kind: str, way: Way) -> None:
     weather.proxy.faults = [(kind, way)] * 2
-    made = await put(weather.blobs, weather.data)
+    blob = await put(weather.blobs, weather.data)
     assert weather.proxy.faults == []
-    assert await content_of(weather.blobs, made.key) == weather.data
+    assert await content_of(weather.blobs, blob.key) == weather.data
     objects, left = weather.server.there(weather.place)
     assert list(objects.values()) == [BIG]
     assert len(left) == (2 if (kind, way) == (BEGIN, Way.LOST) else 0)  # no client received their ids
@@ -82,21 +82,21 @@ async def test_a_large_file_arrives_despite_faults(weather: Weather, kind: str, 
 
 async def test_an_upload_completed_by_an_unanswered_attempt_is_kept(weather: Weather) -> None:
     weather.proxy.faults = [(END, Way.LOST), (END, Way.GONE)]
-    made = await put(weather.blobs, weather.data)
+    blob = await put(weather.blobs, weather.data)
     assert weather.proxy.faults == []
-    assert await content_of(weather.blobs, made.key) == weather.data
+    assert await content_of(weather.blobs, blob.key) == weather.data
     weather.proxy.faults = [(END, Way.GONE)]
     with pytest.raises(MachineError, match="NoSuchUpload"):
         await put(weather.blobs, weather.data)
     assert weather.server.there(weather.place)[1] == []
-    assert await sizes(weather.blobs) == {made.key: BIG}
+    assert await sizes(weather.blobs) == {blob.key: BIG}
 
 
 async def test_an_error_with_status_200_is_an_error(weather: Weather) -> None:
     weather.proxy.faults = [(END, Way.ERROR_200)]
-    made = await put(weather.blobs, weather.data)
+    blob = await put(weather.blobs, weather.data)
     assert weather.proxy.asked.count(END) == 2
-    assert await sizes(weather.blobs) == {made.key: BIG}
+    assert await sizes(weather.blobs) == {blob.key: BIG}
 
 
 @pytest.mark.parametrize("kind", ["PUT", BEGIN, PIECES, END])
@@ -114,15 +114,15 @@ async def test_a_failing_store_is_unavailable_and_keeps_nothing(weather: Weather
 )
 async def test_an_interrupted_download_is_resumed(weather: Weather, way: Way, most: int) -> None:
     data = os.urandom(2 * FIRST_WINDOW)
-    made = await put(weather.blobs, data)
+    blob = await put(weather.blobs, data)
     weather.proxy.asked.clear()
-    wanted: list[str] = []
-    weather.proxy.before = lambda request: wanted.append(_range(request))
+    expected: list[str] = []
+    weather.proxy.before = lambda request: expected.append(_range(request))
     weather.proxy.faults = [("GET", way)] * 3
-    assert await content_of(weather.blobs, made.key, 7) == data[7:]
+    assert await content_of(weather.blobs, blob.key, 7) == data[7:]
     assert weather.proxy.faults == []
-    assert len(wanted) <= most
-    firsts = [int(one.partition("=")[2].partition("-")[0]) for one in wanted]
+    assert len(expected) <= most
+    firsts = [int(item.partition("=")[2].partition("-")[0]) for item in expected]
     assert firsts == sorted(firsts)
     if way in (Way.HALF, Way.SHORT):
         assert len(set(firsts)) == len(firsts)  # no range is requested twice
@@ -134,47 +134,47 @@ def _range(request: Request) -> str:
 
 async def test_a_repeatedly_interrupted_download_continues_while_it_progresses(weather: Weather) -> None:
     data = weather.data[:3000]
-    made = await put(weather.blobs, data)
+    blob = await put(weather.blobs, data)
     weather.proxy.always = {"GET": Way.HALF}
     weather.proxy.asked.clear()
     with pytest.raises(MachineError) as caught:
-        await content_of(weather.blobs, made.key)
+        await content_of(weather.blobs, blob.key)
     assert caught.value.kind is ErrorKind.UNAVAILABLE
     assert len(weather.proxy.asked) == 12 + client.ATTEMPTS - 1  # 1500, 750, ... 1 bytes, and finally none
 
 
 async def test_content_of_another_range_is_refused(weather: Weather) -> None:
-    made = await put(weather.blobs, weather.data[:5000])
+    blob = await put(weather.blobs, weather.data[:5000])
     weather.proxy.faults = [("GET", Way.OTHER)]
     with pytest.raises(MachineError, match="did not send the requested range") as caught:
-        await content_of(weather.blobs, made.key, 10)
+        await content_of(weather.blobs, blob.key, 10)
     assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
 async def test_lists_and_deletions_are_retried(weather: Weather) -> None:
-    made = await put(weather.blobs, b"x")
+    blob = await put(weather.blobs, b"x")
     weather.proxy.faults = [("GET list-type", Way.SLOW_DOWN), ("GET list-type", Way.HALF), ("DELETE", Way.LOST)]
-    assert await sizes(weather.blobs) == {made.key: 1}
-    assert await discard(weather.blobs, [made.key]) == 1
+    assert await sizes(weather.blobs) == {blob.key: 1}
+    assert await discard(weather.blobs, [blob.key]) == 1
     assert weather.proxy.faults == []
     assert weather.nothing_is_there()
 
 
 async def test_an_unreachable_store_is_unavailable(weather: Weather) -> None:
-    made = await put(weather.blobs, b"x")
+    blob = await put(weather.blobs, b"x")
     away = S3Blobs(replace(weather.place, origin="http://127.0.0.1:1"))
     with pytest.raises(MachineError, match=r"cannot be written to: .*cannot be reached: .*refused") as caught:
         async with away.opened():
             pass
     assert caught.value.kind is ErrorKind.PRECONDITION
     weather.proxy.always = dict.fromkeys(("GET", "DELETE", "GET list-type"), Way.CUT)
-    for call in (content_of(weather.blobs, made.key), weather.blobs.delete(made.key), sizes(weather.blobs)):
+    for call in (content_of(weather.blobs, blob.key), weather.blobs.delete(blob.key), sizes(weather.blobs)):
         with pytest.raises(MachineError) as caught:
             await call
         assert caught.value.kind is ErrorKind.UNAVAILABLE
-    assert await discard(weather.blobs, [made.key]) == 0
+    assert await discard(weather.blobs, [blob.key]) == 0
     weather.proxy.always = {}
-    assert await content_of(weather.blobs, made.key) == b"x"
+    assert await content_of(weather.blobs, blob.key) == b"x"
 
 
 @pytest.mark.parametrize("kind", ["PUT", BEGIN, PIECES, END])
@@ -237,13 +237,13 @@ async def test_random_faults(weather: Weather) -> None:
             size = chance.choice((0, 10, PART, BIG))
             data = weather.data[:size]
             try:
-                made = await put(weather.blobs, data)
-                kept[made.key] = data
-                assert await content_of(weather.blobs, made.key) == data
+                blob = await put(weather.blobs, data)
+                kept[blob.key] = data
+                assert await content_of(weather.blobs, blob.key) == data
                 if chance.random() < 0.5:
-                    doubtful.add(made.key)
-                    await weather.blobs.delete(made.key)
-                    del kept[made.key]
+                    doubtful.add(blob.key)
+                    await weather.blobs.delete(blob.key)
+                    del kept[blob.key]
             except MachineError as error:
                 kinds_seen.add(error.kind)
 
@@ -271,28 +271,28 @@ async def test_a_too_slow_upload_is_refused(weather: Weather) -> None:
 async def test_a_multipart_upload_is_old_from_its_completion(weather: Weather) -> None:
     small, large = await put(weather.blobs, b"x"), await put(weather.blobs, weather.data)
     async with aclosing(weather.blobs.listed()) as pages:
-        times = {one.key: one.time async for page in pages for one in page}
+        times = {item.key: item.time async for page in pages for item in page}
     assert abs(times[large.key] - times[small.key] - LONGEST) < 60
 
 
 async def test_a_slow_reader_holds_no_connection(weather: Weather) -> None:
-    made = await put(weather.blobs, bytes(2 * FIRST_WINDOW))
-    async with aclosing(weather.blobs.read(made.key)) as reading:
-        found = len(await anext(reading))
+    blob = await put(weather.blobs, bytes(2 * FIRST_WINDOW))
+    async with aclosing(weather.blobs.read(blob.key)) as reading:
+        result = len(await anext(reading))
         assert weather.proxy.busy == 0
         async for piece in reading:
-            found += len(piece)
-    assert found == 2 * FIRST_WINDOW
+            result += len(piece)
+    assert result == 2 * FIRST_WINDOW
 
 
 async def test_memory_is_limited_during_transfers(weather: Weather) -> None:
     """No request is larger than a part, whatever the size of the pieces."""
     sizes: list[int] = []
     weather.proxy.before = lambda request: sizes.append(len(request.body))
-    async with aclosing(pieces(bytes(3 * PART), b"x")) as given:
-        made = await weather.blobs.put(given)
+    async with aclosing(pieces(bytes(3 * PART), b"x")) as result:
+        blob = await weather.blobs.put(result)
     assert max(sizes) == PART
-    assert made.size == 3 * PART + 1
+    assert blob.size == 3 * PART + 1
 
 
 async def test_an_interrupted_copy_is_resumed(weather: Weather, tmp_path: Path) -> None:
@@ -332,13 +332,13 @@ async def test_a_file_damaged_or_deleted_during_the_copy(weather: Weather, tmp_p
             yield [ListedBlob("aa" + "0" * 30, 5, 0.0)]
             async with aclosing(super().listed()) as pages:
                 async for page in pages:
-                    yield [replace(one, size=one.size + larger) for one in page]
+                    yield [replace(item, size=item.size + larger) for item in page]
 
     larger = 0
     async with Odd(tmp_path).opened() as folder:
-        made = await put(folder, b"content")
+        blob = await put(folder, b"content")
         assert (await copy(folder, weather.blobs)).files == 1
-        await weather.blobs.delete(made.key)
+        await weather.blobs.delete(blob.key)
         larger = 1
         with pytest.raises(MachineError, match="has 8 bytes in the source and 7 in the target"):
             await copy(folder, weather.blobs)

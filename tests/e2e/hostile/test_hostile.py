@@ -56,7 +56,7 @@ class Attacker:
                 size = int.from_bytes(data[:3], "big")
                 if len(data) < 9 + size:
                     break
-                answer = await self.one(data[3], data[4], data[9 : 9 + size])
+                answer = await self.send_frame(data[3], data[4], data[9 : 9 + size])
                 data = data[9 + size :]
                 if answer is not None and answer.kind == self.row.answer.kind:
                     return answer
@@ -68,7 +68,7 @@ class Attacker:
                 return Answer("closed")
             data += bytes(more)
 
-    async def one(self, kind: int, flags: int, payload: bytes) -> Answer | None:
+    async def send_frame(self, kind: int, flags: int, payload: bytes) -> Answer | None:
         if kind == frames.GOAWAY:
             return Answer("goaway", struct.unpack(">I", payload[4:8])[0])
         if kind == frames.RST_STREAM:
@@ -77,9 +77,9 @@ class Attacker:
             await self.stream.send_all(frames.ping(payload, ack=True))
         if kind == frames.HEADERS:
             fields = dict(self.decoder.decode(payload))
-            wanted = self.row.answer.kind
-            if wanted in fields:
-                return Answer(wanted, int(fields[wanted]))
+            expected = self.row.answer.kind
+            if expected in fields:
+                return Answer(expected, int(fields[expected]))
         return None
 
 

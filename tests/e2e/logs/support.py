@@ -20,25 +20,25 @@ def environment(address: str, **more: str) -> dict[str, str]:
     return {**clean, "MACHINE_ADDRESS": address, **more}
 
 
-async def logs(one: Server, *words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+async def logs(item: Server, *words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     with trio.fail_after(40):
         return await trio.run_process(
             [*PROGRAM, *words],
             capture_stdout=True,
             capture_stderr=True,
             check=False,
-            env=environment(one.address, **more),
+            env=environment(item.address, **more),
         )
 
 
-async def printed(one: Server, *words: str) -> list[dict[str, Any]]:
-    done = await logs(one, "--json", *words)
+async def printed(item: Server, *words: str) -> list[dict[str, Any]]:
+    done = await logs(item, "--json", *words)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-async def say(one: Server, text: str, *, logger: str = "rdk.test", level: str = "info", **fields: Any) -> None:
+async def say(item: Server, text: str, *, logger: str = "rdk.test", level: str = "info", **fields: Any) -> None:
     """Make the server log a message."""
-    async with one.client() as client:
+    async with item.client() as client:
         entry = {"logger_name": logger, "level": level, "message": text, "fields": [fields] if fields else []}
         await client.call("viam.robot.v1.RobotService", "", "log", logs=[entry])

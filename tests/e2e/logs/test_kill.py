@@ -23,16 +23,16 @@ async def test_no_acknowledged_reading_is_lost(tmp_path: Path) -> None:
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     chance = random.Random(seed)
-    progress, found = [], None
+    progress, result = [], None
     for _ in range(KILLS):
         process = await trio.lowlevel.open_process(
             [sys.executable, "-m", victim.__name__, str(tmp_path)], stdout=subprocess.PIPE
         )
         assert process.stdout is not None
         said = b""
-        wanted = chance.randrange(1, 4000)  # bytes of its output: anywhere in its work
+        expected = chance.randrange(1, 4000)  # bytes of its output: anywhere in its work
         with trio.fail_after(30):
-            while len(said) < wanted:
+            while len(said) < expected:
                 data = await process.stdout.receive_some()
                 assert data, "it ended by itself"
                 said += data
@@ -40,11 +40,11 @@ async def test_no_acknowledged_reading_is_lost(tmp_path: Path) -> None:
             async for data in process.stdout:
                 said += data
             assert await process.wait() == -signal.SIGKILL
-        before, found = found, await check(tmp_path)
-        judge(found, said.decode(), before, power=False)
-        progress.append((found["last"], found["cached"][0] if found["cached"] else 0))
+        before, result = result, await check(tmp_path)
+        judge(result, said.decode(), before, power=False)
+        progress.append((result["last"], result["cached"][0] if result["cached"] else 0))
     print(progress)
     assert progress[-1][0] > progress[0][0]
     assert progress[-1][1] > progress[0][1]
-    leftovers = {one.name for one in tmp_path.iterdir()}  # noqa: ASYNC240
+    leftovers = {path.name for path in tmp_path.iterdir()}  # noqa: ASYNC240
     assert leftovers <= {"outbox", "cached_cloud_config_part.json", "cached_cloud_config_part.json.part"}

@@ -25,19 +25,19 @@ def read(path: Path) -> str:
 @pytest.mark.slow
 async def test_lines_are_written_to_a_new_file_after_rotation(tmp_path: Path) -> None:
     file = tmp_path / "machine.log"
-    async with server(tmp_path, {}, "-log-file", str(file), "-disable-mdns", running=True) as one:
-        await say(one, "first")
+    async with server(tmp_path, {}, "-log-file", str(file), "-disable-mdns", running=True) as first:
+        await say(first, "first")
         assert "\tfirst\n" in read(file)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         file.rename(tmp_path / "machine.log.old")
-        await say(one, "second")
+        await say(first, "second")
         assert "second" not in read(tmp_path / "machine.log.old")
         assert "\tsecond\n" in read(file)
         file.unlink()
-        await say(one, "third")
+        await say(first, "third")
         assert "\tthird\n" in read(file)
-        assert one.log() == ""  # no output on standard output
-        assert await one.stop() == 0
+        assert first.log() == ""  # no output on standard output
+        assert await first.stop() == 0
     events = [line.split("\t") for line in read(file).splitlines() if "\trdk.activity\t" in line]
     assert events[-1][4] == "server shutdown"
     assert json.loads(events[-1][5])["reason"] == "received SIGTERM"
@@ -65,16 +65,16 @@ async def test_a_full_disk_does_not_stop_the_server_and_is_logged_once(tmp_path:
     document = {"disable_log_deduplication": True}
     async with server(
         tmp_path, document, "-log-file", str(file), "-disable-mdns", program=LIMITED, running=True
-    ) as one:
+    ) as first:
         for number in range(100):
-            await say(one, f"line {number} {'x' * 100}")
+            await say(first, f"line {number} {'x' * 100}")
         assert file.stat().st_size == 6000
-        assert len(await printed(one, "--text", "cannot be written", "--level", "error")) == 1
-        resource.prlimit(one.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        await say(one, "there is room again")
+        assert len(await printed(first, "--text", "cannot be written", "--level", "error")) == 1
+        resource.prlimit(first.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        await say(first, "there is room again")
         text = read(file)
         assert "\tthere is room again\n" in text
         assert re.search(r"\n\(\d+ messages are missing here: ", text)
         assert "can be written again" in text
-        assert await one.stop() == 0
+        assert await first.stop() == 0
     assert all(LINE.fullmatch(line) for line in read(file).splitlines() if "line " not in line)

@@ -41,10 +41,10 @@ class Following:
         with trio.fail_after(30):
             while True:
                 said = getattr(self, stream)
-                found = re.search(re.escape(text.encode()) + rb"[^\n]*\n", said)
-                if found:
-                    setattr(self, stream, said[found.end() :])
-                    return bytes(said[: found.end()]).decode()
+                result = re.search(re.escape(text.encode()) + rb"[^\n]*\n", said)
+                if result:
+                    setattr(self, stream, said[result.end() :])
+                    return bytes(said[: result.end()]).decode()
                 data = await pipe.receive_some()
                 assert data, f"it ended: {self.out!r} {self.err!r}"
                 setattr(self, stream, said + data)
@@ -69,66 +69,66 @@ async def following(address: str, *words: str, **more: str) -> AsyncIterator[Fol
 
 @pytest.mark.slow
 async def test_the_newest_lines_with_filters_and_in_every_style(tmp_path: Path) -> None:
-    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
-        await say(one, "the pump is dry", level="warn", litres=0.5, who="me and you")
-        every = await printed(one, "-n", "1000")
+    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as first:
+        await say(first, "the pump is dry", level="warn", litres=0.5, who="me and you")
+        every = await printed(first, "-n", "1000")
         assert [entry["seq"] for entry in every] == list(range(1, len(every) + 1))
         last = every[-1]
         assert (last["level"], last["logger"], last["message"]) == ("warn", "rdk.test", "the pump is dry")
         assert last["fields"] == {"litres": 0.5, "who": "me and you"}
         assert every[0]["caller"].startswith("server/")
-        newest = await printed(one, "-n", "3")
+        newest = await printed(first, "-n", "3")
         assert len(newest) == 3
         assert newest == every[-3:]
 
-        errors = await printed(one, "--level", "error")
+        errors = await printed(first, "--level", "error")
         assert {entry["logger"] for entry in errors} == {"rdk.resource_manager.rdk:component:motor/broken"}
-        motors = await printed(one, "--logger", "rdk.components.motor")
+        motors = await printed(first, "--logger", "rdk.components.motor")
         assert {entry["logger"].rpartition("/")[2] for entry in motors} == {"left", "broken"}
-        assert [entry["message"] for entry in await printed(one, "--text", "PUMP")] == ["the pump is dry"]
-        assert await printed(one, "--since", "2099-01-01T00:00:00Z") == []
-        assert len(await printed(one, "--since", "1h", "-n", "1000")) > 10
+        assert [entry["message"] for entry in await printed(first, "--text", "PUMP")] == ["the pump is dry"]
+        assert await printed(first, "--since", "2099-01-01T00:00:00Z") == []
+        assert len(await printed(first, "--since", "1h", "-n", "1000")) > 10
 
-        quiet = await logs(one, "-q", "--text", "pump")
+        quiet = await logs(first, "-q", "--text", "pump")
         assert quiet.stdout.decode() == "the pump is dry\n"
-        table = await logs(one, "--text", "pump")
+        table = await logs(first, "--text", "pump")
         time, pump = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", r'(who="me and you" ?|litres=0\.5 ?){2}'
         assert re.fullmatch(rf"{time}  WARN   rdk\.test  the pump is dry  {pump}\n", table.stdout.decode())
         for words, text in (
             (("--since", "soon"), "a duration such as 10m"),
             (("--logger", "("), "a logger's name"),
         ):
-            wrong = await logs(one, *words)
+            wrong = await logs(first, *words)
             assert (wrong.returncode, text in wrong.stderr.decode()) == (1, True), wrong.stderr
-    gone = await logs(one)
+    gone = await logs(first)
     assert gone.returncode == 3
     assert b"is machine-server running?" in gone.stderr
 
 
 @pytest.mark.slow
 async def test_following_at_debug_level_does_not_log_itself(tmp_path: Path) -> None:
-    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
-        async with following(one.address, "-q", "-n", "1") as reader:
+    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as first:
+        async with following(first.address, "-q", "-n", "1") as reader:
             await reader.read("out", "")
-            before = (await printed(one, "-n", "1"))[0]["seq"]
+            before = (await printed(first, "-n", "1"))[0]["seq"]
             for number in range(5):
-                await say(one, f"said {number}")
+                await say(first, f"said {number}")
                 await reader.read("out", f"said {number}")
-            after = (await printed(one, "-n", "1"))[0]["seq"]
+            after = (await printed(first, "-n", "1"))[0]["seq"]
         assert after - before == 5
 
 
 @pytest.mark.slow
 async def test_following_continues_after_a_restart_with_a_note(tmp_path: Path) -> None:
     address = ""
-    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as one:
-        address = one.address
+    async with server(tmp_path, DOCUMENT, "-disable-mdns", running=True) as first:
+        address = first.address
         async with following(address, "-n", "1000", "--text", "said") as reader:
             for number in range(3):
-                await say(one, f"said {number}")
+                await say(first, f"said {number}")
             seen = await reader.read("out", "said 2")
             assert seen.count("said ") == 3
-            assert await one.stop(signal.SIGTERM) == 0
+            assert await first.stop(signal.SIGTERM) == 0
             lost = await reader.read("err", "waiting for the machine")
             assert lost.startswith(f"(the connection to {address} was lost")
             document = {**DOCUMENT, "network": {"bind_address": address}}
@@ -148,14 +148,14 @@ async def test_following_continues_after_a_restart_with_a_note(tmp_path: Path) -
 @pytest.mark.slow
 async def test_a_machine_with_keys_shows_its_log_only_with_a_key(tmp_path: Path) -> None:
     keys = {"auth": {"handlers": [{"type": "api-key", "config": {"operator": "correct-horse-battery"}}]}}
-    async with server(tmp_path, {**DOCUMENT, **keys}, "-disable-mdns", running=True) as one:
-        refused = await logs(one)
+    async with server(tmp_path, {**DOCUMENT, **keys}, "-disable-mdns", running=True) as first:
+        refused = await logs(first)
         assert refused.returncode == 1
         assert b"MACHINE_API_KEY" in refused.stderr
-        wrong = await logs(one, MACHINE_API_KEY_ID="operator", MACHINE_API_KEY="wrong-secret")
+        wrong = await logs(first, MACHINE_API_KEY_ID="operator", MACHINE_API_KEY="wrong-secret")
         assert wrong.returncode == 1
         assert b"wrong-secret" not in wrong.stdout + wrong.stderr
-        right = await logs(one, MACHINE_API_KEY_ID="operator", MACHINE_API_KEY="correct-horse-battery")
+        right = await logs(first, MACHINE_API_KEY_ID="operator", MACHINE_API_KEY="correct-horse-battery")
         assert right.returncode == 0, right.stderr
         assert b"running" in right.stdout
         assert b"correct-horse" not in right.stdout + right.stderr
@@ -165,13 +165,13 @@ async def test_a_machine_with_keys_shows_its_log_only_with_a_key(tmp_path: Path)
 async def test_over_tls(tmp_path: Path, certificate: dict[str, str]) -> None:
     files = {key: certificate[key] for key in ("tls_cert_file", "tls_key_file")}
     document = {**DOCUMENT, "network": {"bind_address": "localhost:0", **files}}
-    async with server(tmp_path, document, "-disable-mdns", running=True) as one:
-        done = await logs(one, "--ca", certificate["ca_file"], "--text", "running")
+    async with server(tmp_path, document, "-disable-mdns", running=True) as first:
+        done = await logs(first, "--ca", certificate["ca_file"], "--text", "running")
         assert done.returncode == 0, done.stderr
         assert b"running" in done.stdout
-        plain = await logs(one)
+        plain = await logs(first)
         assert plain.returncode == 3
         assert b"this port speaks TLS" in plain.stderr
-        untrusted = await logs(one, "--tls")
+        untrusted = await logs(first, "--tls")
         assert untrusted.returncode == 3
         assert b"--ca FILE" in untrusted.stderr

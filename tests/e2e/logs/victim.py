@@ -103,7 +103,7 @@ async def check(folder: Path) -> dict[str, Any]:
     }
 
 
-def judge(found: dict[str, Any], said: str, before: dict[str, Any] | None, *, power: bool) -> None:
+def judge(result: dict[str, Any], said: str, before: dict[str, Any] | None, *, power: bool) -> None:
     """Raise AssertionError unless everything reported is stored; after a power cut, everything reported as durable.
 
     `before` is the result of the previous check, which this run may not have changed.
@@ -113,18 +113,18 @@ def judge(found: dict[str, Any], said: str, before: dict[str, Any] | None, *, po
         what, _, number = line.partition(" ")
         if number.isdecimal():
             last[what] = int(number)
-    assert found["wrong"] == [], found
+    assert result["wrong"] == [], result
     # A disk writes unflushed data in any order, so records lost with the power may have later records behind them.
-    lost_from = last.get("durable", 0) if power else found["last"]
-    assert all(first > lost_from for first, _ in found["gaps"]), (found, last)
-    assert found["acknowledged"] <= found["last"], found
+    lost_from = last.get("durable", 0) if power else result["last"]
+    assert all(first > lost_from for first, _ in result["gaps"]), (result, last)
+    assert result["acknowledged"] <= result["last"], result
     if not power:  # after a power cut, reports may have been in transit; here at most one was not printed yet
-        assert found["acknowledged"] <= last["acknowledged"] + 50, (found, last)
-    assert found["last"] >= last.get("durable" if power else "appended", 0), (found, last)
-    assert found["first"] in (None, found["acknowledged"] + 1), (found, last)
-    assert len(found["cached"] or [0]) == 1, found
-    assert (found["cached"] or [0])[0] >= last.get("cached", 0), (found, last)
-    assert found["cached"] is None or found["whole"], found
+        assert result["acknowledged"] <= last["acknowledged"] + 50, (result, last)
+    assert result["last"] >= last.get("durable" if power else "appended", 0), (result, last)
+    assert result["first"] in (None, result["acknowledged"] + 1), (result, last)
+    assert len(result["cached"] or [0]) == 1, result
+    assert (result["cached"] or [0])[0] >= last.get("cached", 0), (result, last)
+    assert result["cached"] is None or result["whole"], result
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ def document(level: int, *components: dict[str, Any], **more: Any) -> dict[str, 
         "model": "fake",
         "attributes": {"values": {"a": level}},
     }
-    found = {"network": {"bind_address": "localhost:0"}, "components": [changing, *components], "maintenance": WINDOW}
-    return {**found, **more, "revision": str(level)}
+    values = {"network": {"bind_address": "localhost:0"}, "components": [changing, *components], "maintenance": WINDOW}
+    return {**values, **more, "revision": str(level)}
 
 
 def get(server: Server, path: str) -> Any:
@@ -59,25 +59,25 @@ def get(server: Server, path: str) -> Any:
 
 
 def revision(server: Server) -> str:
-    found: str = get(server, "/status.json")["config"]["revision"]
-    return found
+    result: str = get(server, "/status.json")["config"]["revision"]
+    return result
 
 
-def until(wanted: Callable[[], bool]) -> None:
+def until(expected: Callable[[], bool]) -> None:
     end = time.monotonic() + LIMIT
-    while not wanted():
+    while not expected():
         assert time.monotonic() < end
         time.sleep(0.1)
 
 
 def pending(server: Server) -> str:
-    found: str = get(server, "/status.json")["config"]["pending"]
-    return found
+    result: str = get(server, "/status.json")["config"]["pending"]
+    return result
 
 
 def allowed(server: Server) -> bool:
-    found: bool = get(server, "/restart_status")["restart_allowed"]
-    return found
+    restart_allowed: bool = get(server, "/restart_status")["restart_allowed"]
+    return restart_allowed
 
 
 def test_a_sensor_that_changes(tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_a_sensor_that_changes(tmp_path: Path) -> None:
         shown = server.command("status").stdout
         assert f"a newer configuration is pending: {reason}" in shown
         assert f"restart not allowed now: {reason}" in shown
-        told = json.loads(server.command("status", "--json").stdout)
-        assert (told["restart_allowed"], told["maintenance"], told["pending"]) == (False, reason, reason)
+        content = json.loads(server.command("status", "--json").stdout)
+        assert (content["restart_allowed"], content["maintenance"], content["pending"]) == (False, reason, reason)
         page = urllib.request.Request(f"http://{server.address}/", headers={"Accept": "text/html"})
         with urllib.request.urlopen(page, timeout=LIMIT) as reply:
             html = reply.read().decode()
@@ -163,9 +163,9 @@ def test_a_sensor_of_a_module(tmp_path: Path) -> None:
         until(lambda: "says open is false" in pending(server))
         assert server.process is not None
         module = next(
-            one
-            for one in psutil.Process(server.process.pid).children(recursive=True)
-            if "door_module" in " ".join(one.cmdline())
+            child
+            for child in psutil.Process(server.process.pid).children(recursive=True)
+            if "door_module" in " ".join(child.cmdline())
         )
         module.send_signal(signal.SIGSTOP)
         try:

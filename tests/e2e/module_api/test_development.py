@@ -33,8 +33,8 @@ def machine(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = machine("module", "new", "rover-arm", "--namespace", "me", cwd=tmp_path)
-    assert made.returncode == 0, made.stderr
+    created = machine("module", "new", "rover-arm", "--namespace", "me", cwd=tmp_path)
+    assert created.returncode == 0, created.stderr
     return tmp_path / "rover-arm"
 
 
@@ -55,9 +55,9 @@ def test_the_generated_test_passes_with_plain_pytest(folder: Path) -> None:
 def test_the_module_tests_itself_on_a_machine(folder: Path) -> None:
     done = machine("module", "test", "--json", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(done.stdout)
-    assert found["problems"] == []
-    assert [(one["name"], one["state"]) for one in found["resources"]] == [
+    content = json.loads(done.stdout)
+    assert content["problems"] == []
+    assert [(resource["name"], resource["state"]) for resource in content["resources"]] == [
         ("rdk:component:sensor/mean", "ready"),
         ("rdk:component:sensor/source", "ready"),
     ]
@@ -98,12 +98,12 @@ async def development(folder: Path, *arguments: str) -> AsyncIterator[tuple[trio
         try:
             assert process.stdout is not None
             with trio.fail_after(40):
-                while (found := re.search(r"the machine is at (\S+):", said)) is None:
+                while (result := re.search(r"the machine is at (\S+):", said)) is None:
                     data = await process.stdout.receive_some()
                     assert data, said
                     said += data.decode()
             nursery.start_soon(drain, process)
-            async with Channel(found[1]) as channel:
+            async with Channel(result[1]) as channel:
                 client = ApiClient(channel)
                 await until_ready(client, "mean", "source")
                 yield process, client
@@ -139,7 +139,7 @@ async def test_a_saved_file_restarts_the_module_and_nothing_else(folder: Path) -
         await readings(client, {"a": 1, "b": 2, "c": 3})
         driver.write_text(good.replace("fmean(values) for", "-fmean(values) for"))
         await readings(client, {"a": -1, "b": -2, "c": -3})
-        driver.write_text("this is no Python\n")
+        driver.write_text("this is not Python\n")
         with trio.fail_after(30):
             while True:
                 assert await client.call(SENSOR, "source", "get_readings") == {"a": 1, "b": 2, "c": 3}
@@ -241,7 +241,7 @@ def test_the_module_lists_its_models_for_meta_json() -> None:
     done = subprocess.run(
         [sys.executable, str(OWN), "--models"], capture_output=True, text=True, timeout=60, check=True
     )
-    assert [one["model"] for one in json.loads(done.stdout)] == [
+    assert [item["model"] for item in json.loads(done.stdout)] == [
         "acme:demo:thermometer",
         "acme:demo:average",
         "acme:demo:drive",
@@ -360,7 +360,7 @@ async def test_an_api_of_the_module_through_the_machine(tmp_path: Path) -> None:
         await until_ready(client, "total", "sums")
         assert await client.call(api, "sums", "sum", numbers=[1, 2.5]) == 3.5
         async with aclosing(client.stream(api, "sums", "partial", numbers=[1, 2, 3])) as partial:
-            assert [one async for one in partial] == [1, 3, 6]
+            assert [item async for item in partial] == [1, 3, 6]
         assert await client.call(SENSOR, "total", "get_readings") == {"total": 6, "last": 6}
         with pytest.raises(MachineError, match="a number is negative"):
             await client.call(api, "sums", "sum", numbers=[-1])

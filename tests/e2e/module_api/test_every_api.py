@@ -17,7 +17,7 @@ from tests.e2e.sdk.machine import COMPONENTS, SERVICES
 from tests.e2e.server.process import server
 
 FIXTURE = Path(__file__).parent / "fixtures" / "fakes_module.py"
-NAMES = {one["name"] for one in (*COMPONENTS, *SERVICES)}
+NAMES = {item["name"] for item in (*COMPONENTS, *SERVICES)}
 VARYING = {"get_images", "get_point_cloud", "get_events", "get_poses", "discover_resources"}
 """Methods whose results change over time or belong to another simulated bench: only the types are compared."""
 
@@ -36,7 +36,7 @@ def in_module(entry: Mapping[str, Any]) -> dict[str, Any]:
 def renamed(key: str, value: Any) -> Any:
     if key in ("board", "encoder"):
         return f"m-{value}"
-    return [f"m-{one}" for one in value] if key in ("left", "right") else value
+    return [f"m-{item}" for item in value] if key in ("left", "right") else value
 
 
 def plain(value: Any, *, form: bool) -> Any:
@@ -55,15 +55,15 @@ def plain(value: Any, *, form: bool) -> Any:
 def simple(api: API) -> list[str]:
     """Return the read-only methods without arguments."""
     base = base_of(api)
-    found = []
+    results = []
     for name, method in methods_for(api).items():
         function = getattr(base, name, None)
         if function is None or method.server_streaming or not name.startswith(("get_", "is_", "discover")):
             continue
         parameters = list(inspect.signature(function).parameters.values())[1:]
-        if all(one.default is not one.empty for one in parameters):
-            found.append(name)
-    return found
+        if all(parameter.default is not parameter.empty for parameter in parameters):
+            results.append(name)
+    return results
 
 
 async def outcome(client: ApiClient, api: API, name: str, method: str) -> Any:

@@ -50,7 +50,7 @@ def document(folder: Path, kind: str, *components: dict[str, Any], **module: Any
 
 @pytest.fixture
 async def machine(tmp_path: Path, kind: str) -> AsyncIterator[tuple[Server, ApiClient]]:
-    wanted = document(
+    expected = document(
         tmp_path,
         kind,
         component("air", SENSOR, "acme:demo:thermometer", offset=1),
@@ -58,25 +58,25 @@ async def machine(tmp_path: Path, kind: str) -> AsyncIterator[tuple[Server, ApiC
         component("own-mean", GENERIC, "acme:demo:average", sensor="air"),
         component("drive", MOTOR, "acme:demo:drive"),
     )
-    async with server(tmp_path, wanted, running=True) as running, running.client() as client:
+    async with server(tmp_path, expected, running=True) as running, running.client() as client:
         await until_ready(client, "air", "mean", "own-mean", "drive", "plain")
         yield running, client
 
 
 async def states(client: ApiClient) -> dict[str, Any]:
     status = await client.call(ROBOT, "", "get_machine_status")
-    return {one["name"].rpartition("/")[2]: one for one in status["resources"]}
+    return {resource["name"].rpartition("/")[2]: resource for resource in status["resources"]}
 
 
 async def until_ready(client: ApiClient, *names: str) -> None:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     with trio.move_on_after(40):
         while True:
-            found = await states(client)
-            if all(found[name]["state"].lower().endswith("ready") for name in names):
+            values = await states(client)
+            if all(values[name]["state"].lower().endswith("ready") for name in names):
                 return
             await trio.sleep(0.05)
-    raise AssertionError({name: one["error"] for name, one in found.items()})
+    raise AssertionError({name: first["error"] for name, first in values.items()})
 
 
 async def until_said(running: Server, *words: str) -> None:
@@ -93,7 +93,7 @@ async def test_resources_answer(machine: tuple[Server, ApiClient]) -> None:
     await client.call(SENSOR, "air", "do_command", command={"do": "print"})
     await until_said(running, "this is said on stdout", "this is said on stderr", "asked for readings")
     models = await client.call(ROBOT, "", "get_models_from_modules")
-    assert {one["model"] for one in models} == {f"acme:demo:{name}" for name in ("thermometer", "average", "drive")}
+    assert {model["model"] for model in models} == {f"acme:demo:{name}" for name in ("thermometer", "average", "drive")}
 
 
 async def test_dependencies_of_the_machine_and_of_the_module(machine: tuple[Server, ApiClient]) -> None:
@@ -160,18 +160,20 @@ async def test_invalid_and_changed_configurations(machine: tuple[Server, ApiClie
         component("broken", SENSOR, "acme:demo:thermometer", fail=True),
     )
     running.write({**changed, "network": {"bind_address": "localhost:0"}})  # unchanged, so that the port stays open
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     with trio.move_on_after(30):
-        while not ("more" in found and found["more"]["state"].lower().endswith("ready") and found["broken"]["error"]):
+        while not (
+            "more" in values and values["more"]["state"].lower().endswith("ready") and values["broken"]["error"]
+        ):
             await trio.sleep(0.05)
-            found = await states(client)
+            values = await states(client)
     assert (await client.call(SENSOR, "more", "get_readings"))["pid"] == pid, "the module was not restarted"
     await until_ready(client, "air")
     assert (await client.call(SENSOR, "air", "get_readings"))["temperature_c"] == 15.5
-    assert "components.3.attributes" in found["bad"]["error"]
-    assert "offset must be a number" in found["bad"]["error"]
-    assert "the thermometer is broken" in found["broken"]["error"]
-    assert "drive" not in found
+    assert "components.3.attributes" in values["bad"]["error"]
+    assert "offset must be a number" in values["bad"]["error"]
+    assert "the thermometer is broken" in values["broken"]["error"]
+    assert "drive" not in values
 
 
 async def test_an_orderly_stop_leaves_nothing(tmp_path: Path, kind: str) -> None:
@@ -184,11 +186,11 @@ async def test_a_module_ends_with_a_killed_server(tmp_path: Path, wrapped: bool)
 
 
 async def left_behind(folder: Path, kind: str, number: signal.Signals, *, wrapped: bool = False) -> None:
-    wanted = document(folder, kind, component("air", SENSOR, "acme:demo:thermometer"))
+    expected = document(folder, kind, component("air", SENSOR, "acme:demo:thermometer"))
     if wrapped:  # a shell remains between server and module
         (folder / "module").write_text(f'#!/bin/sh\n{sys.executable} {PROGRAMS[kind]} "$@"\nexit $?\n')
     environment = {"TMPDIR": str(folder)}
-    async with server(folder, wanted, running=True, env=environment) as running, running.client() as client:
+    async with server(folder, expected, running=True, env=environment) as running, running.client() as client:
         await until_ready(client, "air")
         pid = int((await client.call(SENSOR, "air", "get_readings"))["pid"])
         assert await running.stop(number) == (0 if number == signal.SIGTERM else -number)

@@ -115,18 +115,18 @@ def module_of(process: psutil.Process) -> str:
 
 def processes_of_modules(server: Server) -> dict[str, set[int]]:
     """Return the ids of the processes of each module."""
-    found: dict[str, set[int]] = {name: set() for name in MODULES}
+    values: dict[str, set[int]] = {name: set() for name in MODULES}
     for process in children(server):
-        if (name := module_of(process)) in found:
-            found[name].add(process.pid)
-    return found
+        if (name := module_of(process)) in values:
+            values[name].add(process.pid)
+    return values
 
 
 async def make_trouble(server: Server, random: Random) -> None:
     while True:
         await trio.sleep(random.uniform(0.3, 1.5))
         name = random.choice(("killed", "killed", "stopped", "slow", "leaking"))
-        for process in (one for one in children(server) if module_of(one) == name):
+        for process in (child for child in children(server) if module_of(child) == name):
             with suppress(psutil.NoSuchProcess):  # it has just ended on its own
                 if name == "stopped":
                     process.send_signal(signal.SIGSTOP)
@@ -156,7 +156,7 @@ async def test_other_resources_answer_every_call_and_nothing_is_orphaned(tmp_pat
         await until_ready(client, "plain", *(MODULES.keys() - {"exiting"}), seconds=60)
         await until(lambda: _few(server, before + 12), message=f"{server.descriptors()} descriptors, {before} before")
         assert len(set(tmp_path.glob("machine-module-*/*.sock"))) <= len(MODULES) + 1
-        last = [one.pid for one in psutil.Process(server.process.pid).children(recursive=True)]
+        last = [child.pid for child in psutil.Process(server.process.pid).children(recursive=True)]
         server.process.terminate()
         with trio.fail_after(60):
             assert await server.process.wait() == 0

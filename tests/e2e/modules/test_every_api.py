@@ -54,19 +54,19 @@ async def test_methods_and_streams_of_every_component(every: tuple[Server, ApiCl
         return await client.call(f"rdk:component:{name}", name, method, **arguments)
 
     async def first(name: str, method: str, count: int, **arguments: Any) -> list[Any]:
-        found: list[Any] = []
+        results: list[Any] = []
         async with aclosing(client.stream(f"rdk:component:{name}", name, method, **arguments)) as items:
             async for item in items:
-                found.append(item)
-                if len(found) == count:
+                results.append(item)
+                if len(results) == count:
                     break
-        return found
+        return results
 
     await call("arm", "move_to_joint_positions", positions=[10.0, 20.0])
     assert await call("arm", "get_joint_positions") == {"values": [10.0, 20.0]}
     assert (await call("arm", "get_end_position"))["x"] == 10
     audio = await first("audio_in", "get_audio", 3, codec="pcm16", duration_seconds=1, previous_timestamp_nanoseconds=0)
-    assert [one["audio"]["sequence"] for one in audio] == [0, 1, 2]
+    assert [element["audio"]["sequence"] for element in audio] == [0, 1, 2]
     await call("audio_out", "play", audio_data=b"12345")
     assert await call("audio_out", "do_command", command={}) == {"played": 5}
     await call("base", "set_power", linear={"x": 0, "y": 1, "z": 0}, angular={"x": 0, "y": 0, "z": 0})
@@ -75,7 +75,7 @@ async def test_methods_and_streams_of_every_component(every: tuple[Server, ApiCl
     assert await call("board", "get_gpio", pin="7") is True
     assert await call("board", "get_digital_interrupt_value", digital_interrupt_name="i") == 7
     ticks = await first("board", "stream_ticks", 3, pin_names=["i"])
-    assert [one["high"] for one in ticks] == [True, False, True]
+    assert [tick["high"] for tick in ticks] == [True, False, True]
     await call("button", "push")
     assert await call("button", "do_command", command={}) == {"pushed": 1}
     assert (await call("camera", "get_images"))["images"][0]["image"] == b"\xff\xd8\xff\xd9"
@@ -86,7 +86,7 @@ async def test_methods_and_streams_of_every_component(every: tuple[Server, ApiCl
     assert len(await call("input_controller", "get_controls")) == 1
     control = {"control": "AbsoluteX", "events": ["PositionChangeAbs"]}
     events = await first("input_controller", "stream_events", 2, events=[control])
-    assert [one["value"] for one in events] == [0.75, 0.75]
+    assert [event["value"] for event in events] == [0.75, 0.75]
     await call("motor", "set_power", power_pct=0.5)
     assert await call("motor", "is_powered") == {"is_on": True, "power_pct": 0.5}
     assert (await call("movement_sensor", "get_position"))["coordinate"]["latitude"] == 50.5
@@ -117,13 +117,13 @@ async def test_services_including_those_without_a_class_in_the_machine(every: tu
     assert await call("motion", "do_command", command={"a": True}) == {"motion": {"a": True}}
     assert (await call("navigation", "get_location", location_name="here"))["name"] == "here"
     assert (await call("slam", "get_position"))["x"] == 3
-    chunks = [one async for one in client.stream("rdk:service:slam", "slam", "get_point_cloud_map")]
+    chunks = [item async for item in client.stream("rdk:service:slam", "slam", "get_point_cloud_map")]
     assert chunks == [b"one", b"two", b"three"]
-    found = await call("vision", "get_detections_from_camera", camera_name="eye")
-    assert found[0]["class_name"] == "eye"
+    answer = await call("vision", "get_detections_from_camera", camera_name="eye")
+    assert answer[0]["class_name"] == "eye"
     assert await call("world_state_store", "list_uuids") == [b"one", b"two"]
     subtypes = await client.call(ROBOT, "", "resource_rpc_subtypes")
-    services = {one["proto_service"] for one in subtypes}
+    services = {subtype["proto_service"] for subtype in subtypes}
     assert {"acme.component.gizmo.v1.GizmoService", "viam.service.slam.v1.SLAMService"} <= services
 
 
@@ -182,7 +182,7 @@ async def test_an_api_defined_by_a_module(every: tuple[Server, ApiClient]) -> No
                     ServerReflectionRequest(file_containing_symbol=gizmo_api.SERVICE),
                 ]
             )
-            assert gizmo_api.SERVICE in {one.name for one in listed.list_services_response.service}
+            assert gizmo_api.SERVICE in {item.name for item in listed.list_services_response.service}
             (file,) = described.file_descriptor_response.file_descriptor_proto
             assert b"GizmoService" in file
         finally:

@@ -72,21 +72,21 @@ async def test_a_module_that_never_becomes_ready(
     async with machine(tmp_path, document(tmp_path, AIR, env=env), running=False) as (server, client):
         await says(client, *words)
 
-        async def told() -> bool:
+        async def reported() -> bool:
             state = await module_state(client)
             return state["state"].lower() in ("starting", "unhealthy") and trouble in state["error"]
 
-        await until(told, message=f"nothing says {trouble}")
+        await until(reported, message=f"nothing says {trouble}")
         assert await server.stop() == 0
         assert not psutil.pid_exists(server.process.pid)
 
 
 async def test_a_start_that_takes_too_long_is_explained(tmp_path: Path) -> None:
-    wanted = document(tmp_path, AIR, env={"LIE": "never"})
+    expected = document(tmp_path, AIR, env={"LIE": "never"})
     said = ""
     for seconds in (2, 8, 32):  # includes the start of Python on a busy computer
         limit = {"VIAM_MODULE_STARTUP_TIMEOUT": f"{seconds}s"}
-        async with machine(tmp_path, wanted, running=False, **limit) as (_, client):
+        async with machine(tmp_path, expected, running=False, **limit) as (_, client):
             said = await says(client, f"was not ready within {seconds} s")
             if "it reports that it is not ready yet" in said:
                 assert (await module_state(client))["consecutive_failures"] >= 1
@@ -111,7 +111,7 @@ async def test_a_module_that_reports_wrong_services(tmp_path: Path, lie: str, wo
                 await client.call("viam.robot.v1.RobotService", "", "restart_module", module_name="nobody")
             assert caught.value.kind is ErrorKind.NOT_FOUND
             status = await client.call("viam.robot.v1.RobotService", "", "get_machine_status")
-            return any(words in one["error"] for one in status["resources"])
+            return any(words in resource["error"] for resource in status["resources"])
 
         await until(said, message=f"nothing says {words}")
         assert (await module_state(client))["state"].lower().endswith("ready")
@@ -127,9 +127,9 @@ async def test_a_model_that_the_module_does_not_have(tmp_path: Path) -> None:
 
 async def test_a_constructor_that_hangs(tmp_path: Path) -> None:
     stuck = component("stuck", SENSOR, "acme:demo:thermometer", hang="new")
-    wanted = document(tmp_path, stuck, AIR, watchdog="2s")
+    expected = document(tmp_path, stuck, AIR, watchdog="2s")
     limit = {"MACHINE_RESOURCE_CONFIGURATION_TIMEOUT": "3"}
-    async with machine(tmp_path, wanted, running=False, **limit) as (server, client):
+    async with machine(tmp_path, expected, running=False, **limit) as (server, client):
         await until_ready(client, "plain")
         for _ in range(20):
             assert await readings(client, "plain") == PLAIN
@@ -167,9 +167,9 @@ async def test_a_pause_below_the_limit_is_not_a_failure(tmp_path: Path) -> None:
 
 
 async def test_a_resource_that_does_not_close(tmp_path: Path) -> None:
-    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer", hang="close"), watchdog="2s")
+    expected = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer", hang="close"), watchdog="2s")
     limit = {"MACHINE_RESOURCE_CONFIGURATION_TIMEOUT": "3"}
-    async with machine(tmp_path, wanted, **limit) as (server, client):
+    async with machine(tmp_path, expected, **limit) as (server, client):
         await until_ready(client, "air")
         pid = await pid_of(client)
         network = {"network": {"bind_address": "localhost:0"}}  # unchanged, so that the port stays open
@@ -205,7 +205,7 @@ async def test_processes_are_limited_and_end_with_the_module(tmp_path: Path) -> 
         await until(lambda: _another(client, first))
         assert "more than limits.processes = 40" in server.log()
         left = psutil.Process(server.process.pid).children(recursive=True)
-        assert "sleep" not in {one.name() for one in left}
+        assert "sleep" not in {item.name() for item in left}
 
 
 async def _until_refused(client: ApiClient, command: dict[str, Any]) -> None:

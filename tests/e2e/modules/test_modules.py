@@ -27,14 +27,14 @@ def document(folder: Path, *components: dict[str, Any], env: dict[str, str] | No
 
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[tuple[Server, ApiClient]]:
-    wanted = document(
+    expected = document(
         tmp_path,
         component("air", SENSOR, "acme:demo:thermometer", offset=1),
         component("mean", GENERIC, "acme:demo:average", sensor="plain"),
         component("drive", MOTOR, "acme:demo:drive"),
     )
     home = {"MACHINE_HOME": str(tmp_path / "home")}
-    async with server(tmp_path, wanted, running=True, env=home) as running, running.client() as client:
+    async with server(tmp_path, expected, running=True, env=home) as running, running.client() as client:
         yield running, client
 
 
@@ -61,7 +61,7 @@ async def test_resources_of_a_module_answer_like_others(machine: tuple[Server, A
     await client.call(ROBOT, "", "stop_all")
     assert (await client.call(MOTOR, "drive", "is_powered"))["is_on"] is False
     models = await client.call(ROBOT, "", "get_models_from_modules")
-    assert {one["model"] for one in models} == {"acme:demo:thermometer", "acme:demo:average", "acme:demo:drive"}
+    assert {model["model"] for model in models} == {"acme:demo:thermometer", "acme:demo:average", "acme:demo:drive"}
     await client.call(SENSOR, "air", "do_command", command={"do": "print"})
     with trio.fail_after(30):
         while "this is said on stdout" not in running.log() or "asked for readings" not in running.log():
@@ -129,10 +129,10 @@ async def test_a_client_may_restart_it(machine: tuple[Server, ApiClient]) -> Non
 
 
 async def test_no_process_is_left_when_the_server_stops(tmp_path: Path) -> None:
-    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))
+    expected = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))
     home = tmp_path / "home"
     environment = {"MACHINE_HOME": str(home), "TMPDIR": str(tmp_path)}
-    async with server(tmp_path, wanted, running=True, env=environment) as running, running.client() as client:
+    async with server(tmp_path, expected, running=True, env=environment) as running, running.client() as client:
         await until_ready(client, "air")
         pid = int((await client.call(SENSOR, "air", "get_readings"))["pid"])
         assert await running.stop() == 0
@@ -165,7 +165,7 @@ async def test_the_document_changes_while_it_runs(machine: tuple[Server, ApiClie
     await until_ready(client, "air")
     assert (await client.call(SENSOR, "air", "get_readings"))["temperature_c"] == 15.5
     status = await client.call(ROBOT, "", "get_machine_status")
-    errors = {one["name"].rpartition("/")[2]: one["error"] for one in status["resources"]}
+    errors = {resource["name"].rpartition("/")[2]: resource["error"] for resource in status["resources"]}
     assert "components.3.attributes" in errors["bad"]
     assert "offset must be a number" in errors["bad"]
     assert "the thermometer is broken" in errors["broken"]
@@ -184,8 +184,8 @@ async def test_the_document_changes_while_it_runs(machine: tuple[Server, ApiClie
 async def test_a_module_that_does_not_start_is_reported_and_affects_no_other(
     tmp_path: Path, env: dict[str, str], reason: str
 ) -> None:
-    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"), env=env)
-    async with server(tmp_path, wanted, env={"MACHINE_HOME": str(tmp_path)}) as running, running.client() as client:
+    expected = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"), env=env)
+    async with server(tmp_path, expected, env={"MACHINE_HOME": str(tmp_path)}) as running, running.client() as client:
         await until_ready(client, "plain")
         with trio.fail_after(30):
             while True:
@@ -198,8 +198,8 @@ async def test_a_module_that_does_not_start_is_reported_and_affects_no_other(
 
 
 async def test_garbage_on_stdout_is_only_logged(tmp_path: Path) -> None:
-    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"), env={"GARBAGE": "1"})
-    async with server(tmp_path, wanted, env={"MACHINE_HOME": str(tmp_path)}) as running, running.client() as client:
+    expected = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"), env={"GARBAGE": "1"})
+    async with server(tmp_path, expected, env={"MACHINE_HOME": str(tmp_path)}) as running, running.client() as client:
         await until_ready(client, "air")
 
 
@@ -214,9 +214,9 @@ async def test_garbage_on_stdout_is_only_logged(tmp_path: Path) -> None:
 async def test_resources_name_a_module_that_cannot_run_as_the_reason(
     tmp_path: Path, options: tuple[str, ...], path: str, reason: str
 ) -> None:
-    wanted = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))
-    wanted["modules"] = [{"name": "absent", "executable_path": str(tmp_path / path)}]
-    async with server(tmp_path, wanted, *options, running=True, env={"MACHINE_HOME": str(tmp_path)}) as running:
+    expected = document(tmp_path, component("air", SENSOR, "acme:demo:thermometer"))
+    expected["modules"] = [{"name": "absent", "executable_path": str(tmp_path / path)}]
+    async with server(tmp_path, expected, *options, running=True, env={"MACHINE_HOME": str(tmp_path)}) as running:
         async with running.client() as client:
             await until_ready(client, "plain")
             with pytest.raises(MachineError) as caught:

@@ -59,8 +59,8 @@ def archive(folder: Path, *, first_run: str = "", note: str = "") -> str:
 
 async def environment_of(client: ApiClient, *names: str) -> dict[str, str]:
     command = {"do": "environment", "names": list(names)}
-    found: dict[str, str] = await client.call(SENSOR, "air", "do_command", command=command)
-    return found
+    answer: dict[str, str] = await client.call(SENSOR, "air", "do_command", command=command)
+    return answer
 
 
 def unpacked(home: Path) -> list[Path]:
@@ -70,15 +70,15 @@ def unpacked(home: Path) -> list[Path]:
 async def test_an_archive_is_unpacked_once_and_runs_its_first_run(tmp_path: Path) -> None:
     home = tmp_path / "home"
     path = archive(tmp_path, first_run='echo "installing for $VIAM_MODULE_NAME"; echo once >> "$VIAM_MODULE_DATA/runs"')
-    wanted = document(path, AIR)
-    async with machine(tmp_path, wanted) as (server, client):
+    expected = document(path, AIR)
+    async with machine(tmp_path, expected) as (server, client):
         await until_ready(client, "air")
         (folder,) = unpacked(home)
         runs = home / "module-data" / "local" / "demo" / "runs"
         assert runs.read_text() == "once\n"
         assert "installing for demo" in server.log()
-        told = await environment_of(client, "VIAM_MODULE_ROOT", "VIAM_MODULE_DATA", "VIAM_HOME")
-        assert told == {
+        result = await environment_of(client, "VIAM_MODULE_ROOT", "VIAM_MODULE_DATA", "VIAM_HOME")
+        assert result == {
             "VIAM_MODULE_ROOT": str(folder), "VIAM_MODULE_DATA": str(runs.parent), "VIAM_HOME": str(home)
         }  # fmt: skip
         pid = await pid_of(client)
@@ -105,8 +105,8 @@ async def test_an_archive_is_unpacked_once_and_runs_its_first_run(tmp_path: Path
 async def test_a_failed_first_run_is_the_reason(
     tmp_path: Path, first_run: str, entry: dict[str, Any], words: str
 ) -> None:
-    wanted = document(archive(tmp_path, first_run=first_run), AIR, **entry)
-    async with machine(tmp_path, wanted, running=False) as (_, client):
+    expected = document(archive(tmp_path, first_run=first_run), AIR, **entry)
+    async with machine(tmp_path, expected, running=False) as (_, client):
 
         async def said() -> bool:
             assert await readings(client, "plain") == PLAIN
@@ -119,37 +119,37 @@ async def test_a_failed_first_run_is_the_reason(
 async def test_a_module_over_tcp(tmp_path: Path, everywhere: bool) -> None:
     entry = {} if everywhere else {"tcp_mode": True}
     env = {"VIAM_TCP_SOCKETS": "yes"} if everywhere else {}
-    wanted = document(program(tmp_path), AIR, MEAN, **entry)
-    async with machine(tmp_path, wanted, **env) as (server, client):
+    expected = document(program(tmp_path), AIR, MEAN, **entry)
+    async with machine(tmp_path, expected, **env) as (server, client):
         await until_ready(client, "air", "mean")
         pid = await pid_of(client)
         arguments = psutil.Process(pid).cmdline()
         assert "--tcp-mode" in arguments
-        assert next(one for one in arguments if one.startswith("127.0.0.1:"))
+        assert next(argument for argument in arguments if argument.startswith("127.0.0.1:"))
         assert (await client.call(GENERIC, "mean", "do_command", command={}))["names"] == ["a", "b", "c"]
         host, _, port = server.address.rpartition(":")
         async with await trio.open_tcp_stream(host, int(port)) as stream:
             await stream.send_all(b"GET /restart_status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             answer = b"".join([part async for part in stream])
-        told = json.loads(answer.partition(b"\r\n\r\n")[2])["module_server_tcp_addr"]
-        assert told.startswith("127.0.0.1:")
+        address = json.loads(answer.partition(b"\r\n\r\n")[2])["module_server_tcp_addr"]
+        assert address.startswith("127.0.0.1:")
         assert await server.stop() == 0
         assert not psutil.pid_exists(pid)
 
 
 async def test_a_module_gets_the_first_key_and_the_names_of_the_machine(tmp_path: Path) -> None:
     keys = {"b-key": "second", "a-key": "first-secret"}
-    wanted = {
+    expected = {
         **document(program(tmp_path), AIR),
         "auth": {"handlers": [{"type": "api-key", "config": keys}]},
         "network": {"bind_address": "localhost:0", "fqdn": "robot.example"},
     }
-    async with machine(tmp_path, wanted) as (server, client):
+    async with machine(tmp_path, expected) as (server, client):
         token = await _token(client, "a-key", "first-secret")
         async with server.client({"authorization": f"Bearer {token}"}) as mine:
             await until_ready(mine, "air")
-            told = await environment_of(mine, "VIAM_API_KEY_ID", "VIAM_API_KEY", "VIAM_MACHINE_FQDN")
-        assert told == {
+            result = await environment_of(mine, "VIAM_API_KEY_ID", "VIAM_API_KEY", "VIAM_MACHINE_FQDN")
+        assert result == {
             "VIAM_API_KEY_ID": "a-key", "VIAM_API_KEY": "first-secret", "VIAM_MACHINE_FQDN": "robot.example"
         }  # fmt: skip
         assert "first-secret" not in server.log()
@@ -168,16 +168,16 @@ async def test_a_module_gets_the_first_key_and_the_names_of_the_machine(tmp_path
 async def test_a_module_gets_its_log_level(
     tmp_path: Path, entry: dict[str, Any], document_wide: dict[str, Any], options: tuple[str, ...], level: str
 ) -> None:
-    wanted = {**document(program(tmp_path), AIR, **entry), **document_wide}
-    async with machine(tmp_path, wanted, *options) as (_, client):
+    expected = {**document(program(tmp_path), AIR, **entry), **document_wide}
+    async with machine(tmp_path, expected, *options) as (_, client):
         await until_ready(client, "air")
         assert f"--log-level={level}" in psutil.Process(await pid_of(client)).cmdline()
 
 
 async def test_saving_a_file_restarts_the_module_and_a_broken_one_is_explained(tmp_path: Path) -> None:
     folder = tmp_path / "source"
-    wanted = document(program(folder, "run.sh"), AIR, MEAN, reload_on_change=True)
-    async with machine(tmp_path, wanted) as (server, client):
+    expected = document(program(folder, "run.sh"), AIR, MEAN, reload_on_change=True)
+    async with machine(tmp_path, expected) as (server, client):
         await until_ready(client, "air", "mean")
         first = await pid_of(client)
         good = (folder / "run.sh").read_text()
@@ -204,16 +204,16 @@ async def test_saving_a_file_restarts_the_module_and_a_broken_one_is_explained(t
 
 async def test_data_of_a_removed_module_are_deleted_except_after_an_error(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    wanted = document(archive(tmp_path), AIR)
-    async with machine(tmp_path, wanted) as (server, client):
+    expected = document(archive(tmp_path), AIR)
+    async with machine(tmp_path, expected) as (server, client):
         await until_ready(client, "air")
         kept = home / "module-data" / "local" / "demo"
         (kept / "calibration").write_text("7")
         pid = await pid_of(client)
-        server.write({**wanted, "modules": [{**wanted["modules"][0], "log_level": 5}]})  # an invalid value
+        server.write({**expected, "modules": [{**expected["modules"][0], "log_level": 5}]})  # an invalid value
         await until(lambda: gone(pid))
         assert (kept / "calibration").read_text() == "7"
-        server.write(wanted)
+        server.write(expected)
         await until_ready(client, "air")
         assert (kept / "calibration").read_text() == "7"
         server.write({**BIND, "components": [component("plain", SENSOR, "fake")]})
@@ -223,8 +223,8 @@ async def test_data_of_a_removed_module_are_deleted_except_after_an_error(tmp_pa
 
 
 async def test_a_module_of_the_registry_declares_its_dependencies(tmp_path: Path) -> None:
-    wanted = document("", AIR, type="registry", module_id="acme:demo")
-    async with machine(tmp_path, wanted, running=False) as (_, client):
+    expected = document("", AIR, type="registry", module_id="acme:demo")
+    async with machine(tmp_path, expected, running=False) as (_, client):
 
         async def said() -> bool:
             return "join the machine to a cloud" in (await module_state(client))["error"]

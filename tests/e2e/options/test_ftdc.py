@@ -137,6 +137,6 @@ def test_processes_of_modules_are_recorded(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_logged_once_and_leaves_complete_files(tmp_path: Path) -> None:
-    found = inside("disk", tmp_path)
-    assert (found["call"], found["exit"], found["said"], found["reason"]) == (0, 0, 1, True)
-    assert found["whole"] == [""]
+    result = inside("disk", tmp_path)
+    assert (result["call"], result["exit"], result["said"], result["reason"]) == (0, 0, 1, True)
+    assert result["whole"] == [""]

@@ -66,8 +66,8 @@ def stand_ins() -> Iterator[dict[str, Any]]:
     resolver = socket.create_server(("127.0.0.1", 0))
     relay = socket.create_server(("127.0.0.1", 0))
     datagrams = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
-    for one in datagrams:
-        one.bind(("127.0.0.1", 0))
+    for datagram in datagrams:
+        datagram.bind(("127.0.0.1", 0))
 
     def tcp(listener: socket.socket, size: int, answer: Any) -> None:
         while True:
@@ -91,7 +91,7 @@ def stand_ins() -> Iterator[dict[str, Any]]:
     threads = [
         threading.Thread(target=tcp, args=(resolver, 512, lambda query, _: dns_answer(query))),
         threading.Thread(target=tcp, args=(relay, 512, stun_answer)),
-        *(threading.Thread(target=udp, args=(one,)) for one in datagrams),
+        *(threading.Thread(target=udp, args=(item,)) for item in datagrams),
     ]
     for thread in threads:
         thread.start()
@@ -99,7 +99,7 @@ def stand_ins() -> Iterator[dict[str, Any]]:
         yield {
             "dns": [f"127.0.0.1:{resolver.getsockname()[1]}"],
             "resolve": ["localhost"],
-            "stun": [f"127.0.0.1:{one.getsockname()[1]}" for one in datagrams],
+            "stun": [f"127.0.0.1:{element.getsockname()[1]}" for element in datagrams],
             "stun_tcp": [f"127.0.0.1:{relay.getsockname()[1]}"],
             "ping": ["127.0.0.1"],
         }
@@ -107,13 +107,13 @@ def stand_ins() -> Iterator[dict[str, Any]]:
         for listener in (resolver, relay):
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
-        for one in datagrams:
+        for datagram in datagrams:
             with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as last:
-                last.sendto(b"", one.getsockname())
+                last.sendto(b"", datagram.getsockname())
         for thread in threads:
             thread.join(10)
-        for one in datagrams:
-            one.close()
+        for datagram in datagrams:
+            datagram.close()
 
 
 def test_a_working_network(stand_ins: dict[str, Any], tmp_path: Path) -> None:
@@ -126,8 +126,8 @@ def test_a_working_network(stand_ins: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_every_failure_has_a_remedy(tmp_path: Path) -> None:
-    nobody = "127.0.0.1:9"  # discard: nothing listens there
-    done = check(tmp_path, {"dns": [nobody], "resolve": ["x" * 64], "stun": [nobody], "stun_tcp": [nobody]})
+    closed = "127.0.0.1:9"  # discard: nothing listens there
+    done = check(tmp_path, {"dns": [closed], "resolve": ["x" * 64], "stun": [closed], "stun_tcp": [closed]})
     assert done.returncode == EXIT_FAILED
     for words in ("dns: check cable", "resolve: the system's resolver", "stun: a firewall", "stun-tcp: a firewall"):
         assert words in done.stdout

@@ -189,8 +189,8 @@ def test_untrusted_env_refuses_models_that_run_programs(untrusted: bool, tmp_pat
     with Server({"components": [sensor]}, tmp_path, *["-untrusted-env"] * untrusted) as server:
         server.wait_running()
         listed = json.loads(server.command("resources", "--json").stdout)
-        (found,) = [one for one in listed if one["name"] == "rdk:component:sensor/s"]
-        assert ("-untrusted-env refuses" in json.dumps(found)) is untrusted
+        (item,) = [element for element in listed if element["name"] == "rdk:component:sensor/s"]
+        assert ("-untrusted-env refuses" in json.dumps(item)) is untrusted
 
 
 def test_hardware_names_the_family(tmp_path: Path) -> None:

@@ -64,22 +64,22 @@ class Receiver:
 
 
 def spans_of(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [span for one in request["resourceSpans"] for scope in one["scopeSpans"] for span in scope["spans"]]
+    return [span for item in request["resourceSpans"] for scope in item["scopeSpans"] for span in scope["spans"]]
 
 
 @asynccontextmanager
 async def receiver() -> AsyncIterator[Receiver]:
-    found = Receiver()
-    async with listening(found.serve) as found.port:
-        yield found
+    result = Receiver()
+    async with listening(result.serve) as result.port:
+        yield result
 
 
 async def until(look: Any, running: Server) -> Any:
     """Return the result of `look` once it is true."""
     with trio.move_on_after(LIMIT_S):
-        while not (found := look()):  # noqa: ASYNC110 - another process tells nobody
+        while not (result := look()):  # noqa: ASYNC110 - another process does not notify this one
             await trio.sleep(0.02)
-        return found
+        return result
     raise AssertionError(running.log())
 
 
@@ -120,7 +120,8 @@ async def test_spans_and_metrics_reach_a_collector(tmp_path: Path) -> None:
         async with server(tmp_path, document, "-output-telemetry", running=True) as running:
             await call(running, traceparent=f"00-{TRACE}-{PARENT}-01")
             span = await until(
-                lambda: next((one for one in collector.spans() if one["name"] == f"{MOTOR}/m.set_power"), None), running
+                lambda: next((item for item in collector.spans() if item["name"] == f"{MOTOR}/m.set_power"), None),
+                running,
             )
             assert (span["traceId"], span["parentSpanId"], span["kind"]) == (TRACE, PARENT, 2)
             assert int(span["endTimeUnixNano"]) >= int(span["startTimeUnixNano"])
@@ -139,7 +140,7 @@ async def test_spans_wait_for_a_collector_and_an_outage_is_logged_once(tmp_path:
             await call(running)
             await until(lambda: "telemetry cannot be delivered" in running.log(), running)
             collector.status = 200
-            await until(lambda: any(one["name"] == f"{MOTOR}/m.set_power" for one in collector.spans()), running)
+            await until(lambda: any(span["name"] == f"{MOTOR}/m.set_power" for span in collector.spans()), running)
             await until(lambda: "telemetry is delivered again" in running.log(), running)
             assert running.log().count("telemetry cannot be delivered") == 1
 

@@ -46,8 +46,8 @@ def shown(key: str = KEY) -> dict[str, Any]:
 @asynccontextmanager
 async def running(folder: Path, document: dict[str, Any], **more: Any) -> AsyncIterator[Server]:
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240
-    async with server(folder, document, running=True, **more) as found:
-        yield found
+    async with server(folder, document, running=True, **more) as result:
+        yield result
 
 
 def at(address: str) -> dict[str, Any]:
@@ -57,25 +57,28 @@ def at(address: str) -> dict[str, Any]:
 
 async def states(client: ApiClient) -> dict[str, tuple[str, str]]:
     status = await client.call(ROBOT, "", "get_machine_status")
-    return {one["name"].partition("/")[2]: (one["state"], one.get("error", "")) for one in status["resources"]}
+    return {
+        resource["name"].partition("/")[2]: (resource["state"], resource.get("error", ""))
+        for resource in status["resources"]
+    }
 
 
 async def until(
     client: ApiClient, condition: Callable[[dict[str, tuple[str, str]]], bool]
 ) -> dict[str, tuple[str, str]]:
     """Wait until the states of the machine's resources and remotes satisfy a condition; return them."""
-    found: dict[str, tuple[str, str]] = {}
+    values: dict[str, tuple[str, str]] = {}
     with trio.move_on_after(LIMIT):
         while True:
-            found = await states(client)
-            if condition(found):
-                return found
+            values = await states(client)
+            if condition(values):
+                return values
             await trio.sleep(0.05)  # the published API has no stream of states
-    raise AssertionError(found)
+    raise AssertionError(values)
 
 
 def ready(*names: str) -> Callable[[dict[str, tuple[str, str]]], bool]:
-    return lambda found: all(found.get(name, ("",))[0] == "READY" for name in names)
+    return lambda result: all(result.get(name, ("",))[0] == "READY" for name in names)
 
 
 async def refused(client: ApiClient, api: str, name: str, method: str, **arguments: Any) -> MachineError:
@@ -92,16 +95,16 @@ async def test_a_killed_remote_returns_with_another_configuration(tmp_path: Path
             await until(client, ready("pi:left", "pi:air", "own", "needy", "pi"))
             assert await client.call(SENSOR, "pi:air", "get_readings") == {"a": 1, "b": 2, "c": 3}
             await pi.stop(signal.SIGKILL)
-            found = await until(client, lambda found: found["pi"][0] == "UNHEALTHY")
-            assert ready("own", "needy")(found)
+            result = await until(client, lambda values: values["pi"][0] == "UNHEALTHY")
+            assert ready("own", "needy")(result)
             error = await refused(client, SENSOR, "pi:air", "get_readings")
             assert error.kind is ErrorKind.UNAVAILABLE
             assert "remote 'pi' is not connected" in str(error)
             assert await client.call(SENSOR, "own", "get_readings") == {"a": 1, "b": 2, "c": 3}
             again = {"components": [LEFT, component("water", SENSOR)], "network": at(pi.address)}
             async with running(tmp_path / "pi", again):
-                found = await until(client, lambda found: ready("pi", "pi:left", "pi:water", "needy")(found))
-                await until(client, lambda found: "pi:air" not in found)
+                result = await until(client, lambda content: ready("pi", "pi:left", "pi:water", "needy")(content))
+                await until(client, lambda item: "pi:air" not in item)
                 assert await client.call(SENSOR, "water", "get_readings") == {"a": 1, "b": 2, "c": 3}
                 log = parent.log()
                 mine = [line for line in log.splitlines() if "resource_manager.rdk:component:sensor/needy" in line]
@@ -133,8 +136,8 @@ async def test_a_stopped_remote_delays_no_other_resource(tmp_path: Path) -> None
                         meanwhile += 1
             assert meanwhile >= 10, "answers, in the 5 s that the remote is given"
             assert outcome[0].kind is ErrorKind.UNAVAILABLE
-            found = await states(client)
-            assert "no answer within 5 s" in found["pi"][1]
+            result = await states(client)
+            assert "no answer within 5 s" in result["pi"][1]
         finally:
             pi.process.send_signal(signal.SIGCONT)
         await until(client, ready("pi:air", "pi"))
@@ -165,9 +168,11 @@ async def test_keys(tmp_path: Path) -> None:
     async with running(tmp_path / "pi", {"components": [AIR], "auth": keys()}) as pi:
         document = {"components": [OWN], "remotes": [remote(pi.address, auth=shown("wrong-wrong-wrong"))]}
         async with running(tmp_path / "parent", document) as parent, parent.client() as client:
-            found = await until(client, lambda found: found["pi"][0] == "UNHEALTHY" and "reach" not in found["pi"][1])
-            assert "credentials" in found["pi"][1]
-            assert "pi:air" not in found
+            result = await until(
+                client, lambda values: values["pi"][0] == "UNHEALTHY" and "reach" not in values["pi"][1]
+            )
+            assert "credentials" in result["pi"][1]
+            assert "pi:air" not in result
             parent.write({**document, **SAME, "remotes": [remote(pi.address, auth=shown())]})
             await until(client, ready("pi:air", "own"))
             assert await client.call(SENSOR, "pi:air", "get_readings") == {"a": 1, "b": 2, "c": 3}
@@ -175,24 +180,24 @@ async def test_keys(tmp_path: Path) -> None:
                 assert secret not in parent.log() + pi.log()
             # The keys of the remote change while it runs: access is denied, with a reason.
             pi.write({**SAME, "components": [AIR], "auth": keys("another-another-another")})
-            await until(client, lambda found: found["pi"][0] == "UNHEALTHY")
+            await until(client, lambda content: content["pi"][0] == "UNHEALTHY")
             error = await refused(client, SENSOR, "pi:air", "get_readings")
             assert error.kind is ErrorKind.UNAVAILABLE  # not UNAUTHENTICATED: the caller's own key is valid
 
 
 async def test_a_remote_at_another_address(tmp_path: Path) -> None:
     async with (
-        running(tmp_path / "one", {"components": [AIR]}) as one,
+        running(tmp_path / "one", {"components": [AIR]}) as first,
         running(tmp_path / "two", {"components": [component("water", SENSOR)]}) as two,
-        running(tmp_path / "parent", {"components": [OWN], "remotes": [remote(one.address)]}) as parent,
+        running(tmp_path / "parent", {"components": [OWN], "remotes": [remote(first.address)]}) as parent,
         parent.client() as client,
     ):
         await until(client, ready("pi:air"))
         parent.write({**SAME, "components": [OWN], "remotes": [remote(two.address)]})
-        found = await until(client, lambda found: ready("pi:water")(found) and "pi:air" not in found)
-        assert ready("own", "pi")(found)
+        result = await until(client, lambda values: ready("pi:water")(values) and "pi:air" not in values)
+        assert ready("own", "pi")(result)
         parent.write({**SAME, "components": [OWN], "remotes": []})
-        await until(client, lambda found: set(found) == {"own"})
+        await until(client, lambda content: set(content) == {"own"})
 
 
 async def test_over_tls(tmp_path: Path, certificate: dict[str, str]) -> None:
@@ -205,9 +210,9 @@ async def test_over_tls(tmp_path: Path, certificate: dict[str, str]) -> None:
             await until(client, ready("pi:air", "same:air"))
             assert await client.call(SENSOR, "pi:air", "get_readings") == {"a": 1, "b": 2, "c": 3}
         async with running(tmp_path / "other", {"remotes": [remote(host)]}) as other, other.client() as client:
-            found = await until(client, lambda found: found["pi"][0] == "UNHEALTHY")
-            assert "certificate is not trusted" in found["pi"][1]
-            assert "SSL_CERT_FILE" in found["pi"][1]
+            result = await until(client, lambda values: values["pi"][0] == "UNHEALTHY")
+            assert "certificate is not trusted" in result["pi"][1]
+            assert "SSL_CERT_FILE" in result["pi"][1]
 
 
 async def test_a_chain_of_three_and_a_cycle(tmp_path: Path) -> None:
@@ -226,20 +231,20 @@ async def test_a_chain_of_three_and_a_cycle(tmp_path: Path) -> None:
         deck.write({**circle, **SAME})
         async with deck.client() as direct:
             await until(direct, ready("crane", "top:own", "top:pi:left"))
-        found = await until(client, ready("pi:left", "pi:deck:crane", "own"))
-        assert not [name for name in found if name.endswith(":own") or name.count(":") > 2], found
+        result = await until(client, ready("pi:left", "pi:deck:crane", "own"))
+        assert not [name for name in result if name.endswith(":own") or name.count(":") > 2], result
         await pi.stop(signal.SIGKILL)
-        await until(client, lambda found: found["pi:deck:crane"][0] == found["pi:left"][0] == "UNHEALTHY")
+        await until(client, lambda values: values["pi:deck:crane"][0] == values["pi:left"][0] == "UNHEALTHY")
 
 
 async def test_a_missing_remote_is_reported_everywhere(tmp_path: Path) -> None:
     needy = component("needy", SENSOR, depends_on=["pi:left"])
     document = {"components": [OWN, needy], "remotes": [remote("127.0.0.1:1")]}
     async with running(tmp_path / "parent", document) as parent, parent.client() as client:
-        found = await until(client, lambda found: found["pi"][0] == "UNHEALTHY")
-        assert found["pi"][1] == "cannot connect to 127.0.0.1:1: Connection refused"
-        assert "the remote 'pi' is not connected: cannot connect to 127.0.0.1:1" in found["needy"][1]
-        assert ready("own")(found)
+        result = await until(client, lambda values: values["pi"][0] == "UNHEALTHY")
+        assert result["pi"][1] == "cannot connect to 127.0.0.1:1: Connection refused"
+        assert "the remote 'pi' is not connected: cannot connect to 127.0.0.1:1" in result["needy"][1]
+        assert ready("own")(result)
         machine = str(Path(sys.executable).with_name("machine"))
         with trio.fail_after(LIMIT):
             said = await trio.run_process(

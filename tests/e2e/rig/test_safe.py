@@ -28,20 +28,20 @@ ENDS = {
 
 def blocks(journal: list[str]) -> dict[str, list[str]]:
     """Return the lines between the beginning and the end of each test."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     name = ""
     for line in journal:
         if line.startswith("== "):
             assert not name, f"{line} began before {name} had ended"
             name = line.rpartition("::")[2]
-            found[name] = []
+            values[name] = []
         elif line.startswith("-- "):
-            found[name].append(line)
+            values[name].append(line)
             name = ""
         else:
             assert name, f"{line} between tests"
-            found[name].append(line)
-    return found
+            values[name].append(line)
+    return values
 
 
 def test_every_outcome_of_a_test(project: Project) -> None:
@@ -50,9 +50,9 @@ def test_every_outcome_of_a_test(project: Project) -> None:
         text += f"\n@pytest.mark.machine(timeout=20)\nasync def test_{name}(rig):\n    {ON}\n    {end}\n"
     project.test(text)
     done = project.run()
-    found = blocks(project.journal())
-    assert list(found) == [f"test_{name}" for name in ENDS], done.stdout
-    for name, lines in found.items():
+    result = blocks(project.journal())
+    assert list(result) == [f"test_{name}" for name in ENDS], done.stdout
+    for name, lines in result.items():
         assert f"{LINE} 1" in lines, (name, done.stdout)
         levels = [line for line in lines if line.startswith(LINE)]
         assert levels[-1] == f"{LINE} 0", (name, lines)

@@ -358,8 +358,8 @@ def test_generic_and_services(machine: str) -> None:
         command = {"text": "hello", "number": 1.5, "list": [True, "x", {"a": "b"}]}
         assert await Generic.from_robot(robot, "generic").do_command(command) == command
         assert await GenericService.from_robot(robot, "notes").do_command(command) == command
-        found = await DiscoveryClient.from_robot(robot, "discovery").discover_resources()
-        assert all(entry.name and entry.api for entry in found)
+        resources = await DiscoveryClient.from_robot(robot, "discovery").discover_resources()
+        assert all(entry.name and entry.api for entry in resources)
 
     play(machine, script)
 

@@ -124,7 +124,7 @@ def test_log_and_frames(machine: str) -> None:
 
 def test_sessions_are_listed_and_expire_by_name(machine: str) -> None:
     async def sessions(robot: RobotClient) -> set[str]:
-        return {one.id for one in (await robot._client.GetSessions(GetSessionsRequest())).sessions}
+        return {session.id for session in (await robot._client.GetSessions(GetSessionsRequest())).sessions}
 
     async def script(robot: RobotClient) -> None:
         before = await sessions(robot)  # of earlier tests, until their windows have passed

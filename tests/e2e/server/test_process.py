@@ -196,7 +196,7 @@ trio.run(main)
                 while await client.call(MOTOR, "m", "is_moving"):  # noqa: ASYNC110 - it runs down as a real one does
                     await trio.sleep(0.02)
             process.kill()
-            (line,) = [one for one in running.log().splitlines() if "stopping the resources that it used" in one]
+            (line,) = [item for item in running.log().splitlines() if "stopping the resources that it used" in item]
             (level,) = [level for said, level in levels.items() if f"\t{said}: " in line]
             assert f"\t{level}\t" in line
 
@@ -240,7 +240,7 @@ async def until(client: Any, *, revision: str) -> None:
     with trio.fail_after(30):
         while True:
             status = await client.call(ROBOT, "", "get_machine_status")
-            settled = all(one["state"] not in ("CONFIGURING", "REMOVING") for one in status["resources"])
+            settled = all(resource["state"] not in ("CONFIGURING", "REMOVING") for resource in status["resources"])
             if status["config"]["revision"] == revision and settled:
                 return
             await trio.sleep(0.02)

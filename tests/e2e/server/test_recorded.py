@@ -32,11 +32,11 @@ def environment(events: Path) -> dict[str, str]:
 
 def recorded(events: Path) -> dict[tuple[str, str], float]:
     """Return the first time of each event, by event and name."""
-    found: dict[tuple[str, str], float] = {}
+    values: dict[tuple[str, str], float] = {}
     for line in events.read_text().splitlines():
         when, event, name = line.split()
-        found.setdefault((event, name), float(when))
-    return found
+        values.setdefault((event, name), float(when))
+    return values
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

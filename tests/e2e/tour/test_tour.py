@@ -48,12 +48,12 @@ async def log_in(page: Page, checkout: Checkout, said: str) -> None:
     address = re.search(r"<(http://localhost:\d+)>", checkout.ports.put(step(1)))
     assert address is not None
     assert address[1] in said
-    found = re.search(r"key id +(\S+)\s.*the key +(\S+)", said, re.DOTALL)
-    assert found is not None, said
+    result = re.search(r"key id +(\S+)\s.*the key +(\S+)", said, re.DOTALL)
+    assert result is not None, said
     page.expect("401")
     await page.goto(address[1])
-    await page.fill("[name=id]", found[1])
-    await page.fill("[name=key]", found[2])
+    await page.fill("[name=id]", result[1])
+    await page.fill("[name=key]", result[2])
     await page.click("form button")
     await page.until_text("online", "#machines")
     await page.click("#machines tbody a")
@@ -65,8 +65,8 @@ async def look(checkout: Checkout) -> None:
     """2: the commands of the second terminal."""
     (commands,) = blocks(step(2))
     said = await checkout(commands)
-    for wanted in ("25 ready", "TICKS_COUNT", "bench  ", "rdk.resource_manager"):
-        assert wanted in said, said
+    for expected in ("25 ready", "TICKS_COUNT", "bench  ", "rdk.resource_manager"):
+        assert expected in said, said
 
 
 async def change(page: Page, checkout: Checkout, old: str, new: str, *, saved: str) -> None:

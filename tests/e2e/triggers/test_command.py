@@ -23,9 +23,9 @@ async def settled(terminal: Terminal, delivery: str) -> dict[str, object]:
     """Return a delivery after its first attempt; repeat the query until then, as a person would."""
     with trio.fail_after(LIMIT):
         while True:
-            found = json.loads(await terminal("triggers", "deliveries", "mill", delivery, "--json"))
-            if found["attempts"]:
-                return dict(found)
+            content = json.loads(await terminal("triggers", "deliveries", "mill", delivery, "--json"))
+            if content["attempts"]:
+                return dict(content)
 
 
 async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_the_example_verifies_what_the_cloud_sends(tmp_path: Path) -> None
             said = sorted([await lines.next(), await lines.next()])
             assert said[0] == "part_offline of mill: gone"
             assert said[1].startswith("refused: ")
-            states = {(await settled(terminal, one))["state"] for one in sent}
+            states = {(await settled(terminal, message))["state"] for message in sent}
             assert states == {"delivered", "failed"}
         finally:
             process.kill()

@@ -34,20 +34,20 @@ LIMIT = 60.0  # generous: the computer that runs the tests may be busy
 class Names(trio.abc.HostnameResolver):
     """A resolver with prepared answers: each is used once, the last one forever."""
 
-    def __init__(self, known: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        self.known = {name: list(answers) for name, answers in known.items()}
+    def __init__(self, accepted: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        self.answers = {name: list(answers) for name, answers in accepted.items()}
         self.asked: list[str] = []
 
     async def getaddrinfo(self, host: Any, port: Any, family: int = 0, type: int = 0, *_: Any) -> Any:  # noqa: A002
         name = host.decode() if isinstance(host, bytes) else host
         self.asked.append(name)
-        answers = self.known.get(name)
+        answers = self.answers.get(name)
         if not answers:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         addresses = answers.pop(0) if len(answers) > 1 else answers[0]
         return [
-            (socket.AF_INET6 if ":" in one else socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port))
-            for one in addresses
+            (socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in addresses
         ]
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> Any:
@@ -56,9 +56,9 @@ class Names(trio.abc.HostnameResolver):
 
 @pytest.fixture
 async def names() -> AsyncIterator[Names]:
-    made = Names({})
-    before = trio.socket.set_custom_hostname_resolver(made)
-    yield made
+    created = Names({})
+    before = trio.socket.set_custom_hostname_resolver(created)
+    yield created
     trio.socket.set_custom_hostname_resolver(before)
 
 
@@ -67,17 +67,17 @@ def request(url: str, method: str = "POST", body: bytes = b"{}", **headers: str)
 
 
 async def test_the_received_body_matches_its_signature() -> None:
-    wanted = trigger(data("tabular"), {**HOOK, "secret": SECRET})
-    firing = fires(wanted, upload({"t": 1}))
+    expected = trigger(data("tabular"), {**HOOK, "secret": SECRET})
+    firing = fires(expected, upload({"t": 1}))
     assert firing is not None
-    made = webhook(wanted, wanted.notifications[0], firing, WHERE, "msg_1", datetime.now(UTC))
+    message = webhook(expected, expected.notifications[0], firing, WHERE, "msg_1", datetime.now(UTC))
     async with receiver(answering(204)) as other:
         with trio.fail_after(LIMIT):
-            outcome = await deliver(Request(made.method, other.url(), made.headers, made.body), LOOPBACK)
+            outcome = await deliver(Request(message.method, other.url(), message.headers, message.body), LOOPBACK)
         assert outcome.delivered
         assert outcome.status == 204
         (came,) = other.requests
-    assert (came.method, came.target, came.body) == ("POST", "/hook?a=1", made.body)
+    assert (came.method, came.target, came.body) == ("POST", "/hook?a=1", message.body)
     assert came.headers["Host"] == f"127.0.0.1:{other.port}"
     assert came.headers["Part-Id"] == "part-1"
     Webhook(SECRET).verify(came.body, came.headers)
@@ -110,7 +110,7 @@ async def test_loopback_addresses_are_refused_in_any_form(host: str) -> None:
 
 
 async def test_a_name_with_a_private_address_is_refused_unless_allowed(names: Names) -> None:
-    names.known["hooks.test"] = [["127.0.0.1"]]
+    names.answers["hooks.test"] = [["127.0.0.1"]]
     async with receiver() as other:
         with trio.fail_after(LIMIT):
             for allow in (Allow(), Allow.parse(["other.test"]), Allow.parse(["10.0.0.0/8"])):
@@ -124,7 +124,7 @@ async def test_a_name_with_a_private_address_is_refused_unless_allowed(names: Na
 
 
 async def test_one_forbidden_address_among_others_is_refused(names: Names) -> None:
-    names.known["mixed.test"] = [["127.0.0.1", "169.254.169.254"]]
+    names.answers["mixed.test"] = [["127.0.0.1", "169.254.169.254"]]
     async with receiver() as other:
         with trio.fail_after(LIMIT):
             outcome = await deliver(request(other.url("mixed.test")), Allow.parse(["mixed.test"]))
@@ -136,7 +136,7 @@ async def test_one_forbidden_address_among_others_is_refused(names: Names) -> No
 
 async def test_a_name_is_resolved_only_once(names: Names) -> None:
     """DNS rebinding: the second answer would be a private address, but there is no second query."""
-    names.known["rebind.test"] = [["127.0.0.1"], ["127.0.0.2"]]
+    names.answers["rebind.test"] = [["127.0.0.1"], ["127.0.0.2"]]
     async with receiver() as other:
         with trio.fail_after(LIMIT):
             assert (await deliver(request(other.url("rebind.test")), Allow.parse(["127.0.0.1"]))).delivered
@@ -147,7 +147,7 @@ async def test_a_name_is_resolved_only_once(names: Names) -> None:
 
 
 async def test_the_next_address_is_tried_if_the_first_fails(names: Names) -> None:
-    names.known["two.test"] = [["127.0.0.9", "127.0.0.1"]]  # the receiver listens on the second only
+    names.answers["two.test"] = [["127.0.0.9", "127.0.0.1"]]  # the receiver listens on the second only
     async with receiver() as other:
         with trio.fail_after(LIMIT):
             assert (await deliver(request(other.url("two.test")), LOOPBACK)).delivered
@@ -286,10 +286,10 @@ async def test_refused_connections_and_unknown_names(names: Names) -> None:
         url = other.url()
     with trio.fail_after(LIMIT):
         closed = await deliver(request(url), LOOPBACK)
-        unknown = await deliver(request("http://nobody.test/"), LOOPBACK)
+        unknown = await deliver(request("http://unknown.test/"), LOOPBACK)
     assert closed.error.startswith("no answer from 127.0.0.1")
-    assert unknown.error == NOWHERE.format("nobody.test")
-    assert unknown.internal == "the name nobody.test cannot be resolved: Name or service not known"
+    assert unknown.error == NOWHERE.format("unknown.test")
+    assert unknown.internal == "the name unknown.test cannot be resolved: Name or service not known"
     assert not closed.final
     assert not unknown.final
 
@@ -322,7 +322,7 @@ async def test_tls_is_checked_against_the_name_and_not_the_address(
     names: Names, certificate: tuple[ssl.SSLContext, ssl.SSLContext]
 ) -> None:
     server, client = certificate
-    names.known.update({"hooks.test": [["127.0.0.1"]], "other.test": [["127.0.0.1"]]})
+    names.answers.update({"hooks.test": [["127.0.0.1"]], "other.test": [["127.0.0.1"]]})
     async with receiver(tls=server) as other:
         with trio.fail_after(LIMIT):
             assert (await deliver(request(other.url("hooks.test", "https")), LOOPBACK, client)).delivered

@@ -76,18 +76,18 @@ async def server(security: Security, folder: Path) -> AsyncIterator[Server]:
     command = [sys.executable, str(SERVER), security, str(folder / "cert.pem"), str(folder / "key.pem")]
     async with trio.open_nursery() as nursery:
         process = await nursery.start(partial(trio.run_process, command, stdout=subprocess.PIPE, check=False))
-        made = Server(process, folder)
-        made.port = int(await made.line())
-        yield made
+        created = Server(process, folder)
+        created.port = int(await created.line())
+        yield created
         nursery.cancel_scope.cancel()
 
 
 def message(to: str = "bob@example.com") -> EmailMessage:
-    wanted = trigger(conditional({"operator": "gt", "value": {"t": 30}}), {"type": "email", "value": to})
-    firing = fires(wanted, upload({"t": 31, "ort": "Köln"}))
+    expected = trigger(conditional({"operator": "gt", "value": {"t": 30}}), {"type": "email", "value": to})
+    firing = fires(expected, upload({"t": 31, "ort": "Köln"}))
     assert firing is not None
     return mail(
-        wanted, wanted.notifications[0], firing, WHERE, "d-1", NOW,
+        expected, expected.notifications[0], firing, WHERE, "d-1", NOW,
         sender="Cloud <cloud@example.com>", recipients=[to],
     )  # fmt: skip
 
@@ -164,8 +164,8 @@ def test_invalid_settings_are_refused(changes: dict[str, Any], words: str) -> No
 
 
 def test_default_ports_and_masked_passwords() -> None:
-    made = Settings(host="m", sender="a@b", username="ann", password="hush-hush")
-    assert made.address == ("m", 587)
+    settings = Settings(host="m", sender="a@b", username="ann", password="hush-hush")
+    assert settings.address == ("m", 587)
     assert Settings(host="m", sender="a@b", security="tls").address == ("m", 465)
     assert Settings(host="m", sender="a@b", security="none").address == ("m", 25)
-    assert "hush-hush" not in repr(made)
+    assert "hush-hush" not in repr(settings)

@@ -62,16 +62,16 @@ async def running(tmp_path: Path) -> AsyncIterator[CloudProcess]:
     """Run a cloud whose machine logs an error repeatedly, so that a follower receives the next one."""
     noted, module = tmp_path / "calls", "tests.e2e.cloud.sdk_recorded"
     async with (
-        cloud(tmp_path / "cloud", module=module, environ={FILE: str(noted)}) as one,
-        one.client() as owner,
+        cloud(tmp_path / "cloud", module=module, environ={FILE: str(noted)}) as first,
+        first.client() as owner,
         trio.open_nursery() as nursery,
     ):
-        one.facts["calls"] = str(noted)
-        one.facts["second"] = await others(one, tmp_path / "cloud")
-        machine = await owner.call(APP, "", "new_robot", name="talker", location=one.facts["location"])
-        one.facts["talker"] = (await owner.call(APP, "", "get_robot_parts", robot_id=machine))[0]["id"]
-        nursery.start_soon(talk, owner, one.facts["talker"])
-        yield one
+        first.facts["calls"] = str(noted)
+        first.facts["second"] = await others(first, tmp_path / "cloud")
+        machine = await owner.call(APP, "", "new_robot", name="talker", location=first.facts["location"])
+        first.facts["talker"] = (await owner.call(APP, "", "get_robot_parts", robot_id=machine))[0]["id"]
+        nursery.start_soon(talk, owner, first.facts["talker"])
+        yield first
         nursery.cancel_scope.cancel()
 
 
@@ -87,40 +87,40 @@ async def talk(client: ApiClient, part: str) -> None:
         await trio.sleep(0.1)
 
 
-def words(one: CloudProcess) -> list[str]:
-    address = f"http://localhost:{one.address.rpartition(':')[2]}"
-    return [address, *one.key, *(one.facts[name] for name in ("organization", "location", "talker", "second"))]
+def words(item: CloudProcess) -> list[str]:
+    address = f"http://localhost:{item.address.rpartition(':')[2]}"
+    return [address, *item.key, *(item.facts[name] for name in ("organization", "location", "talker", "second"))]
 
 
 def refusals(kind: str) -> dict[str, list[Any]]:
     """Return the expected refusals of methods whose call this cloud does not serve."""
-    found = {}
+    values = {}
     for service, rows in CALLS.items():
         for call, _, methods in rows:
             text = reason_unsupported(f"{service}/{call}", frozenset(SERVICES))
             if methods and not is_served(service, call) and (service == "viam.app.v1.AppService") == (kind == "app"):
-                found |= {method: [UNIMPLEMENTED, text] for method in methods.split()}
-    return found
+                values |= {method: [UNIMPLEMENTED, text] for method in methods.split()}
+    return values
 
 
-async def check(found: dict[str, Any], one: CloudProcess, *, web: bool) -> None:
+async def check(result: dict[str, Any], item: CloudProcess, *, web: bool) -> None:
     """Check every result, and that the calls in the SDK's source are those of the table and were reached."""
-    assert "failed" not in found, found
-    assert found["app"] == {**expected.APP, **refusals("app")}
-    assert found["data"] == {**expected.DATA, **refusals("data"), **(expected.WEB if web else {})}
+    assert "failed" not in result, result
+    assert result["app"] == {**expected.APP, **refusals("app")}
+    assert result["data"] == {**expected.DATA, **refusals("data"), **(expected.WEB if web else {})}
     table = {method: call.lower() for rows in CALLS.values() for call, _, names in rows for method in names.split()}
-    sources = {**found["methods"]["app"], **found["methods"]["data"]}
+    sources = {**result["methods"]["app"], **result["methods"]["data"]}
     assert {method: call.lower() for method, call in sources.items()} == table
-    await one.stop()
-    made = calls(Path(one.facts["calls"]))
-    reached = answered(made) | refused(made, UNIMPLEMENTED)
+    await item.stop()
+    created = calls(Path(item.facts["calls"]))
+    reached = answered(created) | refused(created, UNIMPLEMENTED)
     rows = [(service, call, set(methods.split())) for service, some in CALLS.items() for call, _, methods in some]
-    wanted = {
+    required = {
         f"{service}/{call}" for service, call, methods in rows if methods - (expected.WEB.keys() if web else set())
     }
-    assert wanted - reached == set()
-    served = {one for one in wanted if is_served(*one.split("/"))}
-    assert served - answered(made) == set()
+    assert required - reached == set()
+    served = {element for element in required if is_served(*element.split("/"))}
+    assert served - answered(created) == set()
 
 
 @pytest.mark.parametrize("transport", ["web", "grpc"])
@@ -146,7 +146,7 @@ class Files(http.server.BaseHTTPRequestHandler):
         self.files = {
             "/": (page, "text/html"),
             "/sdk.js": (SDK.read_bytes(), "text/javascript"),
-            **{f"/{one.name}": (one.read_bytes(), "text/javascript") for one in HERE.glob("*.mjs")},
+            **{f"/{path.name}": (path.read_bytes(), "text/javascript") for path in HERE.glob("*.mjs")},
         }
         super().__init__(*args)
 

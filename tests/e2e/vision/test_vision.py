@@ -105,7 +105,7 @@ async def there(robot: RobotClient, name: str) -> VisionClient:
     """Return the service once it exists: that of the module starts later."""
     while True:
         await robot.refresh()
-        if any(one.name == name for one in robot.resource_names):
+        if any(item.name == name for item in robot.resource_names):
             return VisionClient.from_robot(robot, name)
         await asyncio.sleep(0.05)  # the published API has no event for it; bounded by play
 
@@ -113,13 +113,13 @@ async def there(robot: RobotClient, name: str) -> VisionClient:
 def test_color_detector(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         reds = VisionClient.from_robot(robot, "reds")
-        (found,) = await reds.get_detections_from_camera("scene")
-        assert (found.x_min, found.y_min, found.x_max, found.y_max) == (20, 30, 60, 50)
-        assert (found.confidence, found.class_name) == (1.0, "#ff0000")
-        assert (found.x_min_normalized, found.y_max_normalized) == pytest.approx((0.1, 0.5))
+        (item,) = await reds.get_detections_from_camera("scene")
+        assert (item.x_min, item.y_min, item.x_max, item.y_max) == (20, 30, 60, 50)
+        assert (item.confidence, item.class_name) == (1.0, "#ff0000")
+        assert (item.x_min_normalized, item.y_max_normalized) == pytest.approx((0.1, 0.5))
         image = ViamImage(encoded(picture(boxes={(5, 6, 50, 60): RED})), CameraMimeType.PNG)
-        (found,) = await reds.get_detections(image)
-        assert (found.x_min, found.y_min, found.x_max, found.y_max) == (5, 6, 50, 60)
+        (item,) = await reds.get_detections(image)
+        assert (item.x_min, item.y_min, item.x_max, item.y_max) == (5, 6, 50, 60)
         properties = await reds.get_properties()
         assert (properties.detections_supported, properties.classifications_supported) == (True, False)
         await refused(Status.UNIMPLEMENTED, reds.get_classifications_from_camera("scene", 1))
@@ -142,12 +142,15 @@ def test_classifier_and_detector_on_onnx(seeing: str) -> None:
         classifier = VisionClient.from_robot(robot, "classifier")
         for color, label in ((RED, "red"), (GREEN, "green"), (BLUE, "blue")):
             image = ViamImage(encoded(picture((40, 40), {(5, 5, 35, 35): color}), "JPEG"), CameraMimeType.JPEG)
-            (found,) = await classifier.get_classifications(image, 1)
-            assert (found.class_name, 0.3 < found.confidence <= 1) == (label, True)
+            (classification,) = await classifier.get_classifications(image, 1)
+            assert (classification.class_name, 0.3 < classification.confidence <= 1) == (label, True)
         assert (await classifier.get_properties()).default_camera == "scene"
         assert len(await classifier.get_classifications_from_camera("scene", 3)) == 3
         detections = await VisionClient.from_robot(robot, "detector").get_detections_from_camera("scene")
-        assert [(one.class_name, one.x_min, one.y_min, one.x_max, one.y_max) for one in detections] == [
+        assert [
+            (detection.class_name, detection.x_min, detection.y_min, detection.x_max, detection.y_max)
+            for detection in detections
+        ] == [
             ("red", 100, 50, 200, 100),
             ("green", 20, 20, 60, 40),
         ]
@@ -162,16 +165,16 @@ def test_ml_model_client(seeing: str) -> None:
 
     async def script(robot: RobotClient) -> None:
         model = MLModelClient.from_robot(robot, "colors")
-        told = await model.metadata()
-        assert (told.name, told.type) == ("drawn", "onnx")
-        (image,) = told.input_info
+        result = await model.metadata()
+        assert (result.name, result.type) == ("drawn", "onnx")
+        (image,) = result.input_info
         assert (image.name, image.data_type, list(image.shape)) == ("image", "float32", [1, 3, 8, 8])
         assert list(image.extra["std_dev"]) == [255.0] * 3  # type: ignore[arg-type]
-        assert told.output_info[0].associated_files[0].name.endswith("labels.txt")
-        given = numpy.arange(192, dtype=numpy.float32).reshape(1, 3, 8, 8)
-        answer = await model.infer({"image": given})
+        assert result.output_info[0].associated_files[0].name.endswith("labels.txt")
+        passed = numpy.arange(192, dtype=numpy.float32).reshape(1, 3, 8, 8)
+        answer = await model.infer({"image": passed})
         assert answer["logits"].tolist() == [[31.5, 95.5, 159.5]]
-        error = await refused(Status.INVALID_ARGUMENT, model.infer({"image": given.astype(numpy.int16)}))
+        error = await refused(Status.INVALID_ARGUMENT, model.infer({"image": passed.astype(numpy.int16)}))
         assert "use float32" in str(error.message)
 
     play(seeing, script)
@@ -180,9 +183,9 @@ def test_ml_model_client(seeing: str) -> None:
 @needs_ml
 def test_a_model_of_a_module(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
-        (found,) = await (await there(robot, "rows")).get_detections_from_camera("scene")
-        assert (found.x_min, found.y_min, found.x_max, found.y_max) == (0, 80, 200, 90)
-        assert (found.confidence, found.class_name) == (0.75, "1")
+        (item,) = await (await there(robot, "rows")).get_detections_from_camera("scene")
+        assert (item.x_min, item.y_min, item.x_max, item.y_max) == (0, 80, 200, 90)
+        assert (item.confidence, item.class_name) == (0.75, "1")
 
     play(seeing, script)
 
@@ -191,7 +194,7 @@ def test_a_model_of_a_module(seeing: str) -> None:
 def test_a_service_that_cannot_use_its_model_explains_why(seeing: str) -> None:
     async def script(robot: RobotClient) -> None:
         status = await robot.get_machine_status()
-        (broken,) = [one for one in status.resources if one.name.name == "broken"]
+        (broken,) = [resource for resource in status.resources if resource.name.name == "broken"]
         assert "logits [1, 3]" in broken.error
         assert "remap_output_names" in broken.error
 
@@ -203,8 +206,8 @@ def test_transform_camera(seeing: str) -> None:
         camera = Camera.from_robot(robot, "view")
         images, metadata = await camera.get_images()
         (image,) = images
-        found = Image.open(io.BytesIO(image.data))
-        assert (image.mime_type, image.name, found.size) == (CameraMimeType.PNG, "color", (50, 100))
+        result = Image.open(io.BytesIO(image.data))
+        assert (image.mime_type, image.name, result.size) == (CameraMimeType.PNG, "color", (50, 100))
         assert metadata.captured_at.seconds > 0
         properties = await camera.get_properties()
         assert list(properties.mime_types) == ["image/png"]

@@ -42,14 +42,14 @@ async def machine(*words: str, **environment: str) -> subprocess.CompletedProces
 
 @asynccontextmanager
 async def running(folder: Path, extra: Mapping[str, Any] | None = None) -> AsyncIterator[Server]:
-    async with server(folder, {**DOCUMENT, **(extra or {})}) as one:
-        yield one
+    async with server(folder, {**DOCUMENT, **(extra or {})}) as first:
+        yield first
 
 
 @pytest.mark.slow
 async def test_show_and_call(tmp_path: Path) -> None:
-    async with running(tmp_path) as one:
-        where = {"MACHINE_ADDRESS": one.address}
+    async with running(tmp_path) as first:
+        where = {"MACHINE_ADDRESS": first.address}
         status = await machine("status", **where)
         assert status.returncode == 0, status.stderr
         assert "is running" in status.stdout
@@ -75,7 +75,7 @@ async def test_show_and_call(tmp_path: Path) -> None:
             (("call", "left", "set_power", "power_pct=fast"), 1, "'fast' is not a number"),
             (("call", "lefd", "stop"), 1, "did you mean 'left'?"),
             (("call", "broken", "stop"), 1, "is unhealthy"),
-            (("watch", "nobody"), 1, "no resource 'nobody'"),
+            (("watch", "absent"), 1, "no resource 'absent'"),
         ):
             done = await machine(*words, **where)
             assert (done.returncode, text in done.stderr) == (code, True), done.stderr
@@ -83,9 +83,9 @@ async def test_show_and_call(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_watch_prints_changes_and_readings_until_it_is_interrupted(tmp_path: Path) -> None:
-    async with running(tmp_path) as one:
+    async with running(tmp_path) as first:
         process = await trio.lowlevel.open_process(
-            [*PROGRAM, "watch", "--json", "--interval", "0.1", "--address", one.address, "left", "thermometer"],
+            [*PROGRAM, "watch", "--json", "--interval", "0.1", "--address", first.address, "left", "thermometer"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -96,7 +96,7 @@ async def test_watch_prints_changes_and_readings_until_it_is_interrupted(tmp_pat
             while text.count(b"\n") < 3:
                 text += await process.stdout.receive_some()
             events = [json.loads(line) for line in text.decode().splitlines()[:3]]
-            assert {"rdk:component:motor/left", "rdk:component:sensor/thermometer"} == {one["name"] for one in events}
+            assert {"rdk:component:motor/left", "rdk:component:sensor/thermometer"} == {item["name"] for item in events}
             assert any("readings" in event for event in events)
             process.send_signal(signal.SIGINT)
             assert await process.wait() == 130
@@ -104,8 +104,8 @@ async def test_watch_prints_changes_and_readings_until_it_is_interrupted(tmp_pat
 
 @pytest.mark.slow
 async def test_a_key_is_needed_used_and_never_shown(tmp_path: Path) -> None:
-    async with running(tmp_path, KEYS) as one:
-        where = {"MACHINE_ADDRESS": one.address}
+    async with running(tmp_path, KEYS) as first:
+        where = {"MACHINE_ADDRESS": first.address}
         refused = await machine("status", **where)
         assert refused.returncode == 1
         assert "MACHINE_API_KEY" in refused.stderr
