@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from command.agent.group import agent
+from command.cloud.agent import agent as cloud_agent
 from command.cloud.ca import ca as cloud_ca
 from command.cloud.configurations.config import config
 from command.cloud.configurations.fragments import fragments
@@ -353,6 +354,7 @@ cloud.add_command(packages)
 cloud.add_command(fragments)
 cloud.add_command(triggers)
 cloud.add_command(releases)
+cloud.add_command(cloud_agent)
 releases.add_command(rollout)
 
 if __name__ == "__main__":

@@ -61,9 +61,6 @@ TARGETS_PATH: Final = "/machine/v1/parts/{part}/releases/targets/{path}"
 RELEASE_FILES_PATH: Final = "/api/v1/release-files/"
 """Beginning of the paths to which people upload release files."""
 
-REPORT_PATH: Final = "/machine/v1/parts/{part}/agent"
-"""Path to which the agent of the machine with the id `part` sends its report."""
-
 _PLATFORM: Final = re.compile(r"linux/(x86_64|aarch64|armv7l|armv6l)")
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64", "arm32v7": "armv7l", "arm32v6": "armv6l"}
 _MARK: Final = b"# machine-release "

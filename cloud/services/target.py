@@ -21,6 +21,7 @@ from cloud.services.data.data import DataService
 from cloud.services.data.datasets import DatasetService
 from cloud.services.data.datasync import DataSyncService
 from cloud.services.machines.agent import AgentDeviceService
+from cloud.services.machines.agent_service import AgentService
 from cloud.services.machines.robot import RobotService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
@@ -50,6 +51,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.HistoryService": HistoryService,
     "machine.cloud.v1.TriggerService": TriggerService,
     "machine.cloud.v1.ReleaseService": ReleaseService,
+    "machine.cloud.v1.AgentService": AgentService,
 }
 
 UPLOADS: Final = (

@@ -19,7 +19,6 @@ from cloud.services.machines.fleet import FleetService
 from cloud.store.turns import working_for
 from cloud.web import pages
 from cloud.web.api import (
-    agent_api,
     authorities,
     packages,
     releases,
@@ -69,7 +68,6 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         Route("/static/{file}", site.static),
         Route(METRICS, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
-        *agent_api.routes(cloud),
         *authorities.routes(cloud),
         *packages.routes(cloud),
         *releases.routes(cloud),

@@ -55,7 +55,6 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /files/{id}/thumbnail": operator(ObjectKind.FILE, "id"),
     # the machine
     "WS /machine/v1/follow": machine("part"),
-    "POST /machine/v1/parts/{part}/agent": machine("part"),
     "GET /machine/v1/parts/{part}/releases/metadata/{name}": machine("part"),
     "GET /machine/v1/parts/{part}/releases/targets/{path:path}": machine("part"),
     "GET /metrics": ROLE_ANYWHERE | "machines that the caller may view; the process: the first organization",
@@ -104,7 +103,6 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "WS /machines/{part}/config/live": _PART,
     "GET /machines/{part}/history": _PART,
     "POST /machines/{part}/history": owner(ObjectKind.PART, "part"),
-    "GET /api/v1/parts/{part}/agent": _PART,
     # fragments
     "GET /fragments": ROLE_ANYWHERE,
     "POST /fragments": _OF_FORM,

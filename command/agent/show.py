@@ -1,15 +1,18 @@
-"""The status of machine-agent as lines of text. Pure."""
+"""The status of machine-agent as lines of text. Pure.
+
+A report from the cloud may be that of a hostile machine: any field may be missing, and any time out of range.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from rpc.pages.words import span
+from rpc.pages import words
 from runtime.engine.views.tables import clean
 
-STEPS: Mapping[str, str] = {
+STEPS: Final[Mapping[str, str]] = {
     "resolve": "looking up the release",
     "download": "downloading",
     "verify": "checking the download",
@@ -30,7 +33,7 @@ def status_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if report.get("disabled"):
         yield "machine-server is switched off by the setting disable_viam_server"
     if report.get("offline"):
-        yield f"the cloud is {report['offline']}: the last settings stay in force"
+        yield f"the cloud is {clean(report['offline'])}: the last settings stay in force"
     if files := report.get("system", {}).get("files"):
         yield f"files for the system configuration: {clean(', '.join(files))}"
     for problem in report.get("problems", ()):
@@ -49,29 +52,45 @@ def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterato
         state = f"{serving}, started {span(now - program.get('since', now))} ago"
     yield f"{name} {version}{': ' + state if state else ''}"
     if program.get("step"):
-        step = STEPS.get(program["step"], program["step"])
-        yield f"  update to {clean(program['target'])}: {step}, since {span(now - program.get('step_since', now))}"
+        step = STEPS.get(program["step"], clean(program["step"]))
+        target = clean(program.get("target", ""))
+        yield f"  update to {target}: {step}, since {span(now - program.get('step_since', now))}"
         for waiting in program.get("waiting_for", ()):
             yield f"    waits for: {clean(waiting['reason'])}, since {span(now - waiting['since'])}"
         if program.get("error"):
             yield f"    last error: {clean(program['error'])}"
         if program.get("pausing"):
-            yield f"    next attempt in {span(max(0.0, program['deadline'] - now))}"
+            yield f"    next attempt in {span(program.get('deadline', 0.0) - now)}"
     if restart := program.get("restart"):
         since = span(now - restart["since"])
         yield f"  restart waits for maintenance since {since}: {clean(restart['reason'])}"
     if program.get("hold_until", 0) > now:
-        yield f"  updates are held until {datetime.fromtimestamp(program['hold_until'], UTC):%Y-%m-%d %H:%M} UTC"
+        yield f"  updates are held until {moment(program['hold_until'])}"
     if program.get("history"):
         last = program["history"][-1]
         reason = f": {clean(last['reason'])}" if last.get("reason") else ""
-        moment = f"{datetime.fromtimestamp(last['ended'], UTC):%Y-%m-%d %H:%M} UTC"
-        result = last["result"].replace("_", " ")
-        versions = f"{clean(last['version_from'])} to {clean(last['version_to'])}"
-        yield f"  last outcome: {versions} {result} at {moment}{reason}"
+        result = clean(last["result"].replace("_", " "))
+        versions = f"{clean(last.get('version_from', ''))} to {clean(last['version_to'])}"
+        yield f"  last outcome: {versions} {result} at {moment(last['ended'])}{reason}"
     if program.get("quarantine"):
         versions = ", ".join(f"{clean(entry['version'])} ({clean(entry['reason'])})" for entry in program["quarantine"])
         yield f"  in quarantine: {versions}"
     if program.get("exits"):
         last = program["exits"][-1]
         yield f"  last crash: {clean(last['reason'])}, {span(now - last['time'])} ago, after {span(last['ran'])}"
+
+
+def moment(seconds: float) -> str:
+    """Return a time of a report as text."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "an unknown time"
+
+
+def span(seconds: float) -> str:
+    """Return a duration as text: one that no clock can measure counts as the longest."""
+    return words.span(min(max(seconds, 0.0), _LONGEST))
+
+
+_LONGEST: Final = 100 * 365 * 86400.0

@@ -90,6 +90,27 @@ def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list
     return table(["MACHINE", "PART", "STATE", "SEEN", "VERSION", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
 
 
+def report_head(machine: str, received: datetime, now: datetime) -> str:
+    """Return the first line of the report of an agent."""
+    return f"{clean(machine)}: report of {received.astimezone():%Y-%m-%d %H:%M:%S}, {since(received, now)} ago"
+
+
+def outcome_lines(outcomes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a table of the outcomes of updates; empty if there is none."""
+    rows = [
+        [
+            f"{outcome['ended'].astimezone():%Y-%m-%d %H:%M}",
+            outcome["program"],
+            outcome["version_from"],
+            outcome["version"],
+            outcome["result"].replace("_", " "),
+            outcome["reason"],
+        ]
+        for outcome in outcomes
+    ]
+    return ["", *table(["ENDED", "PROGRAM", "FROM", "TO", "RESULT", "REASON"], rows)] if rows else []
+
+
 def saves(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return revisions with their changes instead of documents; None for the oldest one. Secrets are masked."""
     previous_documents = [*(revision["document"] for revision in revisions[1:]), None]

@@ -23,6 +23,7 @@ INVITATIONS: Final = f"{PACKAGE}.InvitationService"
 HISTORY: Final = f"{PACKAGE}.HistoryService"
 TRIGGERS: Final = f"{PACKAGE}.TriggerService"
 RELEASES: Final = f"{PACKAGE}.ReleaseService"
+AGENTS: Final = f"{PACKAGE}.AgentService"
 
 _TIME: Final = "google.protobuf.Timestamp"
 _DURATION: Final = "google.protobuf.Duration"
@@ -211,6 +212,20 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "SetRolloutStateResponse": ("Rollout rollout = 1",),
     "GetRolloutRequest": ("string organization_id = 1", "string program = 2", "string version = 3"),
     "GetRolloutResponse": ("Rollout rollout = 1", "repeated RolloutMachine machines = 2"),
+    # AgentService
+    "ReportAgentRequest": ("string part_id = 1", "bytes report_json = 2"),
+    "ReportAgentResponse": (),
+    "AgentOutcome": (
+        "string program = 1",
+        "string version = 2",
+        "string version_from = 3",
+        "string result = 4",
+        "string reason = 5",
+        f"{_TIME} ended = 6",
+        f"{_TIME} received = 7",
+    ),
+    "GetAgentStateRequest": ("string part_id = 1",),
+    "GetAgentStateResponse": ("string report_json = 1", f"{_TIME} received = 2", "repeated AgentOutcome outcomes = 3"),
 }
 """Fields of each message, as in a .proto file."""
 
@@ -236,6 +251,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "SetRolloutState",
         "GetRollout",
     ),
+    AGENTS: ("ReportAgent", "GetAgentState"),
 }
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""
 

@@ -319,8 +319,8 @@ RELEASES: Final[Mapping[str, Rule]] = {
     "get_rollout": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
-AGENT_REPORTS: Final[Mapping[str, Rule]] = {
-    "report_agent": machine("id"),
+AGENTS: Final[Mapping[str, Rule]] = {
+    "report_agent": machine("part_id"),
     "get_agent_state": operator(ObjectKind.PART, "part_id"),
 }
 
@@ -338,6 +338,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.HistoryService": HISTORY,
     "machine.cloud.v1.TriggerService": TRIGGERS,
     "machine.cloud.v1.ReleaseService": RELEASES,
+    "machine.cloud.v1.AgentService": AGENTS,
 }
 """Rules by service of the RPC server. Some methods are used by pages only."""
 

@@ -1,4 +1,4 @@
-"""Reports of agents: replies of the calls that are not published."""
+"""Messages of machine.cloud.v1.AgentService."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AgentOutcome(Struct, frozen=True):
     received: datetime
 
 
-class AgentState(Struct, frozen=True):
+class GetAgentStateResponse(Struct, frozen=True):
     """The newest report of a part (JSON, empty before the first one), and outcomes, the newest first."""
 
     report_json: str

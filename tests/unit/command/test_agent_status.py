@@ -88,3 +88,18 @@ def test_problems_have_their_remedies_and_control_characters_are_removed() -> No
     ]
     assert "\x1b" not in rest[3]
     assert rest[4] == "  -> write true or false"
+
+
+def test_a_report_of_a_hostile_machine_does_no_harm() -> None:
+    huge = 1e308
+    program = {
+        "running": True, "since": -huge, "step": "\x1b[2Jx", "step_since": -huge, "pausing": True, "hold_until": huge,
+        "waiting_for": [{"reason": "a\nb", "since": -huge}], "restart": {"reason": "r", "since": -huge},
+        "history": [{"version_to": "1", "sha256": "", "result": "odd\x07", "ended": huge}],
+        "exits": [{"reason": "x", "time": -huge, "ran": huge}],
+        "quarantine": [{"version": "1", "reason": "", "sha256": "", "time": huge}],
+    }  # fmt: skip
+    report = {"time": huge, "agent": {}, "server": program, "problems": [{"path": "p", "message": "m\x00"}]}
+    text = "".join(status_lines(report))
+    assert text.isprintable()
+    assert "an unknown time" in text

@@ -32,7 +32,6 @@ from cloud.server.memory import MemoryCloud
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.data import data_messages as m
-from cloud.services.machines.agent_reports import AgentReportService
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
@@ -56,7 +55,6 @@ SHARED_CALLS: Final = {
     "FleetService": FleetService,
     "RoleService": RoleService,
     "ChangeService": ChangeService,
-    "AgentReportService": AgentReportService,
 }
 TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     **call_rules.CALLS,
@@ -64,7 +62,6 @@ TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     "FleetService": call_rules.FLEET,
     "RoleService": call_rules.ROLES,
     "ChangeService": call_rules.CHANGES,
-    "AgentReportService": call_rules.AGENT_REPORTS,
 }
 CALLS: Final = [(service, name) for service, rules in TABLES.items() for name in rules]
 OWN: Final = "of the caller's own organization, or its own marks"

@@ -12,7 +12,7 @@ import pytest
 from cloud.domain.releases import reports
 from cloud.domain.releases.decision import share
 from cloud.server.memory import MemoryCloud
-from cloud.services.machines.agent_reports import AgentReportService
+from cloud.services.machines.agent_service import AgentService
 from cloud.values.author import KEY, PART, Author
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock
@@ -70,7 +70,7 @@ def report(new: str, result: str, ended: float = 1.0, **more: Any) -> str:
 
 
 async def send(cloud: MemoryCloud, part: str, text: str) -> None:
-    await AgentReportService(cloud.cloud, Author(PART, part)).report_agent(part, text.encode())
+    await AgentService(cloud.cloud, Author(PART, part)).report_agent(part, text.encode())
 
 
 async def test_versions_come_from_the_repository(cloud: MemoryCloud, part: str) -> None:
@@ -190,9 +190,9 @@ async def test_a_rollout_stops_when_too_many_machines_rolled_back(cloud: MemoryC
 
 
 async def test_reports_are_stored_and_bounded(cloud: MemoryCloud, machine: str, part: str) -> None:
-    agent, owner = AgentReportService(cloud.cloud, Author(PART, part)), cloud.first.id
+    agent, owner = AgentService(cloud.cloud, Author(PART, part)), cloud.first.id
     await send(cloud, part, report("1.0.0", "updated", target="2.0.0", step="wait", step_since=5.0))
-    people = AgentReportService(cloud.cloud, Author(KEY, owner))
+    people = AgentService(cloud.cloud, Author(KEY, owner))
     state = await people.get_agent_state(part)
     assert json.loads(state.report_json)["server"]["step"] == "wait"
     assert [(item.version, item.result, item.reason) for item in state.outcomes] == [
@@ -227,6 +227,6 @@ async def test_reports_are_stored_and_bounded(cloud: MemoryCloud, machine: str, 
 
 async def test_a_machine_reports_only_about_itself(cloud: MemoryCloud, part: str) -> None:
     (other,) = await parts(cloud, 1)
-    agent = AgentReportService(cloud.cloud, Author(PART, other))
+    agent = AgentService(cloud.cloud, Author(PART, other))
     await refused(ErrorKind.NOT_FOUND, agent.report_agent(part, report("1.0.0", "updated").encode()))
     assert PLATFORM == "linux/x86_64"

@@ -1,4 +1,4 @@
-"""Reports of agents over HTTP: what is accepted, from whom, and what is answered."""
+"""Reports of agents: what is accepted, from whom, and what is answered."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 from agent.control.report import Exit, Problem, ProgramReport, Report, Waiting, encode
 from agent.update.record import Outcome, Quarantined, Result
 from cloud.domain.organizations.first import create_owner
+from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
-from cloud.values.author import KEY, PART
-from rpc.carrier import Peer
-from tests.unit.cloud.pages import browser
-from tests.unit.runtime.parts.web.client import Reply
+from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.api.cloud_v1 import AGENTS
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.conftest import Clock
 
 PROGRAM = ProgramReport(
     version="1.0.0", sha256="a" * 64, running=True, since=1.0, serving=True, previous="0.9.0", target="1.1.0",
@@ -30,29 +31,19 @@ FULL = Report(
 )
 
 
-async def token(cloud: MemoryCloud, kind: str, subject: str, secret: str) -> str:
-    return await cloud.cloud.authenticator.sign_in(subject, kind, secret, peer=Peer())
-
-
-async def token_of(cloud: MemoryCloud, part: str) -> str:
-    return await token(cloud, PART, part, (await cloud.app("get_robot_part", id=part))["part"]["secret"])
-
-
-async def send(cloud: MemoryCloud, part: str, body: bytes, bearer: str = "") -> Reply:
-    headers = {"authorization": f"Bearer {bearer or await token_of(cloud, part)}", "content-type": "application/json"}
-    return await browser(cloud).send("POST", f"/machine/v1/parts/{part}/agent", headers, body)
+async def send(cloud: MemoryCloud, part: str, body: bytes, entity: str = "", kind: str = PART_SECRET) -> None:
+    """Send a report of a part, by default as this part."""
+    await cloud.client(entity or part, kind).call(AGENTS, "", "report_agent", part_id=part, report_json=body)
 
 
 async def state(cloud: MemoryCloud, part: str) -> Any:
-    bearer = await token(cloud, KEY, cloud.first.id, cloud.first.key)
-    reply = await browser(cloud).send("GET", f"/api/v1/parts/{part}/agent", {"authorization": f"Bearer {bearer}"})
-    assert reply.status == 200
-    return json.loads(reply.text)
+    answer = await cloud.client().call(AGENTS, "", "get_agent_state", part_id=part)
+    return {**answer, "report": json.loads(answer["report_json"] or "null")}
 
 
 async def test_nothing_of_an_agents_report_is_lost(cloud: MemoryCloud, part: str) -> None:
     assert (await state(cloud, part))["report"] is None
-    assert (await send(cloud, part, encode(FULL))).status == 204
+    await send(cloud, part, encode(FULL))
     answer = await state(cloud, part)
     assert msgspec.convert(answer["report"], Report, strict=False) == FULL
     assert [(entry["program"], entry["version"], entry["result"]) for entry in answer["outcomes"]] == [
@@ -64,7 +55,7 @@ async def test_nothing_of_an_agents_report_is_lost(cloud: MemoryCloud, part: str
 
 async def test_a_repeated_report_has_its_outcomes_once(cloud: MemoryCloud, part: str) -> None:
     for _ in range(3):
-        assert (await send(cloud, part, encode(FULL))).status == 204
+        await send(cloud, part, encode(FULL))
     assert len((await state(cloud, part))["outcomes"]) == 2
 
 
@@ -86,14 +77,15 @@ async def test_a_repeated_report_has_its_outcomes_once(cloud: MemoryCloud, part:
 async def test_invalid_reports_are_refused_and_not_stored(
     cloud: MemoryCloud, part: str, body: bytes, text: str
 ) -> None:
-    reply = await send(cloud, part, body)
-    assert (reply.status, text in json.loads(reply.text)["error"]) == (400, True), reply.text
+    with pytest.raises(MachineError, match=text) as caught:
+        await send(cloud, part, body)
+    assert caught.value.kind is ErrorKind.INVALID
     assert (await state(cloud, part))["report"] is None
 
 
 async def test_hostile_characters_are_replaced_and_unknown_fields_dropped(cloud: MemoryCloud, part: str) -> None:
     body = {"format": 1, "time": 1, "offline": "a\x00b\x1b[2J\u202ec", "secret": "x", "server": {"version": "1\x00"}}
-    assert (await send(cloud, part, json.dumps(body).encode())).status == 204
+    await send(cloud, part, json.dumps(body).encode())
     report = (await state(cloud, part))["report"]
     assert report["offline"] == "a\ufffdb\ufffd[2J\ufffdc"
     assert "secret" not in report
@@ -103,7 +95,20 @@ async def test_other_machines_and_tenants_are_refused(cloud: MemoryCloud, part: 
     robot = await cloud.app("new_robot", name="other", location=cloud.first.location)
     other = (await cloud.app("get_robot_parts", robot_id=robot))[0]["id"]
     stranger = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Stranger", cloud.cloud.clock()))
-    bearers = (await token_of(cloud, other), await token(cloud, KEY, stranger.id, stranger.key))
-    for bearer in bearers:
-        assert (await send(cloud, part, encode(FULL), bearer)).status == 404
+    for entity, kind in ((other, PART_SECRET), (stranger.id, API_KEY)):
+        with pytest.raises(MachineError) as caught:
+            await send(cloud, part, encode(FULL), entity, kind)
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+        with pytest.raises(MachineError):
+            await cloud.client(entity, kind).call(AGENTS, "", "get_agent_state", part_id=part)
     assert (await state(cloud, part))["report"] is None
+
+
+async def test_operators_read_reports_and_send_none(cloud: MemoryCloud, part: str, clock: Clock) -> None:
+    grants = [Grant("operator", "organization", cloud.first.organization)]
+    key, _ = await cloud.cloud.store.write(lambda sql: create_key(sql, cloud.first.organization, "op", grants, clock()))
+    with pytest.raises(MachineError) as caught:
+        await send(cloud, part, encode(FULL), key, API_KEY)
+    assert caught.value.kind is ErrorKind.PERMISSION
+    await send(cloud, part, encode(FULL))
+    assert (await cloud.client(key).call(AGENTS, "", "get_agent_state", part_id=part))["outcomes"]
