@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from agent.console.server import Command, serve
 from agent.control.fetch import Fetched, Fetcher, Versions
 from agent.control.logs import apply_to_logs
 from agent.control.report import Report, problems_of, program_report
+from agent.control.reporter import Reporter
 from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
 from agent.folders import locked, prepare
@@ -33,6 +34,7 @@ from agent.supervise.systemd import has_systemd
 from agent.supervise.watchdog import Watchdog
 from agent.system.host import host_facts
 from agent.updates import SPEED, Updates
+from rpc.api.client import ApiClient
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
 from schema.errors import MachineError
@@ -175,6 +177,7 @@ class Agent:
             speed=_clock_speed() if options.dev_mode else 1.0,
         )  # fmt: skip
         self.system = SystemConfigurator(layout, self.settings, enabled=end is not None)
+        self._reporter = Reporter(address, self.report)
 
     async def run(self) -> None:
         """Run all parts until cancelled. No part waits for another one that talks to the network."""
@@ -182,7 +185,7 @@ class Agent:
         sink = OutboxSink(Outbox(self._layout.queue / "agent", self._worker.run))
         self._logs.add(sink)
         with self._watchdog.task("settings of machine-server", LONGEST_STEP) as progress:
-            async with trio.open_nursery() as nursery:
+            async with self._address.channel() as channel, trio.open_nursery() as nursery:
                 await nursery.start(self._logs.run)
                 await nursery.start(sink.run)
                 await nursery.start(serve, self._layout.console, self._commands())
@@ -192,6 +195,17 @@ class Agent:
                 nursery.start_soon(self._follow_settings)
                 nursery.start_soon(self.fetcher.run)
                 nursery.start_soon(self.system.run)
+                for changes in self._changes():
+                    nursery.start_soon(self._reporter.follow, changes)
+                nursery.start_soon(self._reporter.run, ApiClient(channel), self.fetcher.asked)
+
+    def _changes(self) -> Iterator[AsyncGenerator[object, None]]:
+        """Return generators that yield when the report may have changed."""
+        yield self.settings.changes()
+        yield self._server.supervisor.changes()
+        yield self._server.problem_changes()
+        yield self.system.changes()
+        yield from self.updates.changes()
 
     def report(self) -> Report:
         """Return the state of everything, for the cloud and for people."""

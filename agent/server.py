@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -84,6 +84,7 @@ class ManagedServer:
         self._updates: Updates | None = None
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
+        self._changed = trio.Event()  # the problems
 
     async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
         """Start machine-server and keep it running with the settings, and `updates`, until cancelled.
@@ -102,9 +103,8 @@ class ManagedServer:
                 _log.info("machine-server is started when the cloud was asked for versions")
                 await asked.wait()
             if updates.record(SERVER) is None:
-                self._note(
-                    "start", f"{SERVER} is not installed", "install it, or try it with `machine-agent --dev-mode`"
-                )
+                remedy = "install it, or try it with `machine-agent --dev-mode`"
+                self._note("start", Problem(SERVER, f"{SERVER} is not installed", remedy))
                 return
             while not await self._done("start", self._start):  # noqa: ASYNC110 - a pause between attempts
                 await trio.sleep(RETRY)
@@ -130,6 +130,13 @@ class ManagedServer:
     def problems(self) -> tuple[Problem, ...]:
         """What keeps machine-server from running as it should."""
         return (*self._problems.values(), *self.maintenance.problems)
+
+    async def problem_changes(self) -> AsyncGenerator[None, None]:
+        """Yield now and after each change of `problems`. A slow reader misses intermediate ones."""
+        while True:
+            changed = self._changed
+            yield
+            await changed.wait()
 
     @property
     def installed(self) -> str:
@@ -193,19 +200,26 @@ class ManagedServer:
         try:
             await action()
         except MachineError as error:
-            self._note(what, error.message, error.remedy)
+            self._note(what, Problem(SERVER, error.message, error.remedy))
             return False
         except OSError as error:
-            self._note(what, str(error), f"check the disk below {self._layout.root}")
+            self._note(what, Problem(SERVER, str(error), f"check the disk below {self._layout.root}"))
             return False
-        self._problems.pop(what, None)
+        self._note(what, None)
         return True
 
-    def _note(self, what: str, message: str, remedy: str) -> None:
-        problem = Problem(SERVER, message, remedy)
-        if self._problems.get(what) != problem:
-            _log.error("machine-server cannot be controlled", failed=what, problem=message, remedy=remedy)
-        self._problems[what] = problem
+    def _note(self, what: str, problem: Problem | None) -> None:
+        if self._problems.get(what) == problem:
+            return
+        if problem is None:
+            del self._problems[what]
+        else:
+            _log.error(
+                "machine-server cannot be controlled", failed=what, problem=problem.message, remedy=problem.remedy
+            )
+            self._problems[what] = problem
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
 
     # ---- restarts
 

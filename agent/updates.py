@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -140,6 +140,11 @@ class Updates:
     def answered(self, fetched: Fetched) -> None:
         """Take an answer of the cloud."""
         self.offers.answered({AGENT: _answer(fetched.agent), SERVER: _answer(fetched.server)})
+
+    def changes(self) -> Iterator[AsyncGenerator[object, None]]:
+        """Return generators that yield after each change of records, of what updates wait for, and of `problems`."""
+        yield from (driver.changes() for driver in self.drivers.values())
+        yield self.offers.changes()
 
     @property
     def problems(self) -> tuple[Problem, ...]:

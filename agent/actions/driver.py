@@ -122,7 +122,10 @@ class Driver:
                     await self._process(nursery, posted)
 
     async def changes(self) -> AsyncGenerator[Record | None, None]:
-        """Yield the record now and after each change of it or of `waiting`. A slow reader misses intermediate ones."""
+        """Yield the record now and after each change of it, of `waiting` or of `problem`.
+
+        A slow reader misses intermediate ones.
+        """
         while True:
             changed = self._changed
             yield self.record
@@ -265,7 +268,9 @@ class Driver:
     def _note(self, problem: str) -> None:
         if problem and problem != self.problem:
             _log.error("the update cannot go on", program=self._name, problem=problem)
-        self.problem = problem
+        if problem != self.problem:
+            self.problem = problem
+            self._notice()
 
     async def _load(self) -> Record | None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -99,6 +99,7 @@ class Offers:
         self._read: dict[str, Identified] = {}  # files at URLs, so that they are downloaded once
         self._allow_http = False
         self._news = trio.Event()
+        self._changed = trio.Event()  # `problems`
 
     # ---- what is wanted
 
@@ -196,10 +197,7 @@ class Offers:
         except trio.TooSlowError:
             self._note(name, ConfigError(name, f"its release cannot be looked up: no answer within {LIMIT:g} s"))
             return False
-        if isinstance(choice, Refuse):
-            self._note(name, choice.problem)
-        else:
-            self.problems.pop(name, None)
+        self._note(name, choice.problem if isinstance(choice, Refuse) else None)
         try:
             await driver.offer(choice.offer if isinstance(choice, Take) else None, now=state.at_once)
         except MachineError as error:
@@ -242,10 +240,23 @@ class Offers:
         state.sought = answer.sha256
         return signed
 
-    def _note(self, name: str, problem: ConfigError) -> None:
-        if str(self.problems.get(name)) != str(problem):
+    async def changes(self) -> AsyncGenerator[None, None]:
+        """Yield now and after each change of `problems`. A slow reader misses intermediate ones."""
+        while True:
+            changed = self._changed
+            yield
+            await changed.wait()
+
+    def _note(self, name: str, problem: ConfigError | None) -> None:
+        if str(self.problems.get(name)) == str(problem):
+            return
+        if problem is None:
+            del self.problems[name]
+        else:
             _log.warning("no release is offered", program=name, problem=problem.reason, remedy=problem.remedy)
-        self.problems[name] = problem
+            self.problems[name] = problem
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
 
 
 def not_updated(name: str) -> MachineError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,7 @@ class SystemConfigurator:
         )
         self._failures: dict[str, Problem] = {}  # by setting
         self._changed = trio.Event()
+        self._applied = trio.Event()
 
     async def run(self) -> None:
         """Apply the settings, and each change of them, until cancelled."""
@@ -70,6 +71,13 @@ class SystemConfigurator:
             await nursery.start(self._watch)
             for part in self._parts:
                 nursery.start_soon(self._keep, part)
+
+    async def changes(self) -> AsyncGenerator[None, None]:
+        """Yield now and after each attempt to apply settings. A slow reader misses intermediate ones."""
+        while True:
+            applied = self._applied
+            yield
+            await applied.wait()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -115,6 +123,8 @@ class SystemConfigurator:
             else:
                 failures = 0
                 self._failures.pop(part.setting, None)
+            applied, self._applied = self._applied, trio.Event()
+            applied.set()
             with trio.move_on_after(math.inf if pause is None else pause):
                 await changed.wait()
                 failures = 0

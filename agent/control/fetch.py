@@ -122,8 +122,8 @@ class Fetcher:
     def _note_success(self) -> None:
         if self.offline:
             _log.info("connected to the cloud", address=self._address.url)
+            self._address.contact.mark_reached()
         self.offline = self._logged = ""
-        self._address.contact.mark_reached()
 
 
 async def fetch(client: ApiClient, part: str, host: Mapping[str, Any], versions: Versions) -> Fetched:

@@ -6,7 +6,7 @@ The same report is the answer of `machine agent status`. All times are seconds s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +22,8 @@ MAX_BYTES: Final = 64 * 1024
 
 MAX_PROBLEMS: Final = 50
 _MAX_TEXT: Final = 500  # characters of a reason or message
+_MAX_WORD: Final = 300  # characters of any other text; the cloud refuses longer ones
+_WORDS: Final = frozenset({"version", "previous", "target", "version_from", "version_to", "offline"})
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -138,8 +140,11 @@ def problems_of(errors: Iterable[ConfigError]) -> tuple[Problem, ...]:
 
 
 def encode(report: Report) -> bytes:
-    """Return the report as JSON of at most MAX_BYTES: if necessary, without its oldest outcomes, exits and problems."""
-    while len(data := msgspec.json.encode(report)) > MAX_BYTES:
+    """Return the report as JSON of at most MAX_BYTES: if necessary, without its oldest outcomes, exits and problems.
+
+    Long texts are cut, and characters that cannot be encoded are replaced. ValueError if it still is too large.
+    """
+    while len(data := msgspec.json.encode(_clipped(msgspec.to_builtins(report)))) > MAX_BYTES:
         smaller = msgspec.structs.replace(
             report,
             agent=_shortened(report.agent),
@@ -150,6 +155,14 @@ def encode(report: Report) -> bytes:
             raise ValueError(f"a report of {len(data)} bytes cannot be shortened")
         report = smaller
     return data
+
+
+def _clipped(value: Any, limit: int = _MAX_TEXT) -> Any:
+    if isinstance(value, str):
+        return value[:limit].encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {key: _clipped(item, _MAX_WORD if key in _WORDS else _MAX_TEXT) for key, item in value.items()}
+    return [_clipped(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _shortened(report: ProgramReport) -> ProgramReport:

@@ -183,13 +183,24 @@ async def test_settings_that_cannot_be_applied_are_reported_and_retried(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(world.process, "configure", full)
-    async with opened(world):
+    seen: dict[float, int] = {}
+    async with opened(world), trio.open_nursery() as nursery:
+
+        async def follow() -> None:
+            async with aclosing(world.server.problem_changes()) as changes:
+                async for _ in changes:
+                    seen[trio.current_time()] = len(world.server.problems)
+
+        nursery.start_soon(follow)
         (problem,) = world.server.problems
         assert "No space left on device" in problem.message
         assert world.process.calls == ["start"]
+        await trio.sleep(3 * RETRY + 1)
         monkeypatch.setattr(world.process, "configure", configure)
         await trio.sleep(RETRY + 1)
         assert world.server.problems == ()
+        nursery.cancel_scope.cancel()
+    assert list(seen.values()) == [1, 0]
 
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -246,8 +246,13 @@ async def test_a_record_that_cannot_be_stored_delays_the_update_and_refuses_requ
         device.disk_full = 1.0
         driver = device.drivers[SERVER]
         new = device.cloud.publish(SERVER, "1.1.0")
-        with pytest.raises(MachineError, match="cannot be stored"):
-            await driver.hold(driver._clock.now() + HOUR)
+        async with aclosing(driver.changes()) as changes:
+            await anext(changes)
+            with pytest.raises(MachineError, match="cannot be stored"):
+                await driver.hold(driver._clock.now() + HOUR)
+            with trio.fail_after(1):
+                await anext(changes)  # reports contain the problem
+        assert "cannot be stored" in driver.problem
         device.offer(SERVER, new)
         await trio.sleep(HOUR)
         assert device.record(SERVER).progress is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -202,6 +202,27 @@ async def test_metadata_that_is_replayed_brings_back_no_withdrawn_release(
         await this.want(bad)
         nothing_of(this, bad)
         assert "timestamp.json is not the version that must follow" in this.problem
+
+
+async def test_changes_of_problems_are_announced_once(tmp_path: Path, autojump_clock: MockClock) -> None:
+    seen: dict[float, str] = {}
+    async with organization(tmp_path) as this, trio.open_nursery() as nursery:
+
+        async def follow() -> None:
+            async with aclosing(this.offers.changes()) as changes:
+                async for _ in changes:
+                    seen[trio.current_time()] = this.problem
+
+        nursery.start_soon(follow)
+        await trio.sleep(1)
+        this.sign()
+        await this.want(this.build("1.1.0"))
+        await trio.sleep(24 * HOUR)  # it is looked up again and again
+        cure = this.build("1.1.1")
+        this.sign(cure)
+        await this.want(cure)
+        nursery.cancel_scope.cancel()
+    assert [bool(problem) for problem in seen.values()] == [False, True, False]
 
 
 async def test_a_signed_older_version_may_be_selected(tmp_path: Path, autojump_clock: MockClock) -> None:

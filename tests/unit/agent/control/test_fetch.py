@@ -112,6 +112,26 @@ async def test_an_answer_that_does_not_come_ends_after_the_limit(
     assert log[0]["reason"] == "no answer within 15 s"
 
 
+async def test_contact_is_announced_only_when_the_cloud_is_reached_again(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.abc.Clock
+) -> None:
+    away, answer = MachineError("no route", kind=ErrorKind.UNAVAILABLE), {"check_interval": timedelta(seconds=20)}
+    cloud = Cloud(answer, answer, answer, away, answer)
+    times: list[float] = []
+    async with trio.open_nursery() as nursery:
+
+        async def follow() -> None:
+            while True:
+                await cloud.contact.wait_reached()
+                times.append(trio.current_time())
+
+        nursery.start_soon(follow)
+        await run(monkeypatch, cloud, 100)
+        nursery.cancel_scope.cancel()
+    begin = cloud.calls[0][0]
+    assert [time - begin for time in times if time > begin] == pytest.approx([61])
+
+
 async def test_hurry_makes_the_next_call_at_once(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.abc.Clock
 ) -> None:

@@ -1,0 +1,85 @@
+"""The reports of a real agent in a real cloud: after a start, after a change, and after an outage."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from rpc.api.client import ApiClient
+from rpc.api.cloud_v1 import AGENTS
+from support.version import version
+from tests.e2e.agent.support import Part, agent, new_part, until
+from tests.e2e.cloud.process import CloudProcess, cloud
+
+Report = dict[str, Any]
+
+
+async def report_of(client: ApiClient, part: Part) -> Report:
+    """Return the newest report in the cloud; empty before the first one."""
+    state = await client.call(AGENTS, "", "get_agent_state", part_id=part.id)
+    return dict(json.loads(state["report_json"] or "{}"))
+
+
+async def report_until(client: ApiClient, part: Part, condition: Callable[[Report], object]) -> Report:
+    """Return the first report that fulfils a condition."""
+    report: Report = {}
+
+    async def fulfilled() -> bool:
+        nonlocal report
+        report = await report_of(client, part)
+        return bool(report) and bool(condition(report))
+
+    await until(fulfilled, lambda: str(report))
+    return report
+
+
+async def machine(running: CloudProcess, *words: str) -> str:
+    """Return what a command of `machine cloud` prints."""
+    key_id, key = running.key
+    environment = {
+        "PYTHONPATH": str(Path(__file__).parents[3]), "MACHINE_CLOUD": f"http://{running.address}",
+        "MACHINE_CLOUD_KEY_ID": key_id, "MACHINE_CLOUD_KEY": key,
+    }  # fmt: skip
+    done = await trio.run_process(
+        [sys.executable, "-m", "command.cli", "cloud", *words], capture_stdout=True, env={**os.environ, **environment}
+    )
+    return done.stdout.decode()
+
+
+async def test_a_report_arrives_after_the_start_and_after_changes(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running, running.client() as client:
+        part = await new_part(running, client, tmp_path)
+        async with agent(tmp_path, part.file):
+            report = await report_until(client, part, lambda report: report.get("server", {}).get("serving"))
+            assert (report["agent"]["version"], report["agent"]["running"]) == (version(), True)
+            assert part.secret not in json.dumps(report)
+            await part.save({"agent": {"advanced_settings": {"disable_viam_server": True}}})
+            report = await report_until(client, part, lambda report: report.get("disabled"))
+            assert not report["server"].get("running")
+            printed = await machine(running, "agent", "status", "rover")
+            assert "rover: report of" in printed
+            assert f"machine-agent {version()}: serves" in printed
+            assert "switched off by the setting disable_viam_server" in printed
+            assert json.loads(await machine(running, "agent", "status", "rover", "--json"))["report"]["disabled"]
+
+
+async def test_a_report_that_was_made_during_an_outage_arrives_after_it(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running, running.client() as client:
+        part = await new_part(running, client, tmp_path)
+        address = running.address
+        async with agent(tmp_path, part.file) as running_agent:
+            await report_until(client, part, lambda report: report.get("server", {}).get("serving"))
+            key = running.key
+            assert await running.stop() == 0
+            process = await running_agent.serving()
+            os.kill(process, 9)
+            await running_agent.status_until(lambda status: status["server"].get("exits"))
+            async with cloud(tmp_path / "cloud", "--listen", address) as again, again.client(key) as later:
+                report = await report_until(later, part, lambda report: report["server"].get("exits"))
+                assert report["server"]["exits"][-1]["reason"] == "killed by SIGKILL"
