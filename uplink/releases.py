@@ -8,6 +8,7 @@ that only people hold, snapshot and timestamp with keys of the cloud. The target
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -60,6 +61,19 @@ TARGETS_PATH: Final = "/machine/v1/parts/{part}/releases/targets/{path}"
 """Path of a target; its last segment may have the hash as a prefix: `machine-server/1.2.3/<sha256>.linux-x86_64`."""
 RELEASE_FILES_PATH: Final = "/api/v1/release-files/"
 """Beginning of the paths to which people upload release files."""
+
+STEP_WORDS: Final[Mapping[str, str]] = {
+    "resolve": "looking up the release",
+    "download": "downloading",
+    "verify": "checking the download",
+    "stage": "unpacking",
+    "wait": "ready, waiting for maintenance",
+    "switch": "switching",
+    "trial": "on trial",
+    "roll_back": "rolling back",
+    "recover": "rolled back, waiting for the former version to serve",
+}
+"""Steps of an update, as people see them: see agent.update.record.Step."""
 
 _PLATFORM: Final = re.compile(r"linux/(x86_64|aarch64|armv7l|armv6l)")
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64", "arm32v7": "armv7l", "arm32v6": "armv6l"}

@@ -11,18 +11,7 @@ from typing import Any, Final
 
 from rpc.pages import words
 from runtime.engine.views.tables import clean
-
-STEPS: Final[Mapping[str, str]] = {
-    "resolve": "looking up the release",
-    "download": "downloading",
-    "verify": "checking the download",
-    "stage": "unpacking",
-    "wait": "ready, waiting for maintenance",
-    "switch": "switching",
-    "trial": "on trial",
-    "roll_back": "rolling back",
-    "recover": "rolled back, waiting for the former version to serve",
-}
+from uplink.releases import STEP_WORDS
 
 
 def status_lines(report: Mapping[str, Any]) -> Iterator[str]:
@@ -52,7 +41,7 @@ def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterato
         state = f"{serving}, started {span(now - program.get('since', now))} ago"
     yield f"{name} {version}{': ' + state if state else ''}"
     if program.get("step"):
-        step = STEPS.get(program["step"], clean(program["step"]))
+        step = STEP_WORDS.get(program["step"], clean(program["step"]))
         target = clean(program.get("target", ""))
         yield f"  update to {target}: {step}, since {span(now - program.get('step_since', now))}"
         for waiting in program.get("waiting_for", ()):

@@ -15,6 +15,8 @@ from cloud.domain.organizations.first import first_organization
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, holder
+from cloud.domain.releases import reports
+from cloud.domain.releases.reports import Outcome, Received
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import MachineError
@@ -22,11 +24,13 @@ from schema.errors import MachineError
 
 @dataclass(frozen=True, slots=True)
 class SeenMachine:
-    """A machine of the fleet with one of its parts, and the part's last snapshot."""
+    """A machine of the fleet with one of its parts, the part's last snapshot, and what its agent has reported."""
 
     machine: FleetMachine
     part: str
     snapshot: LiveSnapshot | None
+    report: Received | None
+    outcomes: list[Outcome]
 
 
 @guarded(call_rules.FLEET)
@@ -72,7 +76,9 @@ class FleetService(Service):
             matching = fleet.fleet(sql, self.author, parts)
             if not matching:
                 raise missing("machine", subject)
-            return SeenMachine(matching[0], parts[0], watching.latest_snapshot(sql, parts[0]))
+            snapshot = watching.latest_snapshot(sql, parts[0])
+            report, outcomes = reports.newest(sql, parts[0]), reports.outcomes(sql, parts[0])
+            return SeenMachine(matching[0], parts[0], snapshot, report, outcomes)
 
         return await self.read(work)
 

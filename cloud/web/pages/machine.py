@@ -16,6 +16,7 @@ from cloud.domain.fleet.fleet import FleetMachine
 from cloud.domain.fleet.watching import RENEWED
 from cloud.domain.machines.logs import LogQuery
 from cloud.domain.permissions.access import Role
+from cloud.domain.releases.reports import TOPIC as REPORT
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
@@ -23,6 +24,7 @@ from cloud.services.machines.fleet import FleetService
 from cloud.values.author import Author
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, redirect, render, render_macro, status_of, text_of
+from cloud.web.views.agent_view import agent_view
 from cloud.web.views.fleet_view import next_change
 from cloud.web.views.log_view import Line, line
 from cloud.web.views.machine_view import View, pieces, readings, view
@@ -99,7 +101,9 @@ class MachinePages:
         """Return a machine and its view; NOT_FOUND if it is absent or not accessible to the caller."""
 
         result = await FleetService(self._cloud, author).machine(subject)
-        return result.machine, view(result.machine, result.part, result.snapshot, self._cloud.clock())
+        now = self._cloud.clock()
+        agent = agent_view(result.report, result.outcomes, now)
+        return result.machine, view(result.machine, result.part, result.snapshot, agent, now)
 
     async def _last_lines(self, author: Author, subject: str) -> list[Line]:
         """Return the last log lines of a part, oldest first."""
@@ -172,7 +176,7 @@ class MachinePages:
 
     async def _follow(self, page: LivePage, subject: str) -> None:
         patcher = Patcher(lambda piece: render_macro("machine_parts.html", piece.macro, *piece.arguments))
-        topics = [(topic, subject) for topic in ("part", "seen", "presence", "live")]
+        topics = [(topic, subject) for topic in ("part", "seen", "presence", "live", REPORT)]
         async with news_of(self._cloud, *topics) as news:
             sent: object = None
             while True:

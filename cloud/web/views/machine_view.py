@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
 from cloud.domain.fleet.watching import LiveSnapshot
+from cloud.web.views.agent_view import AgentView
 from cloud.web.views.fleet_view import problems_of, running, state_of
 from rpc.pages.drawing import Drawing, Vertex, drawing, structure
 from rpc.pages.patches import Piece
@@ -115,6 +116,7 @@ class View:
     parts: tuple[Facts, ...]
     snapshot: Snapshot
     reported_at: datetime | None  # arrival time of the snapshot; None without one
+    agent: AgentView
 
     @property
     def has_snapshot(self) -> bool:
@@ -139,7 +141,7 @@ def snapshot_of(report: LiveSnapshot | None) -> Snapshot | None:
     return snapshot if all(time is None or time.tzinfo is not None for time in times) else None
 
 
-def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, now: datetime) -> View:
+def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, agent: AgentView, now: datetime) -> View:
     """Return the view of the part `subject` of a machine, or of its main part if there is no such part."""
     parts = tuple(_facts(part, now) for part in machine.parts)
     facts = next((part for part in parts if part.id == subject), parts[0])
@@ -152,6 +154,7 @@ def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, now: 
         parts,
         snapshot or EMPTY,
         report.at if report and snapshot else None,
+        agent,
     )
 
 
@@ -165,6 +168,7 @@ def pieces(shown: View) -> list[Piece]:
     picture = shown.drawing
     return [
         Piece("head", "head", (shown,), head),
+        Piece("software", "software", (shown,), (shown.agent, facts.connected)),
         Piece("problems", "problems", (shown,), problems),
         Piece("downloads", "downloads", (snapshot.downloads,), snapshot.downloads),
         Piece("counts", "counts", (snapshot.resources,), states),

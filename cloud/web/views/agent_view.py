@@ -1,0 +1,160 @@
+"""View model of the report of an agent, on the machine page. Pure.
+
+A report comes from a machine and may have any content. Its times are corrected by the difference between the clock of
+the machine, as of the report, and that of the cloud; a time outside the range of dates is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from cloud.domain.releases import reports
+from cloud.domain.releases.agent_report import Exit, Problem, Program, report_of
+from rpc.pages.words import span
+from uplink.releases import AGENT, SERVER, STEP_WORDS
+
+SHOWN_OUTCOMES: Final = 20
+
+_LONGEST: Final = 100 * 365 * 86400.0  # seconds that a program can have run
+
+_GONE: Final = ("unconfigured", "not installed")
+_DISABLED: Final = ("unconfigured", "switched off")
+_STOPPED: Final = ("unhealthy", "does not run")
+_SILENT: Final = ("unhealthy", "does not answer")
+_SERVES: Final = ("ready", "serves")
+_RESULTS: Final = {"updated": "ready", "rolled_back": "unhealthy", "rejected": "unhealthy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something with a reason: what is waited for, an exit, or a release in quarantine."""
+
+    text: str
+    since: datetime | None
+    name: str = ""  # version of a release
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an update ended."""
+
+    program: str
+    before: str
+    version: str
+    css: str
+    result: str
+    reason: str
+    ended: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramView:
+    """A program; `css` and `state` are the class and text of its state."""
+
+    name: str
+    version: str
+    css: str
+    state: str
+    since: datetime | None
+    previous: str
+    target: str
+    step: str
+    step_since: datetime | None
+    next_attempt: datetime | None
+    error: str
+    waiting: tuple[Entry, ...]
+    restart: Entry | None
+    hold_until: datetime | None
+    quarantine: tuple[Entry, ...]
+    exits: tuple[Entry, ...]
+    last: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """The newest report of a part. `received` is None before the first one, and if this cloud cannot read it."""
+
+    received: datetime | None = None
+    programs: tuple[ProgramView, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()  # the newest first
+    more: int = 0  # outcomes that are not shown
+
+
+def agent_view(received: reports.Received | None, outcomes: Sequence[reports.Outcome], now: datetime) -> AgentView:
+    """Return the view of the newest report of a part and of the outcomes of its updates, the newest first."""
+    ended = tuple(_outcome(entry) for entry in outcomes)
+    shown, more = ended[:SHOWN_OUTCOMES], len(ended[SHOWN_OUTCOMES:])
+    report = report_of(received.report) if received is not None else None
+    if received is None or report is None:
+        return AgentView(outcomes=shown, more=more)
+    clock = _Clock(report.time, received.received, now)
+    agent = _program(AGENT, report.agent, clock, ended, disabled=False)
+    server = _program(SERVER, report.server, clock, ended, disabled=report.disabled)
+    return AgentView(received.received, (agent, server), report.problems, shown, more)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Converts times of a report that was made at `made` and received at `received`."""
+
+    made: float
+    received: datetime
+    now: datetime
+
+    def of(self, seconds: float) -> datetime | None:
+        """Return a time by the clock of the cloud; None for 0 and what is not a date."""
+        try:
+            return self.received + timedelta(seconds=seconds - self.made) if seconds > 0 else None
+        except (OverflowError, ValueError):
+            return None
+
+    def later(self, seconds: float) -> datetime | None:
+        """Return a time by the clock of the cloud if it is in the future."""
+        moment = self.of(seconds)
+        return moment if moment is not None and moment > self.now else None
+
+
+def _program(name: str, report: Program, clock: _Clock, ended: Sequence[Outcome], *, disabled: bool) -> ProgramView:
+    css, state = _state(report, disabled=disabled)
+    restart = report.restart
+    return ProgramView(
+        name=name,
+        version=report.version,
+        css=css,
+        state=state,
+        since=clock.of(report.since) if report.running else None,
+        previous=report.previous,
+        target=report.target,
+        step=STEP_WORDS.get(report.step, report.step),
+        step_since=clock.of(report.step_since),
+        next_attempt=clock.later(report.deadline) if report.pausing else None,
+        error=report.error,
+        waiting=tuple(Entry(item.reason, clock.of(item.since)) for item in report.waiting_for),
+        restart=Entry(restart.reason, clock.of(restart.since)) if restart is not None else None,
+        hold_until=clock.later(report.hold_until),
+        quarantine=tuple(Entry(item.reason, clock.of(item.time), item.version) for item in report.quarantine),
+        exits=tuple(Entry(_exit(item), clock.of(item.time)) for item in reversed(report.exits)),
+        last=next((outcome for outcome in ended if outcome.program == name), None),
+    )
+
+
+def _state(report: Program, *, disabled: bool) -> tuple[str, str]:
+    if disabled:
+        return _DISABLED
+    if not report.running:
+        return _STOPPED if report.version else _GONE
+    return _SERVES if report.serving else _SILENT
+
+
+def _exit(end: Exit) -> str:
+    return f"{end.reason}, after {span(min(end.ran, _LONGEST))}"
+
+
+def _outcome(entry: reports.Outcome) -> Outcome:
+    css = _RESULTS.get(entry.result, "unconfigured")
+    result = entry.result.replace("_", " ")
+    return Outcome(entry.program, entry.version_from, entry.version, css, result, entry.reason, entry.ended)
