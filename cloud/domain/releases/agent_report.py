@@ -97,6 +97,12 @@ class Program(Struct, frozen=True, omit_defaults=True):
     exits: tuple[Exit, ...] = ()
 
 
+class System(Struct, frozen=True, omit_defaults=True):
+    """What was done to the operating system."""
+
+    files: tuple[Text, ...] = ()
+
+
 class Report(Struct, frozen=True, omit_defaults=True):
     """Report of an agent. Unknown fields are dropped, so that newer agents can add some."""
 
@@ -107,6 +113,7 @@ class Report(Struct, frozen=True, omit_defaults=True):
     offline: Word = ""
     disabled: bool = False
     problems: tuple[Problem, ...] = ()
+    system: System = System()
 
 
 class _Header(Struct, frozen=True):

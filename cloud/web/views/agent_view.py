@@ -82,6 +82,7 @@ class AgentView:
     problems: tuple[Problem, ...] = ()
     outcomes: tuple[Outcome, ...] = ()  # the newest first
     more: int = 0  # outcomes that are not shown
+    files: tuple[str, ...] = ()  # written for the system configuration
 
 
 def agent_view(received: reports.Received | None, outcomes: Sequence[reports.Outcome], now: datetime) -> AgentView:
@@ -94,7 +95,7 @@ def agent_view(received: reports.Received | None, outcomes: Sequence[reports.Out
     clock = _Clock(report.time, received.received, now)
     agent = _program(AGENT, report.agent, clock, ended, disabled=False)
     server = _program(SERVER, report.server, clock, ended, disabled=report.disabled)
-    return AgentView(received.received, (agent, server), report.problems, shown, more)
+    return AgentView(received.received, (agent, server), report.problems, shown, more, report.system.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,18 @@ async def test_a_failure_is_repeated_with_growing_pauses_and_stops_nothing_else(
 ) -> None:
     world = World(tmp_path)
     world.system.failing[RESTART] = Done(1, "", "no such unit")
+    announced: list[int] = []
+
+    async def follow() -> None:
+        async with aclosing(world.configurator.changes()) as changes:
+            async for _ in changes:
+                announced[:] = [len(world.configurator.problems)]
+
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(follow)
         nursery.start_soon(world.configurator.run)
         await trio.sleep(FIRST_RETRY * 8)
+        assert announced == [1]
         assert world.system.taken().count(RESTART) == 4  # at 0, 30, 90 and 210 s
         (problem,) = world.configurator.problems
         assert problem.path == "agent.system_configuration.logging_journald_system_max_use_megabytes"
@@ -72,6 +82,7 @@ async def test_a_failure_is_repeated_with_growing_pauses_and_stops_nothing_else(
         world.system.failing.clear()
         await trio.sleep(LONGEST_RETRY * 1.2)
         assert world.configurator.problems == ()
+        assert announced == [0]
         nursery.cancel_scope.cancel()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from agent.control.report import Exit, Problem, ProgramReport, Report, Waiting, encode
+from agent.control.report import Exit, Problem, ProgramReport, Report, SystemReport, Waiting, encode
 from agent.update.record import Outcome, Quarantined, Result
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.releases import reports
@@ -43,7 +43,7 @@ SERVER = ProgramReport(
 OWN = ProgramReport(version="1.3.1", running=True, since=NOW - 60, serving=True, target="1.3.2", step="download",
                     pausing=True, deadline=NOW + 600)  # fmt: skip
 PROBLEM = Problem("agent.advanced_settings.debug", "must be true or false", "write true")
-FULL = Report(NOW, OWN, SERVER, problems=(PROBLEM,))
+FULL = Report(NOW, OWN, SERVER, problems=(PROBLEM,), system=SystemReport(("etc/systemd/journald.conf.d/x.conf",)))
 
 
 async def send(cloud: MemoryCloud, part: str, report: bytes) -> None:
@@ -89,6 +89,7 @@ async def test_everything_of_a_report_is_shown(cloud: MemoryCloud, part: str) ->
         "killed by SIGKILL, after 1 h 2 h ago",
         "agent.advanced_settings.debug must be true or false Write true",
         "Updates that have ended: 1",
+        "Files for the system configuration: 1 etc/systemd/journald.conf.d/x.conf",
         "reported 0 s ago",
         "Started 2 h ago",
     ):
@@ -118,7 +119,14 @@ async def test_a_hostile_report_cannot_break_the_page(cloud: MemoryCloud, part: 
     }  # fmt: skip
     problem = {"path": "javascript:alert(1)", "message": bad, "remedy": bad}
     other = {"path": 'agent."><script>alert(1)</script>', "message": "m"}
-    report = {"format": 1, "time": -1e308, "agent": program, "server": program, "problems": [problem, other]}
+    report = {
+        "format": 1,
+        "time": -1e308,
+        "agent": program,
+        "server": program,
+        "problems": [problem, other],
+        "system": {"files": [bad]},
+    }
     await send(cloud, part, json.dumps(report).encode())
     html = await page_of(cloud, part)
     assert "&lt;script&gt;" in html

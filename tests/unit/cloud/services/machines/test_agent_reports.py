@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.control.report import Exit, Problem, ProgramReport, Report, Waiting, encode
+from agent.control.report import Exit, Problem, ProgramReport, Report, SystemReport, Waiting, encode
 from agent.update.record import Outcome, Quarantined, Result
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
@@ -27,7 +27,13 @@ PROGRAM = ProgramReport(
     exits=(Exit(10.0, "killed by signal 9", 11.0),),
 )  # fmt: skip
 FULL = Report(
-    1.0, PROGRAM, PROGRAM, offline="unreachable", disabled=True, problems=(Problem("agent.x", "is wrong", "remove it"),)
+    1.0,
+    PROGRAM,
+    PROGRAM,
+    offline="unreachable",
+    disabled=True,
+    problems=(Problem("agent.x", "is wrong", "remove it"),),
+    system=SystemReport(("etc/a",)),
 )
 
 
