@@ -24,6 +24,7 @@ from agent.control.fetch import Fetched, Fetcher, Versions
 from agent.control.logs import apply_to_logs
 from agent.control.report import Report, problems_of, program_report
 from agent.control.reporter import Reporter
+from agent.control.requests import follow_requests
 from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
 from agent.folders import locked, prepare
@@ -178,6 +179,7 @@ class Agent:
         )  # fmt: skip
         self.system = SystemConfigurator(layout, self.settings, enabled=end is not None)
         self._reporter = Reporter(address, self.report)
+        self._updating = UpdateCommands(self.updates, self.fetcher)
 
     async def run(self) -> None:
         """Run all parts until cancelled. No part waits for another one that talks to the network."""
@@ -190,14 +192,16 @@ class Agent:
                 await nursery.start(sink.run)
                 await nursery.start(serve, self._layout.console, self._commands())
                 nursery.start_soon(self._server.run, self.settings, self.fetcher.asked, progress, self.updates)
-                nursery.start_soon(follow_restarts, self._address, self._restart_server)
                 nursery.start_soon(upload, sink, self._address)
                 nursery.start_soon(self._follow_settings)
                 nursery.start_soon(self.fetcher.run)
                 nursery.start_soon(self.system.run)
                 for changes in self._changes():
                     nursery.start_soon(self._reporter.follow, changes)
-                nursery.start_soon(self._reporter.run, ApiClient(channel), self.fetcher.asked)
+                client = ApiClient(channel)
+                nursery.start_soon(self._reporter.run, client, self.fetcher.asked)
+                nursery.start_soon(follow_restarts, client, self._address, self._restart_server)
+                nursery.start_soon(follow_requests, client, self._address, self._updating.carry_out)
 
     def _changes(self) -> Iterator[AsyncGenerator[object, None]]:
         """Return generators that yield when the report may have changed."""
@@ -277,7 +281,7 @@ class Agent:
         await self._server.restart(reason=REASON)
 
     def _commands(self) -> Mapping[str, Command]:
-        updating = UpdateCommands(self.updates, self.fetcher.hurry)
+        updating = self._updating
         return {
             "status": self._status,
             "check": self._check_now,

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final
 
 import msgspec
+import structlog
+import trio
 
 from agent.console.server import Command
+from agent.control.fetch import CALL_LIMIT, Fetcher
+from agent.control.requests import Request
 from agent.layout import PROGRAMS, SERVER
 from agent.leases.leases import Leases
 from agent.settings.versions import shown_url
 from agent.updates import Updates
 from schema.errors import ErrorKind, MachineError
+from uplink.releases import CHECK, UPDATE
 
+_log = structlog.get_logger("agent.cloud")
 _NAMES: Final = " or ".join(PROGRAMS)
 
 
 class UpdateCommands:
-    """Commands for `agent.console.server`. `ask` asks the cloud now."""
+    """Commands for `agent.console.server`, and requests of the cloud. `fetcher` asks the cloud."""
 
-    def __init__(self, updates: Updates, ask: Callable[[], None]) -> None:
-        self._updates, self._ask = updates, ask
+    def __init__(self, updates: Updates, fetcher: Fetcher) -> None:
+        self._updates, self._fetcher = updates, fetcher
 
     async def update(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Install `choice` (a version or URL), or what the cloud wants if it is missing; "" ends an earlier choice.
@@ -30,15 +36,37 @@ class UpdateCommands:
         With `now`, do not wait for maintenance.
         """
         name, choice, at_once = _program(arguments), arguments.get("choice"), arguments.get("now") is True
-        if choice is None:
-            if at_once:
-                self._updates.offers.hurry(name)
-            self._ask()
+        if choice is None and at_once:
+            await self.update_now(name)
+        elif choice is None:
+            self._fetcher.hurry()
         elif isinstance(choice, str):
             await self._updates.offers.choose(name, choice, at_once=at_once)
         else:
             raise _invalid("choice", choice, "a version or URL")
         yield {"program": name, "choice": shown_url(choice) if choice else "", "now": at_once}
+
+    async def update_now(self, name: str) -> None:
+        """Ask the cloud, and do not wait for maintenance with what is wanted then. PRECONDITION if it is not updated.
+
+        Without an answer of the cloud, that is what was wanted before.
+        """
+        self._updates.driver(name)
+        with trio.move_on_after(CALL_LIMIT):
+            await self._fetcher.ask()
+        self._updates.offers.hurry(name)
+
+    async def carry_out(self, request: Request) -> None:
+        """Carry out a request of the cloud; what is impossible is logged."""
+        try:
+            if request.kind == UPDATE:
+                await self.update_now(request.program)
+            elif request.kind == CHECK:
+                self._fetcher.hurry()
+            else:
+                _log.warning("a request of the cloud is unknown", request=request.kind, remedy="update machine-agent")
+        except MachineError as error:
+            _log.error("a request of the cloud cannot be carried out", request=request.kind, error=str(error))
 
     async def rollback(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Go back to the release that ran before."""

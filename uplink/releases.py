@@ -75,6 +75,13 @@ STEP_WORDS: Final[Mapping[str, str]] = {
 }
 """Steps of an update, as people see them: see agent.update.record.Step."""
 
+CHECK: Final = "check"
+"""Kind of a request to an agent: ask for settings and versions now."""
+UPDATE: Final = "update"
+"""Kind of a request to an agent: do not wait for maintenance with the update of a program."""
+REQUEST_WAIT: Final = 50.0
+"""Seconds for which the cloud lets an agent wait for requests; proxies usually end calls after 60."""
+
 _PLATFORM: Final = re.compile(r"linux/(x86_64|aarch64|armv7l|armv6l)")
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64", "arm32v7": "armv7l", "arm32v6": "armv6l"}
 _MARK: Final = b"# machine-release "

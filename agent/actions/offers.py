@@ -26,6 +26,8 @@ LIMIT: Final = 300.0
 """Seconds for the metadata of releases, or for a file whose hash is not known."""
 RETRY: Final = 300.0
 """Seconds after which a failed look-up is repeated, unless the cloud or a person asks for it before."""
+HURRY: Final = 86400.0
+"""Seconds for which a request not to wait for maintenance is kept while no release can be offered."""
 MAX_CHOICE: Final = 2000  # characters of a version or URL
 
 _log = structlog.get_logger("agent.update")
@@ -70,7 +72,7 @@ class _State:
     answered: bool = False  # the cloud has answered since the start
     wish: Wish | None = None
     explicit: bool = False  # the wish is new: it may be in quarantine
-    at_once: bool = False  # a person does not want to wait for maintenance
+    at_once: float = 0.0  # until when, by Trio's clock, a person does not want to wait for maintenance
     sought: str = ""  # hash that the cloud named and that fresh metadata was searched for
 
 
@@ -156,13 +158,13 @@ class Offers:
                 remedy="check the disk",
             ) from None
         state.wish = wishes.get(name)
-        state.explicit, state.at_once = bool(choice), at_once
+        state.explicit, state.at_once = bool(choice), trio.current_time() + HURRY if at_once else 0.0
         self._read.pop(choice, None)
         self._news.set()
 
     def hurry(self, name: str) -> None:
         """Do not wait for maintenance with what is wanted now: a person requested it. Raises MachineError."""
-        self._state(name).at_once = True
+        self._state(name).at_once = trio.current_time() + HURRY
         self._news.set()
 
     def _state(self, name: str) -> _State:
@@ -199,11 +201,13 @@ class Offers:
             return False
         self._note(name, choice.problem if isinstance(choice, Refuse) else None)
         try:
-            await driver.offer(choice.offer if isinstance(choice, Take) else None, now=state.at_once)
+            await driver.offer(
+                choice.offer if isinstance(choice, Take) else None, now=trio.current_time() < state.at_once
+            )
         except MachineError as error:
             self._note(name, ConfigError(name, str(error)))
             return False
-        state.explicit = state.at_once = False
+        state.explicit, state.at_once = False, 0.0
         return True
 
     async def _choose(self, record: Record, state: _State) -> Take | Keep | Refuse:

@@ -83,11 +83,20 @@ class Fetcher:
         self.asked = trio.Event()  # set when the first call has ended, with an answer or not
         self._address, self._host, self._facts, self._deliver = address, host, facts, deliver
         self._now = trio.Event()
+        self._begun = self._ended = 0  # calls
+        self._call_ended = trio.Event()
         self._logged = ""  # the outage that is logged
 
     def hurry(self) -> None:
         """Make the next call now."""
         self._now.set()
+
+    async def ask(self) -> None:
+        """Make a call now, and return when it has ended, with an answer that was delivered or not."""
+        number = self._begun + 1
+        self.hurry()
+        while self._ended < number:
+            await self._call_ended.wait()
 
     async def run(self) -> None:
         """Call, deliver and wait, until cancelled. Each outage is logged once."""
@@ -96,6 +105,7 @@ class Fetcher:
             client = ApiClient(channel)
             while True:
                 self._now = trio.Event()
+                self._begun += 1
                 try:
                     with trio.fail_after(CALL_LIMIT):
                         fetched = await fetch(client, self._address.part, self._host, self._facts())
@@ -108,6 +118,9 @@ class Fetcher:
                     delay = FIRST_DELAY
                     await self._deliver(fetched)
                 self.asked.set()
+                self._ended = self._begun
+                ended, self._call_ended = self._call_ended, trio.Event()
+                ended.set()
                 with trio.move_on_after(wait * random.uniform(1 - JITTER, 1 + JITTER)):
                     await self._now.wait()
 

@@ -23,25 +23,23 @@ REASON: Final = "it was requested in the cloud"
 _log = structlog.get_logger("agent.cloud")
 
 
-async def follow_restarts(address: CloudAddress, restart: Callable[[], Awaitable[None]]) -> None:
+async def follow_restarts(client: ApiClient, address: CloudAddress, restart: Callable[[], Awaitable[None]]) -> None:
     """Call `restart` for each request until cancelled; the cloud reports each request once.
 
     Outages of the cloud are silent: the call for settings logs them. A restart that fails is logged.
     """
-    async with address.channel() as channel:
-        client = ApiClient(channel)
-        while True:
-            interval = DEFAULT
-            try:
-                with trio.fail_after(CALL_LIMIT):
-                    answer = await client.call(SERVICE, "", "needs_restart", id=address.part)
-            except (MachineError, OSError, trio.TooSlowError):
-                pass
-            else:
-                interval = _interval(answer.get("restart_check_interval"))
-                if answer.get("must_restart"):
-                    await _restart(restart)
-            await trio.sleep(interval)
+    while True:
+        interval = DEFAULT
+        try:
+            with trio.fail_after(CALL_LIMIT):
+                answer = await client.call(SERVICE, "", "needs_restart", id=address.part)
+        except (MachineError, OSError, trio.TooSlowError):
+            pass
+        else:
+            interval = _interval(answer.get("restart_check_interval"))
+            if answer.get("must_restart"):
+                await _restart(restart)
+        await trio.sleep(interval)
 
 
 async def _restart(restart: Callable[[], Awaitable[None]]) -> None:

@@ -27,6 +27,7 @@ from cloud.domain.upkeep.identity import bind
 from cloud.domain.upkeep.sweep import sweep
 from cloud.server import trigger_nodes as triggering
 from cloud.services.common.base import Cloud, UploadLimits
+from cloud.services.machines.agent_requests import end_waiting
 from cloud.services.organizations import invitation_mail
 from cloud.services.releases import renewal
 from cloud.services.target import MESSAGES, UPLOADS, CloudRouter
@@ -193,9 +194,11 @@ class App:
         loopback = only_loopback(listeners)
         pages = application(cloud, loopback=loopback, url=self.options.url, statistics=core.statistics)
         app = behind(proxies, pages)
+        cloud.openings.closing = False
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(partial(serve, listeners, core, app=app, tls=cloud.tls, limits=http))
+                nursery.start_soon(end_waiting, cloud)
                 self.addresses = addresses
                 self.log.info("listening on", addresses=list(addresses))
                 task_status.started(addresses)

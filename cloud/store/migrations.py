@@ -14,6 +14,7 @@ from cloud.store.tables import (
     people,
     registry,
     releases,
+    requests,
     sessions,
     trash,
     triggers,
@@ -32,6 +33,7 @@ STEPS: Final = (
     sessions.TABLES,
     trash.TABLES,
     releases.TABLES,
+    requests.TABLES,
 )
 
 

@@ -278,6 +278,7 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
             "cloud.work.openings:STREAMS", "responses and live pages", "open for one key at the same time"
         ),
         EnforcedElsewhere("cloud.work.openings:FOLLOWERS", "push channels", "of one part"),
+        EnforcedElsewhere("cloud.work.openings:WAITING_AGENTS", "agents", "of one part that wait for requests"),
         EnforcedElsewhere(
             "cloud.work.shares:SHARE",
             "processors",

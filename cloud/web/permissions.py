@@ -91,6 +91,8 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "WS /live/machines/{id}": _PART_OR_MACHINE,
     "POST /machines/{id}/rename": owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
     "POST /machines/{id}/restart": _BY_ID,
+    "POST /machines/{id}/agent/update": _BY_ID,
+    "POST /machines/{id}/agent/check": _BY_ID,
     "POST /machines/{id}/setup": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
     "POST /machines/{id}/delete": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
     "POST /machines/{id}/parts": home_owner(ObjectKind.ROBOT, "id", ObjectKind.PART),

@@ -12,11 +12,14 @@ from schema.errors import ErrorKind, MachineError
 STREAMS: Final = 200  # streaming calls and live pages of one key
 FOLLOWERS: Final = 16  # push channels of one part: a machine has one, and may have lost others without noticing
 
+WAITING_AGENTS: Final = 16  # agents of one part that wait for requests, most of them lost without notice
+
 
 class Openings:
-    """Counters of open streams."""
+    """Counters of open streams. `closing`: the port closes, so calls that only wait end at once."""
 
     def __init__(self) -> None:
+        self.closing = False
         self._open: Counter[str] = Counter()
 
     @contextmanager

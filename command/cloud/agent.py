@@ -1,4 +1,4 @@
-"""`machine cloud agent`: what machine-agent reports to the cloud."""
+"""`machine cloud agent`: what machine-agent reports to the cloud, and requests to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a lin
 
 @click.group(cls=Commands)
 def agent() -> None:
-    """Show what the machine-agent of a machine reports: versions, updates, problems."""
+    """Show what the machine-agent of a machine reports, and have it check or update now."""
 
 
 @agent.command(epilog="\b\nExample:\n  machine cloud agent status rover")
@@ -35,7 +35,7 @@ async def status(client: ApiClient, machine: str, as_json: bool) -> None:
     from datetime import UTC, datetime
 
     from command.agent.show import status_lines
-    from command.cloud.show import outcome_lines, report_head
+    from command.cloud.show import outcome_lines, report_head, request_lines
     from rpc.api.cloud_v1 import AGENTS
     from runtime.engine.views.tables import one_line
 
@@ -43,12 +43,41 @@ async def status(client: ApiClient, machine: str, as_json: bool) -> None:
     state = await client.call(AGENTS, "", "get_agent_state", part_id=part.id)
     report = json.loads(state["report_json"] or "null")
     if as_json:
-        click.echo(
-            one_line({"part": part.id, "report": report, **{key: state[key] for key in ("received", "outcomes")}})
-        )
+        rest = {key: state[key] for key in ("received", "outcomes", "requests")}
+        click.echo(one_line({"part": part.id, "report": report, **rest}))
     elif report is not None:
         lines = (report_head(part.machine, state["received"], datetime.now(UTC)), *status_lines(report))
-        click.echo("\n".join((*lines, *outcome_lines(state["outcomes"]))))
+        click.echo("\n".join((*lines, *request_lines(state["requests"]), *outcome_lines(state["outcomes"]))))
     if report is None:
         click.echo(f"the machine-agent of {part.machine} has not reported yet", err=True)
         sys.exit(NOT_REPORTED)
+
+
+@agent.command(epilog="\b\nExamples:\n  machine cloud agent update rover\n  machine cloud agent update rover --agent")
+@click.argument("machine")
+@click.option("--agent", "own", is_flag=True, help="Update machine-agent itself instead of machine-server.")
+@with_client
+async def update(client: ApiClient, machine: str, own: bool) -> None:
+    """Install the update that waits on MACHINE now, whatever maintenance says.
+
+    An agent that is connected receives the request at once, another one when it connects within 24 hours. A hold
+    stays in force.
+    """
+    from rpc.api.cloud_v1 import AGENTS
+    from uplink.releases import AGENT, SERVER
+
+    part, program = await find(client, machine), AGENT if own else SERVER
+    await client.call(AGENTS, "", "mark_agent_for_update", part_id=part.id, program=program)
+    click.echo(f"{part.machine} was asked to update {program} now: `machine cloud agent status {part.machine}`")
+
+
+@agent.command(epilog="\b\nExample:\n  machine cloud agent check rover")
+@click.argument("machine")
+@with_client
+async def check(client: ApiClient, machine: str) -> None:
+    """Have the agent of MACHINE ask for its settings and versions now, not at the next regular time."""
+    from rpc.api.cloud_v1 import AGENTS
+
+    part = await find(client, machine)
+    await client.call(AGENTS, "", "mark_agent_for_check", part_id=part.id)
+    click.echo(f"{part.machine} was asked to check for settings and versions")

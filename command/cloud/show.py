@@ -95,6 +95,15 @@ def report_head(machine: str, received: datetime, now: datetime) -> str:
     return f"{clean(machine)}: report of {received.astimezone():%Y-%m-%d %H:%M:%S}, {since(received, now)} ago"
 
 
+def request_lines(requests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each request that the agent has not received."""
+    return [
+        f"not received yet: the request to {clean(request['kind'])} {clean(request['program']) or 'now'}, "
+        f"which expires at {request['expires'].astimezone():%Y-%m-%d %H:%M}"
+        for request in requests
+    ]
+
+
 def outcome_lines(outcomes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a table of the outcomes of updates; empty if there is none."""
     rows = [

@@ -225,7 +225,25 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
         f"{_TIME} received = 7",
     ),
     "GetAgentStateRequest": ("string part_id = 1",),
-    "GetAgentStateResponse": ("string report_json = 1", f"{_TIME} received = 2", "repeated AgentOutcome outcomes = 3"),
+    "AgentRequest": (
+        "string id = 1",
+        "string kind = 2",
+        "string program = 3",
+        f"{_TIME} requested = 4",
+        f"{_TIME} expires = 5",
+    ),
+    "GetAgentStateResponse": (
+        "string report_json = 1",
+        f"{_TIME} received = 2",
+        "repeated AgentOutcome outcomes = 3",
+        "repeated AgentRequest requests = 4",
+    ),
+    "WaitForAgentRequestsRequest": ("string part_id = 1", "repeated string arrived = 2"),
+    "WaitForAgentRequestsResponse": ("repeated AgentRequest requests = 1",),
+    "MarkAgentForUpdateRequest": ("string part_id = 1", "string program = 2"),
+    "MarkAgentForUpdateResponse": (),
+    "MarkAgentForCheckRequest": ("string part_id = 1",),
+    "MarkAgentForCheckResponse": (),
 }
 """Fields of each message, as in a .proto file."""
 
@@ -251,7 +269,13 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "SetRolloutState",
         "GetRollout",
     ),
-    AGENTS: ("ReportAgent", "GetAgentState"),
+    AGENTS: (
+        "ReportAgent",
+        "GetAgentState",
+        "WaitForAgentRequests",
+        "MarkAgentForUpdate",
+        "MarkAgentForCheck",
+    ),
 }
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""
 

@@ -268,6 +268,7 @@ _OF_PART: Final = (
     "agent_reports",
     "agent_programs",
     "agent_outcomes",
+    "agent_requests",
 )
 """Tables whose rows are deleted with their part."""
 

@@ -13,6 +13,7 @@ from cloud.domain.machines import logs
 from cloud.domain.people import invites
 from cloud.domain.permissions import credentials
 from cloud.domain.releases import files as releases
+from cloud.domain.releases import requests
 from cloud.domain.triggering import deliveries, queue
 from cloud.store.sql import Sql
 
@@ -26,6 +27,7 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("invitations", invites.expire),
     ("authorities", authorities.expire),
     ("unused files of releases", releases.expire),
+    ("requests to agents", requests.expire),
     ("signed-out sessions", credentials.expire),
 )
 """Kinds of data that expire, each with the transaction that deletes some and returns their number."""

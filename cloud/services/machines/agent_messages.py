@@ -19,9 +19,20 @@ class AgentOutcome(Struct, frozen=True):
     received: datetime
 
 
+class AgentRequest(Struct, frozen=True):
+    """A request to an agent that has not arrived. `kind` is check or update, `program` that of an update."""
+
+    id: str
+    kind: str
+    program: str
+    requested: datetime
+    expires: datetime
+
+
 class GetAgentStateResponse(Struct, frozen=True):
-    """The newest report of a part (JSON, empty before the first one), and outcomes, the newest first."""
+    """The newest report of a part (JSON, empty before the first one), outcomes, the newest first, and requests."""
 
     report_json: str
     received: datetime | None
     outcomes: list[AgentOutcome]
+    requests: list[AgentRequest]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloud.domain.releases import agent_report, reports
+from cloud.domain.releases import agent_report, reports, requests
 from cloud.services.common.base import Service
 from cloud.services.machines import agent_messages as m
 from cloud.store.sql import Sql
@@ -17,7 +17,7 @@ class AgentReports(Service):
         await self.write(lambda sql: reports.store(sql, part_id, report, self.now()))
 
     async def get_agent_state(self, part_id: str) -> m.GetAgentStateResponse:
-        """Return the newest report of a part and the outcomes of its updates."""
+        """Return the newest report of a part, the outcomes of its updates, and requests that have not arrived."""
 
         def work(sql: Sql) -> m.GetAgentStateResponse:
             newest = reports.newest(sql, part_id)
@@ -33,8 +33,12 @@ class AgentReports(Service):
                 )
                 for entry in reports.outcomes(sql, part_id)
             ]
+            waiting = [
+                m.AgentRequest(entry.id, entry.kind, entry.program, entry.requested, entry.expires)
+                for entry in requests.pending(sql, part_id, self.now())
+            ]
             if newest is None:
-                return m.GetAgentStateResponse("", None, outcomes)
-            return m.GetAgentStateResponse(newest.report, newest.received, outcomes)
+                return m.GetAgentStateResponse("", None, outcomes, waiting)
+            return m.GetAgentStateResponse(newest.report, newest.received, outcomes, waiting)
 
         return await self.read(work)

@@ -15,8 +15,9 @@ from cloud.domain.organizations.first import first_organization
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role, holder
-from cloud.domain.releases import reports
+from cloud.domain.releases import reports, requests
 from cloud.domain.releases.reports import Outcome, Received
+from cloud.domain.releases.requests import AgentRequest
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
 from schema.errors import MachineError
@@ -31,6 +32,7 @@ class SeenMachine:
     snapshot: LiveSnapshot | None
     report: Received | None
     outcomes: list[Outcome]
+    requests: list[AgentRequest]
 
 
 @guarded(call_rules.FLEET)
@@ -78,7 +80,8 @@ class FleetService(Service):
                 raise missing("machine", subject)
             snapshot = watching.latest_snapshot(sql, parts[0])
             report, outcomes = reports.newest(sql, parts[0]), reports.outcomes(sql, parts[0])
-            return SeenMachine(matching[0], parts[0], snapshot, report, outcomes)
+            waiting = requests.pending(sql, parts[0], self.now())
+            return SeenMachine(matching[0], parts[0], snapshot, report, outcomes, waiting)
 
         return await self.read(work)
 

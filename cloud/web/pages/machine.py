@@ -17,9 +17,11 @@ from cloud.domain.fleet.watching import RENEWED
 from cloud.domain.machines.logs import LogQuery
 from cloud.domain.permissions.access import Role
 from cloud.domain.releases.reports import TOPIC as REPORT
+from cloud.domain.releases.requests import TOPIC as REQUEST
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
+from cloud.services.machines.agent_service import AgentService
 from cloud.services.machines.fleet import FleetService
 from cloud.values.author import Author
 from cloud.web.common.live import FRAME, LivePage, live, news_of
@@ -44,6 +46,8 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/machines/{id}", pages.show, methods=["GET"]),
         Route("/machines/{id}/rename", pages.rename, methods=["POST"]),
         Route("/machines/{id}/restart", pages.restart, methods=["POST"]),
+        Route("/machines/{id}/agent/update", pages.update_agent, methods=["POST"]),
+        Route("/machines/{id}/agent/check", pages.check_agent, methods=["POST"]),
         Route("/machines/{id}/setup", pages.setup, methods=["POST"]),
         Route("/machines/{id}/delete", pages.delete, methods=["POST"]),
         Route("/machines/{id}/parts", pages.add_part, methods=["POST"]),
@@ -102,7 +106,7 @@ class MachinePages:
 
         result = await FleetService(self._cloud, author).machine(subject)
         now = self._cloud.clock()
-        agent = agent_view(result.report, result.outcomes, now)
+        agent = agent_view(result.report, result.outcomes, now, result.requests)
         return result.machine, view(result.machine, result.part, result.snapshot, agent, now)
 
     async def _last_lines(self, author: Author, subject: str) -> list[Line]:
@@ -130,6 +134,25 @@ class MachinePages:
         subject = request.path_params["id"]
         await AppService(self._cloud, author_of(request)).mark_part_for_restart(subject)
         return redirect(f"/machines/{subject}?" + urlencode({"restarted": "yes"}))
+
+    async def update_agent(self, request: Request) -> Response:
+        """`POST /machines/<part>/agent/update`, with the program in field `program`: update it now."""
+        form, subject = await fields(request), request.path_params["id"]
+        service = AgentService(self._cloud, author_of(request))
+        try:
+            await service.mark_agent_for_update(subject, text_of(form, "program"))
+        except MachineError as error:
+            return await self._show(request, error, "agent")
+        return redirect(f"/machines/{subject}#software")
+
+    async def check_agent(self, request: Request) -> Response:
+        """`POST /machines/<part>/agent/check`: ask for settings and versions now."""
+        subject = request.path_params["id"]
+        try:
+            await AgentService(self._cloud, author_of(request)).mark_agent_for_check(subject)
+        except MachineError as error:
+            return await self._show(request, error, "agent")
+        return redirect(f"/machines/{subject}#software")
 
     async def setup(self, request: Request) -> Response:
         """`POST /machines/<part>/setup`: show the credentials file of a part."""
@@ -176,7 +199,7 @@ class MachinePages:
 
     async def _follow(self, page: LivePage, subject: str) -> None:
         patcher = Patcher(lambda piece: render_macro("machine_parts.html", piece.macro, *piece.arguments))
-        topics = [(topic, subject) for topic in ("part", "seen", "presence", "live", REPORT)]
+        topics = [(topic, subject) for topic in ("part", "seen", "presence", "live", REPORT, REQUEST)]
         async with news_of(self._cloud, *topics) as news:
             sent: object = None
             while True:

@@ -13,6 +13,7 @@ from typing import Final
 
 from cloud.domain.releases import reports
 from cloud.domain.releases.agent_report import Exit, Problem, Program, report_of
+from cloud.domain.releases.requests import AgentRequest
 from rpc.pages.words import span
 from uplink.releases import AGENT, SERVER, STEP_WORDS
 
@@ -83,19 +84,26 @@ class AgentView:
     outcomes: tuple[Outcome, ...] = ()  # the newest first
     more: int = 0  # outcomes that are not shown
     files: tuple[str, ...] = ()  # written for the system configuration
+    requests: tuple[AgentRequest, ...] = ()  # that have not arrived
 
 
-def agent_view(received: reports.Received | None, outcomes: Sequence[reports.Outcome], now: datetime) -> AgentView:
-    """Return the view of the newest report of a part and of the outcomes of its updates, the newest first."""
+def agent_view(
+    received: reports.Received | None,
+    outcomes: Sequence[reports.Outcome],
+    now: datetime,
+    requests: Sequence[AgentRequest] = (),
+) -> AgentView:
+    """Return the view of the newest report of a part, of outcomes, the newest first, and of requests to its agent."""
     ended = tuple(_outcome(entry) for entry in outcomes)
     shown, more = ended[:SHOWN_OUTCOMES], len(ended[SHOWN_OUTCOMES:])
     report = report_of(received.report) if received is not None else None
     if received is None or report is None:
-        return AgentView(outcomes=shown, more=more)
+        return AgentView(outcomes=shown, more=more, requests=tuple(requests))
     clock = _Clock(report.time, received.received, now)
     agent = _program(AGENT, report.agent, clock, ended, disabled=False)
     server = _program(SERVER, report.server, clock, ended, disabled=report.disabled)
-    return AgentView(received.received, (agent, server), report.problems, shown, more, report.system.files)
+    files = report.system.files
+    return AgentView(received.received, (agent, server), report.problems, shown, more, files, tuple(requests))
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,3 +83,32 @@ async def test_a_report_that_was_made_during_an_outage_arrives_after_it(tmp_path
             async with cloud(tmp_path / "cloud", "--listen", address) as again, again.client(key) as later:
                 report = await report_until(later, part, lambda report: report["server"].get("exits"))
                 assert report["server"]["exits"][-1]["reason"] == "killed by SIGKILL"
+
+
+async def test_requests_of_the_cloud_reach_the_agent_at_once_or_when_it_connects(tmp_path: Path) -> None:
+    async def pending() -> list[str]:
+        state = await client.call(AGENTS, "", "get_agent_state", part_id=part.id)
+        return [request["kind"] for request in state["requests"]]
+
+    async def none_pending() -> bool:
+        return not await pending()
+
+    async with cloud(tmp_path / "cloud") as running, running.client() as client:
+        part = await new_part(running, client, tmp_path)
+        async with agent(tmp_path, part.file) as first:
+            await report_until(client, part, lambda report: report.get("server", {}).get("serving"))
+            begun = trio.current_time()
+            assert "was asked to update machine-server now" in await machine(running, "agent", "update", "rover")
+            await until(lambda: '"request":"update"' in first.log.read_text(), first.log.read_text)
+            await until(none_pending)
+            assert trio.current_time() - begun < 30
+            assert await first.stop() == 0
+        await machine(running, "agent", "check", "rover")
+        assert await pending() == ["check"]
+        assert "not received yet: the request to check now" in await machine(running, "agent", "status", "rover")
+        async with agent(tmp_path, part.file) as second:
+            await until(lambda: '"request":"check"' in second.log.read_text(), second.log.read_text)
+            await until(none_pending)
+            begun = trio.current_time()
+            assert await running.stop() == 0  # the call with which the agent waits does not delay it
+            assert trio.current_time() - begun < 10

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "design" / "cloud-calls.md"
 CODE = re.compile(r"`([^`]+)`")
 CLASSES = {cls.__name__: cls for cls in (AgentService, HistoryService, Invitations, ReleaseService, TriggerService)}
 
-OF_AGENTS = ["AgentService.ReportAgent"]
+OF_AGENTS = ["AgentService.ReportAgent", "AgentService.WaitForAgentRequests"]
 
 
 def rows(heading: str) -> list[list[list[str]]]:

@@ -9,20 +9,25 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from agent.actions.catalog import Releases
-from agent.actions.offers import Offers
+from agent.actions.offers import HURRY, Offers
+from agent.commands import UpdateCommands
+from agent.control.requests import Request
 from agent.layout import AGENT, SERVER
 from agent.releases.choose import Answer
 from agent.releases.trust import Trust, pin
-from agent.update.record import Release
+from agent.update.record import Release, Step
+from schema.errors import MachineError
 from support.worker import Worker
-from tests.sim.agent.device import PLATFORM, Device
+from tests.sim.agent.device import PLATFORM, Device, Open
 from tests.unit.agent.releases.repository import Repository
 from uplink.releases import TARGETS
 
@@ -202,6 +207,76 @@ async def test_metadata_that_is_replayed_brings_back_no_withdrawn_release(
         await this.want(bad)
         nothing_of(this, bad)
         assert "timestamp.json is not the version that must follow" in this.problem
+
+
+class Asked:
+    """A cloud that answers with a new version when it is asked."""
+
+    def __init__(self, this: Organization, release: Release) -> None:
+        self._this, self._release = this, release
+
+    async def ask(self) -> None:
+        await trio.sleep(1)
+        release = self._release
+        self._this.offers.answered({SERVER: Answer(release.version, release.origin, release.sha256)})
+
+
+def closed(this: Organization) -> None:
+    permission = this.device.permission
+    assert isinstance(permission, Open)
+    permission.reason = "not now"
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["waits already", "published just now"])
+async def test_update_now_does_not_wait_for_maintenance(known: bool, tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with organization(tmp_path) as this:
+        closed(this)
+        new = this.build("1.1.0")
+        this.sign(new)
+        await this.want(new if known else this.good)
+        assert this.current != new.sha256
+        updates = SimpleNamespace(offers=this.offers, driver=lambda name: this.device.drivers[name])
+        commands = UpdateCommands(cast(Any, updates), cast(Any, Asked(this, new)))
+        await commands.carry_out(Request("update", SERVER))
+        await trio.sleep(HOUR)
+        assert this.current == new.sha256
+        later = this.build("1.2.0")  # maintenance counts again
+        this.sign(new, later)
+        await this.want(later)
+        progress = this.device.record(SERVER).progress
+        assert progress is not None
+        assert progress.step is Step.WAIT
+
+
+async def test_update_now_is_forgotten_if_nothing_can_be_offered_for_a_day(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with organization(tmp_path) as this:
+        closed(this)
+        new = this.build("1.1.0")
+        this.sign(new, age=8)  # its timestamp has expired
+        await this.want(new)
+        this.offers.hurry(SERVER)
+        await trio.sleep(HURRY + HOUR)
+        assert "has expired" in this.problem
+        this.sign(new)
+        await trio.sleep(3 * HOUR)
+        progress = this.device.record(SERVER).progress
+        assert progress is not None
+        assert progress.step is Step.WAIT
+
+
+async def test_requests_that_cannot_be_carried_out_are_logged(tmp_path: Path, autojump_clock: MockClock) -> None:
+    async with organization(tmp_path) as this:
+
+        def refuse(name: str) -> None:
+            raise MachineError(f"{name} is not updated")
+
+        commands = UpdateCommands(cast(Any, SimpleNamespace(driver=refuse)), cast(Any, Asked(this, this.good)))
+        with capture_logs() as log:
+            await commands.carry_out(Request("update", "machine-agent"))
+            await commands.carry_out(Request("dance", ""))
+        assert [entry["log_level"] for entry in log] == ["error", "warning"]
 
 
 async def test_changes_of_problems_are_announced_once(tmp_path: Path, autojump_clock: MockClock) -> None:

@@ -193,3 +193,30 @@ async def test_versions_are_reported(monkeypatch: pytest.MonkeyPatch, autojump_c
         "agent_uptime": timedelta(seconds=60),
         "viam_server_uptime": timedelta(seconds=30),
     }
+
+
+async def test_asking_ends_after_a_call_that_began_later(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.abc.Clock
+) -> None:
+    class Slow(Cloud):
+        async def call(self, service: str, name: str, method: str, **arguments: Any) -> Mapping[str, Any]:
+            answer = await super().call(service, name, method, **arguments)
+            await trio.sleep(2)
+            return answer
+
+    cloud = Slow({"check_interval": timedelta(hours=1)})
+    monkeypatch.setattr(module, "ApiClient", lambda channel: channel)
+    delivered: list[float] = []
+
+    async def deliver(fetched: Fetched) -> None:
+        delivered.append(trio.current_time())
+
+    fetcher = Fetcher(cast(CloudAddress, cloud), {}, Versions, deliver)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fetcher.run)
+        await trio.sleep(1)  # the first call is in progress
+        await fetcher.ask()
+        assert delivered == [pytest.approx(trio.current_time() - 2), trio.current_time()]
+        await trio.sleep(100)
+        assert len(delivered) == 2
+        nursery.cancel_scope.cancel()

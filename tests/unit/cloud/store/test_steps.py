@@ -21,6 +21,7 @@ HAD = {
     "sessions": "85873bbedf7e0e1e",
     "trash": "44a6c179d886f25a",
     "releases": "a7dffcf81a69b050",
+    "requests": "da46805b8654fccf",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

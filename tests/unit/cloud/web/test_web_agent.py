@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,13 +14,14 @@ import trio
 from agent.control.report import Exit, Problem, ProgramReport, Report, SystemReport, Waiting, encode
 from agent.update.record import Outcome, Quarantined, Result
 from cloud.domain.organizations.first import create_owner
+from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.releases import reports
 from cloud.server.memory import MemoryCloud
 from cloud.web.views.agent_view import SHOWN_OUTCOMES, agent_view
 from rpc.access.auth import PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
 from tests.unit.cloud.conftest import Clock
-from tests.unit.cloud.pages import HOST, signed_in
+from tests.unit.cloud.pages import HOST, post, signed_in
 from tests.unit.runtime.parts.web.client import Browser
 
 LIMIT = 30.0
@@ -167,3 +169,51 @@ def test_at_most_some_outcomes_are_shown(clock: Clock) -> None:
 
 def test_a_stored_report_that_cannot_be_read_any_more_is_not_shown(clock: Clock) -> None:
     assert agent_view(reports.Received(clock(), '{"format": 0}'), [], clock()).received is None
+
+
+async def test_the_buttons_request_and_the_page_shows_what_has_not_arrived(
+    cloud: MemoryCloud, part: str, clock: Clock
+) -> None:
+    owner = cloud.first.organization
+    grants = [Grant("operator", "organization", owner)]
+    key = await cloud.cloud.store.write(lambda sql: create_key(sql, owner, "op", grants, clock()))
+    person = await signed_in(cloud, key)
+    refused = await post(person, f"/machines/{part}/agent/check")
+    assert (refused.status, "no machine-agent has reported" in refused.text.lower()) == (409, True)
+    await send(cloud, part, encode(FULL))
+    assert 'value="machine-server"' in await page_of(cloud, part, person)
+    reply = await post(person, f"/machines/{part}/agent/update", program="machine-server")
+    assert (reply.status, reply.headers["location"]) == (303, f"/machines/{part}#software")
+    assert (await post(person, f"/machines/{part}/agent/check")).status == 303
+    text = text_of(await page_of(cloud, part, person))
+    assert "machine-server is to be updated now: requested 0 s ago, not received by the machine yet" in text
+    assert "The agent is to ask for settings and versions now" in text
+    assert (await post(person, f"/machines/{part}/agent/update", program="<b>")).status == 400
+    stranger = await cloud.cloud.store.write(lambda sql: create_owner(sql, "Stranger", clock()))
+    other = await signed_in(cloud, (stranger.id, stranger.key))
+    assert (await post(other, f"/machines/{part}/agent/update", program="machine-server")).status == 404
+
+
+async def test_a_request_disappears_from_an_open_page_when_it_has_arrived(cloud: MemoryCloud, part: str) -> None:
+    await send(cloud, part, encode(FULL))
+    person, machine = await signed_in(cloud), cloud.client(part, PART_SECRET)
+    await post(person, f"/machines/{part}/agent/check")
+    (request,) = await machine.call(AGENTS, "", "wait_for_agent_requests", part_id=part, arrived=[])
+    with trio.fail_after(LIMIT):
+        async with (
+            person.live(f"/live/machines/{part}", {"origin": f"http://{HOST}"}) as page,
+            trio.open_nursery() as n,
+        ):
+
+            async def next_text() -> str:
+                while not (html := (await page.next()).get("patch", {}).get("software", "")):
+                    pass
+                return text_of(html)
+
+            assert "not received" in await next_text()
+            arrived = partial(
+                machine.call, AGENTS, "", "wait_for_agent_requests", part_id=part, arrived=[request["id"]]
+            )
+            n.start_soon(arrived)
+            assert "not received" not in await next_text()
+            n.cancel_scope.cancel()
