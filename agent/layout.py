@@ -71,6 +71,12 @@ class Layout:
         return self.root / "home"
 
     @property
+    def hooks(self) -> Path:
+        """The folder with the hooks of the device's owner."""
+        usual = Path("/opt/machine")
+        return Path("/etc/machine-agent/hooks") if self.root == usual else self.root / "hooks"
+
+    @property
     def console(self) -> Path:
         """The control socket."""
         return self.run / "agent.sock"

@@ -19,6 +19,7 @@ from agent.actions.server import ServerProgram
 from agent.actions.steps import Actions
 from agent.control.fetch import Fetched, Update
 from agent.control.report import Problem, Waiting, problems_of
+from agent.hooks.run import Hooks
 from agent.launch.links import install_launcher
 from agent.layout import AGENT, SERVER, Layout
 from agent.releases.choose import Answer
@@ -65,6 +66,7 @@ class Updates:
         web = Web(address, worker)
         trust = Trust(layout.trust, self._files)
         releases = self._releases = Releases(trust, Transport(web, address.part), web, self._files, layout.downloads)
+        self._hooks = Hooks(layout.hooks, worker.run)
         programs: dict[str, Program] = {SERVER: ServerProgram(layout, supervisor, worker.run, offline)}
         if end is not None:
             programs[AGENT] = OwnProgram(os.environ.get(RELEASE, ""), offline, end)
@@ -75,6 +77,7 @@ class Updates:
                 program,
                 Actions(layout, program, releases, self._files.run, platform=platform(), unpack=unpack),
                 permission,
+                self._hooks,
                 worker.run,
                 clock=Clock(speed=speed),
             )
@@ -97,6 +100,7 @@ class Updates:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._files.opened())
             nursery = await stack.enter_async_context(trio.open_nursery())
+            await nursery.start(self._hooks.run)
             await self.offers.load()
             for driver in self.drivers.values():
                 await nursery.start(driver.run)
@@ -150,7 +154,7 @@ class Updates:
     def problems(self) -> tuple[Problem, ...]:
         """What keeps programs from being updated."""
         stuck = [Problem(name, driver.problem) for name, driver in self.drivers.items() if driver.problem]
-        return (*stuck, *problems_of(self.offers.problems.values()))
+        return (*stuck, *problems_of((*self.offers.problems.values(), *self._hooks.problems)))
 
     async def _renew_launcher(self) -> None:
         """Install the launcher of this release once no update of the agent is in progress: nothing could undo it."""

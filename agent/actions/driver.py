@@ -14,7 +14,8 @@ import trio
 
 from agent.actions import disk
 from agent.actions.clock import Clock
-from agent.actions.program import Facts, Permission, Program
+from agent.actions.gate import Gate
+from agent.actions.program import Facts, Hooks, Permission, Program
 from agent.actions.steps import Actions, StepFailedError
 from agent.control.report import Waiting
 from agent.launch import links
@@ -76,6 +77,7 @@ class Driver:
         program: Program,
         actions: Actions,
         permission: Permission,
+        hooks: Hooks,
         run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
         *,
         clock: Clock | None = None,
@@ -87,9 +89,11 @@ class Driver:
         self.problem = ""
         """Why the record cannot be loaded or stored, or files cannot be deleted; or empty."""
         self._name, self._layout = name, layout
-        self._program, self._actions, self._permission = program, actions, permission
+        self._program, self._actions = program, actions
+        self._permission, self._hooks = permission, hooks
         self._run_blocking = run_blocking
         self._clock = clock or Clock()
+        self._gate = Gate(name, permission, hooks, self._clock)
         self._send, self._receive = trio.open_memory_channel[_Posted](0)
         self._changed = trio.Event()
         self._requested = ""  # hash of the release that a person wants at once
@@ -137,6 +141,7 @@ class Driver:
         """Offer a release, or none; with `now`, do not wait for the maintenance window. May be repeated."""
         if offer is not None and now:
             self._requested = offer.release.sha256
+            self._gate.hurry()
             self._notice()
         if self._is_news(offer):
             await self._post(Offered(offer), may_fail=True)
@@ -228,6 +233,7 @@ class Driver:
         self._note("")
         if before != decision.record:
             _log_progress(before, decision.record)
+            self._gate.ended(before, decision.record)
             if decision.record.progress is None or decision.record.progress.step is not Step.WAIT:
                 self.waiting = None
             self._notice()
@@ -333,6 +339,8 @@ class Driver:
         sha256 = subject(record).sha256
         event: Event = Succeeded(step, sha256)
         try:
+            if refusal := await self._gate.before(step, record):
+                raise StepFailedError(refusal)
             await self._actions.carry_out(step, record)
         except StepFailedError as error:
             event = Failed(step, sha256, error.reason, error.permanent)
@@ -360,7 +368,7 @@ class Driver:
         assert progress is not None
         requested = progress.target.sha256 == self._requested
         while True:
-            changed, permission = self._changed, self._permission.change()
+            changed, permission, hooks = self._changed, self._permission.change(), self._hooks.changed()
             again = ASK_AGAIN
             now = self._clock.now()
             if obstacle := self._program.obstacle():
@@ -371,8 +379,7 @@ class Driver:
             else:
                 requested = progress.target.sha256 == self._requested
                 offline = (await self._program.facts()).offline  # before the decision, because this takes time
-                since = self._clock.shown_at(progress.began)
-                verdict = await self._permission.may_restart(self._name, since, requested)
+                verdict = await self._gate.may_switch(record, requested)
                 if verdict.allowed:
                     changed = self._changed
                     await self._post(WindowOpened(offline))
@@ -380,7 +387,7 @@ class Driver:
                     self._wait_for(verdict.reason, progress.since)
                     if verdict.until is not None:
                         again = min(again, max(1.0, verdict.until - self._clock.wall()))
-            await self._first(again, permission, self._program.change, changed.wait)
+            await self._first(again, permission, hooks, self._program.change, changed.wait)
 
     def _wait_for(self, reason: str, since: float) -> None:
         if self.waiting is None or self.waiting.reason != reason:
@@ -407,13 +414,16 @@ class Driver:
         release = subject(record)
         assert record.progress is not None
         step = record.progress.step
-        started = False
+        started = announced = False
         while True:
             await self._count_starts(release.sha256)
             if not started:
                 try:
                     await self._program.start(release.sha256)
                     started = True
+                    if not announced:
+                        announced = True
+                        self._gate.started(record)
                 except MachineError as error:
                     await self._post(Failed(step, release.sha256, str(error)))
             facts = await self._program.facts()

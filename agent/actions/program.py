@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from agent.hooks.moments import Answer, Change, Moment
 from agent.maintenance.decide import Verdict
 from agent.update.record import Release
 
@@ -59,6 +60,27 @@ class Source(Protocol):
 
         Raises MachineError: INVALID if the content is too long or cannot be the release.
         """
+        ...
+
+
+class Hooks(Protocol):
+    """Programs of the device's owner, which run before and after changes."""
+
+    @property
+    def revision(self) -> int:
+        """A number that is increased whenever hooks may have changed."""
+        ...
+
+    async def before(self, moment: Moment, change: Change) -> Answer:
+        """Run a hook; return why what follows must wait. Takes some minutes at most."""
+        ...
+
+    def after(self, moment: Moment, change: Change, result: str = "", reason: str = "") -> None:
+        """Run a hook later. Never waits."""
+        ...
+
+    def changed(self) -> Callable[[], Awaitable[None]]:
+        """Return a function that waits until hooks may have changed since this call."""
         ...
 
 

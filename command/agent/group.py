@@ -133,7 +133,12 @@ Examples:
   sudo machine agent update --follow-cloud           end that"""
 )
 @click.argument("choice", metavar="[VERSION|URL]", required=False)
-@click.option("--now", "at_once", is_flag=True, help="Do not wait for the maintenance window.")
+@click.option(
+    "--now",
+    "at_once",
+    is_flag=True,
+    help="Do not wait for windows, leases and the maintenance sensor. Hooks still can defer it.",
+)
 @click.option("--follow-cloud", is_flag=True, help="Follow the cloud again after a version or URL was chosen here.")
 @_OWN
 @click.pass_obj

@@ -27,6 +27,7 @@ from agent.actions.driver import Driver
 from agent.actions.own import OwnProgram
 from agent.actions.program import Facts, Permission, Program
 from agent.actions.steps import Actions
+from agent.hooks.moments import LIMITS, Answer, Change, Moment, too_slow
 from agent.launch import links
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.maintenance.decide import Verdict
@@ -181,6 +182,39 @@ class Open:
         return trio.sleep_forever
 
 
+class OwnersHooks:
+    """Implements Hooks: those in `refusals` refuse with this reason, those in `hangs` hang. `ran` lists their runs."""
+
+    def __init__(self) -> None:
+        self.refusals: dict[Moment, str] = {}
+        self.hangs: set[Moment] = set()
+        self.ran: list[tuple[Moment, Change, str]] = []
+        self.during: Callable[[Moment, Change], Awaitable[None]] | None = None
+        self.revision = 0
+        self._changed = trio.Event()
+
+    async def before(self, moment: Moment, change: Change) -> Answer:
+        self.ran.append((moment, change, ""))
+        if self.during is not None:
+            await self.during(moment, change)
+        if moment in self.hangs:
+            await trio.sleep(LIMITS[moment])
+            return Answer(True, too_slow(moment))
+        return Answer(True, self.refusals.get(moment, ""))
+
+    def after(self, moment: Moment, change: Change, result: str = "", reason: str = "") -> None:
+        self.ran.append((moment, change, result))
+
+    def changed(self) -> Callable[[], Awaitable[None]]:
+        return self._changed.wait
+
+    def edit(self) -> None:
+        """Report a change of the files."""
+        self.revision += 1
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+
 class SystemdServer:
     """machine-server below a service manager, which restarts it. Implements Program; it runs on without the agent."""
 
@@ -278,6 +312,7 @@ class Device:
         self.filled = self.freed = False  # by a release, and by the agent after that
         self.server = SystemdServer(self.layout, self.cloud, self._full)
         self.permission: Permission = Open()
+        self.hooks = OwnersHooks()
         self.wanted: dict[str, Offer] = {}
         self.drivers: dict[str, Driver] = {}
         self.power_losses = 0
@@ -346,7 +381,7 @@ class Device:
             self.layout, program, CloudSource(self.cloud, self.rng), self._blocking, platform=PLATFORM, unpack=unpack
         )
         clock = Clock(self.wall)
-        return Driver(name, self.layout, program, actions, self.permission, self._blocking, clock=clock)
+        return Driver(name, self.layout, program, actions, self.permission, self.hooks, self._blocking, clock=clock)
 
     def wall(self) -> float:
         """Return the time of the device's clock, in seconds since 1970."""

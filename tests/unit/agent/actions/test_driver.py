@@ -25,8 +25,10 @@ HOUR = 3600.0
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Device]:
+async def running(folder: Path, change: Callable[[Device], None] = lambda device: None) -> AsyncIterator[Device]:
+    """Run a device, after `change` of it."""
     device = Device(folder, random.Random(1))
+    change(device)
     device.install(SERVER)
     device.install(AGENT)
     async with trio.open_nursery() as nursery:
@@ -155,17 +157,24 @@ async def test_the_switch_waits_for_permission_and_a_request_does_not(
         assert device.record(SERVER).slots.current == new
 
 
+def refusing(longest_deferral: float) -> Callable[[Device], None]:
+    """Let machine-server refuse, with a longest deferral."""
+
+    async def refuse() -> str | None:
+        return "the arm moves"
+
+    def change(device: Device) -> None:
+        leases = Leases(device.layout.leases, device._blocking, device.wall, trio.current_time)
+        device.permission = maintenance = Maintenance(refuse, leases, device._blocking, device.wall)
+        maintenance.settings(AdvancedSettings(maintenance_longest_deferral=longest_deferral))
+
+    return change
+
+
 async def test_the_longest_deferral_is_counted_and_not_read_from_a_clock_that_is_set(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    async with running(tmp_path) as device:
-
-        async def refuse() -> str | None:
-            return "the arm moves"
-
-        maintenance = Maintenance(refuse, Leases(tmp_path / "none", device._blocking), device._blocking, device.wall)
-        maintenance.settings(AdvancedSettings(maintenance_longest_deferral=10 * HOUR))
-        device.permission = device.drivers[SERVER]._permission = maintenance
+    async with running(tmp_path, refusing(10 * HOUR)) as device:
         new = device.cloud.publish(SERVER, "1.1.0")
         device.offer(SERVER, new)
         await trio.sleep(2 * HOUR)

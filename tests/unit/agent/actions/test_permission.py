@@ -54,7 +54,7 @@ async def test_a_time_zone_that_cannot_be_used_is_a_problem_if_there_are_windows
     world = World()
     monkeypatch.setenv("TZ", "nonsense")
     await world.maintenance.may_restart(SERVER, NOON, False)
-    assert world.maintenance.problems == ()
+    assert [*world.maintenance.problems] == []
     world.maintenance.settings(NIGHT)
     (problem,) = world.maintenance.problems
     assert problem.message.startswith("maintenance windows are in UTC: the variable TZ cannot be used")
