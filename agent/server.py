@@ -85,6 +85,7 @@ class ManagedServer:
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
         self._changed = trio.Event()  # the problems
+        self._restart_waits: Waiting | None = None
 
     async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
         """Start machine-server and keep it running with the settings, and `updates`, until cancelled.
@@ -121,6 +122,7 @@ class ManagedServer:
             serving=state.answering,
             exits=[Exit(end.time, end.reason, end.ran) for end in state.exits],
             restart=Waiting(state.restart_needed, self._restart_since()) if state.restart_needed else None,
+            restart_waiting_for=(self._restart_waits,) if state.restart_needed and self._restart_waits else (),
         )
 
     def _record(self) -> Record | None:
@@ -228,7 +230,7 @@ class ManagedServer:
         async with aclosing(self.supervisor.changes()) as changes:
             async for state in changes:
                 if state.restart_needed:
-                    self._restart_begun = trio.current_time()
+                    self._restart_begun, self._restart_waits = trio.current_time(), None
                     await self._restart_when_allowed()
 
     async def _restart_when_allowed(self) -> None:
@@ -239,8 +241,9 @@ class ManagedServer:
             if verdict.allowed:
                 if await self._done("restart", partial(self.supervisor.restart, reason=reason)):
                     return
-            elif pause == ASK_SOON:
+            elif self._restart_waits is None or self._restart_waits.reason != verdict.reason:
                 _log.info("a restart waits for maintenance", restart=reason, reason=verdict.reason)
+                self._restart_waits = Waiting(verdict.reason, time.time())
             with trio.move_on_after(pause):
                 await change()
             pause = min(2 * pause, ASK_AGAIN)

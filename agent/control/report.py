@@ -65,7 +65,8 @@ class ProgramReport(msgspec.Struct, frozen=True, omit_defaults=True):
     pausing: bool = False  # after a failure
     error: str = ""  # the last one of this update
     waiting_for: tuple[Waiting, ...] = ()
-    restart: Waiting | None = None  # a restart that waits for maintenance
+    restart: Waiting | None = None  # a restart that waits for maintenance, and why it is needed
+    restart_waiting_for: tuple[Waiting, ...] = ()
     hold_until: float = 0.0
     quarantine: tuple[Quarantined, ...] = ()
     history: tuple[Outcome, ...] = ()  # the newest last
@@ -100,10 +101,18 @@ def program_report(
     waiting_for: Iterable[Waiting] = (),
     exits: Sequence[Exit] = (),
     restart: Waiting | None = None,
+    restart_waiting_for: tuple[Waiting, ...] = (),
 ) -> ProgramReport:
     """Return the report of a program from its record and the facts about its process. None: it is not installed."""
     if record is None:
-        return ProgramReport(running=running, since=since, serving=serving, exits=tuple(exits), restart=restart)
+        return ProgramReport(
+            running=running,
+            since=since,
+            serving=serving,
+            exits=tuple(exits),
+            restart=restart,
+            restart_waiting_for=restart_waiting_for,
+        )
     release, progress = release_to_start(record), record.progress
     report = ProgramReport(
         version=release.version,
@@ -117,6 +126,7 @@ def program_report(
         history=record.history,
         exits=tuple(exits),
         restart=restart,
+        restart_waiting_for=restart_waiting_for,
     )
     if progress is None:
         return report

@@ -9,6 +9,9 @@ from typing import Final
 
 from agent.maintenance.windows import Window, openings
 
+MAX_NAMES: Final = 5
+"""Leases that a reason names."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -110,8 +113,11 @@ def _leased(now: float, settings: Policy, facts: Facts) -> _Result | None:
     if not leases:
         return None
     last = max(leases, key=lambda lease: lease.until)
-    names = ", ".join(sorted({lease.name for lease in leases}))
-    return _Result(f"held by {names} until {_local(last.until, settings.zone)}", last.until)
+    names = sorted({lease.name for lease in leases})
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return _Result(
+        f"held by {', '.join(names[:MAX_NAMES])}{more} until {_local(last.until, settings.zone)}", last.until
+    )
 
 
 def _server_refuses(now: float, settings: Policy, facts: Facts) -> _Result | None:

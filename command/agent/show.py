@@ -53,6 +53,8 @@ def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterato
     if restart := program.get("restart"):
         since = span(now - restart["since"])
         yield f"  restart waits for maintenance since {since}: {clean(restart['reason'])}"
+        for waiting in program.get("restart_waiting_for", ()):
+            yield f"    waits for: {clean(waiting['reason'])}, since {span(now - waiting['since'])}"
     if program.get("hold_until", 0) > now:
         yield f"  updates are held until {moment(program['hold_until'])}"
     if program.get("history"):

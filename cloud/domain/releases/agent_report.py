@@ -91,6 +91,7 @@ class Program(Struct, frozen=True, omit_defaults=True):
     error: Text = ""
     waiting_for: tuple[Waiting, ...] = ()
     restart: Waiting | None = None
+    restart_waiting_for: tuple[Waiting, ...] = ()
     hold_until: float = 0.0
     quarantine: tuple[Quarantined, ...] = ()
     history: tuple[Outcome, ...] = ()

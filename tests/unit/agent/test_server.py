@@ -129,8 +129,12 @@ async def test_a_restart_waits_for_a_window_and_takes_place_when_the_settings_no
         environment = {"viam_server_env": {"COLOR": "red"}}
         await world.settings.apply({ADVANCED: {**environment, "maintenance_windows": [window]}})
         await world.until(lambda report: report.restart)
+        since = time.time()
         await trio.sleep(10 * ASK_AGAIN + 5)
         assert world.process.calls == ["start"]
+        (waiting,) = world.server.report().restart_waiting_for
+        assert waiting.reason == f"the maintenance window opens at {opens:%Y-%m-%d %H:%M} UTC"
+        assert abs(waiting.since - since) < 60
         before = trio.current_time()
         await world.settings.apply({ADVANCED: environment})
         await world.until(lambda report: not report.restart)

@@ -33,6 +33,18 @@ def test_a_program(server: ProgramReport, line: str) -> None:
     assert [text.replace("1m0s", "1m").replace("1 min", "1m") for text in lines(server)] == [line]
 
 
+def test_a_restart_that_waits() -> None:
+    server = ProgramReport(
+        version="1.0.0",
+        restart=Waiting("its environment variables have changed", NOW - 7200),
+        restart_waiting_for=(Waiting("held by flash until 12:00", NOW - 3600),),
+    )
+    assert lines(server)[1:] == [
+        "  restart waits for maintenance since 2 h: its environment variables have changed",
+        "    waits for: held by flash until 12:00, since 1 h",
+    ]
+
+
 def test_an_update_that_waits() -> None:
     server = ProgramReport(
         version="1.0.0",

@@ -77,6 +77,12 @@ def test_a_lease_forbids_until_it_expires() -> None:
     assert decide(NOON + 60, Policy(), facts).allowed
 
 
+def test_a_reason_names_only_some_leases() -> None:
+    leases = tuple(Lease(f"lease-{number}", NOON + 60) for number in range(9))
+    reason = decide(NOON, Policy(zone=BERLIN), Facts(NOON, leases=leases)).reason
+    assert reason.startswith("held by lease-0, lease-1, lease-2, lease-3, lease-4 and 4 more until ")
+
+
 def test_the_reason_of_the_server_forbids_only_while_it_runs() -> None:
     verdict = decide(NOON, Policy(), Facts(NOON, server_refuses="dock says docked is false"))
     assert (verdict.allowed, verdict.reason, verdict.until) == (False, "dock says docked is false", None)

@@ -21,7 +21,7 @@ from tests.unit.cloud.conftest import Clock
 PROGRAM = ProgramReport(
     version="1.0.0", sha256="a" * 64, running=True, since=1.0, serving=True, previous="0.9.0", target="1.1.0",
     step="wait", step_since=2.0, deadline=3.0, pausing=True, error="no space", waiting_for=(Waiting("a window", 4.0),),
-    restart=Waiting("the settings changed", 5.0), hold_until=6.0,
+    restart=Waiting("the settings changed", 5.0), restart_waiting_for=(Waiting("a lease", 5.0),), hold_until=6.0,
     quarantine=(Quarantined("b" * 64, "1.0.1", "it did not serve", 7.0),),
     history=(Outcome("0.9.0", "1.0.0", "a" * 64, Result.UPDATED, "it serves", 8.0, 9.0),),
     exits=(Exit(10.0, "killed by signal 9", 11.0),),
