@@ -1,6 +1,6 @@
 """The files of hooks, and whether they may be run. All functions block.
 
-Hooks run with the rights of the agent, usually root. So nobody else may be able to change one: neither its file nor a
+Hooks run with the rights of the agent, usually root. So no other user may be able to change one: neither its file nor a
 folder above it. The cloud cannot create one, because the agent writes none.
 """
 
@@ -43,7 +43,7 @@ def _check(path: Path, status: os.stat_result, is_hook: bool) -> None:
     if status.st_uid not in (0, os.geteuid()):
         text = f"belongs to user {status.st_uid}, who could change what the agent runs"
         raise ConfigError(str(path), text, remedy=f"run `chown root {path}`")
-    # In a sticky folder such as /tmp, nobody else can replace what belongs to root, which is checked for each part.
+    # In a sticky folder such as /tmp, other users cannot replace what belongs to root, which is checked for each part.
     if status.st_mode & _OTHERS and (is_hook or not status.st_mode & stat.S_ISVTX):
         text = "can be changed by other users, who could then change what the agent runs"
         raise ConfigError(str(path), text, remedy=f"run `chmod go-w {path}`")

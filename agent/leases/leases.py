@@ -146,7 +146,7 @@ class Leases:
         before, self._entries = self._entries, {}
         for file in read.files:
             entry = before.get(file.name)
-            if entry is None or entry.file.identity != file.identity:
+            if entry is None or entry.file != file:
                 entry = _Entry(file, boot + _left(file, now))
             self._entries[file.name] = entry
         self._too_many, self._failure = read.too_many, ""

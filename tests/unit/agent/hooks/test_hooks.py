@@ -189,7 +189,7 @@ async def test_a_hook_in_a_folder_that_others_can_change_is_refused(folder: Path
     parent = (folder, *folder.parents)[levels]
     parent.chmod(0o775)
     await refused(folder, f"{parent}: can be changed by other users")
-    parent.chmod(0o755 | stat.S_ISVTX | 0o022)  # as /tmp: nobody can replace the files of another there
+    parent.chmod(0o755 | stat.S_ISVTX | 0o022)  # as /tmp: users cannot replace the files of others there
     assert await before(folder) == Answer(True)
 
 

@@ -79,6 +79,20 @@ async def test_a_file_that_is_written_again_renews_the_lease(world: World) -> No
     assert await world.held() == {"flash": 120, "other": 30}
 
 
+async def test_a_file_that_is_written_twice_within_a_tick_of_the_kernel_counts(world: World) -> None:
+    path = world.lease("flash", 60)
+    status = path.stat()
+    before = files.File("flash", (status.st_ino, 1, 1, status.st_size), world.now, parse(path.read_bytes()))
+    world.leases._entries["flash"] = leases._Entry(before, world.boot + 60)
+    after = before._replace(content=Content(world.now + 90))
+
+    def read(folder: Path) -> files.Files:
+        return files.Files((after,))
+
+    world.leases._run = lambda function: run_now(lambda: read(world.folder))
+    assert await world.held() == {"flash": 90}
+
+
 async def test_a_file_that_is_deleted_ends_the_lease(world: World) -> None:
     world.lease("flash", 60).unlink()
     assert await world.held() == {}
