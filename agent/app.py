@@ -207,7 +207,7 @@ class Agent:
         """Return generators that yield when the report may have changed."""
         yield self.settings.changes()
         yield self._server.supervisor.changes()
-        yield self._server.problem_changes()
+        yield self._server.changes()
         yield self.system.changes()
         yield from self.updates.changes()
 

@@ -84,7 +84,7 @@ class ManagedServer:
         self._updates: Updates | None = None
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
-        self._changed = trio.Event()  # the problems
+        self._changed = trio.Event()  # the problems, or what a restart waits for
         self._restart_waits: Waiting | None = None
 
     async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
@@ -133,8 +133,11 @@ class ManagedServer:
         """What keeps machine-server from running as it should."""
         return (*self._problems.values(), *self.maintenance.problems)
 
-    async def problem_changes(self) -> AsyncGenerator[None, None]:
-        """Yield now and after each change of `problems`. A slow reader misses intermediate ones."""
+    async def changes(self) -> AsyncGenerator[None, None]:
+        """Yield now and after each change of `problems` or of what a restart waits for.
+
+        A slow reader misses intermediate changes. Those of the process are reported by the supervisor.
+        """
         while True:
             changed = self._changed
             yield
@@ -220,6 +223,9 @@ class ManagedServer:
                 "machine-server cannot be controlled", failed=what, problem=problem.message, remedy=problem.remedy
             )
             self._problems[what] = problem
+        self._notice()
+
+    def _notice(self) -> None:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
@@ -244,6 +250,7 @@ class ManagedServer:
             elif self._restart_waits is None or self._restart_waits.reason != verdict.reason:
                 _log.info("a restart waits for maintenance", restart=reason, reason=verdict.reason)
                 self._restart_waits = Waiting(verdict.reason, time.time())
+                self._notice()
             with trio.move_on_after(pause):
                 await change()
             pause = min(2 * pause, ASK_AGAIN)

@@ -104,6 +104,11 @@ async def test_a_restart_for_settings_waits_until_maintenance_allows_it(
         report = await world.until(lambda report: report.restart)
         assert report.restart is not None
         assert report.restart.reason == "its environment variables have changed"
+        with trio.fail_after(1):
+            async with aclosing(world.server.changes()) as changes:
+                async for _ in changes:
+                    if world.server.report().restart_waiting_for:
+                        break
         await trio.sleep(10 * ASK_AGAIN)
         assert world.process.calls == ["start"]
         allowed = True
@@ -191,7 +196,7 @@ async def test_settings_that_cannot_be_applied_are_reported_and_retried(
     async with opened(world), trio.open_nursery() as nursery:
 
         async def follow() -> None:
-            async with aclosing(world.server.problem_changes()) as changes:
+            async with aclosing(world.server.changes()) as changes:
                 async for _ in changes:
                     seen[trio.current_time()] = len(world.server.problems)
 
