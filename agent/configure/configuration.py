@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 import trio
 
+from agent.configure.managed import ManagedUpgrades, Permission
 from agent.configure.parts import JournalLimits, Part, UnattendedUpgrades, problem_of
 from agent.control.report import Problem, SystemReport
 from agent.control.settings import SettingsState
@@ -44,6 +45,7 @@ class SystemConfigurator:
         self,
         layout: Layout,
         settings: SettingsState,
+        permission: Permission,
         *,
         enabled: bool,
         root: Path = Path("/"),
@@ -54,12 +56,16 @@ class SystemConfigurator:
         self._worker = worker or Worker("system configuration")
         self._store = Store(layout, self._worker.run, root)
         programs = programs or SystemPrograms(layout.run / "apt.log", self._worker)
-        apt = Apt(programs)
+        apt = Apt(programs, self._worker.run, layout.run, root)
+        self._managed = ManagedUpgrades(
+            self._store, programs, apt, self._system, permission, self._worker.run, root=root
+        )
         self._parts: Sequence[Part] = (
             JournalLimits(self._store, programs),
             UnattendedUpgrades(self._store, programs, apt, self._system),
+            self._managed,
         )
-        self._failures: dict[str, Problem] = {}  # by setting
+        self._failures: dict[Part, Problem] = {}
         self._changed = trio.Event()
         self._applied = trio.Event()
 
@@ -89,7 +95,8 @@ class SystemConfigurator:
 
     def report(self) -> SystemReport:
         """Return what was done to the system."""
-        return SystemReport(files=self._store.files)
+        managed = self._store.record.managed
+        return SystemReport(self._store.files, managed.ended, managed.outcome, self._managed.waiting)
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[None]:
@@ -115,25 +122,25 @@ class SystemConfigurator:
             except (MachineError, OSError) as error:
                 pause = min(FIRST_RETRY * 2**failures, LONGEST_RETRY) * random.uniform(1.0, 1.1)
                 failures = min(failures + 1, 10)
-                self._note(problem_of(error, part.setting), part.setting)
+                self._note(part, problem_of(error, part.setting))
             except Exception as error:  # a defect here must not stop supervision and updates
                 _log.exception("a part of the system configuration has failed", setting=part.setting)
                 pause = LONGEST_RETRY
-                self._note(Problem(part.setting, f"defect of machine-agent: {error!r}", "report it"), part.setting)
+                self._note(part, Problem(part.setting, f"defect of machine-agent: {error!r}", "report it"))
             else:
                 failures = 0
-                self._failures.pop(part.setting, None)
+                self._failures.pop(part, None)
             applied, self._applied = self._applied, trio.Event()
             applied.set()
             with trio.move_on_after(math.inf if pause is None else pause):
                 await changed.wait()
                 failures = 0
 
-    def _note(self, problem: Problem, setting: str) -> None:
-        if self._failures.get(setting) != problem:
+    def _note(self, part: Part, problem: Problem) -> None:
+        if self._failures.get(part) != problem:
             _log.error("the system cannot be configured", setting=problem.path, problem=problem.message,
                        remedy=problem.remedy)  # fmt: skip
-        self._failures[setting] = problem
+        self._failures[part] = problem
 
     async def _system(self) -> OsRelease:
         read = partial((self._root / OS_RELEASE).read_text, errors="replace")

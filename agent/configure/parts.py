@@ -97,7 +97,7 @@ class UnattendedUpgrades:
         if configuration is not None:
             chosen = configuration.os_auto_upgrade_type
             # Upgrades by the agent wait for maintenance, which unattended-upgrades would not.
-            kind = "disable" if chosen == "managed-all" or chosen == "managed-security" else chosen
+            kind = "disable" if chosen == "managed-all" or chosen == "managed-security" else chosen  # as MANAGED
         if kind == "":
             await self._undo()
             return

@@ -77,6 +77,9 @@ class SystemReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the agent has done to the operating system."""
 
     files: tuple[str, ...] = ()  # files outside of its own folder that the system configuration has written
+    upgraded: float = 0.0  # end of the last upgrade of packages by the agent
+    outcome: str = ""  # of this upgrade
+    waiting: Waiting | None = None  # an upgrade of packages, or a reboot for it
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -19,7 +19,7 @@ ORIGINS_PATH: Final = "etc/apt/apt.conf.d/80-machine-agent-origins.conf"
 PACKAGE: Final = "unattended-upgrades"
 SETTING: Final = "agent.system_configuration.os_auto_upgrade_type"
 
-_DISTRIBUTIONS: Final = ("debian", "raspbian", "ubuntu")
+DISTRIBUTIONS: Final = ("debian", "raspbian", "ubuntu")
 _LISTS_TIMER: Final = "apt-daily.timer"
 _UPGRADE_TIMER: Final = "apt-daily-upgrade.timer"
 _LOWEST_PRIORITY: Final = 100  # a priority below this means that apt never upgrades from the repository by itself
@@ -70,7 +70,7 @@ def plan_upgrades(upgrade_type: UpgradeType, system: OsRelease, policy: str) -> 
     """Plan unattended upgrades for a distribution whose `apt-cache policy` prints `policy`."""
     if upgrade_type == "":
         return UpgradePlan()
-    if system.id not in _DISTRIBUTIONS:
+    if system.id not in DISTRIBUTIONS:
         return _rejected(
             f"unattended upgrades cannot be configured on {system.name or system.id or 'this system'!r}",
             "use Debian, Raspberry Pi OS or Ubuntu, or leave os_auto_upgrade_type empty",
@@ -114,22 +114,19 @@ def parse_policy(text: str) -> list[Repository]:
     repositories: dict[Repository, None] = {}
     priority = None
     fields: dict[str, str] = {}
-    for line in text.split("\n"):
-        if (source := _SOURCE.fullmatch(line)) is not None:
-            priority, fields = int(source[1]), {}
+    site = ""
+    for line in (*text.split("\n"), ""):
+        source = _SOURCE.fullmatch(line)
+        if source is not None or not line.startswith(" "):  # the end of the former repository
+            if priority is not None and priority >= _LOWEST_PRIORITY and fields and fields.get("a") != "now":
+                repositories[Repository(fields.get("o", ""), fields.get("n", ""), fields.get("a", ""), site)] = None
+            priority, fields, site = int(source[1]) if source is not None else None, {}, ""
         elif (release := _RELEASE.fullmatch(line)) is not None:
             # A value may contain commas: only one that is followed by a key begins a field.
             parts = (part.partition("=") for part in _NEXT_FIELD.split(release[1]))
             fields = {key.strip(): value.strip() for key, _, value in parts}
-        elif (origin := _ORIGIN.fullmatch(line)) is not None:
-            if priority is not None and priority >= _LOWEST_PRIORITY and fields.get("a") != "now":
-                repository = Repository(
-                    fields.get("o", ""), fields.get("n", ""), fields.get("a", ""), origin[1].strip()
-                )
-                repositories[repository] = None
-            priority, fields = None, {}
-        elif not line.startswith(" "):
-            priority = None  # the next section, such as pinned packages
+        elif (origin := _ORIGIN.fullmatch(line)) is not None:  # missing for a repository in a folder
+            site = origin[1].strip()
     return list(repositories)
 
 

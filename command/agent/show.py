@@ -23,13 +23,22 @@ def status_lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield "machine-server is switched off by the setting disable_viam_server"
     if report.get("offline"):
         yield f"the cloud is {clean(report['offline'])}: the last settings stay in force"
-    if files := report.get("system", {}).get("files"):
-        yield f"files for the system configuration: {clean(', '.join(files))}"
+    yield from _system_lines(report.get("system", {}), now)
     for problem in report.get("problems", ()):
         place = f"{problem['path']}: " if problem.get("path") else ""
         yield f"problem: {clean(place + problem['message'])}"
         if problem.get("remedy"):
             yield f"  -> {clean(problem['remedy'])}"
+
+
+def _system_lines(system: Mapping[str, Any], now: float) -> Iterator[str]:
+    if files := system.get("files"):
+        yield f"files for the system configuration: {clean(', '.join(files))}"
+    if waiting := system.get("waiting"):
+        yield f"waits for maintenance since {span(now - waiting['since'])}: {clean(waiting['reason'])}"
+    if system.get("upgraded"):
+        moment = f"{datetime.fromtimestamp(system['upgraded'], UTC):%Y-%m-%d %H:%M} UTC"
+        yield f"last upgrade of packages: {moment}: {clean(system['outcome'])}"
 
 
 def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterator[str]:

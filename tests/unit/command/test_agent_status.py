@@ -91,6 +91,14 @@ def test_files_outside_of_the_folder_of_the_agent_are_listed() -> None:
     assert rest[1:] == ["files for the system configuration: /etc/a.conf, /etc/b.conf"]
 
 
+def test_upgrades_of_packages() -> None:
+    waiting = Waiting("an upgrade of packages: the door is open", NOW - 60)
+    rest = lines(ProgramReport(), system=SystemReport(upgraded=NOW, outcome="2 packages upgraded", waiting=waiting))
+    assert rest[1].startswith("waits for maintenance since ")
+    assert rest[1].endswith(": an upgrade of packages: the door is open")
+    assert rest[2] == "last upgrade of packages: 2027-01-15 08:00 UTC: 2 packages upgraded"
+
+
 def test_problems_have_their_remedies_and_control_characters_are_removed() -> None:
     problem = Problem("agent.debug", "is \x1b[31mwrong", "write true or false")
     rest = lines(ProgramReport(), problems=(problem,), offline="unreachable", disabled=True)

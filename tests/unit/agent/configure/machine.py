@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import trio
 
+from agent.actions.permission import Maintenance, Refusal
 from agent.configure.parts import JournalLimits, UnattendedUpgrades
 from agent.layout import Layout
+from agent.leases.leases import Leases
 from agent.settings.records import SystemConfiguration
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
@@ -99,7 +102,11 @@ class System:
 
     @property
     def upgrades(self) -> UnattendedUpgrades:
-        return UnattendedUpgrades(self.store, self, Apt(self), self.os_release)
+        return UnattendedUpgrades(self.store, self, self.apt, self.os_release)
+
+    @property
+    def apt(self) -> Apt:
+        return Apt(self, InlineWorker().run, self.layout.run, self.root)
 
     def text(self, path: str) -> str | None:
         file = self.root / path
@@ -113,6 +120,15 @@ class System:
     def tree(self) -> set[str]:
         """Return all paths below the root, except the record of the agent."""
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.name != "system.json"}
+
+
+def maintenance(refusal: Refusal, folder: Path, wall: Callable[[], float] = time.time) -> Maintenance:
+    return Maintenance(refusal, Leases(folder / "leases", InlineWorker().run), InlineWorker().run, wall)
+
+
+async def never() -> None:
+    """Let machine-server allow each restart."""
+    await trio.lowlevel.checkpoint()
 
 
 def configuration(**fields: Any) -> SystemConfiguration:

@@ -13,7 +13,7 @@ from agent.configure.configuration import FIRST_RETRY, LONGEST_RETRY, SystemConf
 from agent.control.settings import SettingsState
 from agent.system import journald
 from agent.system.programs import Done
-from tests.unit.agent.configure.machine import InlineWorker, System
+from tests.unit.agent.configure.machine import InlineWorker, System, maintenance, never
 from tests.unit.agent.supervise.test_supervisor import run_now
 from tests.unit.agent.system import samples
 
@@ -28,7 +28,13 @@ class World:
         (folder / "etc/os-release").write_text(samples.DEBIAN_12)
         self.settings = SettingsState(folder / "defaults", folder / "stored", run_now)
         self.configurator = SystemConfigurator(
-            self.system.layout, self.settings, enabled=enabled, root=folder, programs=self.system, worker=InlineWorker()
+            self.system.layout,
+            self.settings,
+            maintenance(never, folder),
+            enabled=enabled,
+            root=folder,
+            programs=self.system,
+            worker=InlineWorker(),
         )
 
     async def change(self, **sections: Any) -> None:
