@@ -177,7 +177,9 @@ class Agent:
             end=end,
             speed=_clock_speed() if options.dev_mode else 1.0,
         )  # fmt: skip
-        self.system = SystemConfigurator(layout, self.settings, server.maintenance, enabled=end is not None)
+        self.system = SystemConfigurator(
+            layout, self.settings, server.maintenance, partial(upload, address=address), enabled=end is not None
+        )
         self._reporter = Reporter(address, self.report)
         self._updating = UpdateCommands(self.updates, self.fetcher)
 

@@ -61,6 +61,11 @@ class Layout:
         return self.root / "queue"
 
     @property
+    def journal_queue(self) -> Path:
+        """The folder with entries of the system's journal that are not uploaded yet, and the place in the journal."""
+        return self.queue / "journal"
+
+    @property
     def trust(self) -> Path:
         """The folder with the trusted metadata of signed releases."""
         return self.root / "tuf"

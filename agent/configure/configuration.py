@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 import trio
 
+from agent.configure.forwarding import Forwarder, Upload
 from agent.configure.managed import ManagedUpgrades, Permission
 from agent.configure.parts import JournalLimits, Part, UnattendedUpgrades, problem_of
 from agent.control.report import Problem, SystemReport
@@ -46,6 +47,7 @@ class SystemConfigurator:
         layout: Layout,
         settings: SettingsState,
         permission: Permission,
+        upload: Upload,
         *,
         enabled: bool,
         root: Path = Path("/"),
@@ -65,6 +67,7 @@ class SystemConfigurator:
             UnattendedUpgrades(self._store, programs, apt, self._system),
             self._managed,
         )
+        self._forwarder = Forwarder(layout.journal_queue, settings, self._forwarded, programs, self._worker, upload)
         self._failures: dict[Part, Problem] = {}
         self._changed = trio.Event()
         self._applied = trio.Event()
@@ -77,6 +80,7 @@ class SystemConfigurator:
             await nursery.start(self._watch)
             for part in self._parts:
                 nursery.start_soon(self._keep, part)
+            nursery.start_soon(self._forward)
 
     async def changes(self) -> AsyncGenerator[None, None]:
         """Yield now and after each attempt to apply settings. A slow reader misses intermediate ones."""
@@ -91,12 +95,24 @@ class SystemConfigurator:
         if not self._enabled:
             return _NOT_CONFIGURED if _desired(self._settings.current) not in (None, SystemConfiguration()) else ()
         own = (problem for part in self._parts for problem in part.problems)
-        return tuple(dict.fromkeys((*self._failures.values(), *own)))
+        return tuple(dict.fromkeys((*self._failures.values(), *own, *self._forwarder.problems)))
 
     def report(self) -> SystemReport:
         """Return what was done to the system."""
         managed = self._store.record.managed
         return SystemReport(self._store.files, managed.ended, managed.outcome, self._managed.waiting)
+
+    def _forwarded(self) -> str:
+        configuration = _desired(self._settings.current)
+        return configuration.forward_system_logs if configuration is not None else ""
+
+    async def _forward(self) -> None:
+        while True:
+            try:
+                await self._forwarder.run()
+            except Exception:  # a defect here must not stop supervision and updates
+                _log.exception("forwarding of the journal has failed")
+                await trio.sleep(LONGEST_RETRY)
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[None]:

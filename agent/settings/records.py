@@ -206,11 +206,12 @@ class SystemConfiguration(SettingsSection, frozen=True, kw_only=True):
 
     forward_system_logs: LogFilter = ""
     """Journal entries to forward to the cloud: syslog identifiers separated by commas, `all` for every identifier, and
-    a leading `-` to exclude one; empty forwards nothing."""
+    a leading `-` to exclude one; empty forwards nothing. What machine-agent and machine-server log is never forwarded,
+    because it reaches the cloud directly."""
     logging_journald_runtime_max_use_megabytes: Megabytes = DEFAULT_JOURNAL_MEGABYTES
     """Space of the journal in memory; 0 means 512, and -1 leaves the system's limit."""
     logging_journald_storage: Literal["persistent", "volatile", "auto", "none"] = "persistent"
-    """Where the journal is stored: `Storage=` of journald.conf."""
+    """Where the journal is stored: `Storage=` of journald.conf. Left to the system if both limits are -1."""
     logging_journald_system_max_use_megabytes: Megabytes = DEFAULT_JOURNAL_MEGABYTES
     """Space of the journal on disk; 0 means 512, and -1 leaves the system's limit."""
     os_auto_upgrade_type: Literal["", "all", "security", "disable", "managed-all", "managed-security"] = ""

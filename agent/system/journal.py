@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from schema.errors import ConfigError
+from support.rate import Bucket
 
 SETTING: Final = "agent.system_configuration.forward_system_logs"
 ALL: Final = "all"
@@ -34,6 +35,7 @@ class JournalEntry:
     name: str  # sshd[812]
     message: str
     cursor: str  # where to continue after this entry; empty if the journal gave none
+    unit: str = ""  # unit of systemd, sshd.service
 
 
 def parse_entry(line: bytes, received: float) -> JournalEntry | None:
@@ -54,6 +56,7 @@ def parse_entry(line: bytes, received: float) -> JournalEntry | None:
         name=f"{identifier}[{pid}]" if pid else identifier,
         message=TOO_LARGE if fields.get("MESSAGE", "") is None else field_text(fields.get("MESSAGE")),
         cursor=field_text(fields.get("__CURSOR")),
+        unit=field_text(fields.get("_SYSTEMD_UNIT")),
     )
 
 
@@ -100,11 +103,11 @@ class Filter:
         return identifier not in self.excluded and (self.everything or identifier in self.included)
 
 
-def parse_filter(text: str, own_identifier: str) -> tuple[Filter, list[ConfigError]]:
+def parse_filter(text: str, own: Set[str]) -> tuple[Filter, list[ConfigError]]:
     """Parse `forward_system_logs`: identifiers to include or, after `-`, to exclude; `all` means every identifier.
 
-    Also returns the problems; the other entries apply. `own_identifier` is always excluded: its log reaches the cloud
-    directly.
+    Also returns the problems; the other entries apply. The identifiers `own` are always excluded: their log reaches the
+    cloud directly.
     """
     if not text.strip():
         return Filter(), []
@@ -123,16 +126,98 @@ def parse_filter(text: str, own_identifier: str) -> tuple[Filter, list[ConfigErr
             (excluded if entry.startswith("-") else included).add(name)
     for name in sorted(included & excluded):
         problem(f"{name!r} is both included and excluded: it is not forwarded", f"remove '{name}' or '-{name}'")
-    if own_identifier in included:
-        problem(
-            f"{own_identifier!r} is never forwarded: its log reaches the cloud directly", f"remove '{own_identifier}'"
-        )
-    included -= excluded | {own_identifier}
+    for name in sorted(included & own):
+        problem(f"{name!r} is never forwarded: its log reaches the cloud directly", f"remove '{name}'")
+    included -= excluded | own
     if not included and not problems:
         problem("nothing is included: nothing is forwarded", "add 'all' or the identifiers to forward")
     selected = Filter(
         everything=ALL in included,
         included=frozenset(included - {ALL}),
-        excluded=frozenset(excluded - {ALL} | {own_identifier}),
+        excluded=frozenset(excluded - {ALL} | own),
     )
     return selected, problems
+
+
+class Position(msgspec.Struct, frozen=True):
+    """The entry up to which the journal was forwarded."""
+
+    cursor: str
+    time: float  # of this entry, in seconds since 1970
+
+
+FIELDS: Final = ("MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "_COMM", "_PID", "_SYSTEMD_UNIT")
+_OUTPUT: Final = ("journalctl", "--output=json", f"--output-fields={','.join(FIELDS)}", "--no-pager", "--quiet")
+LAST_ENTRY: Final = (*_OUTPUT, "--lines=1")
+"""Command that prints the newest entry."""
+
+
+def follow_command(position: Position | None, *, by_time: bool) -> tuple[str, ...]:
+    """Return the command that prints all entries after `position`, and new ones as they come; None: all entries.
+
+    With `by_time`, the time counts and not the cursor; then the entry of the position is printed again.
+    """
+    if position is None:
+        place: tuple[str, ...] = ()
+    elif by_time:
+        place = (f"--since=@{position.time:.6f}",)
+    else:
+        place = (f"--after-cursor={position.cursor}",)
+    return (*_OUTPUT, "--follow", "--no-tail", *place)
+
+
+class EntryLimit:
+    """Limits entries to RATE a second, by the times of the entries: what has piled up is not lost.
+
+    The same entries are dropped when they are read again.
+    """
+
+    RATE: Final = 100
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        """Entries that were dropped since `report`."""
+        self._bucket = Bucket(burst=self.RATE, rate=self.RATE)
+        self._clock = self._last = 0.0
+        self._since = 0.0  # when the first of them was dropped
+
+    def admit(self, time: float) -> bool:
+        """Return whether an entry of this time may pass. A clock that was set back only makes it slower."""
+        self._clock += max(0.0, time - self._last)
+        self._last = time
+        if self._bucket.take(self._clock):
+            return True
+        self._since = self._since if self.dropped else self._clock
+        self.dropped += 1
+        return False
+
+    def report(self, *, now: bool) -> str:
+        """Return a message about dropped entries and begin to count again; empty if there are none.
+
+        Without `now`, entries are counted for a second, so that a flood does not lead to a flood of messages.
+        """
+        if not self.dropped or (not now and self._clock - self._since < 1.0):
+            return ""
+        count, self.dropped = self.dropped, 0
+        entries = "1 entry of the journal was" if count == 1 else f"{count} entries of the journal were"
+        return f"{entries} dropped: more than {self.RATE} in a second"
+
+
+class Lines:
+    """Cuts a stream into lines of at most `longest` bytes; a longer line becomes None."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._rest = b""
+        self._skipping = False
+
+    def cut(self, data: bytes) -> list[bytes | None]:
+        """Return the lines that `data` completes."""
+        lines: list[bytes | None] = []
+        *ends, self._rest = (self._rest + data).split(b"\n")
+        for line in ends:
+            lines.append(None if self._skipping or len(line) > self._longest else line)
+            self._skipping = False
+        if len(self._rest) > self._longest:
+            self._rest, self._skipping = b"", True
+        return lines

@@ -84,13 +84,13 @@ class SystemPrograms:
 
     async def run(self, command: Sequence[str], *, limit: float = LIMIT) -> Done:
         """See Programs."""
-        output, errors = _Head(), _Tail()
+        output, errors = _Head(), Tail()
         try:
             with trio.fail_after(limit):
                 async with process_group(
                     command,
                     grace=_KILL_TIME,
-                    env=_environment(),
+                    env=environment(),
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -99,7 +99,7 @@ class SystemPrograms:
                     async with trio.open_nursery() as nursery:
                         for pipe, keep in ((group.process.stdout, output), (group.process.stderr, errors)):
                             assert pipe is not None
-                            nursery.start_soon(_read, pipe, keep)
+                            nursery.start_soon(read_into, pipe, keep)
                     status = await group.wait()
         except trio.TooSlowError:
             raise timeout(command, limit) from None
@@ -123,7 +123,7 @@ class SystemPrograms:
         try:
             process = await trio.lowlevel.open_process(
                 [*runner, "--", "/bin/sh", "-c", _BOUNDED, "sh", *command],
-                env=_environment(),
+                env=environment(),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
@@ -183,22 +183,25 @@ class _Head:
         self.data += data[: MAX_OUTPUT - len(self.data)]
 
 
-class _Tail:
+class Tail:
     """The last MAX_TAIL bytes."""
 
     def __init__(self) -> None:
         self.data = b""
 
     def add(self, data: bytes) -> None:
+        """Append what was read."""
         self.data = (self.data + data)[-MAX_TAIL:]
 
 
-async def _read(pipe: trio.abc.ReceiveStream, keep: _Head | _Tail) -> None:
+async def read_into(pipe: trio.abc.ReceiveStream, keep: _Head | Tail) -> None:
+    """Read a pipe to its end."""
     while data := await pipe.receive_some(_CHUNK):
         keep.add(bytes(data))
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Return the environment of all programs."""
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     return {**inherited, **_ENVIRONMENT}
 

@@ -84,6 +84,14 @@ class OutboxSink:
         self._durable.set()
         self._durable = trio.Event()
 
+    async def synced(self) -> None:
+        """Wait until the messages that were written so far are on the disk, or were dropped."""
+        last = self._outbox.appended
+        while self._outbox.durable < last:
+            durable = self._durable
+            self._appended.set()
+            await durable.wait()
+
     async def next(self, limit: int = 100) -> Upload:
         """Wait for entries to upload and return at most `limit`; the same ones again until they are acknowledged.
 

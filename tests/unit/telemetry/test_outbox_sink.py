@@ -31,6 +31,23 @@ def entry(message: str, seq: int = 1) -> Entry:
     return Entry(seq, 12.5, 20, "rdk", "a.py:1", message, {"pin": 7, "who": ["a"]}, "Traceback")
 
 
+async def test_synced_waits_until_messages_are_on_the_disk(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    outbox = Outbox(tmp_path, here)
+    sink = OutboxSink(outbox)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sink.run)
+        await sink.synced()
+        for number in range(3):
+            sink.write(entry("a", number))
+            assert outbox.durable == number
+            await sink.synced()
+            assert outbox.durable == number + 1
+        nursery.cancel_scope.cancel()
+    sink.close()
+
+
 async def test_messages_come_out_as_they_went_in(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     sink = OutboxSink(Outbox(tmp_path, here))
     async with trio.open_nursery() as nursery:

@@ -20,6 +20,7 @@ from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import LIMIT, Done
 from agent.system.store import Store
 from support.worker import Worker
+from telemetry.logs.outbox_sink import OutboxSink
 from tests.unit.agent.system import samples
 
 
@@ -124,6 +125,11 @@ class System:
 
 def maintenance(refusal: Refusal, folder: Path, wall: Callable[[], float] = time.time) -> Maintenance:
     return Maintenance(refusal, Leases(folder / "leases", InlineWorker().run), InlineWorker().run, wall)
+
+
+async def uploads_nothing(sink: OutboxSink) -> None:
+    """Never reach the cloud."""
+    await trio.sleep_forever()
 
 
 async def never() -> None:

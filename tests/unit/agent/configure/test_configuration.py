@@ -13,7 +13,7 @@ from agent.configure.configuration import FIRST_RETRY, LONGEST_RETRY, SystemConf
 from agent.control.settings import SettingsState
 from agent.system import journald
 from agent.system.programs import Done
-from tests.unit.agent.configure.machine import InlineWorker, System, maintenance, never
+from tests.unit.agent.configure.machine import InlineWorker, System, maintenance, never, uploads_nothing
 from tests.unit.agent.supervise.test_supervisor import run_now
 from tests.unit.agent.system import samples
 
@@ -31,6 +31,7 @@ class World:
             self.system.layout,
             self.settings,
             maintenance(never, folder),
+            uploads_nothing,
             enabled=enabled,
             root=folder,
             programs=self.system,

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.system.journal import TOO_LARGE, field_text, parse_entry, parse_filter
-from support.rate import Bucket
+from agent.system.journal import (
+    TOO_LARGE,
+    EntryLimit,
+    Lines,
+    Position,
+    field_text,
+    follow_command,
+    parse_entry,
+    parse_filter,
+)
 
 ENTRY = {
     "__CURSOR": "s=7f;i=3a2;b=9c;m=1;t=2;x=3",
@@ -140,7 +148,7 @@ def test_bytes_become_text(data: bytes) -> None:
     ],
 )
 def test_filter(text: str, accepted: str, rejected: str, problems: list[str]) -> None:
-    selected, reported = parse_filter(text, "agent")
+    selected, reported = parse_filter(text, {"agent"})
     assert all(map(selected.accepts, accepted.split()))
     assert not any(map(selected.accepts, rejected.split()))
     assert selected.is_active == bool(accepted)
@@ -153,11 +161,37 @@ def test_filter(text: str, accepted: str, rejected: str, problems: list[str]) ->
 
 @given(st.text() | st.text(alphabet="al,- agent"))
 def test_any_filter_is_accepted_and_excludes_the_agent(text: str) -> None:
-    selected, _ = parse_filter(text, "agent")
+    selected, _ = parse_filter(text, {"agent"})
     assert not selected.accepts("agent")
 
 
-def test_rate_limit() -> None:
-    bucket = Bucket(burst=100, rate=100)
-    assert sum(bucket.take(10.0) for _ in range(150)) == 100
-    assert sum(bucket.take(10.5) for _ in range(150)) == 50
+def test_entries_are_limited_by_their_own_times() -> None:
+    limit = EntryLimit()
+    assert sum(limit.admit(10.0) for _ in range(150)) == 100
+    assert limit.report(now=False) == ""
+    assert sum(limit.admit(10.5) for _ in range(150)) == 50
+    assert sum(limit.admit(11.0) for _ in range(10)) == 10
+    assert limit.report(now=False) == "150 entries of the journal were dropped: more than 100 in a second"
+    assert limit.report(now=True) == ""
+
+
+def test_what_has_piled_up_passes_and_a_clock_that_was_set_back_does_not_block() -> None:
+    limit = EntryLimit()
+    assert all(limit.admit(1_000_000 + count / 50) for count in range(5000))
+    assert all(limit.admit(1000 + count / 50) for count in range(5000))
+    assert limit.dropped == 0
+
+
+@given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line)), st.integers(1, 7))
+def test_lines_are_cut_wherever_a_read_ends(lines: list[bytes], size: int) -> None:
+    data = b"".join(line + b"\n" for line in lines)
+    cutter = Lines(10)
+    result = [line for start in range(0, len(data), size) for line in cutter.cut(data[start : start + size])]
+    assert result == [line if len(line) <= 10 else None for line in lines]
+
+
+def test_the_place_in_the_journal_is_in_the_command() -> None:
+    place = Position("s=1;i=2", 12.5)
+    assert follow_command(place, by_time=False)[-1] == "--after-cursor=s=1;i=2"
+    assert follow_command(place, by_time=True)[-1] == "--since=@12.500000"
+    assert follow_command(None, by_time=False)[-2:] == ("--follow", "--no-tail")
