@@ -17,7 +17,7 @@ from command.cloud.configurations.fragments import fragments
 from command.cloud.data import data as cloud_data
 from command.cloud.datasets import datasets
 from command.cloud.group import cloud
-from command.cloud.keys import keys
+from command.cloud.keys import install_line, keys
 from command.cloud.locations import locations
 from command.cloud.members import members
 from command.cloud.registry.modules import modules
@@ -344,6 +344,7 @@ main.add_command(module)
 main.add_command(cloud)
 cloud.add_command(config)
 cloud.add_command(cloud_ca)
+cloud.add_command(install_line)
 cloud.add_command(keys)
 cloud.add_command(members)
 cloud.add_command(locations)

@@ -20,6 +20,7 @@ from cloud.store.turns import working_for
 from cloud.web import pages
 from cloud.web.api import (
     authorities,
+    installation,
     packages,
     releases,
 )
@@ -69,6 +70,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         Route(METRICS, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
         *authorities.routes(cloud),
+        *installation.routes(cloud),
         *packages.routes(cloud),
         *releases.routes(cloud),
         *_pages(cloud),
@@ -90,6 +92,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         names=() if loopback else None,
         public=PUBLIC,
         public_below=PUBLIC_BELOW,
+        keyed=installation.KEYED,
         texts=LOGIN_TEXTS,
         public_url=url,
     )

@@ -41,21 +41,25 @@ async def send_file(path: str, pieces: AsyncIterator[bytes], size: int) -> Any:
     return _read(*await _exchange("POST", path, headers, pieces))
 
 
-async def get(path: str) -> tuple[int, bytes]:
-    """Send a GET request, and return status and body of any answer.
+async def get(path: str, *, signed_in: bool = True) -> tuple[int, bytes]:
+    """Send a GET request, without the key unless `signed_in`, and return status and body of any answer.
 
     Raises Unreachable, or MachineError if the key is refused.
     """
     answer = None
     with trio.move_on_after(ANSWER_LIMIT):
-        answer = await _exchange("GET", path, {}, None)
+        answer = await _exchange("GET", path, {}, None, signed_in)
     if answer is None:
         raise Unreachable(unreachable(login.load(os.environ).connection(), f"no answer within {ANSWER_LIMIT:g} s"))
     return answer
 
 
 async def _exchange(
-    method: str, path: str, more: Mapping[str, str], content: bytes | AsyncIterator[bytes] | None
+    method: str,
+    path: str,
+    more: Mapping[str, str],
+    content: bytes | AsyncIterator[bytes] | None,
+    signed_in: bool = True,
 ) -> tuple[int, bytes]:
     """Sign in, send a request, and return status and body of any answer."""
     connection = login.load(os.environ).connection()
@@ -68,8 +72,9 @@ async def _exchange(
     )
     patience = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), ANSWER_LIMIT)}
     try:
-        async with Channel(connection.address, tls=tls, credentials=credentials) as channel:
-            headers |= dict(await credentials.headers(channel))
+        if signed_in:
+            async with Channel(connection.address, tls=tls, credentials=credentials) as channel:
+                headers |= dict(await credentials.headers(channel))
         tls = tls_context(connection)  # a new one, because the channel has negotiated HTTP/2 with the first one
         async with httpcore.AsyncConnectionPool(tls, uds=target.path or None) as pool:
             answer = await pool.request(

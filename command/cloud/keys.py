@@ -1,12 +1,15 @@
-"""`machine cloud keys`: manages API keys and their roles."""
+"""`machine cloud keys`: API keys and their roles; `machine cloud install-line`: a key for a new machine."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from typing import TYPE_CHECKING
 
 import click
 
-from command.cloud.group import APP, with_client
+from command.cloud import login
+from command.cloud.group import APP, current, find, with_client
 from command.cloud.organization import missing_resource, organization_of
 from command.groups import Commands
 
@@ -81,3 +84,42 @@ async def delete(client: ApiClient, key_id: str) -> None:
 
 def _print(key: dict[str, str]) -> None:
     click.echo(f"key id  {key['id']}\nkey     {key['key']}\nThe key is shown only once.")
+
+
+@click.command("install-line")
+@click.argument("machine")
+@with_client
+async def install_line(client: ApiClient, machine: str) -> None:
+    """Create a key for MACHINE, and print the line that installs machine-agent with it on the machine's computer.
+
+    The key can do everything with this machine, and nothing else. It is printed only once; delete it once the machine
+    is online: `machine cloud keys delete`.
+    """
+    from command.cloud.http import get
+    from rpc.access import install_line as lines
+
+    part = await find(client, machine)
+    address = login.load(os.environ).address
+    url = (address if "://" in address else f"http://{address}").rstrip("/")
+    authorities = b""
+    if url.startswith("https://"):
+        status, content = await get("/ca.pem", signed_in=False)
+        authorities = content if status == 200 else b""
+    sha256 = hashlib.sha256(authorities).hexdigest() if authorities else ""
+    grant = {
+        "authorization_type": "role",
+        "authorization_id": "robot_owner",
+        "resource_type": "robot",
+        "resource_id": (await current(client, part))["part"]["robot"],
+    }
+    name = f"installation of {part.machine}"[:60]
+    key = await client.call(APP, "", "create_key", authorizations=[grant], name=name)
+    try:
+        click.echo(lines.install_line(url, part.id, key["id"], key["key"], sha256))
+    except ValueError as error:
+        raise click.ClickException(
+            f"{error}: sign in with the address of the cloud, such as https://cloud.example"
+        ) from None
+    click.echo(f"once it is online, delete the key: machine cloud keys delete {key['id']}", err=True)
+    if not url.startswith("https://"):
+        click.echo("warning: this cloud has no TLS: anyone on the network path can read the key", err=True)

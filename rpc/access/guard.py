@@ -10,7 +10,7 @@ need a token as well: in `authorization: Bearer` or in the cookie of the login f
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
@@ -26,8 +26,9 @@ from rpc.http.asgi import RECOGNIZE, ASGIApp, Message, Receive, Scope, Send, pla
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # RFC 9110 9.2.1
 METRICS: Final = "/metrics"
-"""Path where scrapers may use HTTP basic authentication (RFC 7617) with id and value of an API key; no other does."""
+"""Path where scrapers use HTTP basic authentication (RFC 7617) with id and value of an API key."""
 MAX_BASIC: Final = 4096  # characters of a basic authentication header
+_NO_PATHS: Final[Mapping[str, Collection[str]]] = {}
 _PROTECTION: Final = (
     (b"x-frame-options", b"DENY"),
     (b"x-content-type-options", b"nosniff"),
@@ -47,7 +48,7 @@ class Facts:
     site: str  # Sec-Fetch-Site, "" if absent
     bearer: str  # token of the authorization header, "" if absent
     cookie: str  # the cookie header
-    key: tuple[str, str]  # id and key of HTTP basic authentication, "" if absent
+    key: tuple[str, str]  # id and key of HTTP basic authentication or of the headers for them, "" if absent
     html: bool  # a browser requests a page
     peer: Peer = field(default_factory=Peer)
 
@@ -64,7 +65,7 @@ class Facts:
             site=headers.get("sec-fetch-site", ""),
             bearer=bearer(headers.get("authorization", "")),
             cookie=headers.get("cookie", ""),
-            key=_basic(headers.get("authorization", "")),
+            key=_key(headers),
             html="text/html" in headers.get("accept", ""),
             peer=Peer(scope.get("client")),
         )
@@ -84,9 +85,10 @@ class Guard:
     them for a server whose keys and names may change.
 
     `public` paths need no token, nor do paths below the folders `public_below`, such as /files/. With keys, /login and
-    /logout are always answered here. `texts` has the texts of the login form. `outside` is the address at which
-    clients reach the server. If it starts with https://, requests to that host count as HTTPS, because a proxy in front
-    of the server terminates TLS.
+    /logout are always answered here. `keyed` are paths, with the types of their credentials, that can be read with id
+    and key instead of a token: by HTTP basic authentication, or in the headers `key_id` and `key`. `texts` has the
+    texts of the login form. `outside` is the address at which clients reach the server. If it starts with https://,
+    requests to that host count as HTTPS, because a proxy in front of the server terminates TLS.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Guard:
         origins: Callable[[], Origins] | None = None,
         public: Collection[str] = ("/healthz",),
         public_below: Collection[str] = (),
+        keyed: Mapping[str, Collection[str]] = _NO_PATHS,
         texts: LoginTexts = LoginTexts(),  # noqa: B008 - frozen
         public_url: str = "",
     ) -> None:
@@ -110,6 +113,7 @@ class Guard:
         fixed = Origins(loopback=names is not None, names=tuple(name for name in own if name))
         self._origins = origins or (lambda: fixed)
         self._public = frozenset(public)
+        self._keyed = {METRICS: (API_KEY,), **keyed}
         if wrong := [path for path in public_below if len(path) < 3 or not path.endswith("/")]:
             raise ValueError(f"{wrong} would open more than the paths below one folder: write a folder such as /files/")
         self._public_below = tuple(public_below)
@@ -146,12 +150,14 @@ class Guard:
 
     async def _identified(self, facts: Facts) -> Identity | None:
         """Return the identity of the request's token. A session token is accepted only in this server's own cookie."""
-        if facts.path == METRICS and facts.method in SAFE and any(facts.key):
-            try:
-                token = await self._authenticator.sign_in(facts.key[0], API_KEY, facts.key[1], peer=facts.peer)
-            except GRPCError:
-                return None
-            return await self._authenticator.identified(token)
+        if any(facts.key) and facts.method in SAFE and facts.path in self._keyed:
+            for kind in self._keyed[facts.path]:
+                try:
+                    token = await self._authenticator.sign_in(facts.key[0], kind, facts.key[1], peer=facts.peer)
+                except GRPCError:
+                    continue
+                return await self._authenticator.identified(token)
+            return None
         name = cookie_name(self._authenticator.instance, secure=facts.scheme == "https")
         identity = await self._authenticator.identified(facts.bearer or _cookie(facts.cookie, name))
         return None if identity is not None and facts.bearer and of_pages(identity) else identity
@@ -163,8 +169,8 @@ class Guard:
             await _answer(scope, send, 303, "log in first", (b"location", location))
         else:
             text = "this server needs an API key: authenticate and send the token as authorization: Bearer"
-            if facts.path == METRICS:
-                text = "metrics need an API key: send its id and key by HTTP basic authentication"
+            if facts.path in self._keyed:
+                text = "this needs an API key: send its id and key by HTTP basic authentication"
             await _answer(scope, send, 401, text, (b"www-authenticate", b"Bearer"))
 
 
@@ -172,6 +178,11 @@ def identity_of(scope: Scope) -> Identity | None:
     """Return the identity that Guard has stored; None on an open server and for a public page without token."""
     identity: Identity | None = scope.get("state", {}).get("identity")
     return identity
+
+
+def _key(headers: Mapping[str, str]) -> tuple[str, str]:
+    basic = _basic(headers.get("authorization", ""))
+    return basic if any(basic) else (headers.get("key_id", ""), headers.get("key", ""))
 
 
 def _basic(header: str) -> tuple[str, str]:

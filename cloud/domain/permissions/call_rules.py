@@ -329,6 +329,12 @@ AGENTS: Final[Mapping[str, Rule]] = {
 
 AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificates are public")}
 
+INSTALLATION: Final[Mapping[str, Rule]] = {
+    "install_part": home_owner(ObjectKind.PART, "part_id"),
+    "get_installer": machine("part_id"),
+    "create_install_key": home_owner(ObjectKind.PART, "part_id"),
+}
+
 CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.v1.AppService": APP,
     "viam.app.v1.RobotService": ROBOT,

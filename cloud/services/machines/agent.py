@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from enum import IntEnum
 from typing import Any, Final
 
 from msgspec import Struct
@@ -12,33 +11,13 @@ from msgspec.structs import asdict
 
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
-from cloud.domain.machines.machines import PartRecord
 from cloud.domain.permissions import call_rules
-from cloud.domain.registry import files, items
-from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE
-from cloud.domain.releases import decision, repository, rollouts
-from cloud.domain.releases.files import ReleaseFile
 from cloud.services.common.base import Service, guarded
+from cloud.services.machines.offers import Offers, UpdateInfo, section_of
 from cloud.store.sql import Sql
-from schema.errors import MachineError
-from uplink.releases import STABLE
+from uplink.releases import AGENT, SERVER
 
 CHECK_INTERVAL: Final = timedelta(seconds=10)  # keeps within the specified 15 seconds; agents allow 5 and more
-LINK: Final = timedelta(hours=24)  # the link must stay valid for repeated downloads over a slow line
-CHANNELS: Final[Mapping[str, str]] = {"": LATEST, "stable": LATEST, "dev": WITH_PRERELEASE}
-CUSTOM: Final = "customURL"  # protocol constant: version of a program that is given as a URL
-AGENT: Final = ("agent",)
-SERVER: Final = ("machine-server", "viam-server")  # keys of version_control, ours first
-
-
-class Format(IntEnum):
-    """Format of a downloaded file: PackageFormat."""
-
-    UNSPECIFIED = 0
-    RAW = 1
-    XZ = 2
-    EXECUTABLE = 3
-    XZ_EXECUTABLE = 4
 
 
 class HostInfo(Struct, frozen=True):
@@ -56,16 +35,6 @@ class VersionInfo(Struct, frozen=True):
     agent_installed: str = ""
     viam_server_running: str = ""
     viam_server_installed: str = ""
-
-
-class UpdateInfo(Struct, frozen=True):
-    """A program to install."""
-
-    filename: str
-    url: str
-    version: str
-    sha256: bytes = b""
-    format: Format = Format.EXECUTABLE
 
 
 class AgentConfig(Struct, frozen=True):
@@ -107,71 +76,20 @@ class AgentDeviceService(Service):
             before = machines.part(sql, id).reported
             reported = {**before, **report}
             machines.note_seen(sql, id, self.now(), None if reported == before else reported)
-            section = _section(configurations.resolved(sql, id), "agent")
-            control = _section(section, "version_control")
-            part = machines.part(sql, id)
-            select = self._release if repository.exists(sql, part.organization_id) else self._package
-            agent, server = (self._update(sql, control, names, part, select) for names in (AGENT, SERVER))
-            return section, agent, server
+            section = section_of(configurations.resolved(sql, id), "agent")
+            offers = Offers(sql, self.cloud.links, self.now(), machines.part(sql, id), section)
+            return section, offers.of(AGENT), offers.of(SERVER)
 
         section, agent, server = await self.write(work)
         return AgentConfig(
             check_interval=CHECK_INTERVAL,
-            advanced_settings=_section(section, "advanced_settings"),
-            network_configuration=_section(section, "network_configuration"),
-            additional_networks=_section(section, "additional_networks"),
-            system_configuration=_section(section, "system_configuration"),
+            advanced_settings=section_of(section, "advanced_settings"),
+            network_configuration=section_of(section, "network_configuration"),
+            additional_networks=section_of(section, "additional_networks"),
+            system_configuration=section_of(section, "system_configuration"),
             agent_update_info=agent,
             viam_server_update_info=server,
         )
-
-    def _update(
-        self, sql: Sql, control: Mapping[str, Any], names: tuple[str, ...], part: PartRecord, select: Select
-    ) -> UpdateInfo | None:
-        version = next((str(control[name]) for name in names if control.get(name)), "")
-        program = "machine-agent" if names is AGENT else "machine-server"
-        return UpdateInfo(program, version, CUSTOM) if "://" in version else select(sql, program, version, part)
-
-    def _package(self, sql: Sql, program: str, version: str, part: PartRecord) -> UpdateInfo | None:
-        platform, tags = str(part.reported.get("platform", "")), part.reported.get("platform_tags") or ()
-        for item in items.of_organization(sql, part.organization_id):  # no other one decides what its machines run
-            if item.name == program and item.type == "archive":
-                try:
-                    item_files = files.files(sql, item.id)
-                    file = files.best(item_files, item, CHANNELS.get(version, version), platform, tags)
-                except MachineError:
-                    continue  # no file for this computer, or no such version
-                return self._info(program, file.version, platform, file.path, file.digest)
-        return None
-
-    def _release(self, sql: Sql, program: str, version: str, part: PartRecord) -> UpdateInfo | None:
-        owner = part.organization_id
-        names = _RUNNING[program]
-        running = next((str(part.reported[name]) for name in names if part.reported.get(name)), "")
-        target = decision.choose(
-            version or STABLE,
-            repository.targets(sql, owner, program),
-            rollouts.of_program(sql, owner, program),
-            rollouts.facts(sql, part, running),
-        )
-        if target is None:
-            return None
-        path = ReleaseFile.path_of(target.file)
-        return self._info(program, target.custom.version, target.custom.platform, path, target.digest)
-
-    def _info(self, program: str, version: str, platform: str, path: str, digest: str) -> UpdateInfo:
-        name = f"{program}-v{version}-{platform.rpartition('/')[2] or 'any'}"
-        return UpdateInfo(name, self.cloud.links.url(path, self.now() + LINK), version, bytes.fromhex(digest))
-
-
-Select = Callable[[Sql, str, str, PartRecord], UpdateInfo | None]
-"""Function that returns what a part is to install of a program, by the version that its configuration names."""
-
-_RUNNING: Final = {
-    "machine-agent": ("agent_running", "agent_installed"),
-    "machine-server": ("viam_server_running", "viam_server_installed"),
-}
-"""Fields of the report with the version of a program."""
 
 
 def _reported(host: HostInfo | None, versions: VersionInfo | None) -> dict[str, Any]:
@@ -182,9 +100,3 @@ def _reported(host: HostInfo | None, versions: VersionInfo | None) -> dict[str, 
     if versions is not None:
         report |= asdict(versions)
     return {key: value for key, value in report.items() if value}
-
-
-def _section(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return the object at `key`; an empty one if it is missing or not an object."""
-    section = holder.get(key)
-    return section if isinstance(section, Mapping) else {}

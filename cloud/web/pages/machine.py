@@ -30,7 +30,7 @@ from cloud.web.views.agent_view import agent_view
 from cloud.web.views.fleet_view import next_change
 from cloud.web.views.log_view import Line, line
 from cloud.web.views.machine_view import View, pieces, readings, view
-from cloud.web.views.setup import setup_page
+from cloud.web.views.setup import install_page, setup_page
 from rpc.pages.patches import Patcher
 from schema.errors import ErrorKind, MachineError
 
@@ -49,6 +49,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/machines/{id}/agent/update", pages.update_agent, methods=["POST"]),
         Route("/machines/{id}/agent/check", pages.check_agent, methods=["POST"]),
         Route("/machines/{id}/setup", pages.setup, methods=["POST"]),
+        Route("/machines/{id}/install", pages.install, methods=["POST"]),
         Route("/machines/{id}/delete", pages.delete, methods=["POST"]),
         Route("/machines/{id}/parts", pages.add_part, methods=["POST"]),
         WebSocketRoute("/live/machines/{id}", pages.live),
@@ -158,6 +159,11 @@ class MachinePages:
         """`POST /machines/<part>/setup`: show the credentials file of a part."""
         machine, shown = await self._view(author_of(request), request.path_params["id"])
         return await setup_page(self._cloud, request, machine.id, part=shown.facts.id)
+
+    async def install(self, request: Request) -> Response:
+        """`POST /machines/<part>/install`: create a key, and show the line that installs the part with it."""
+        machine, shown = await self._view(author_of(request), request.path_params["id"])
+        return await install_page(self._cloud, request, machine.id, machine.name, shown.facts.id)
 
     async def add_part(self, request: Request) -> Response:
         """`POST /machines/<id>/parts`, with field `name`: add a computer to the machine."""

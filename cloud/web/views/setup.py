@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
+from cloud.services.machines.installation import InstallationService
+from cloud.services.organizations.authorities import AuthorityService
+from cloud.values.author import Author
 from cloud.web.common.site import author_of, render
+from rpc.access.install_line import CA_FILE, install_line
 from schema.errors import ErrorKind, MachineError
 
 FILE = "machine.json"
-CA_FILE = "machine-cloud-ca.pem"  # the name that /ca.pem suggests
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?")
+
+
+def has_own_authority(cloud: Cloud) -> bool:
+    """Return whether the cloud has a certificate that computers do not trust by default."""
+    return cloud.tls is not None and cloud.tls.own
+
+
+def address_of(request: Request) -> str:
+    """Return the address at which the caller reaches the cloud. INVALID if the header `host` is not a host name."""
+    host = request.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        raise MachineError("the header `host` is not the name of a host", kind=ErrorKind.INVALID)
+    return f"{request.url.scheme}://{host}"
+
+
+def credentials_of(cloud: Cloud, request: Request, part: str, secret: str) -> dict[str, dict[str, str]]:
+    """Return the content of the credentials file of a part."""
+    credentials = {"id": part, "secret": secret, "app_address": address_of(request)}
+    if has_own_authority(cloud):
+        credentials["ca_file"] = CA_FILE
+    return {"cloud": credentials}
+
+
+async def install_page(cloud: Cloud, request: Request, machine: str, name: str, part: str) -> Response:
+    """Create a key for the installation of a part, and render the line that uses it. PERMISSION, unless an owner."""
+    author, address = author_of(request), address_of(request)
+    authorities = await AuthorityService(cloud, Author("", "")).list_authorities() if has_own_authority(cloud) else ""
+    key = await InstallationService(cloud, author).create_install_key(part)
+    sha256 = hashlib.sha256(authorities.encode()).hexdigest() if authorities else ""
+    return render(
+        request,
+        "install.html",
+        machine=machine,
+        name=name,
+        line=install_line(address, part, key.id, key.key, sha256),
+        sha256=sha256,
+        secure=address.startswith("https://"),
+    )
 
 
 async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str = "", new: bool = False) -> Response:
@@ -30,12 +75,8 @@ async def setup_page(cloud: Cloud, request: Request, machine: str, *, part: str 
         raise MachineError(
             "only owners may view the credentials of a machine", kind=ErrorKind.PERMISSION, remedy="use an owner's key"
         )
-    address = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    credentials = {"id": chosen.id, "secret": chosen.secret, "app_address": address}
-    own_authority = cloud.tls is not None and cloud.tls.own  # a certificate that computers do not trust by default
-    if own_authority:
-        credentials["ca_file"] = CA_FILE
-    text = json.dumps({"cloud": credentials}, indent=2)
+    own_authority = has_own_authority(cloud)
+    text = json.dumps(credentials_of(cloud, request, chosen.id, chosen.secret), indent=2)
     return render(
         request,
         "setup.html",

@@ -28,7 +28,7 @@ from tests.unit.cloud.pages import HOST, post, signed_in
 from tests.unit.cloud.replicas import LIMIT, Replica, authorization_at, operator_key, replica
 from tests.unit.runtime.parts.web.client import HTML, Browser
 
-OPEN = ("/healthz", "/ca.pem", "/static/", "/packages/", "/files/", "/invites/")  # no key needed
+OPEN = ("/healthz", "/ca.pem", "/install.sh", "/static/", "/packages/", "/files/", "/invites/")  # no key needed
 
 # ---- random sequences against a model
 

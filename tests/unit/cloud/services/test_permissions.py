@@ -33,6 +33,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.data import data_messages as m
 from cloud.services.machines.fleet import FleetService
+from cloud.services.machines.installation import InstallationService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
 from cloud.services.target import SERVICES
@@ -55,6 +56,7 @@ SHARED_CALLS: Final = {
     "FleetService": FleetService,
     "RoleService": RoleService,
     "ChangeService": ChangeService,
+    "InstallationService": InstallationService,
 }
 TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     **call_rules.CALLS,
@@ -62,6 +64,7 @@ TABLES: Final[Mapping[str, Mapping[str, Rule]]] = {
     "FleetService": call_rules.FLEET,
     "RoleService": call_rules.ROLES,
     "ChangeService": call_rules.CHANGES,
+    "InstallationService": call_rules.INSTALLATION,
 }
 CALLS: Final = [(service, name) for service, rules in TABLES.items() for name in rules]
 OWN: Final = "of the caller's own organization, or its own marks"

@@ -1,0 +1,109 @@
+"""The version of each program that a machine is to run: from its configuration, and releases or packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from cloud.domain.machines.machines import PartRecord
+from cloud.domain.permissions.links import Links
+from cloud.domain.registry import files, items
+from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE
+from cloud.domain.releases import decision, repository, rollouts
+from cloud.domain.releases.files import ReleaseFile
+from cloud.store.sql import Sql
+from schema.errors import MachineError
+from uplink.releases import AGENT, SERVER, STABLE
+
+LINK: Final = timedelta(hours=24)  # the link must stay valid for repeated downloads over a slow line
+CHANNELS: Final[Mapping[str, str]] = {"": LATEST, "stable": LATEST, "dev": WITH_PRERELEASE}
+CUSTOM: Final = "customURL"  # protocol constant: version of a program that is given as a URL
+KEYS: Final[Mapping[str, tuple[str, ...]]] = {AGENT: ("agent",), SERVER: ("machine-server", "viam-server")}
+"""Keys of version_control by program, ours first."""
+RUNNING: Final[Mapping[str, tuple[str, ...]]] = {
+    AGENT: ("agent_running", "agent_installed"),
+    SERVER: ("viam_server_running", "viam_server_installed"),
+}
+"""Fields of the report with the version of a program."""
+
+
+class Format(IntEnum):
+    """Format of a downloaded file: PackageFormat."""
+
+    UNSPECIFIED = 0
+    RAW = 1
+    XZ = 2
+    EXECUTABLE = 3
+    XZ_EXECUTABLE = 4
+
+
+class UpdateInfo(Struct, frozen=True):
+    """A program to install."""
+
+    filename: str
+    url: str
+    version: str
+    sha256: bytes = b""
+    format: Format = Format.EXECUTABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The offers to a part. `section` is the key `agent` of its resolved configuration."""
+
+    sql: Sql
+    links: Links
+    now: datetime
+    part: PartRecord
+    section: Mapping[str, Any]
+
+    def of(self, program: str) -> UpdateInfo | None:
+        """Return the version of a program that the part is to run; None if there is none for it."""
+        control = section_of(self.section, "version_control")
+        version = next((str(control[name]) for name in KEYS[program] if control.get(name)), "")
+        if "://" in version:
+            return UpdateInfo(program, version, CUSTOM)
+        signed = repository.exists(self.sql, self.part.organization_id)
+        return self._release(program, version) if signed else self._package(program, version)
+
+    def _package(self, program: str, version: str) -> UpdateInfo | None:
+        reported = self.part.reported
+        platform, tags = str(reported.get("platform", "")), reported.get("platform_tags") or ()
+        for item in items.of_organization(self.sql, self.part.organization_id):  # no other one decides
+            if item.name == program and item.type == "archive":
+                try:
+                    item_files = files.files(self.sql, item.id)
+                    file = files.best(item_files, item, CHANNELS.get(version, version), platform, tags)
+                except MachineError:
+                    continue  # no file for this computer, or no such version
+                return self._info(program, file.version, platform, file.path, file.digest)
+        return None
+
+    def _release(self, program: str, version: str) -> UpdateInfo | None:
+        owner, reported = self.part.organization_id, self.part.reported
+        running = next((str(reported[name]) for name in RUNNING[program] if reported.get(name)), "")
+        target = decision.choose(
+            version or STABLE,
+            repository.targets(self.sql, owner, program),
+            rollouts.of_program(self.sql, owner, program),
+            rollouts.facts(self.sql, self.part, running),
+        )
+        if target is None:
+            return None
+        path = ReleaseFile.path_of(target.file)
+        return self._info(program, target.custom.version, target.custom.platform, path, target.digest)
+
+    def _info(self, program: str, version: str, platform: str, path: str, digest: str) -> UpdateInfo:
+        name = f"{program}-v{version}-{platform.rpartition('/')[2] or 'any'}"
+        return UpdateInfo(name, self.links.url(path, self.now + LINK), version, bytes.fromhex(digest))
+
+
+def section_of(holder: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the object at `key`; an empty one if it is missing or not an object."""
+    section = holder.get(key)
+    return section if isinstance(section, Mapping) else {}
