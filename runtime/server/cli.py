@@ -42,6 +42,8 @@ _PATH: Final = click.Path(path_type=Path)
 @switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
 @switch("allow-open-shell", "If no keys are configured, let all clients open shells and tunnels and copy files.")
 @switch("reveal-sensitive-config-diffs", "Log changes of the configuration, including secrets.")
+@switch("install", "Install a service of systemd that runs machine-server with the other options, start it and exit.")
+@switch("uninstall", "Stop and remove the service that -install has installed, and exit.")
 @switch("version", "Print the version and exit.")
 @value(
     "dump-resources", _PATH, "FILE", "Write all models, with the JSON Schemas of their attributes, to FILE and exit."
@@ -69,7 +71,8 @@ def command(**options: Any) -> None:
     Options start with one or two dashes; a value follows after a space or '='. Options listed without a value are
     switches, which may have the value true or false (-debug=false).
     """
-    if options["version"] or options["dump_resources"] is not None or options["network_check"]:
+    short = ("version", "dump_resources", "network_check", "install", "uninstall")
+    if any(options[name] not in (None, False) for name in short):
         release()
     if options["version"]:
         from support.version import version
@@ -88,8 +91,18 @@ def command(**options: Any) -> None:
         from runtime.parts.netcheck.command import main_check
 
         sys.exit(main_check(options["config"]))
+    if options["install"] and options["uninstall"]:
+        _fail("-install and -uninstall exclude each other", EXIT_USAGE)
+    if options["uninstall"]:
+        from runtime.parts.service.install import run_uninstall
+
+        sys.exit(run_uninstall())
     if options["config"] is None:
         _fail(NO_CONFIG, EXIT_USAGE)
+    if options["install"]:
+        from runtime.parts.service.install import run_install
+
+        sys.exit(run_install(options))
     sys.exit(_serve(options))
 
 

@@ -146,7 +146,7 @@ async def test_the_line_of_the_command_installs(tmp_path: Path, shell: str) -> N
         assert stat.S_IMODE((tmp_path / "credentials").stat().st_mode) == 0o600
         assert made.recorded("work").startswith("700 root")
         seen = made.recorded("processes")
-        assert "machine-agent" in seen
+        assert "/opt/.machine-install." in seen
         key = key_in(line)
         # The shell of this test has the line as its argument, as none has into which a person pastes it.
         assert key not in seen.replace(line, "") + made.recorded("environments")

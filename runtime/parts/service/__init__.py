@@ -1,0 +1,1 @@
+"""Installation of machine-server as a service of systemd, without machine-agent."""
