@@ -88,8 +88,11 @@ def _print(key: dict[str, str]) -> None:
 
 @click.command("install-line")
 @click.argument("machine")
+@click.option(
+    "--cloud-init", is_flag=True, help="Print user-data for cloud-init, which executes the line at first boot."
+)
 @with_client
-async def install_line(client: ApiClient, machine: str) -> None:
+async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> None:
     """Create a key for MACHINE, and print the line that installs machine-agent with it on the machine's computer.
 
     The key can do everything with this machine, and nothing else. It is printed only once; delete it once the machine
@@ -115,11 +118,12 @@ async def install_line(client: ApiClient, machine: str) -> None:
     name = f"installation of {part.machine}"[:60]
     key = await client.call(APP, "", "create_key", authorizations=[grant], name=name)
     try:
-        click.echo(lines.install_line(url, part.id, key["id"], key["key"], sha256))
+        line = lines.install_line(url, part.id, key["id"], key["key"], sha256)
     except ValueError as error:
         raise click.ClickException(
             f"{error}: sign in with the address of the cloud, such as https://cloud.example"
         ) from None
+    click.echo(lines.user_data(line) if cloud_init else line, nl=not cloud_init)
     click.echo(f"once it is online, delete the key: machine cloud keys delete {key['id']}", err=True)
     if not url.startswith("https://"):
         click.echo("warning: this cloud has no TLS: anyone on the network path can read the key", err=True)

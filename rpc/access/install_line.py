@@ -6,6 +6,7 @@ variable of a process contains it, so no other user of the computer sees it in t
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -37,3 +38,18 @@ def install_line(cloud: str, part: str, key_id: str, key: str, authorities_sha25
         f"(echo \"MACHINE_CA_FILE='$HOME/{CA_FILE}' {values}\"; "
         f"curl -fsSg --cacert {file} {cloud}/install.sh) | sudo sh"
     )
+
+
+def user_data(line: str) -> str:
+    """Return user-data for cloud-init that executes a line of `install_line` at the first boot.
+
+    The network and the clock may not be ready then, so the line is repeated until machine-agent is installed, for some
+    ten minutes. cloud-init writes the command into a script that only root can read.
+    """
+    words = line.replace("| sudo sh", "| sh")
+    command = (
+        "export HOME=/root; n=0; "
+        f"until [ -e /opt/machine/launch/machine-agent/run ] || [ $n -gt 20 ]; do {words}; "
+        "n=$((n + 1)); [ -e /opt/machine/launch/machine-agent/run ] || sleep 30; done"
+    )
+    return f"#cloud-config\nruncmd:\n  - {json.dumps(command)}\n"

@@ -176,6 +176,33 @@ async def test_existing_credentials_are_used(tmp_path: Path) -> None:
         assert made.recorded("arguments") == "--install\n"
 
 
+async def test_the_user_data_for_cloud_init_installs(tmp_path: Path) -> None:
+    """cloud-init writes a text of `runcmd` into a script with mode 0700, and executes it with /bin/sh as root."""
+    async with world(tmp_path) as made:
+        printed = (await made.terminal("install-line", "rover", "--cloud-init")).splitlines()
+        assert printed[:2] == ["#cloud-config", "runcmd:"]
+        script = tmp_path / "runcmd"
+        script.write_text(f"#!/bin/sh\n{json.loads(printed[2].removeprefix('  - '))}\n")
+        script.chmod(0o700)
+        # The first attempt finds no network. The recorder only imitates machine-agent, so the shell creates its folder.
+        curl = f"""\
+#!/bin/sh
+echo >>{tmp_path}/attempts
+[ $(wc -l <{tmp_path}/attempts) -gt 1 ] || {{ echo "curl: (6) Could not resolve host" >&2; exit 6; }}
+exec /usr/bin/curl "$@"
+"""
+        sleep = f'#!/bin/sh\necho "$1" >>{tmp_path}/slept\n'
+        installs = "mkdir -p /opt/machine/launch/machine-agent/run"
+        line = f"/bin/sh {script}; status=$?; exit $status"
+        sh = f'#!/bin/sh\n/bin/dash "$@" && [ -f {tmp_path}/arguments ] && {installs}\n'
+        done = await made.execute(line, tools={"curl": curl, "sleep": sleep, "sh": sh})
+        assert done.returncode == 0, done.stderr
+        assert made.recorded("arguments").startswith("--install\n")
+        assert made.recorded("slept") == "30\n"
+        key = key_in(json.loads(printed[2].removeprefix("  - ")))
+        assert key not in made.recorded("processes") + made.recorded("environments") + done.stdout + done.stderr
+
+
 async def test_without_a_release_it_says_what_to_do(tmp_path: Path) -> None:
     async with world(tmp_path, publish=False) as made:
         done = await made.execute(await made.line())

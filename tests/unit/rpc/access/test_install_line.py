@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from rpc.access.install_line import CA_FILE, install_line
+from rpc.access.install_line import CA_FILE, install_line, user_data
 
 SHA = "0" * 64
 TOOL = '#!/bin/sh\nprintf "%s\\n" "{name} $*" >>"$LOG"\n{more}\n'
@@ -69,3 +70,13 @@ def test_nothing_is_sent_if_the_authority_has_another_hash(tmp_path: Path) -> No
 def test_values_that_need_quotes_are_refused(values: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"characters that it cannot have|not a SHA-256"):
         install_line(*values)
+
+
+def test_user_data_is_a_list_with_a_text() -> None:
+    data = user_data(install_line("https://cloud.example", "p1", "k1", "secret"))
+    head, kind, item = data.splitlines()
+    assert (head, kind, item[:4]) == ("#cloud-config", "runcmd:", "  - ")
+    command = json.loads(item[4:])
+    assert '(echo "MACHINE_PART_ID=p1' in command
+    assert "sudo" not in command
+    subprocess.run(["sh", "-n", "-c", command], check=True)
