@@ -182,3 +182,25 @@ async def test_a_cloud_that_cannot_be_reached_is_named_with_the_other_way(tmp_pa
         assert f"the cloud at http://{made.running.address} cannot be reached" in done.stderr.decode()
         done = await made.preinstall(*(word for name in PROGRAMS for word in (OPTIONS[name], str(made.files[name]))))
         assert done.returncode == 0, done.stderr.decode()
+
+
+async def test_the_commands_of_the_tutorial_prepare_a_card_for_another_processor(tmp_path: Path) -> None:
+    """docs/tutorial/from-an-sd-card.md, with small release files, and a folder instead of the card."""
+    async with world(tmp_path) as made:
+        (made.root / "usr/lib/systemd/systemd").write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00")
+        for name in PROGRAMS:
+            path = tmp_path / f"{name}-v0.1.0-aarch64"
+            write_release(path, "0.1.0", "exit\n", program=name, on="linux/aarch64")
+            keys = ("--keys", str(tmp_path / "keys"))
+            await made.terminal("releases", "upload", str(path), "--channel", "stable", *keys)
+        made.part.file = tmp_path / "rover.json"
+        await made.terminal("new", "pi", "--output", str(made.part.file))
+        foreign = ("--agent", str(made.files[AGENT]), "--server", str(tmp_path / f"{SERVER}-v0.1.0-aarch64"))
+        done = await made.preinstall(*foreign)
+        assert done.returncode == 1
+        assert "and the system is linux/aarch64" in done.stderr.decode()
+        files = [word for name in PROGRAMS for word in (OPTIONS[name], str(tmp_path / f"{name}-v0.1.0-aarch64"))]
+        done = await made.preinstall(*files, "--release-root", str(tmp_path / "keys/root.json"))
+        assert done.returncode == 0, done.stderr.decode()
+        assert {name: made.installed(name) for name in PROGRAMS} == dict.fromkeys(PROGRAMS, "0.1.0")
+        assert (made.root / "etc/machine.json").read_bytes() == made.part.file.read_bytes()
