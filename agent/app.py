@@ -175,7 +175,7 @@ class Agent:
             layout, address, server.supervisor, server.maintenance, worker,
             offline=lambda: self.fetcher.offline,
             end=end,
-            speed=_clock_speed() if options.dev_mode else 1.0,
+            speed=_clock_speed(),
         )  # fmt: skip
         self.system = SystemConfigurator(
             layout, self.settings, server.maintenance, partial(upload, address=address), enabled=end is not None
@@ -356,8 +356,11 @@ async def _stop_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStat
 
 
 def _clock_speed() -> float:
-    """Return how much faster the times of updates pass, for tests."""
+    """Return how much faster the times of updates pass, for tests: only root can set it in the unit of the agent."""
     try:
-        return max(1.0, float(os.environ.get(SPEED, "1")))
+        speed = max(1.0, float(os.environ.get(SPEED, "1")))
     except ValueError:
         return 1.0
+    if speed > 1.0:
+        _log.warning("the times of updates pass faster, for tests only", times=speed, variable=SPEED)
+    return speed

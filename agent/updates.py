@@ -39,7 +39,7 @@ from uplink.platform import platform
 RELEASE: Final = "MACHINE_RELEASE"
 """Variable in which the launcher names the release that it has started."""
 SPEED: Final = "MACHINE_AGENT_CLOCK_SPEED"
-"""Variable that lets the times of updates pass faster, for tests with --dev-mode."""
+"""Variable that lets the times of updates pass faster, for tests. In a service, only root can set it."""
 
 
 class Updates:

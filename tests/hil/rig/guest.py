@@ -21,7 +21,7 @@ from tests.hil.rig.disk import Disk
 from tests.hil.rig.programs import program_of
 from tests.hil.rig.qemu_machine import QemuHost
 from tests.hil.rig.qmp import Qmp
-from tests.hil.rig.uml_machine import UmlHost, UmlMachine
+from tests.hil.rig.uml_machine import Exposed, UmlHost, UmlMachine
 from tests.hil.rig.usb import Usb
 from tests.hil.rig.vm import VirtualMachine
 
@@ -147,6 +147,14 @@ class Guest:
     async def unforward(self, port: int) -> None:
         """Close a port opened by `forward`."""
         await self.host.unforward(port)
+
+    def expose(self) -> Exposed:
+        """Let programs in the guest connect to a loopback port of this computer: set `port`, use `address` there.
+
+        Until the test ends, also after a power cut. Only in User-Mode Linux.
+        """
+        assert isinstance(self.host, UmlHost), "this guest is not in User-Mode Linux"
+        return self.host.expose()
 
     @asynccontextmanager
     async def server(self, document: Mapping[str, Any] | None, *options: str, **how: Any) -> AsyncIterator[Server]:

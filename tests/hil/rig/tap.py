@@ -60,6 +60,15 @@ class Tap:
             raise
         return trio.SocketStream(sock)
 
+    def listen(self) -> trio.socket.SocketType:
+        """Return a socket that listens on a free TCP port, which the guest reaches at HOST_ADDRESS."""
+        with self.inside():
+            plain = socket.socket()
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            plain.bind((HOST_ADDRESS, 0))
+            plain.listen(100)
+        return trio.socket.from_stdlib_socket(plain)
+
     def close(self) -> None:
         """Close the descriptor of the namespace."""
         os.close(self._namespace)

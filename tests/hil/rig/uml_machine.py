@@ -21,7 +21,7 @@ import trio
 from tests.hil.image.contents import DRIVERS, INIT, SOURCE
 from tests.hil.image.places import BUILD, IMAGE
 from tests.hil.rig.lines import Gone
-from tests.hil.rig.qemu import GUEST_ADDRESS, MEMORY_MIB
+from tests.hil.rig.qemu import GUEST_ADDRESS, HOST_ADDRESS, MEMORY_MIB
 from tests.hil.rig.tap import DEVICE, Tap
 from tests.hil.rig.usb import UmlUsb
 from tests.hil.rig.vm import VirtualMachine
@@ -46,11 +46,16 @@ ENDED_WELL: Final = "Attempted to kill init! exitcode=0x00000000"  # kernel/exit
 
 
 class UmlMachine(VirtualMachine):
-    """A virtual machine in User-Mode Linux. With `systemd`, systemd is its first process."""
+    """A virtual machine in User-Mode Linux. With `systemd`, systemd is its first process.
 
-    def __init__(self, share: Path, *, image: Path = IMAGE, systemd: bool = False) -> None:
+    `source` is where the guest mounts the project's source. With another folder than the usual, Python in the guest
+    does not find it by itself, and /opt/machine is free for an installation.
+    """
+
+    def __init__(self, share: Path, *, image: Path = IMAGE, systemd: bool = False, source: str = SOURCE) -> None:
         super().__init__(share, image=image, resume=False)
         self.systemd = systemd
+        self.source = source
         self.disk = self.folder / "disk.cow"
         self.tap = Tap()
         self._agent: socket.socket | None = None
@@ -90,7 +95,8 @@ class UmlMachine(VirtualMachine):
         lines = (
             f"modprobe -a {' '.join(DRIVERS)}",
             f"ip link set vec0 name eth0; ip address replace {GUEST_ADDRESS}/24 dev eth0; ip link set lo up",
-            f"ip link set eth0 up; mount -t hostfs none {SOURCE} -o {self.share},ro",
+            f"ip link set eth0 up; mkdir -p {self.source}",
+            f"mountpoint -q {self.source} || mount -t hostfs none {self.source} -o {self.share},ro",
         )
         return f"[ -e {READY} ] || {{ set -e; {'; '.join(lines)}; touch {READY}; }}"
 
@@ -211,6 +217,14 @@ class UmlHost:
         """Close a port opened by `forward`."""
         self._open.pop(port).cancel()
 
+    def expose(self) -> Exposed:
+        """Let the guest connect to a loopback port of this computer until the test ends."""
+        listener = trio.SocketListener(self.vm.tap.listen())
+        number: int = listener.socket.getsockname()[1]
+        exposed = Exposed(f"{HOST_ADDRESS}:{number}")
+        self._nursery.start_soon(trio.serve_listeners, exposed.carry, [listener])
+        return exposed
+
     async def freeze(self) -> None:
         """Stop the guest's processor."""
         self.vm.freeze()
@@ -222,12 +236,34 @@ class UmlHost:
                     far = await self.vm.tap.connect(port)
                 except OSError:  # no listener in the guest: the client's connection ends
                     return
-                async with far, trio.open_nursery() as nursery:
-                    nursery.start_soon(_pump, near, far)
-                    await _pump(far, near)
+                await _join(near, far)
 
         with scope:
             await trio.serve_listeners(carry, [listener])
+
+
+class Exposed:
+    """An address in the guest's network that leads to the loopback port `port` of this computer, once it is set."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.port = 0
+
+    async def carry(self, near: trio.SocketStream) -> None:
+        """Serve a connection of the guest; end it if nothing listens at the port."""
+        async with near:
+            try:
+                far = await trio.open_tcp_stream("127.0.0.1", self.port)
+            except OSError:
+                return
+            await _join(near, far)
+
+
+async def _join(near: trio.SocketStream, far: trio.SocketStream) -> None:
+    """Carry data in both directions until both streams have ended, and close `far`."""
+    async with far, trio.open_nursery() as nursery:
+        nursery.start_soon(_pump, near, far)
+        await _pump(far, near)
 
 
 async def _pump(source: trio.SocketStream, target: trio.SocketStream) -> None:
