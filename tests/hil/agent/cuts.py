@@ -22,6 +22,7 @@ from agent.layout import AGENT, PROGRAMS, SERVER
 from tests.hil.agent.device import Device, joined
 from tests.hil.agent.releases import SOURCE, real, write
 from tests.hil.rig.guest import open_guest
+from tests.hil.rig.lines import Gone
 from tests.hil.rig.uml_machine import UmlMachine
 from tools.release.pack import Packed
 
@@ -100,7 +101,7 @@ async def installed(share: Path, folder: Path) -> AsyncIterator[Device]:
 
 
 async def cut_power(share: Path, folder: Path, count: int, seed: int, say: Say) -> Result:
-    """Cut the power `count` times during updates; return what happened. If something is wrong, a new guest continues."""
+    """Cut the power `count` times during updates; return what happened. After a fault, a new guest continues."""
     chance, result, generation = random.Random(seed), Result(), 0
     while len(result.cuts) < count:
         generation += 1
@@ -130,18 +131,19 @@ class Updates:
         bad = chance.choice(list(BAD[program])) if chance.random() < 0.5 else ""
         release = write(self._folder, program, version, BAD[program][bad] if bad else None)
         step = chance.choice([step for step in STEPS if bad or step not in BACK])
-        cuts = [await self._first(program, release, step, bad or "good")]
-        while len(self._result.cuts) + len(cuts) < most and chance.random() < AGAIN:
-            cuts.append(await self._another(program, bad or "good"))
-        self._result.cuts += cuts
+        cuts: list[Cut] = []
         try:
+            await self._first(cuts, program, release, step, bad or "good")
+            while len(self._result.cuts) + len(cuts) < most and chance.random() < AGAIN:
+                await self._another(cuts, program, bad or "good")
             await self._settle()
             end = self._judge(await self._device.state(), program, version, bad, len(cuts))
         except AssertionError as error:
             end = "wrong"
             told = f"{program} {version} ({bad or 'good'}), cuts in {[cut.step for cut in cuts]}: {error}"
             self._result.wrong.append(told)
-            self._say(f"WRONG: {told}\n{await self._device.journal()}")
+            self._say(f"WRONG: {told}\n{await self._explain()}")
+        self._result.cuts += cuts
         self._result.ends[program, bad or "good", end] += 1
         steps = ", ".join(cut.step for cut in cuts)
         self._say(
@@ -149,7 +151,7 @@ class Updates:
             f"{time.monotonic() - began:.0f} s"
         )
 
-    async def _first(self, program: str, release: Packed, step: str, kind: str) -> Cut:
+    async def _first(self, cuts: list[Cut], program: str, release: Packed, step: str, kind: str) -> None:
         chance, device = self._chance, self._device
         [path] = await device.put(release)
         await device.guest.run(["sync", path])
@@ -161,21 +163,32 @@ class Updates:
             await device.update(program, path)
             at = await anext(moments)
             await device.guest.power_cut()
+        cuts.append(Cut(program, kind, at))
         await self._boot()
-        return Cut(program, kind, at)
 
-    async def _another(self, program: str, kind: str) -> Cut:
+    async def _another(self, cuts: list[Cut], program: str, kind: str) -> None:
         await trio.sleep(self._chance.uniform(0, AGAIN_SPAN))
         progress = ((await self._device.state())[program]["record"] or {}).get("progress") or {}
         await self._device.guest.power_cut()
+        cuts.append(Cut(program, kind, progress.get("step", "end")))
         await self._boot()
-        return Cut(program, kind, progress.get("step", "end"))
 
     async def _boot(self) -> None:
-        await self._device.guest.boot()
-        await self._device.guest.run("systemctl start calls.socket")
+        guest = self._device.guest
+        try:
+            await guest.boot()
+        except trio.TooSlowError:
+            raise AssertionError(f"the guest does not boot:\n{guest.vm.log()}") from None
         state = await self._device.state()
         assert not state["wrong"], state["wrong"]
+
+    async def _explain(self) -> str:
+        with trio.move_on_after(LIMIT):
+            try:
+                return await self._device.journal()
+            except (AssertionError, OSError, trio.ClosedResourceError, Gone):
+                pass
+        return "the guest does not answer"
 
     async def _settle(self) -> None:
         """Wait until no update is in progress, both programs run, and nothing of an update is left."""

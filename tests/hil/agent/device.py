@@ -64,7 +64,7 @@ class Device:
         await self.guest.write("/etc/fstab", f"none {SOURCE} hostfs {share},ro 0 0\n")
         await self.guest.write("/etc/systemd/system/calls.socket", f"[Socket]\nListenStream={PROXY}\n")
         await self.guest.write("/etc/systemd/system/calls.service", _PROXY)
-        await self.guest.run("systemctl daemon-reload; systemctl start calls.socket; sync")
+        await self.guest.run("rmdir /opt/machine; systemctl daemon-reload; systemctl start calls.socket; sync")
 
     async def install(self, *releases: Packed, root: bytes | None = None) -> None:
         """Install machine-agent and machine-server from release files, with the credentials of the part."""
