@@ -165,8 +165,11 @@ def _offered(record: Record, offer: Offer | None, now: float) -> Decision:
 
 
 def _follow(record: Record, progress: Progress, offer: Offer | None, now: float) -> Record:
-    """Replace what is installed after the roll-back."""
+    """Replace what is installed after the roll-back. A release in quarantine is not, unless a person asked for it."""
     following = progress.following
+    same = following is not None and offer is not None and following.release.sha256 == offer.release.sha256
+    if offer is not None and not same and not offer.explicit and record.is_quarantined(offer.release):
+        offer = None
     if following is not None and (offer is None or offer.release.sha256 != following.release.sha256):
         record = _end(record, following.release, Result.SUPERSEDED, "replaced before it began", now, now)
     elif following is not None and offer is not None:

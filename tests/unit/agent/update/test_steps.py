@@ -285,6 +285,20 @@ def test_only_the_last_offer_follows_a_roll_back() -> None:
     assert results(record) == [("1.2.0", "1.4.0", Result.SUPERSEDED)]
 
 
+def test_a_release_that_was_just_rolled_back_does_not_follow() -> None:
+    """The offer may have been decided about before the release was in quarantine."""
+    record = advance(at(Step.TRIAL), failed(at(Step.TRIAL), permanent=True), NOW).record
+    assert record.is_quarantined(TARGET)
+    record = advance(record, Offered(offer(TARGET)), NOW).record
+    assert record.progress is not None
+    assert record.progress.following is None
+    record = advance(record, Offered(None), NOW).record
+    assert [result for *_, result in results(record)] == [Result.ROLLED_BACK]
+    record = advance(record, Offered(offer(TARGET, explicit=True)), NOW).record
+    assert record.progress is not None
+    assert record.progress.following == offer(TARGET, explicit=True)
+
+
 @pytest.mark.parametrize("step", Step)
 def test_the_same_offer_changes_nothing(step: Step) -> None:
     if step not in (Step.ROLL_BACK, Step.RECOVER):
