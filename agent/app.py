@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -29,12 +30,13 @@ from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
 from agent.folders import locked, prepare
 from agent.install.install import use_package
+from agent.launch.links import read as read_launch
 from agent.layout import AGENT, Layout
 from agent.server import LONGEST_STEP, ManagedServer
 from agent.supervise.systemd import has_systemd
 from agent.supervise.watchdog import Watchdog
 from agent.system.host import host_facts
-from agent.updates import SPEED, Updates
+from agent.updates import RELEASE, SPEED, Updates
 from rpc.api.client import ApiClient
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
@@ -55,6 +57,7 @@ from uplink.upload import upload
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 STOP_LIMIT: Final = 60.0  # seconds for an orderly end
+CREDENTIALS_LIMIT: Final = 300.0  # seconds until a release on trial must have read the credentials
 
 _log = structlog.get_logger("agent")
 
@@ -125,7 +128,14 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
         stack.push_async_callback(_say_stopping, manager)
         # A device may wait for its credentials for months: systemd must not end an agent that is not "ready" by then.
         await manager.send(READY="1", STATUS=f"machine-agent {version()}: waits for credentials in {options.config}")
-        reading, cloud = await _credentials(options.config)
+        reading, cloud = None, None
+        limit = await worker.run(partial(_credentials_limit, layout))
+        with trio.move_on_after(limit):
+            reading, cloud = await _credentials(options.config)
+        if reading is None or cloud is None:
+            _log.error("this release is on trial and cannot use the credentials: it ends", limit=limit)
+            nursery.cancel_scope.cancel()
+            return EXIT_FAILED
         await manager.send(STATUS=f"machine-agent {version()}")
         server = await worker.run(
             partial(
@@ -301,6 +311,20 @@ class Agent:
     async def _check_now(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         self.fetcher.hurry()
         yield {"requested": True}
+
+
+def _credentials_limit(layout: Layout) -> float:
+    """Return how long to wait for credentials, in seconds. Blocks.
+
+    The release before one on trial had credentials. If this one cannot use them, nothing would ever end its trial,
+    because it judges only itself: it must end, so that the launcher counts its starts.
+    """
+    try:
+        launch = read_launch(layout, AGENT)
+    except OSError:
+        return math.inf
+    on_trial = launch.on_trial and launch.run is not None and launch.run == os.environ.get(RELEASE)
+    return CREDENTIALS_LIMIT / _clock_speed() if on_trial else math.inf
 
 
 async def _credentials(path: Path) -> tuple[Reading, Cloud]:

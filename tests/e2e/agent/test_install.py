@@ -15,7 +15,8 @@ import trio
 
 from agent.install.releases import OPTIONS
 from agent.install.target import Target
-from agent.layout import AGENT, PROGRAMS, SERVER
+from agent.launch.links import point
+from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.update.store import load
 from tests.e2e.agent.releases import write_release
 from tests.e2e.agent.support import Part, new_part
@@ -204,3 +205,28 @@ async def test_the_commands_of_the_tutorial_prepare_a_card_for_another_processor
         assert done.returncode == 0, done.stderr.decode()
         assert {name: made.installed(name) for name in PROGRAMS} == dict.fromkeys(PROGRAMS, "0.1.0")
         assert (made.root / "etc/machine.json").read_bytes() == made.part.file.read_bytes()
+
+
+@pytest.mark.parametrize("trial", [True, False])
+async def test_an_agent_on_trial_ends_if_it_cannot_use_the_credentials(tmp_path: Path, trial: bool) -> None:
+    """Nothing else would end the trial, because only the agent itself judges its release."""
+    layout, sha256 = Layout(tmp_path / "opt", tmp_path / "opt" / "run"), "a" * 64
+    layout.release(AGENT, sha256).mkdir(parents=True)
+    (layout.release(AGENT, sha256) / "run").write_text("#!/bin/sh\n")
+    (layout.release(AGENT, sha256) / "run").chmod(0o755)
+    point(layout, AGENT, run=sha256, back=None, trial=trial)
+    (tmp_path / "mine.json").write_text("not JSON")
+    command = [sys.executable, "-m", "agent.start", "--dev-mode", "--root", str(layout.root)]
+    environment = {"MACHINE_RELEASE": sha256, "MACHINE_AGENT_CLOCK_SPEED": "1000"}
+    process = await trio.lowlevel.open_process(
+        [*command, "--config", str(tmp_path / "mine.json")], env={**os.environ, **environment}
+    )
+    try:
+        with trio.move_on_after(START_LIMIT_S if trial else 5.0) as limit:
+            assert await process.wait() == 1
+        assert limit.cancelled_caught is not trial
+    finally:
+        if process.poll() is None:
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
