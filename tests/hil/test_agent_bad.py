@@ -1,0 +1,102 @@
+"""Bad releases in a guest with systemd: the former release runs again, and the reason is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from agent.layout import AGENT, PROGRAMS, SERVER
+from tests.hil.agent.device import Device, joined
+from tests.hil.agent.machine import agent_machine
+from tests.hil.agent.releases import real, write
+from tests.hil.rig.guest import Guest
+from tests.hil.rig.vm import VirtualMachine
+
+WATCHDOG = 10  # seconds, for the unit of the agent
+GARBAGE = "/opt/machine/home/garbage"
+
+BLOCKED = """\
+exec /usr/bin/python3 -c '
+import signal, sys, time
+signal.signal(signal.SIGALRM, lambda *_: time.sleep(1000))
+signal.alarm(4)
+sys.argv[0] = "machine-agent"
+from agent.start import main
+main()
+' "$@"
+"""
+"""An agent whose event loop stops after four seconds."""
+
+HOG = """\
+exec /usr/bin/python3 -c '
+kept = []
+while True:
+    kept.append(b"x" * (1 << 20))
+'
+"""
+
+
+class Case(NamedTuple):
+    """A bad release, and how it ends."""
+
+    program: str
+    script: str
+    reason: str  # part of it
+
+
+STARTED = "it was started 3 times and not confirmed"
+CASES = {
+    "server crashes at once": Case(SERVER, "kill -9 $$\n", ""),
+    "server exits with status 0": Case(SERVER, "exit 0\n", ""),
+    "server crashes after five minutes": Case(SERVER, f"(sleep 5; kill -9 $$) &\n{real(SERVER)}", ""),
+    "server hangs before it serves": Case(SERVER, "exec sleep 1000\n", "it does not answer requests"),
+    "server needs all memory": Case(SERVER, HOG, ""),
+    "server fills the disk": Case(
+        SERVER, f"dd if=/dev/zero of={GARBAGE} bs=64k 2>/dev/null\n{real(SERVER)}", "the disk became full"
+    ),
+    "agent crashes at once": Case(AGENT, "kill -9 $$\n", STARTED),
+    "agent crashes after five minutes": Case(AGENT, f"(sleep 5; kill -9 $$) &\n{real(AGENT)}", STARTED),
+    "agent hangs before it serves": Case(AGENT, "exec sleep 1000\n", STARTED),
+    "agent starves its watchdog": Case(AGENT, BLOCKED, STARTED),
+    "agent cannot read its credentials": Case(AGENT, f"set -- --config /etc/hostname\n{real(AGENT)}", STARTED),
+}
+
+
+@pytest.fixture(scope="module")
+def machine(_source: str) -> Iterator[VirtualMachine]:
+    """Yield a machine with systemd, whose /opt/machine is free."""
+    with agent_machine(_source) as machine:
+        yield machine
+
+
+async def test_bad_releases_end_and_the_former_one_runs(guest: Guest, tmp_path: Path) -> None:
+    async with joined(guest, tmp_path) as device:
+        override = f"[Service]\nWatchdogSec={WATCHDOG}\nTimeoutStartSec={WATCHDOG}\n"
+        await guest.write("/etc/systemd/system/machine-agent.service.d/shorter.conf", override)
+        await device.install(*(write(tmp_path, program, "1.0.0") for program in PROGRAMS))
+        for program in PROGRAMS:
+            await device.settled(program, "1.0.0")
+        for number, name in enumerate(CASES, start=2):
+            await ends(device, tmp_path, name, f"{number}.0.0")
+
+
+async def ends(device: Device, folder: Path, name: str, version: str) -> None:
+    program, script, reason = CASES[name]
+    key, other = ("agent", SERVER) if program == AGENT else ("server", AGENT)
+    before = await device.state()
+    [file] = await device.put(write(folder, program, version, script))
+    await device.update(program, file)
+    await device.until(lambda status: version in [entry["version"] for entry in status[key].get("quarantine", ())])
+    settled = await device.settled(program, "1.0.0")
+    after = await device.state()
+    outcome = settled["history"][-1]
+    print(f"{name}: {outcome['result']}, {outcome['reason']}")
+    assert (outcome["version_to"], outcome["result"]) == (version, "rolled_back"), name
+    assert reason in outcome["reason"], name
+    assert not after["wrong"], name
+    assert after[program]["version"] == "1.0.0", name
+    assert after[other]["pid"] == before[other]["pid"], f"{name}: {other} was disturbed"
+    await device.guest.run(["rm", "-f", GARBAGE, file])
