@@ -67,14 +67,15 @@ class Device:
         await self.guest.run("rmdir /opt/machine; systemctl daemon-reload; systemctl start calls.socket; sync")
 
     async def install(self, *releases: Packed, root: bytes | None = None) -> None:
-        """Install machine-agent and machine-server from release files, with the credentials of the part."""
+        """Install machine-agent and machine-server from their release files, with the credentials of the part."""
         credentials = {"id": self.part.id, "secret": self.part.secret, "app_address": f"http://{self.address}"}
         await self.guest.write("/root/mine.json", json.dumps({"cloud": credentials}), 0o600)
-        words = [*await self.put(*releases), "credentials=/root/mine.json"]
+        agent, server = await self.put(*releases)
+        words = ["--install", "--agent", agent, "--server", server, "--credentials", "/root/mine.json"]
         if root is not None:
             await self.guest.write("/root/root.json", root)
-            words.append("release_root=/root/root.json")
-        await self.python("tests.hil.agent.stage", *words)
+            words += ["--release-root", "/root/root.json"]
+        await self.python("agent.start", *words)
 
     async def python(self, module: str, *words: str, check: bool = True) -> str:
         """Run a module of the source in the guest; return its output."""
