@@ -25,7 +25,9 @@ PARTS: Final = 2
 PART_LIMIT: Final = 3600.0  # seconds for a part; guests in QEMU took 2,500 as a single part
 USUAL: Final = 15  # seconds for a file that is not in SECONDS
 SECONDS: Final = {
+    "test_agent_bad.py": 250,
     "test_chips.py": 200,
+    "test_agent.py": 170,
     "test_air.py": 140,
     "test_raspberry_pi.py": 120,
     "test_i2c.py": 110,
@@ -35,6 +37,7 @@ SECONDS: Final = {
     "test_gpio.py": 80,
     "test_rig.py": 80,
     "test_udev.py": 70,
+    "test_agent_cuts.py": 90,
     "test_board.py": 60,
     "test_discovery.py": 60,
     "test_spi.py": 60,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from agent.layout import AGENT, PROGRAMS, SERVER
+from tests.e2e.cloud.test_command import Terminal
 from tests.hil.agent.device import Device, joined
 from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import real, write
@@ -72,14 +73,16 @@ def machine(_source: str) -> Iterator[VirtualMachine]:
         yield machine
 
 
-async def test_bad_releases_end_and_the_former_one_runs(guest: Guest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_bad_releases_end_and_the_former_one_runs(guest: Guest, tmp_path: Path, program: str) -> None:
     async with joined(guest, tmp_path) as device:
         override = f"[Service]\nWatchdogSec={WATCHDOG}\nTimeoutStartSec={WATCHDOG}\n"
         await guest.write("/etc/systemd/system/machine-agent.service.d/shorter.conf", override)
-        await device.install(*(write(tmp_path, program, "1.0.0") for program in PROGRAMS))
-        for program in PROGRAMS:
-            await device.settled(program, "1.0.0")
-        for number, name in enumerate(CASES, start=2):
+        await device.install(*(write(tmp_path, name, "1.0.0") for name in PROGRAMS))
+        for name in PROGRAMS:
+            await device.settled(name, "1.0.0")
+        cases = [name for name in CASES if CASES[name].program == program]
+        for number, name in enumerate(cases, start=2):
             await ends(device, tmp_path, name, f"{number}.0.0")
 
 
@@ -100,3 +103,31 @@ async def ends(device: Device, folder: Path, name: str, version: str) -> None:
     assert after[program]["version"] == "1.0.0", name
     assert after[other]["pid"] == before[other]["pid"], f"{name}: {other} was disturbed"
     await device.guest.run(["rm", "-f", GARBAGE, file])
+
+
+async def test_releases_are_refused_when_the_metadata_has_expired(guest: Guest, tmp_path: Path) -> None:
+    """The clock of the guest is set two days ahead: the metadata of the cloud is valid for one day."""
+    first = [write(tmp_path, program, "1.0.0") for program in PROGRAMS]
+    async with joined(guest, tmp_path) as device:
+        terminal, keys = Terminal(device.cloud, tmp_path / "home"), ("--keys", str(tmp_path / "keys"))
+        key_id, key = device.cloud.key
+        await terminal("login", f"http://{device.cloud.address}", "--key-id", key_id, MACHINE_CLOUD_KEY=key)
+        await terminal("releases", "init", *keys)
+        await terminal("releases", "upload", *(str(release.path) for release in first), *keys)
+        await device.install(*first, root=(tmp_path / "keys" / "root.json").read_bytes())
+        await device.settled(SERVER, "1.0.0")
+        now = float((await guest.run("date +%s")).stdout)
+        await guest.run(f"systemctl stop machine-agent; date -s @{now + 2 * 86400:.0f}; systemctl start machine-agent")
+        await device.until(lambda status: status["server"].get("serving"))
+        second = write(tmp_path, SERVER, "2.0.0")
+        await terminal("releases", "upload", str(second.path), "--channel", "stable", *keys)
+        await device.ask("update")
+
+        def refused(status: Mapping[str, Any]) -> bool:
+            return any("timestamp.json has expired" in problem["message"] for problem in status.get("problems", ()))
+
+        status = await device.until(refused)
+        assert status["server"]["version"] == "1.0.0"
+        assert (await device.state())["downloads"] == []
+        await guest.run(f"date -s @{now:.0f}; systemctl restart machine-agent")
+        await device.settled(SERVER, "2.0.0")
