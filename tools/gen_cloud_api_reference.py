@@ -28,7 +28,8 @@ with UNIMPLEMENTED and the explanation given here. If the role of a key is too l
 PERMISSION_DENIED and names the role; objects for which a key has no role are NOT_FOUND.
 
 Services of the package `machine.cloud.v1` are not published but our own; their messages are in
-`machine/cloud/v1/cloud.proto` in the folder of this page.
+`machine/cloud/v1/cloud.proto` in the folder of this page. `POST /machine.cloud.v1.SERVICE/CALL` with the request as its
+body makes a call over [HTTP with JSON](network.md#http-and-json).
 
 Each method of `AppClient` and `DataClient` of the official SDKs is tested with this cloud: in Python, and in TypeScript
 in Node, over gRPC and gRPC-Web, and in a page in Chromium. `fetch` cannot send a stream, so `fileUpload` of the

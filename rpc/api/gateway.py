@@ -3,6 +3,10 @@
     GET  /viam/api/v1/component/sensor/s1/readings
     PUT  /viam/api/v1/component/motor/m1/power?power_pct=0.5
 
+Calls of our own services (`rpc.api.cloud_v1`) have the paths of gRPC:
+
+    POST /machine.cloud.v1.TriggerService/ListTriggers
+
 The fields of a request are read from the JSON object in its body, then the query, then the path. A request becomes a
 gRPC call, so the same tokens, limits, sessions and statistics apply. Streaming calls are refused.
 """
@@ -22,7 +26,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from rpc import metadata as codec
-from rpc.api import messages
+from rpc.api import cloud_v1, messages
 from rpc.api.fields import read_query, write_json
 from rpc.api.table import SERVICES
 from rpc.call import Refusal, ServerCall, ServerCore, accept
@@ -100,7 +104,11 @@ class Route:
 
 
 def routes_of(service: str) -> Iterator[Route]:
-    """Yield the routes of a published service; loads its messages."""
+    """Yield the routes of a service; loads its messages."""
+    if service in cloud_v1.SERVICES:
+        for method in cloud_v1.service(service).methods:
+            yield Route("POST", (service, method.name), method)
+        return
     http = import_module("google.api.annotations_pb2").http
     entry = SERVICES[service]
     for method in (entry.descriptor or messages.service(entry.service, entry.module)).methods:
@@ -162,7 +170,8 @@ class Gateway:
         """See `ServerCore.fallback`."""
         path, _, query = exchange.path.partition("?")
         segments = tuple(unquote(segment) for segment in path.strip("/").split("/"))
-        if segments[:2] not in PREFIXES:
+        own = segments[:2] == OWN or segments[0] in cloud_v1.SERVICES
+        if not own and segments[:2] not in PREFIXES:
             await self._otherwise(exchange)
             return
         await self._load()
@@ -172,7 +181,7 @@ class Gateway:
             for route in self._routes.get(len(full), ())
             if (variables := route.match(full)) is not None
         ]
-        if not matches and segments[:2] != OWN:
+        if not matches and not own:
             await self._otherwise(exchange)
             return
         fields = dict(exchange.headers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from grpclib.const import Handler
 
+from rpc.api import cloud_v1
 from rpc.call import Fallback, Router, ServerCore
 from rpc.carrier import HttpExchange, Identity
 from rpc.health import HEALTH, Listen, Serves, health, never
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 AUTH: Final = "proto.rpc.v1.AuthService"
 STANDARD: Final = (AUTH, HEALTH, "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 
-ROUTES: Final = ("/viam/api/", "/api/v1/", "/rpc/", "/datasync/v1/", "/packages/v1/")  # published HTTP API
+ROUTES: Final = (
+    "/viam/api/",
+    "/api/v1/",
+    "/rpc/",
+    "/datasync/v1/",
+    "/packages/v1/",
+    f"/{cloud_v1.PACKAGE}.",
+)
+"""Beginnings of the paths of calls over HTTP with JSON: published ones, and those of our own services."""
 Admit = Callable[[Identity | None], AbstractAsyncContextManager[Any]]
 """`admit(identity)` is entered for the duration of each reflection or health call; it may reject or cancel the call."""
 
@@ -103,7 +112,7 @@ class StandardServices:
 
 
 def http_and_json(core: ServerCore, names: Callable[[], Iterable[str]], otherwise: Fallback) -> Fallback:
-    """Return a fallback that serves the published HTTP and JSON API and delegates other paths to `otherwise`.
+    """Return a fallback that serves calls over HTTP with JSON and delegates other paths to `otherwise`.
 
     The gateway is loaded on the first request for an API path.
     """

@@ -13,7 +13,8 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
 from rpc.access.origins import Origins
-from rpc.api import messages
+from rpc.api import cloud_v1, messages
+from rpc.api.cloud_v1 import PACKAGE
 from rpc.api.gateway import MAX_BODY, PREFIXES, SMALL, Gateway, Route, routes_of
 from rpc.api.table import SERVICES
 from rpc.call import ServerCore
@@ -138,7 +139,24 @@ async def test_streams_are_refused_in_words(service: Service) -> None:
 
 
 def test_every_route_begins_as_the_gateway_expects() -> None:
-    assert {route.segments[:2] for route in ROUTES} <= set(PREFIXES)
+    assert {route.segments[:2] for route in ROUTES if not route.path.startswith(f"/{PACKAGE}.")} <= set(PREFIXES)
+
+
+@pytest.mark.parametrize("own", cloud_v1.SERVICES)
+async def test_calls_of_our_own_services_have_the_path_of_grpc(service: Service, own: str) -> None:
+    for name in cloud_v1.SERVICES[own]:
+        exchange = await ask(service, "POST", f"/{own}/{name}")
+        assert (exchange.status, service.seen[-1][0]) == (200, f"/{own}/{name}")
+    for method, path, status in (("GET", name, 405), ("POST", "Nothing", 404), ("POST", f"{name}/more", 404)):
+        exchange = await ask(service, method, f"/{own}/{path}")
+        assert exchange.status == status
+        assert set(json.loads(exchange.answer)) == {"code", "message", "details"}
+
+
+async def test_a_server_without_a_service_of_our_own_refuses_its_calls(service: Service) -> None:
+    exchange = Exchange("POST", f"/{cloud_v1.TRIGGERS}/ListTriggers")
+    await Gateway(ServerCore(service), lambda: ["viam.robot.v1.RobotService"], pages)(exchange)
+    assert (exchange.status, json.loads(exchange.answer)["code"]) == (404, Status.NOT_FOUND.value)
 
 
 async def test_fields_come_from_body_query_and_path(service: Service) -> None:
