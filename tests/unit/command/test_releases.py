@@ -107,8 +107,8 @@ class FakeCloud(ApiClient):
         return self.files[name]
 
     async def create_release_keys(self) -> Any:
-        keys_by_role = {role: new_key(role.encode().ljust(32)) for role in (SNAPSHOT, TIMESTAMP)}
-        return [{"role": role, "keyid": key.keyid, "public": key.public} for role, key in keys_by_role.items()]
+        online = {role: new_key(role.encode().ljust(32)) for role in (SNAPSHOT, TIMESTAMP)}
+        return [{"role": role, "keyid": key.keyid, "public": key.public} for role, key in online.items()]
 
     async def update_release_metadata(self, root_json: bytes | None, targets_json: bytes) -> Any:
         if self.busy:
@@ -127,9 +127,9 @@ def fake() -> FakeCloud:
 
 
 async def created(fake: FakeCloud, folder: Path, *, threshold: int = 1) -> Repository:
-    repository = Repository(fake, "org", [folder], lambda: "")
+    first = Repository(fake, "org", [folder], lambda: "")
     signers = {role: [keys.create(folder, role, "") for _ in range(threshold)] for role in (ROOT, TARGETS)}
-    await repository.create(signers[ROOT], signers[TARGETS], threshold)
+    await first.create(signers[ROOT], signers[TARGETS], threshold)
     return Repository(fake, "org", [folder], never)
 
 

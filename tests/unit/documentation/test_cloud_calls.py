@@ -8,18 +8,16 @@ from pathlib import Path
 import click
 import pytest
 
-from cloud.services.configurations.history import HistoryService
-from cloud.services.machines.agent_service import AgentService
-from cloud.services.organizations.people import Invitations
-from cloud.services.releases.releases import ReleaseService
-from cloud.services.triggers.triggers import TriggerService
+from cloud.services.common.base import Service
+from cloud.services.target import SERVICES
 from cloud.web.permissions import ROUTES
 from command.cli import main
 from rpc.api import cloud_v1
 
 PAGE = Path(__file__).parents[3] / "docs" / "design" / "cloud-calls.md"
 CODE = re.compile(r"`([^`]+)`")
-CLASSES = {cls.__name__: cls for cls in (AgentService, HistoryService, Invitations, ReleaseService, TriggerService)}
+SERVICE_CLASSES: list[type[Service]] = [*SERVICES.values()]
+CLASSES = {cls.__name__: cls for cls in SERVICE_CLASSES}
 
 OF_AGENTS = ["AgentService.ReportAgent", "AgentService.WaitForAgentRequests"]
 
