@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 import trio
+
+ROUNDING: Final = 1e-3
+"""Seconds; more than the precision of a time since 1970 in a float, which is 0.0000002 seconds."""
 
 
 class Clock:
@@ -36,8 +40,11 @@ class Clock:
         return self._wall() - (self.now() - moment)
 
     def trio_time(self, moment: float) -> float:
-        """Return the time of Trio's clock at `moment`, in seconds since 1970."""
-        return self._begin + (moment - self._base) / self.speed
+        """Return the time of Trio's clock at which `now` is `moment` or a little more, in seconds since 1970.
+
+        Without the addition, `now` could be rounded to a time before `moment`, and waiting for it would end too early.
+        """
+        return self._begin + (moment - self._base) / self.speed + ROUNDING
 
     def trio_seconds(self, seconds: float) -> float:
         """Return how long to wait for `seconds` to pass."""

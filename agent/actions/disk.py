@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace as replace_fields
 
 from agent.launch import links
 from agent.launch.links import is_usable
 from agent.layout import Layout
 from agent.releases.header import check_identity, read_identity
-from agent.update.record import Record, Release, Slots
+from agent.update.record import Progress, Record, Release, Slots, Step
 from schema.errors import ErrorKind, MachineError
 from uplink.cached import replace
 from uplink.releases import Header, normal_platform
@@ -153,14 +154,19 @@ def verify(layout: Layout, program: str, release: Release) -> None:
 
 
 def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> None:
-    """Unpack a verified file into its slot, and delete the file. Raises MachineError, OSError."""
+    """Unpack a verified file into its slot, and delete the file. Raises what `verify` raises, MachineError, OSError."""
     path, folder = download_path(layout, program, release.sha256), layout.release(program, release.sha256)
     if not is_usable(layout, program, release.sha256):
         part = folder.with_name(f"{folder.name}.unpacked")
         for remains in (part, folder):
             if remains.exists():
                 shutil.rmtree(remains)
-        unpack(path, part)
+        try:
+            unpack(path, part)
+        except MachineError as error:
+            if error.kind is ErrorKind.INVALID:
+                verify(layout, program, release)  # a file that was damaged since it was verified is downloaded again
+            raise
         if not _is_program(part / "run"):
             shutil.rmtree(part)
             raise MachineError(
@@ -172,10 +178,11 @@ def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> Non
     path.unlink(missing_ok=True)
 
 
-def rebuild(layout: Layout, program: str) -> Record | None:
+def rebuild(layout: Layout, program: str, now: float) -> Record | None:
     """Return a record made from the releases that are linked, if the stored one is lost; None if there are none.
 
-    A release on trial is not taken: it may be the reason for the loss. Quarantine and history are empty.
+    A release on trial is rolled back: it may be the reason for the loss, and may still run. Quarantine and history are
+    empty.
     """
     launch = links.read(layout, program)
     factory = layout.releases(program) / "factory"
@@ -189,7 +196,13 @@ def rebuild(layout: Layout, program: str) -> Record | None:
     if not described:
         return None
     others = [release for release in described[1:] if release.sha256 != described[0].sha256]
-    return Record(program, Slots(described[0], others[0] if others else None, described[-1]))
+    record = Record(program, Slots(described[0], others[0] if others else None, described[-1]))
+    if not launch.on_trial:
+        return record
+    tried = _described(layout.release(program, launch.run)) if launch.run is not None else None
+    reason = "the record was lost during a trial"
+    leaving = Progress(Step.ROLL_BACK, tried or record.slots.current, now, now, now, error=reason)
+    return replace_fields(record, progress=leaving)
 
 
 def _described(folder: Path) -> Release | None:

@@ -35,7 +35,7 @@ from agent.update.events import (
     WindowOpened,
 )
 from agent.update.record import Offer, Outcome, Record, Release, Step
-from agent.update.steps import MAX_HOLD, Action, Decision, advance, is_held, subject
+from agent.update.steps import MAX_HOLD, Action, Decision, advance, is_held, pause, subject
 from schema.errors import ErrorKind, MachineError
 
 OBSERVE: Final = 10.0
@@ -264,7 +264,7 @@ class Driver:
             return math.inf
         deadline = progress.deadline
         if progress.pausing:
-            deadline += random.uniform(0, JITTER) * (progress.deadline - progress.since)
+            deadline += random.uniform(0, JITTER) * pause(progress.attempts)  # `since` may be from a wrong clock
         return self._clock.trio_time(deadline)
 
     def _notice(self) -> None:
@@ -290,7 +290,9 @@ class Driver:
 
     async def _rebuild(self, reason: str) -> Record | None:
         try:
-            record: Record | None = await self._run_blocking(partial(disk.rebuild, self._layout, self._name))
+            record: Record | None = await self._run_blocking(
+                partial(disk.rebuild, self._layout, self._name, self._clock.now())
+            )
         except OSError as error:
             reason, record = f"{reason}; {error}", None
         if record is None:

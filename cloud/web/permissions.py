@@ -59,7 +59,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /machine/v1/parts/{part}/releases/metadata/{name}": machine("part"),
     "GET /machine/v1/parts/{part}/releases/targets/{path:path}": machine("part"),
     "GET /api/json1/config": home_owner(ObjectKind.PART, "id"),
-    "GET /api/v1/installer": machine("part"),
+    "GET /machine/v1/installer": machine("part"),
     "GET /metrics": ROLE_ANYWHERE | "machines that the caller may view; the process: the first organization",
     # lists
     "GET /": ROLE_ANYWHERE,

@@ -126,7 +126,7 @@ credentials() {
 }
 
 agent() {
-    request "/api/v1/installer?part=$part&platform=linux/$machine" "$work/offer" "$key_id" "$key"
+    request "/machine/v1/installer?part=$part&platform=linux/$machine" "$work/offer" "$key_id" "$key"
     version=$(sed -n 's/^version //p' "$work/offer")
     expected=$(sed -n 's/^sha256 //p' "$work/offer")
     path=$(sed -n 's/^path //p' "$work/offer")

@@ -2,7 +2,7 @@
 
 GET /install.sh                                       the installer, a script that contains no secrets; public
 GET /api/json1/config?client=true&id=PART             the credentials file of a part; a published path
-GET /api/v1/installer?part=PART&platform=PLATFORM     version, hash and link of machine-agent, a line for each
+GET /machine/v1/installer?part=PART&platform=PLATFORM     version, hash and link of machine-agent, a line for each
 
 The last two are read with id and key of an API key, or the second with those of the part: by HTTP basic authentication,
 or in the headers `key_id` and `key`, as published. A proxy may remove headers with underscores, so the installer uses
@@ -29,7 +29,7 @@ from rpc.access.auth import API_KEY, PART_SECRET
 
 SCRIPT: Final = Path(__file__).with_name("install.sh")
 CONFIG: Final = "/api/json1/config"
-INSTALLER: Final = "/api/v1/installer"
+INSTALLER: Final = "/machine/v1/installer"
 KEYED: Final[Mapping[str, Collection[str]]] = {CONFIG: (API_KEY,), INSTALLER: (API_KEY, PART_SECRET)}
 """Types of the credentials with which these paths can be read without a token."""
 

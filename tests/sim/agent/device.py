@@ -11,8 +11,11 @@ import io
 import json
 import os
 import random
+import zlib
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,7 +35,7 @@ from agent.launch import links
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.maintenance.decide import Verdict
 from agent.update import store
-from agent.update.record import Offer, Record, Release, Slots
+from agent.update.record import Offer, Record, Release, Slots, Step
 from schema.errors import ErrorKind, MachineError
 
 PLATFORM = "linux/x86_64"
@@ -47,6 +50,47 @@ _READING = (store.load, links.read, disk.rebuild)
 
 class PowerLoss(BaseException):
     """The device loses its power, or the agent is killed."""
+
+
+class Life:
+    """One process of the agent. After `kill` nothing that it does has an effect; after `end` its clean-up still has."""
+
+    def __init__(self, after_step: Callable[[Life], None]) -> None:
+        self.steps = 0  # of its tasks, each from one await to the next
+        self.dead = False
+        self.scope = trio.CancelScope()
+        self._after_step = after_step
+
+    def step(self) -> None:
+        self.steps += 1
+        if not self.scope.cancel_called:
+            self._after_step(self)
+
+    def end(self) -> None:
+        """End it as a signal or an error in a task does."""
+        self.scope.cancel()
+
+    def kill(self) -> None:
+        """End it as SIGKILL does."""
+        self.dead = True
+        self.scope.cancel()
+
+    def act(self) -> None:
+        """Raise PowerLoss if this process has been killed. Called before each effect."""
+        if self.dead:
+            raise PowerLoss
+
+
+_LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
+
+
+class Steps(trio.abc.Instrument):
+    """Reports to each process when one of its tasks has reached an await."""
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        life = task.context.get(_LIFE)
+        if life is not None:
+            life.step()
 
 
 @dataclass(frozen=True)
@@ -95,6 +139,7 @@ class Cloud:
         """Publish a release. `claims` are other values in its header; `deliver` damages what is downloaded."""
         names = {"program": program, "version": version, "platform": platform, **(claims or {})}
         genuine = header(**names) + f"{program} {version}".encode() + bytes(2000)
+        genuine += zlib.crc32(genuine).to_bytes(4, "big")
         sha256 = hashlib.sha256(genuine).hexdigest()
         release = Release(version, sha256, len(genuine), f"/{program}/{version}", platform)
         self.published[sha256] = Published(release, deliver(genuine), genuine, behavior or Behavior())
@@ -110,6 +155,7 @@ class CloudSource:
 
     cloud: Cloud
     rng: random.Random
+    occurred: Counter[str] = field(default_factory=Counter)
 
     async def check(self, release: Release) -> None:
         await self._reach()
@@ -134,14 +180,18 @@ class CloudSource:
     async def _reach(self) -> None:
         await trio.sleep(self.rng.uniform(0.1, 5))
         if not self.cloud.reachable:
+            self.occurred["cloud is away"] += 1
             raise MachineError("the cloud cannot be reached", kind=ErrorKind.UNAVAILABLE)
 
 
 def unpack(file: Path, folder: Path) -> None:
-    """Implements Unpack for the files of `publish`."""
+    """Implements Unpack for the files of `publish`, which end with a checksum as those of `make release` do."""
+    content = file.read_bytes()
+    if zlib.crc32(content[:-4]).to_bytes(4, "big") != content[-4:]:
+        raise MachineError(f"{file.name} is damaged", kind=ErrorKind.INVALID)
     part = folder.with_name(f"{folder.name}.tmp")
     part.mkdir(exist_ok=True)
-    (part / "run").write_bytes(file.read_bytes())
+    (part / "run").write_bytes(content)
     (part / "run").chmod(0o755)
     part.replace(folder)
 
@@ -268,6 +318,15 @@ class SystemdServer:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
+    def enable(self) -> None:
+        """Start it unless it runs."""
+        self._wanted.set()
+
+    def reboot(self) -> None:
+        """Start it again with the computer, also if it was stopped."""
+        self.enable()
+        self._scope.cancel()
+
     async def stop(self, reason: str) -> None:
         if self._wanted.is_set():
             self._wanted = trio.Event()
@@ -300,22 +359,69 @@ class SystemdServer:
         return ""
 
 
-class Device:
-    """One device with both programs. `faults` is the probability of a power loss at each blocking call."""
+@dataclass
+class Reached:
+    """machine-server as one process of the agent reaches it. Implements Program."""
 
-    def __init__(self, folder: Path, rng: random.Random, *, faults: float = 0.0, disk_full: float = 0.0) -> None:
+    server: SystemdServer
+    life: Life
+
+    async def stop(self, reason: str) -> None:
+        self.life.act()
+        await self.server.stop(reason)
+
+    async def start(self, sha256: str) -> None:
+        self.life.act()
+        await self.server.start(sha256)
+
+    async def facts(self) -> Facts:
+        return await self.server.facts()
+
+    async def change(self) -> None:
+        await self.server.change()
+
+    def obstacle(self) -> str:
+        return ""
+
+
+@dataclass
+class _Permission:
+    """What the device permits at the moment. Implements Permission."""
+
+    device: Device
+
+    async def may_restart(self, program: str, waiting_since: float, requested: bool) -> Verdict:
+        return await self.device.permission.may_restart(program, waiting_since, requested)
+
+    def change(self) -> Callable[[], Awaitable[None]]:
+        return self.device.permission.change()
+
+
+class Device:
+    """One device with both programs.
+
+    `faults` is the probability of a power loss before and after each blocking call, `crashes` that of an end of the
+    agent at each await while an update is in progress. Both need `Steps` as an instrument of the run.
+    """
+
+    def __init__(
+        self, folder: Path, rng: random.Random, *, faults: float = 0.0, disk_full: float = 0.0, crashes: float = 0.0
+    ) -> None:
         self.layout = Layout(folder / "opt", folder / "run")
         for path in self.layout.folders:
             path.mkdir(parents=True, exist_ok=True)
         self.cloud, self.rng = Cloud(), rng
-        self.faults, self.disk_full = faults, disk_full
+        self.faults, self.disk_full, self.crashes = faults, disk_full, crashes
+        self.occurred: Counter[str] = Counter()  # faults by name
+        self.life = Life(self.after_step)
+        self.step: Step | None = None  # of the record that was stored last
+        self._stored = trio.Event()
         self.filled = self.freed = False  # by a release, and by the agent after that
         self.server = SystemdServer(self.layout, self.cloud, self._full)
         self.permission: Permission = Open()
         self.hooks = OwnersHooks()
         self.wanted: dict[str, Offer] = {}
         self.drivers: dict[str, Driver] = {}
-        self.power_losses = 0
         self.agents: list[str] = []  # releases of the agent that were started
         self.wall_offset = 0.0
         self.offered_every = 600.0  # seconds
@@ -365,23 +471,46 @@ class Device:
             if behavior.serves_after is None:
                 await trio.sleep(WATCHDOG)
                 return
+            life = self.life = Life(self.after_step)
+            token = _LIFE.set(life)
             try:
-                async with trio.open_nursery() as nursery:
-                    own = OwnProgram(sha256, self.server._offline, nursery.cancel_scope.cancel)
-                    programs: dict[str, Program] = {SERVER: self.server, AGENT: own}
-                    for name in PROGRAMS:
-                        driver = self.drivers[name] = self._driver(name, programs[name])
-                        await nursery.start(driver.run)
-                        nursery.start_soon(self._offers, name, driver)
+                with life.scope:
+                    async with trio.open_nursery() as nursery:
+                        own = OwnProgram(sha256, self.server._offline, life.end)
+                        programs: dict[str, Program] = {SERVER: Reached(self.server, life), AGENT: own}
+                        for name in PROGRAMS:
+                            driver = self.drivers[name] = self._driver(name, programs[name], life)
+                            await nursery.start(driver.run)
+                            nursery.start_soon(self._offers, name, driver)
+                        self.server.enable()  # as agent.server does after each start of the agent
             except* PowerLoss:
                 raise PowerLoss from None
+            finally:
+                _LIFE.reset(token)
 
-    def _driver(self, name: str, program: Program) -> Driver:
-        actions = Actions(
-            self.layout, program, CloudSource(self.cloud, self.rng), self._blocking, platform=PLATFORM, unpack=unpack
-        )
+    def after_step(self, life: Life) -> None:
+        """Crash the agent after a step of one of its tasks, perhaps."""
+        if not self.crashes or self.rng.random() >= self.crashes:
+            return
+        if any(driver.record is not None and driver.record.progress is not None for driver in self.drivers.values()):
+            self.crash(life, cleanly=self.rng.random() < 0.5)
+
+    def crash(self, life: Life, *, cleanly: bool) -> None:
+        """End the agent at an await: as an error in a task does if `cleanly`, otherwise as SIGKILL does."""
+        self.occurred["agent ends at an await" if cleanly else "agent is killed at an await"] += 1
+        if cleanly:
+            life.end()
+        else:
+            life.kill()
+
+    def _driver(self, name: str, program: Program, life: Life) -> Driver:
+        async def blocking(function: Callable[[], Any]) -> Any:
+            return await self._blocking(function, life)
+
+        source = CloudSource(self.cloud, self.rng, self.occurred)
+        actions = Actions(self.layout, program, source, blocking, platform=PLATFORM, unpack=unpack)
         clock = Clock(self.wall)
-        return Driver(name, self.layout, program, actions, self.permission, self.hooks, self._blocking, clock=clock)
+        return Driver(name, self.layout, program, actions, _Permission(self), self.hooks, blocking, clock=clock)
 
     def wall(self) -> float:
         """Return the time of the device's clock, in seconds since 1970."""
@@ -397,15 +526,28 @@ class Device:
                     self.wanted[name] = Offer(offer.release)
             await trio.sleep(self.offered_every)
 
-    async def _blocking(self, function: Callable[[], Any]) -> Any:
+    async def _blocking(self, function: Callable[[], Any], life: Life | None = None) -> Any:
         await trio.lowlevel.checkpoint()
-        self._lose_power()
+        life = life or self.life
+        life.act()
+        self._lose_power("before", life)
         if isinstance(function, partial) and self._is_refused(function):
+            self.occurred["disk is full"] += 1
             raise OSError(errno.ENOSPC, "No space left on device")
         result = function()
-        self.check()
-        self._lose_power()
+        if not isinstance(function, partial) or function.func not in _READING:
+            self.check()
+        if isinstance(function, partial) and function.func is store.save:
+            stored, self._stored = self._stored, trio.Event()
+            self.step = function.args[1].progress.step if function.args[1].progress is not None else None
+            stored.set()
+        self._lose_power("after", life)
         return result
+
+    async def reached(self, step: Step) -> None:
+        """Wait until an update of any program has reached a step, in any process of the agent."""
+        while self.step is not step:
+            await self._stored.wait()
 
     def _full(self) -> bool:
         return self.filled and not self.freed
@@ -427,9 +569,11 @@ class Device:
             self.freed = True
         return self.filled and not frees and (not self.freed or function.func is disk.reserve_space)
 
-    def _lose_power(self) -> None:
+    def _lose_power(self, when: str, life: Life) -> None:
         if self.rng.random() < self.faults:
-            self.power_losses += 1
+            self.occurred[f"power fails {when} a call"] += 1
+            self.server.reboot()
+            life.kill()
             raise PowerLoss
 
     # ---- what must always be true
@@ -443,7 +587,9 @@ class Device:
             try:
                 record = self.record(program)
             except MachineError:
-                assert disk.rebuild(self.layout, program) is not None, f"the record of {program} is lost for good"
+                assert disk.rebuild(self.layout, program, EPOCH) is not None, (
+                    f"the record of {program} is lost for good"
+                )
                 continue
             current = self.layout.release(program, record.slots.current.sha256) / "run"
             assert current.is_file(), f"the current release of {program} is missing"

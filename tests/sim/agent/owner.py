@@ -24,7 +24,7 @@ from agent.settings.records import AdvancedSettings, MaintenanceWindow
 from agent.update import store
 from agent.update.record import Progress, Record, Step
 from agent.update.steps import is_held
-from tests.sim.agent.device import Device, PowerLoss
+from tests.sim.agent.device import Device, Life, PowerLoss
 
 MINUTE = 60.0
 HOUR = 3600.0
@@ -126,10 +126,10 @@ class OwnedDevice(Device):
         self._agent_since = trio.current_time()
         await super()._agent(sha256, behavior)
 
-    async def _blocking(self, function: Callable[[], Any]) -> Any:
+    async def _blocking(self, function: Callable[[], Any], life: Life | None = None) -> Any:
         if isinstance(function, partial) and function.func is store.save:
             self._check_switch(function.args[1])
-        return await super()._blocking(function)
+        return await super()._blocking(function, life)
 
     def _check_switch(self, record: Record) -> None:
         """Raise AssertionError if a switch begins that is forbidden."""

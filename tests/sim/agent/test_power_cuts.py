@@ -17,10 +17,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agent.layout import PROGRAMS, SERVER
-from tests.sim.agent.device import Behavior, Device, PowerLoss
+from agent.layout import PROGRAMS
+from tests.sim.agent.device import Behavior, Device, Life, PowerLoss
+from tests.sim.agent.scenario import reproducible, update
 
-HOUR = 3600.0
 STRIDE = 11
 """Cut every 11th of some 1800 operations; 1 cuts all of them, which takes more than a minute."""
 OPERATIONS = ("replace", "unlink", "mkdir", "rmdir", "symlink", "open", "fsync", "fchmod", "posix_fallocate")
@@ -60,7 +60,7 @@ class CutDevice(Device):
         super().__init__(folder, random.Random(1))
         self._cuts = cuts
 
-    async def _blocking(self, function: Callable[[], Any]) -> Any:
+    async def _blocking(self, function: Callable[[], Any], life: Life | None = None) -> Any:
         await trio.lowlevel.checkpoint()
         self._cuts.active = True
         try:
@@ -68,27 +68,6 @@ class CutDevice(Device):
         finally:
             self._cuts.active = self._cuts.off = False
             self.check()
-
-
-async def update(device: Device, program: str, behavior: Behavior) -> None:
-    """Offer a release, and let it be confirmed or rolled back."""
-    for name in PROGRAMS:
-        device.install(name)
-    old = device.record(program).slots.current
-    new = device.cloud.publish(program, "1.1.0", behavior)
-    device.offer(program, new)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(device.run)
-        await trio.sleep(3 * HOUR)
-        nursery.cancel_scope.cancel()
-    record = device.record(program)
-    good = new if behavior == Behavior() else old
-    assert (record.slots.current, record.progress) == (good, None)
-    assert record.is_quarantined(new) == (good != new)
-    assert (device.server.release if program == SERVER else device.agents[-1]) == good.sha256
-    assert list(device.layout.downloads.iterdir()) == []
-    kept = {path.name for path in device.layout.releases(program).iterdir()}
-    assert kept == {old.sha256, good.sha256, "factory"}
 
 
 @pytest.mark.parametrize("behavior", [Behavior(), Behavior(crashes_after=0.1)], ids=["good", "bad"])
@@ -100,6 +79,7 @@ async def test_a_cut_between_two_operations(
     number = 0
     while cuts.happened:
         number += STRIDE
+        reproducible(number)
         cuts.at, cuts.count = number, 0
         try:
             await update(CutDevice(tmp_path / str(number), cuts), program, behavior)

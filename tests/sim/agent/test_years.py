@@ -1,14 +1,15 @@
 """Years of agents in virtual time, with everything that goes wrong on devices in the field.
 
-Each device lives for a year: releases are published every few weeks, one in three is bad; the cloud goes away, the
-clock jumps, the disk is full, downloads and records are damaged, and the power fails before or after any blocking call.
-Device.check runs after each of them. At the end the faults stop, and each device must reach what the cloud wants, or
-have rejected it.
+Each device lives for a year: releases of both programs are published every few weeks, one in three is bad; the cloud
+goes away, the clock jumps, the disk is full, files are damaged, the power fails before or after any blocking call, and
+the agent crashes at any await. Device.check runs after each blocking call. At the end the faults stop, and each device
+must reach what the cloud wants, or have rejected it. Each fault must have occurred, and each kind of outcome.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,9 +18,11 @@ import trio
 from trio.testing import MockClock
 
 from agent.layout import AGENT, PROGRAMS, SERVER
-from agent.update.record import Release
+from agent.update import store
+from agent.update.record import Release, Result, Step
 from schema.errors import MachineError
-from tests.sim.agent.device import Behavior, Device
+from tests.sim.agent.device import Behavior, Device, Open, Steps
+from tests.sim.agent.scenario import reproducible
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -43,7 +46,7 @@ async def publish(device: Device, rng: random.Random) -> None:
     """Publish a release from time to time, and let the cloud want it; sometimes withdraw it."""
     number = 1
     while True:
-        await trio.sleep(rng.uniform(10, 90) * DAY)
+        await trio.sleep(rng.uniform(0, HOUR) if rng.random() < 0.3 else rng.uniform(7, 75) * DAY)
         number += 1
         program = rng.choice(PROGRAMS)
         behavior, deliver, claims = Behavior(), bytes, {}
@@ -62,9 +65,13 @@ async def publish(device: Device, rng: random.Random) -> None:
 
 
 async def disturb(device: Device, rng: random.Random) -> None:
-    """Let the cloud go away, the disk fill up, the clock jump, and files rot."""
+    """Let the cloud go away, the disk fill up, the clock jump, and files rot; more often during an update."""
     while True:
-        await trio.sleep(rng.expovariate(1 / (5 * DAY)))
+        await trio.sleep(rng.expovariate(1 / (3 * DAY)))
+        if rng.random() < 0.5:
+            with trio.move_on_after(30 * DAY):
+                await device.reached(rng.choice((Step.DOWNLOAD, Step.VERIFY, Step.TRIAL, Step.RECOVER)))
+                await trio.sleep(rng.uniform(0, rng.choice((2, 600))))
         match rng.randrange(4):
             case 0:
                 device.cloud.reachable = False
@@ -72,14 +79,41 @@ async def disturb(device: Device, rng: random.Random) -> None:
                 device.cloud.reachable = True
             case 1:
                 device.disk_full = 0.3
-                await trio.sleep(rng.uniform(60, DAY))
+                await trio.sleep(rng.uniform(60, 3 * HOUR))
                 device.disk_full = 0.0
             case 2:
+                device.occurred["clock jumps"] += 1
                 device.wall_offset += rng.choice((-5 * YEAR, 5 * YEAR, -HOUR, HOUR))
             case 3:
-                for path in device.layout.downloads.iterdir():
-                    path.write_bytes(path.read_bytes()[: rng.randrange(1, 3000)] + b"rot")
-                device.layout.record(rng.choice(PROGRAMS)).write_bytes(b"rot")
+                rot(device, rng)
+
+
+async def during_downloads(device: Device, rng: random.Random) -> None:
+    """Damage what is downloaded, and close the maintenance window, so that updates wait and are replaced."""
+    while True:
+        await device.reached(Step.DOWNLOAD)
+        device.permission = Open("the window is closed" if rng.random() < 0.3 else "")
+        await trio.sleep(rng.uniform(0, 15))
+        for path in device.layout.downloads.iterdir():
+            if rng.random() < 0.5:
+                device.occurred["a download rots"] += 1
+                path.write_bytes(path.read_bytes()[: rng.randrange(1, 3000)] + b"rot")
+        await trio.sleep(rng.uniform(0, 2 * HOUR))
+        device.permission = Open()
+
+
+def rot(device: Device, rng: random.Random) -> None:
+    """Damage files of the agent, as a worn-out SD card does."""
+    program = rng.choice(PROGRAMS)
+    record, trial = device.layout.record(program), device.layout.launch(program) / "trial"
+    if trial.exists():
+        device.occurred["a count of starts rots"] += 1
+        trial.write_bytes(b"rot")
+    device.occurred["a record rots"] += 1
+    record.write_bytes(b"rot")
+    if rng.random() < 0.3:
+        device.occurred["a record and its copy rot"] += 1
+        record.with_name(record.name + store.COPY).write_bytes(b"rot")
 
 
 async def people(device: Device, rng: random.Random) -> None:
@@ -101,19 +135,20 @@ async def people(device: Device, rng: random.Random) -> None:
 async def live(folder: Path, seed: int) -> Device:
     """Let a device live for a year and recover for some days; return it."""
     rng = random.Random(seed)
-    device = Device(folder, rng, faults=rng.choice((0.0, 0.005, 0.03)))
-    device.offered_every = 3 * HOUR
+    device = Device(folder, rng, faults=rng.choice((0.0, 0.005, 0.03)), crashes=rng.choice((0.0, 0.002, 0.01)))
+    device.offered_every = 6 * HOUR
     for program in PROGRAMS:
         device.install(program)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(device.run)
         async with trio.open_nursery() as trouble:
-            for task in (publish, disturb, people):
+            for task in (publish, disturb, during_downloads, people):
                 trouble.start_soon(task, device, rng)
             await trio.sleep(YEAR)
             trouble.cancel_scope.cancel()
-        device.faults = device.disk_full = 0.0
+        device.faults = device.disk_full = device.crashes = 0.0
         device.cloud.reachable = True
+        device.permission = Open()
         device.wall_offset = 0.0
         await trio.sleep(10 * DAY)
         nursery.cancel_scope.cancel()
@@ -138,17 +173,41 @@ def settled(device: Device, program: str) -> None:
     assert running == current.sha256
 
 
+FAULTS = {
+    "cloud is away": 10,
+    "clock jumps": 20,
+    "disk is full": 20,
+    "a download rots": 10,
+    "a count of starts rots": 2,
+    "a record rots": 20,
+    "a record and its copy rot": 5,
+    "power fails before a call": 30,
+    "power fails after a call": 30,
+    "agent is killed at an await": 20,
+    "agent ends at an await": 20,
+}
+"""How often each fault must occur at least on the devices of one test."""
+OUTCOMES = {(program, result): 3 for program in PROGRAMS for result in Result if result is not Result.SUPERSEDED}
+"""How often an update of each program must end in each way."""
+
+
 @pytest.mark.parametrize("first", range(0, AGENTS, LOOP))
 async def test_a_year(first: int, tmp_path: Path, autojump_clock: MockClock) -> None:
-    updates = losses = 0
+    occurred: Counter[str] = Counter()
+    outcomes: Counter[tuple[str, Result]] = Counter()
+    trio.lowlevel.add_instrument(Steps())
     for seed in range(first, first + LOOP):
+        reproducible(seed)
         begun = trio.current_time()
         device = await live(tmp_path / str(seed), seed)
         assert trio.current_time() - begun >= YEAR
+        assert device.checks > 100
         for program in PROGRAMS:
             settled(device, program)
             record = device.drivers[program].record
-            updates += len(record.history) if record is not None else 0
-        losses += device.power_losses
-    assert updates >= LOOP
-    assert losses >= 10, "the faults were not injected"
+            assert record is not None
+            outcomes.update((program, outcome.result) for outcome in record.history)
+        occurred += device.occurred
+    print(dict(occurred), {f"{program} {result.value}": count for (program, result), count in outcomes.items()})
+    assert {fault for fault, least in FAULTS.items() if occurred[fault] < least} == set(), "too few of these faults"
+    assert {end for end, least in OUTCOMES.items() if outcomes[end] < least} == set(), "too few of these outcomes"

@@ -17,7 +17,8 @@ from agent.launch import links
 from agent.layout import AGENT, SERVER
 from agent.leases.leases import Leases
 from agent.settings.records import AdvancedSettings
-from agent.update.record import Result, Step
+from agent.update import store
+from agent.update.record import Offer, Result, Step
 from schema.errors import MachineError
 from tests.sim.agent.device import Behavior, Device, Open
 
@@ -309,6 +310,61 @@ async def test_a_lost_record_is_made_again_from_the_links(tmp_path: Path, autoju
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("program", [SERVER, AGENT])
+async def test_a_release_whose_record_is_lost_during_its_trial_is_rolled_back(
+    program: str, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        old = device.record(program).slots.current
+        new = device.cloud.publish(program, "1.1.0")
+        device.offer(program, new)
+        await trio.sleep(700)  # it is offered after 600 seconds
+        assert device.server.release == new.sha256 or device.agents[-1] == new.sha256
+        del device.wanted[program]
+        record = device.layout.record(program)
+        for path in (record, record.with_name(record.name + store.COPY)):
+            path.write_text("{")
+        device.life.kill()
+        await trio.sleep(HOUR)
+        assert device.record(program).slots.current == old
+        assert device.record(program).progress is None
+        assert (device.server.release if program == SERVER else device.agents[-1]) == old.sha256
+
+
+async def test_a_file_that_is_damaged_after_it_was_verified_is_downloaded_again(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        new = device.cloud.publish(SERVER, "1.1.0")
+        await device.drivers[SERVER].offer(Offer(new))
+        await device.reached(Step.STAGE)
+        (file,) = device.layout.downloads.iterdir()
+        file.write_bytes(file.read_bytes()[:-10] + b"0123456789")
+        await trio.sleep(HOUR)
+        assert device.record(SERVER).slots.current == new
+        assert not device.record(SERVER).is_quarantined(new)
+
+
+@pytest.mark.parametrize("jump", [-5, 5])
+async def test_a_clock_that_was_set_while_the_agent_did_not_run_does_not_change_a_pause(
+    jump: float, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        device.cloud.reachable = False
+        new = device.cloud.publish(SERVER, "1.1.0")
+        driver = device.drivers[SERVER]
+        await driver.offer(Offer(new))
+        await trio.sleep(6)  # the first look-up has failed
+        assert driver.record is not None
+        assert driver.record.progress is not None
+        assert driver.record.progress.pausing
+        device.life.kill()
+        device.wall_offset = jump * 365 * 24 * HOUR
+        device.cloud.reachable = True
+        await trio.sleep(60)  # the agent starts again after 5 seconds, and the pause takes at most 11
+        assert device.step is Step.TRIAL
+
+
 async def test_a_record_that_cannot_be_made_again_is_a_problem_and_not_a_crash(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -317,7 +373,7 @@ async def test_a_record_that_cannot_be_made_again_is_a_problem_and_not_a_crash(
     device.layout.record(SERVER).write_text("{")
     (device.layout.release(SERVER, (links.read(device.layout, SERVER).run or "")) / disk.DESCRIPTION).unlink()
     async with trio.open_nursery() as nursery:
-        driver = device._driver(SERVER, device.server)
+        driver = device._driver(SERVER, device.server, device.life)
         device.check = lambda: None  # type: ignore[method-assign]
         await nursery.start(driver.run)
         assert "damaged" in driver.problem

@@ -19,7 +19,7 @@ from tests.unit.cloud.release_help import opened, publish, service
 from tests.unit.runtime.parts.web.client import Browser, Reply
 
 CONFIG = "/api/json1/config?client=true&id={part}"
-INSTALLER = "/api/v1/installer?part={part}&platform=linux/x86_64"
+INSTALLER = "/machine/v1/installer?part={part}&platform=linux/x86_64"
 
 
 def basic(subject: str, key: str) -> dict[str, str]:
@@ -76,7 +76,7 @@ async def test_other_callers_get_no_credentials(cloud: MemoryCloud, part: str, m
 
 async def test_id_and_key_open_no_other_path(cloud: MemoryCloud, part: str) -> None:
     for headers in (basic(cloud.first.id, cloud.first.key), {"key_id": cloud.first.id, "key": cloud.first.key}):
-        for path in ("/keys", f"/machines/{part}", "/api/json1/config/", "/api/v1/installers"):
+        for path in ("/keys", f"/machines/{part}", "/api/json1/config/", "/machine/v1/installers"):
             assert (await ask(cloud, path, headers)).status == 401, path
         reply = await browser(cloud).send("POST", CONFIG.format(part=part), {"host": HOST, **headers})
         assert reply.status == 401
