@@ -29,7 +29,6 @@ from agent.control.requests import follow_requests
 from agent.control.restarts import REASON, follow_restarts
 from agent.control.settings import SettingsState
 from agent.folders import locked, prepare
-from agent.install.install import use_package
 from agent.launch.links import read as read_launch
 from agent.layout import AGENT, Layout
 from agent.server import LONGEST_STEP, ManagedServer
@@ -41,6 +40,7 @@ from rpc.api.client import ApiClient
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
 from schema.errors import MachineError
+from support.gather import unwrap
 from support.start import held
 from support.systemd import ServiceManager
 from support.version import version
@@ -50,7 +50,7 @@ from telemetry.logs.outbox_sink import OutboxSink
 from telemetry.logs.rules import Rules
 from telemetry.logs.sinks import ConsoleSink
 from telemetry.outbox.queue import Outbox
-from uplink.dial import address_of
+from uplink.dial import CloudAddress, address_of, shared
 from uplink.files import FileSource, Reading
 from uplink.upload import upload
 
@@ -98,14 +98,19 @@ def main(options: Options) -> int:
             for problem in problems:
                 _log.warning("the permissions of a folder cannot be repaired", problem=problem)
             return trio.run(_run, options, layout, logs, systemd)
-    except MachineError as error:
-        sys.stderr.write(f"machine-agent: {error}\n")
+    except (MachineError, BaseExceptionGroup) as error:
+        reason = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
+        if not isinstance(reason, MachineError):
+            raise
+        sys.stderr.write(f"machine-agent: {reason}\n")
         return EXIT_FAILED
     finally:
         logs.close()
 
 
 def _use_package(layout: Layout) -> None:
+    from agent.install.install import use_package  # not needed below systemd
+
     try:
         use_package(layout)
     except OSError as error:
@@ -143,12 +148,14 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
                 systemd=systemd, wait=options.wait, fast=options.fast_start,
             )
         )  # fmt: skip
+        address = await stack.enter_async_context(shared(address_of(cloud, options.config.parent)))
         agent = Agent(
             options,
             layout,
             logs,
             worker,
             cloud,
+            address,
             server,
             watchdog,
             end=nursery.cancel_scope.cancel if systemd else None,
@@ -169,14 +176,14 @@ class Agent:
         logs: Logs,
         worker: Worker,
         credentials: Cloud,
+        address: CloudAddress,
         server: ManagedServer,
         watchdog: Watchdog,
         *,
         end: Callable[[], None] | None,
     ) -> None:
         self._options, self._layout, self._logs, self._worker = options, layout, logs, worker
-        self._credentials = credentials
-        address = self._address = address_of(credentials, options.config.parent)
+        self._credentials, self._address = credentials, address
         self._server, self._watchdog = server, watchdog
         self._started = time.time()
         self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)

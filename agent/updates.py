@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Final
 
 import trio
@@ -25,7 +26,6 @@ from agent.layout import AGENT, SERVER, Layout
 from agent.releases.choose import Answer
 from agent.releases.transport import Transport
 from agent.releases.trust import Trust
-from agent.releases.unpack import unpack
 from agent.releases.web import Web
 from agent.settings.records import VersionControl
 from agent.supervise.supervisor import Supervisor
@@ -75,7 +75,7 @@ class Updates:
                 name,
                 layout,
                 program,
-                Actions(layout, program, releases, self._files.run, platform=platform(), unpack=unpack),
+                Actions(layout, program, releases, self._files.run, platform=platform(), unpack=_unpack),
                 permission,
                 self._hooks,
                 worker.run,
@@ -162,6 +162,13 @@ class Updates:
             if record is not None and record.progress is None:
                 await self._worker.run(lambda: install_launcher(self._layout))
                 return
+
+
+def _unpack(file: Path, folder: Path) -> None:
+    """See agent.releases.unpack, which is imported only when a release is unpacked: it needs large modules."""
+    from agent.releases.unpack import unpack
+
+    unpack(file, folder)
 
 
 def _answer(update: Update | None) -> Answer | None:

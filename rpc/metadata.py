@@ -9,7 +9,6 @@ from typing import Any, Final, TypeAlias
 
 import trio
 from grpclib.const import Status
-from grpclib.encoding.proto import ProtoStatusDetailsCodec
 from grpclib.exceptions import GRPCError
 from grpclib.metadata import Deadline, decode_bin_value, encode_bin_value, encode_grpc_message, encode_metadata
 from multidict import MultiDict
@@ -84,6 +83,8 @@ def encode_outcome(message: str | None, details: Any, status: Status) -> Mutable
     if message:
         headers.append(("grpc-message", encode_grpc_message(message)))
     if details is not None:
+        from grpclib.encoding.proto import ProtoStatusDetailsCodec  # imports asyncio, and is rarely needed
+
         encoded = ProtoStatusDetailsCodec().encode(status, message, details)
         headers.append((DETAILS_KEY, encode_bin_value(encoded).decode("ascii")))
     return headers
@@ -94,6 +95,7 @@ def decode_details(status: Status, message: str | None, value: str | None) -> An
     if value is None:
         return None
     from google.protobuf.message import DecodeError
+    from grpclib.encoding.proto import ProtoStatusDetailsCodec
 
     try:
         return ProtoStatusDetailsCodec().decode(status, message, decode_bin_value(value.encode("ascii")))

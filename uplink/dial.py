@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -60,6 +60,8 @@ class CloudAddress:
     """Returns the certificates (PEM) to trust instead of `authorities`; "" if there are none."""
 
     contact: Contact = field(default_factory=Contact, repr=False, compare=False, kw_only=True)
+    opened: Channel | None = field(default=None, repr=False, compare=False, kw_only=True)
+    """A channel that everything with this address shares: see `shared`."""
 
     @property
     def push_url(self) -> str:
@@ -67,8 +69,10 @@ class CloudAddress:
         query = urlencode({"part": self.part, "platform": platform(), "tags": ",".join(tags())}, safe="/,:")
         return f"ws{self.url.removeprefix('http')}{PUSH}?{query}"
 
-    def channel(self) -> Channel:
-        """Return an RPC channel, not opened yet; it authenticates itself."""
+    def channel(self) -> AbstractAsyncContextManager[Channel]:
+        """Return the context of an RPC channel, which authenticates itself. It is a new one, unless it is shared."""
+        if self.opened is not None:
+            return nullcontext(self.opened)
         return Channel(self.url, tls=self.tls(), credentials=self.credentials())
 
     def tls(self, *protocols: str) -> ssl.SSLContext | None:
@@ -111,6 +115,16 @@ def address_of(cloud: Cloud, folder: Path = HERE) -> CloudAddress:
     if key is not None and key.id:
         return CloudAddress(url, cloud.id, key.id, API_KEY, key.key, authorities)
     return CloudAddress(url, cloud.id, cloud.id, PART_SECRET, cloud.secret, authorities)
+
+
+@asynccontextmanager
+async def shared(address: CloudAddress) -> AsyncIterator[CloudAddress]:
+    """Yield an address whose `channel` is the same one for all, so that they use one connection; closed at the end.
+
+    Certificate authorities are those at the beginning. Raises TlsError.
+    """
+    async with address.channel() as channel:
+        yield replace(address, opened=channel)
 
 
 @asynccontextmanager

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.layout import SERVER, Layout
-from agent.supervise.child import ChildBackend
 from agent.supervise.probe import AddressProbe
 from agent.supervise.processes import started_with
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.systemd import SystemdBackend
 from agent.supervise.units import files_of
 from support.worker import Worker
+
+if TYPE_CHECKING:
+    from agent.supervise.child import ChildBackend
 
 
 def with_systemd(layout: Layout, worker: Worker) -> tuple[Supervisor, SystemdBackend]:
@@ -22,6 +25,8 @@ def with_systemd(layout: Layout, worker: Worker) -> tuple[Supervisor, SystemdBac
 
 def with_child(layout: Layout, credentials: Path, worker: Worker) -> Supervisor:
     """Return the supervisor of a child process. Blocks briefly."""
+    from agent.supervise.child import ChildBackend  # not needed below systemd
+
     leftovers = started_with("MACHINE_ADDRESS_FILE", str(files_of(layout).address))
     command = (str(layout.launcher), SERVER, "-config", str(credentials))
     return _supervisor(layout, worker, ChildBackend(command, worker, leftovers=leftovers))

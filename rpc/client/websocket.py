@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-import h11
 import trio
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ async def open_websocket(
     `target` is path and query; `max_message` is in bytes. The reader task runs in `nursery`. The caller limits the time
     and closes the stream, which the library leaves open if the server disconnects without a response.
     """
+    import h11
     from trio_websocket import ConnectionRejected, wrap_client_stream
     from wsproto.utilities import ProtocolError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from schema.errors import ConfigError
@@ -18,6 +17,8 @@ def join(path: str, *parts: object) -> str:
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that is most similar to `word`, None if none is similar enough."""
+    import difflib  # large, and needed only for what is misspelled
+
     by_lower = {choice.lower(): choice for choice in choices}
     matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
