@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -270,7 +271,7 @@ def forget_unpacked(environment: Mapping[str, str] = os.environ, executable: str
 def _installed(layout: Layout, name: str) -> Release | None:
     """Return the release of a program that is installed as a file and can be started."""
     try:
-        record = store.load(layout.record(name)).record or disk.rebuild(layout, name)
+        record = store.load(layout.record(name)).record or disk.rebuild(layout, name, time.time())
     except (MachineError, OSError):
         return None
     if record is None or record.slots.current.origin.startswith(PACKAGE):

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from nursery_graph import process_group
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 
@@ -84,6 +83,8 @@ class SystemPrograms:
 
     async def run(self, command: Sequence[str], *, limit: float = LIMIT) -> Done:
         """See Programs."""
+        from nursery_graph import process_group  # large, and not needed while the agent is idle
+
         output, errors = _Head(), Tail()
         try:
             with trio.fail_after(limit):
