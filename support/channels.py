@@ -1,4 +1,4 @@
-"""What is recorded while a test runs: named channels of numbers over time. Pure, but for the clock it is given."""
+"""Recording of a test: named channels of numbers over time. Pure, except for the clock that the caller passes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
-LIMIT: Final = 200_000  # points of a channel that are kept; later ones are counted
+LIMIT: Final = 200_000  # points kept in a channel; later ones are only counted
 
-# The unit at the end of a name, as the drivers write it; the longest suffix that fits decides.
+# The unit of a channel by the suffix of its name, as in names of readings.
 _UNITS: Final = {
     "_c": "°C",
     "_v": "V",
@@ -38,16 +38,16 @@ _UNITS: Final = {
 
 
 def unit_of(name: str) -> str:
-    """The unit that a name ends in; empty for none."""
+    """Return the unit that the suffix of a name stands for; empty if there is none."""
     _, underscore, suffix = name.lower().rpartition("_")
     return _UNITS.get(f"_{suffix}", "") if underscore else ""
 
 
 @dataclass(slots=True)
 class Channel:
-    """One quantity. `steps`: it keeps its value until the next point, as a switch does.
+    """One quantity. `steps` means that it keeps its value until the next point, like a switch.
 
-    A point whose value is not a number is a gap: nothing was known then.
+    A point with the value NaN is a gap: the quantity was not known from then on.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Channel:
     steps: bool
     points: list[tuple[float, float]] = field(default_factory=list)
     dropped: int = 0
-    title: str = ""  # what plots call it; empty for its name
+    title: str = ""  # title in plots; if empty, the name
 
 
 class Recorder:
-    """The channels of one test, in the order in which they came; times are seconds since its beginning."""
+    """The channels of one test, in the order of their first points. Times are seconds since the start of the test."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -67,15 +67,15 @@ class Recorder:
         self.channels: dict[str, Channel] = {}
 
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the start of the test."""
         return self._clock() - self._begin
 
     def add(
         self, name: str, value: float, *, unit: str = "", steps: bool = False, at: float | None = None, title: str = ""
     ) -> None:
-        """Record a value now, or `at` seconds since the beginning; one that is not a finite number is a gap.
+        """Record a value now, or `at` seconds after the start. A value that is not finite is recorded as a gap.
 
-        Of the titles that a channel is given, the longest is kept.
+        If a channel gets several titles, the longest is kept.
         """
         value = float(value) if math.isfinite(value) else math.nan
         channel = self.channels.get(name)
@@ -88,7 +88,7 @@ class Recorder:
             channel.points.append((self.elapsed() if at is None else at, value))
 
     def add_all(self, prefix: str, value: Any) -> None:
-        """Record whatever numbers are in `value`, a number, a mapping or a dataclass of numbers, under `prefix`."""
+        """Record the numbers in `value` (a number, mapping or dataclass) as channels with names below `prefix`."""
         if is_dataclass(value):
             value = {field.name: getattr(value, field.name) for field in fields(value)}
         if isinstance(value, Mapping):
@@ -100,7 +100,7 @@ class Recorder:
             self.add(prefix, value)
 
     def gap(self, prefix: str) -> None:
-        """What was recorded under `prefix` is not known from now on."""
+        """Begin a gap in all channels of `prefix`."""
         for channel in self.channels.values():
             continues = channel.points and not math.isnan(channel.points[-1][1])
             if continues and (channel.name == prefix or channel.name.startswith(f"{prefix} ")):
@@ -108,7 +108,7 @@ class Recorder:
 
 
 def to_csv(channels: Iterable[Channel]) -> str:
-    """A line for each point, in order of time: `time_s,channel,value,unit`; a gap has no value."""
+    """Return CSV with a line per point, ordered by time: `time_s,channel,value,unit`. A gap has an empty value."""
     rows = sorted(
         ((time, channel.name, value, channel.unit) for channel in channels for time, value in channel.points),
         key=lambda row: row[0],

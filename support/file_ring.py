@@ -1,4 +1,4 @@
-"""A ring of files: the newest is written, the oldest is deleted. Blocking calls on the local disk; OSError passes."""
+"""A ring of files: append to the newest, delete the oldest. All calls block on the local disk and may raise OSError."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ STAMP: Final = "%Y-%m-%dT%H-%M-%SZ"
 
 
 class FileRing:
-    """Files `<prefix><time><suffix>` in `folder`, which is made: at most `keep` of about `limit` bytes.
+    """Files `<prefix><time><suffix>` in `folder`, which is created: at most `keep` files of about `limit` bytes.
 
-    Smaller ones, as a program leaves that is started over and over, are kept until they are SMALL times as many or
-    take as much: what happened before such a time is what people look for.
+    More files are kept if they are small, as after many restarts of a program, because the time before the restarts
+    is the interesting one: up to `keep * SMALL` files with at most `keep * limit` bytes in total.
     """
 
     def __init__(self, folder: Path, prefix: str, suffix: str, *, limit: int, keep: int) -> None:
@@ -37,14 +37,14 @@ class FileRing:
 
     @property
     def is_full(self) -> bool:
-        """Whether the file has reached its limit."""
+        """Return whether the file has reached its limit."""
         return self._size >= self._limit
 
     def open(self, now: datetime) -> Path:
-        """Close the file if there is one, begin a new one and delete what is too old."""
+        """Close the open file, if any, create a new one and delete old ones. Return the path of the new file."""
         self.close()
         self.folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-        while True:  # two in one second are rare enough for the next one to be a little early
+        while True:  # a second file within one second is named after the next second
             path = self.folder / f"{self._prefix}{now.astimezone(UTC).strftime(STAMP)}{self._suffix}"
             try:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
@@ -57,7 +57,7 @@ class FileRing:
         return path
 
     def write(self, data: bytes) -> None:
-        """Append all of it, or nothing: what a full disk cut off is taken back."""
+        """Append all of `data`, or nothing: a partial write, as on a full disk, is truncated. OSError if it fails."""
         written = 0
         try:
             while written < len(data):
@@ -69,7 +69,7 @@ class FileRing:
         self._size += written
 
     def sync(self) -> Callable[[], None]:
-        """What waits until everything written so far is on the disk; may be called in another thread, once."""
+        """Return a function that waits until all data written so far is on the disk. Call it once, in any thread."""
         fd = os.dup(self._fd)
 
         def wait() -> None:
@@ -81,7 +81,7 @@ class FileRing:
         return wait
 
     def close(self) -> None:
-        """Close the file; it stays unless it is empty, so that a full disk leaves the older files where they are."""
+        """Close the file. Delete it if it is empty, so that on a full disk empty files do not replace older ones."""
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
@@ -91,7 +91,7 @@ class FileRing:
                 self._path.unlink()
 
     def _prune(self) -> None:
-        """Delete what is too much, oldest first; never the file in use, whatever a clock that was set back named it."""
+        """Delete files above the limits, oldest first. The open file stays, even if the clock was set back."""
         files = [(path, path.stat().st_size) for path in self.folder.glob(f"{self._prefix}*{self._suffix}")]
         count, total = len(files), sum(size for _, size in files)
         for path, size in sorted(files):

@@ -15,12 +15,12 @@ WIDTH: Final = 860
 PANEL: Final = 220  # height of the drawing area of one panel
 LEFT, RIGHT, TOP, BOTTOM = 76, 16, 34, 40  # margins of a panel
 LEGEND_LINE: Final = 18
-# The palette of Okabe and Ito (jfly.uni-koeln.de/color), which colour-blind people can distinguish too; then dashes.
+# The palette of Okabe and Ito (jfly.uni-koeln.de/color), which color-blind people can distinguish; then dashes.
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 DASHES: Final = ("", "6 3", "2 3")
 
 
-# What XML 1.0 cannot hold (section 2.2, Char)
+# Characters that XML 1.0 does not allow (section 2.2, Char)
 _FOREIGN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -39,7 +39,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A range of values with round marks, and the length in pixels it is drawn on."""
+    """A range of values with round marks, and its length in pixels."""
 
     low: float
     high: float
@@ -48,11 +48,11 @@ class Axis:
     pixels: float
 
     def at(self, value: float) -> float:
-        """Pixels from the low end."""
+        """Return the distance of `value` from the low end in pixels."""
         return (value - self.low) / (self.high - self.low) * self.pixels
 
     def label(self, mark: float) -> str:
-        """The mark with as many decimals as the step needs."""
+        """Return a mark as text, with as many decimals as the step needs."""
         if abs(mark) >= 1e6 or self.step < 1e-6:
             return f"{mark:g}"
         text = f"{mark:.{max(0, -math.floor(math.log10(self.step) + 1e-9))}f}"
@@ -60,7 +60,7 @@ class Axis:
 
 
 def axis(low: float, high: float, pixels: float, marks: int) -> Axis:
-    """The smallest range of round numbers (1, 2 or 5 times a power of ten apart) around low and high."""
+    """Return the smallest axis with round marks (1, 2 or 5 times a power of ten apart) that contains low and high."""
     if high - low < 1e-12 * max(1.0, abs(low), abs(high)):
         margin = abs(low) * 0.1 or 1.0
         low, high = low - margin, high + margin
@@ -72,12 +72,12 @@ def axis(low: float, high: float, pixels: float, marks: int) -> Axis:
 
 
 def escape(text: str) -> str:
-    """Text as XML."""
+    """Escape text for XML."""
     return saxutils.escape(_FOREIGN.sub("\ufffd", text))
 
 
 def render(title: str, panels: Sequence[Panel]) -> str:
-    """One picture: panels below each other, over one common time axis."""
+    """Return an SVG picture of the panels, one below the other, with a common time axis."""
     panels = [panel for panel in panels if any(defined_points(channel) for channel in panel.channels)]
     end = max((channel.points[-1][0] for panel in panels for channel in panel.channels if channel.points), default=0.0)
     times = axis(0.0, max(end, 1e-3), WIDTH - LEFT - RIGHT, 10)
@@ -98,7 +98,7 @@ def render(title: str, panels: Sequence[Panel]) -> str:
 
 
 def panels_of(channels: Iterable[Channel]) -> list[Panel]:
-    """Channels of one unit share a panel; those without one share a panel by the first word of their names."""
+    """Return the panels. Channels with the same unit share one; those without a unit share one by their first word."""
     groups: dict[tuple[str, str], list[Channel]] = {}
     for channel in channels:
         if defined_points(channel):
@@ -147,7 +147,7 @@ def defined_points(channel: Channel) -> list[tuple[float, float]]:
 
 
 def _path(channel: Channel, times: Axis, vertical: Axis, end: float) -> str:
-    """The lines through the points, interrupted where there are gaps; a step lasts until the end of the picture."""
+    """Return the lines through the points, interrupted at gaps. The last step extends to the end of the picture."""
     runs: list[list[tuple[float, float]]] = [[]]
     for time, value in channel.points:
         x = times.at(time)
@@ -163,7 +163,7 @@ def _path(channel: Channel, times: Axis, vertical: Axis, end: float) -> str:
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Where many points share a pixel, only their first, extremes and last."""
+    """Reduce the points of each pixel to the first, the extremes and the last."""
     columns: dict[int, list[tuple[float, float]]] = {}
     for point in points:
         columns.setdefault(int(point[0]), []).append(point)

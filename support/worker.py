@@ -68,7 +68,7 @@ class _Thread:
         try:
             self._token.run_sync_soon(function)
         except trio.RunFinishedError:
-            pass  # no task waits any more
+            pass  # no task is waiting
 
     async def end(self) -> bool:
         """End the thread after the call in progress; return False if that takes longer than CLOSING_LIMIT."""
