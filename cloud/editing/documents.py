@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cloud.editing.catalogue import Catalogue, ModelEntry, resolved
 from cloud.editing.completion import skeleton
-from cloud.editing.tree import Lines, Node, at, place, read
+from cloud.editing.tree import Lines, Node, at, read, span_of
 from schema.errors import ErrorKind, MachineError
 from schema.names import check_name
 
@@ -78,7 +78,7 @@ def _items(root: Node, text: str) -> Iterator[Item]:
         for index, node in enumerate(section_node.items if section_node is not None else ()):
             value = node.value
             path = f"{section}.{index}"
-            start = place(root, path)[0]
+            start = span_of(root, path)[0]
             line = lines.position(start)[0]
             if isinstance(value, Mapping):
                 texts = {key: text_value for key, text_value in value.items() if isinstance(text_value, str)}

@@ -10,7 +10,7 @@ from catalogue.check import check, in_cloud
 from catalogue.models import builtin
 from cloud.documents.paths import index_of
 from cloud.editing.catalogue import EditingContext
-from cloud.editing.tree import Lines, Node, place, read
+from cloud.editing.tree import Lines, Node, read, span_of
 from schema.decoding.report import join
 from schema.decoding.syntax import JSONSyntaxError
 from schema.document.machine import CLOUD_KEYS, decode
@@ -71,7 +71,7 @@ def _message_of(problem: ConfigError) -> str:
 
 
 def _finding(severity: str, problem: ConfigError, lines: Lines, root: Node) -> Finding:
-    start, end = place(root, problem.path)
+    start, end = span_of(root, problem.path)
     return Finding(severity, problem.path, _message_of(problem), *lines.position(start), start, end)
 
 

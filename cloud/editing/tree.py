@@ -162,7 +162,7 @@ def _close(stack: list[Node], kind: str, end: int) -> None:
 # ---- positions of paths
 
 
-def place(root: Node, path: str) -> tuple[int, int]:
+def span_of(root: Node, path: str) -> tuple[int, int]:
     """Return start and end of the value at a dotted path, or the beginning of its nearest existing parent."""
     node, remaining = root, path
     while remaining:

@@ -17,7 +17,7 @@ from typing import Final
 import psycopg
 
 from cloud.store.migrations import STEPS, migrate, newer
-from cloud.store.session import Session, connected, place
+from cloud.store.session import Session, connected, location_of
 from cloud.store.session import migrate as migrate_postgres
 from cloud.store.sql import Conflict, Sql
 from cloud.store.sqlite import opened_exclusively
@@ -64,8 +64,8 @@ def tables() -> list[Table]:
 def move(database: Path, url: str, progress: Progress) -> dict[str, int]:
     """Copy a cloud's database file into an empty PostgreSQL database; return the number of rows of each table.
 
-    No other process may use the file meanwhile. Raise MachineError, with nothing copied, if the file is missing or in
-    use, if one of the databases has another version, or if the target is not empty or unavailable.
+    No other process may use the file during the copy. Raise MachineError, with nothing copied, if the file is missing
+    or in use, if one of the databases has another version, or if the target is not empty or unavailable.
     """
     if not database.is_file():
         raise MachineError(
@@ -79,7 +79,7 @@ def move(database: Path, url: str, progress: Progress) -> dict[str, int]:
                 return session.write(lambda sql: _copied(source, sql, url, progress))
     except (psycopg.Error, sqlite3.Error, Conflict) as error:
         raise MachineError(
-            f"{database} cannot be copied to {place(url)}: {str(error).strip()}", kind=ErrorKind.PRECONDITION
+            f"{database} cannot be copied to {location_of(url)}: {str(error).strip()}", kind=ErrorKind.PRECONDITION
         ) from error
 
 
@@ -139,7 +139,7 @@ def _copied_table(source: sqlite3.Connection, sql: Sql, table: Table, progress: 
 
 def _occupied(url: str, what: str) -> MachineError:
     return MachineError(
-        f"the database {place(url)} is not empty: it has {what}",
+        f"the database {location_of(url)} is not empty: it has {what}",
         kind=ErrorKind.EXISTS,
         remedy="use an empty one: createdb --encoding UTF8 NAME",
     )

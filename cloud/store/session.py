@@ -65,13 +65,13 @@ def connected(url: str) -> Any:
         )
     except psycopg.Error as error:
         raise MachineError(
-            f"the database {place(url)} cannot be reached: {str(error).strip()}",
+            f"the database {location_of(url)} cannot be reached: {str(error).strip()}",
             kind=ErrorKind.UNAVAILABLE,
             remedy="check that PostgreSQL runs there and accepts this user",
         ) from error
 
 
-def place(url: str) -> str:
+def location_of(url: str) -> str:
     """Return the location of a database, without user and password."""
     parameters = conninfo_to_dict(url)
     return f"{parameters.get('dbname', '')!r} at {parameters.get('host', 'localhost')}"
@@ -171,7 +171,7 @@ class Session:
                 raise
             if committing and self._on_commit is not None:
                 raise MachineError(
-                    f"the connection to the database {place(self._url)} was lost during the commit: "
+                    f"the connection to the database {location_of(self._url)} was lost during the commit: "
                     "the change may be stored or not",
                     kind=ErrorKind.UNAVAILABLE,
                     remedy="check whether it was stored",
@@ -222,7 +222,7 @@ class _Contested(Exception):
 def unavailable(url: str, error: BaseException) -> MachineError:
     """Return the error for callers while the database does not work."""
     return MachineError(
-        f"the database {place(url)} does not answer: {str(error).strip()}",
+        f"the database {location_of(url)} does not answer: {str(error).strip()}",
         kind=ErrorKind.UNAVAILABLE,
         remedy="try again when it is back",
     )
@@ -335,7 +335,7 @@ def migrate(url: str) -> None:
     try:
         if connection.info.parameter_status("server_encoding") != "UTF8":
             raise MachineError(
-                f"the database {place(url)} cannot store every text: its encoding is not UTF8",
+                f"the database {location_of(url)} cannot store every text: its encoding is not UTF8",
                 kind=ErrorKind.PRECONDITION,
                 remedy="create a database: CREATE DATABASE cloud ENCODING 'UTF8' TEMPLATE template0",
             )
@@ -351,7 +351,7 @@ def migrate(url: str) -> None:
                 connection.execute("INSERT INTO migrations (number) VALUES ($1)", (number,))
     except psycopg.Error as error:
         raise MachineError(
-            f"the tables in {place(url)} cannot be created: {str(error).strip()}",
+            f"the tables in {location_of(url)} cannot be created: {str(error).strip()}",
             kind=ErrorKind.PRECONDITION,
             remedy="give this user the right to create tables there (GRANT CREATE ON SCHEMA)",
         ) from error

@@ -13,31 +13,31 @@ STRAIGHT: Final = 1e-6  # radians; for smaller angles the arc length equals the 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The position of a vehicle relative to its start: x to the right, y ahead (mm), heading to the left (degrees)."""
+class PlanarPose:
+    """A vehicle's position and heading relative to its start: x to the right, y ahead (mm), heading to the left (°)."""
 
     x: float = 0.0
     y: float = 0.0
     heading: float = 0.0
 
 
-def driven(place: Place, forward: float, angle: float) -> Place:
+def after_arc(pose: PlanarPose, forward: float, angle: float) -> PlanarPose:
     """Return the exact position after an arc of length `forward` (mm) that turns by `angle` (degrees to the left)."""
-    begin, turn = math.radians(place.heading), math.radians(angle)
+    begin, turn = math.radians(pose.heading), math.radians(angle)
     half = turn / 2
     chord = forward * (math.sin(half) / half if abs(half) > STRAIGHT else 1.0)
     towards = begin + half
-    return Place(place.x - chord * math.sin(towards), place.y + chord * math.cos(towards), place.heading + angle)
+    return PlanarPose(pose.x - chord * math.sin(towards), pose.y + chord * math.cos(towards), pose.heading + angle)
 
 
-def on_globe(origin: GeoPoint, north_heading: float, place: Place) -> GeoPoint:
-    """Convert `place` to latitude and longitude, for a start at `origin` facing `north_heading` (degrees, clockwise).
+def on_globe(origin: GeoPoint, north_heading: float, pose: PlanarPose) -> GeoPoint:
+    """Convert `pose` to latitude and longitude, for a start at `origin` facing `north_heading` (degrees, clockwise).
 
     For short distances: the error grows with the square of the distance and is about 1 mm at 100 m.
     """
     north = math.radians(north_heading)
-    east_mm = place.x * math.cos(north) + place.y * math.sin(north)
-    north_mm = place.y * math.cos(north) - place.x * math.sin(north)
+    east_mm = pose.x * math.cos(north) + pose.y * math.sin(north)
+    north_mm = pose.y * math.cos(north) - pose.x * math.sin(north)
     latitude = origin.latitude + math.degrees(north_mm / 1000 / EARTH_RADIUS)
     parallel = EARTH_RADIUS * math.cos(math.radians(origin.latitude))
     return GeoPoint(latitude, origin.longitude + math.degrees(east_mm / 1000 / parallel))

@@ -67,7 +67,7 @@ class SerialStream(DescriptorStream):
         """Drop unsent data; return whether closing would still block."""
         if not self._unsent():
             return False
-        with suppress(termios.error):  # gone meanwhile
+        with suppress(termios.error):  # gone in the meantime
             termios.tcflush(self.fileno(), termios.TCOFLUSH)
         if not self._unsent():
             return False

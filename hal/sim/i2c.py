@@ -43,7 +43,7 @@ class SimI2cBus:
     def attach(self, address: int, target: I2cTarget) -> None:
         """Connect a chip to the bus; ValueError if the address is already used."""
         if address in self._targets:
-            raise ValueError(f"{self.place(address)} is already used by a chip: {self._targets[address]!r}")
+            raise ValueError(f"{self.label(address)} is already used by a chip: {self._targets[address]!r}")
         self._targets[address] = target
 
     def detach(self, address: int) -> None:
@@ -54,7 +54,7 @@ class SimI2cBus:
         """Return the chips by address."""
         return dict(self._targets)
 
-    def place(self, address: int) -> str:
+    def label(self, address: int) -> str:
         """Return the name of an address on this bus in errors, reservations and faults."""
         return f"{self.name} address 0x{address:02x}"
 
@@ -106,8 +106,8 @@ class SimI2cBus:
             return self._gone_error()
         if fault in _MESSAGES:
             remedy = STUCK if fault is Fault.TIMEOUT else ""
-            return HalError(f"{self.place(address)}: {_MESSAGES[fault]}", fault, remedy=remedy)
-        return system_error(self.place(address), fault, group="i2c")
+            return HalError(f"{self.label(address)}: {_MESSAGES[fault]}", fault, remedy=remedy)
+        return system_error(self.label(address), fault, group="i2c")
 
     async def transaction(self, address: int, *steps: bytes | int) -> list[bytes]:
         """See I2cBus.transaction."""
@@ -115,7 +115,7 @@ class SimI2cBus:
         async with self._order:
             await trio.sleep_until(self._free_at)
             self._check()
-            delay, fault = self._faults.draw(self.place(address), self.name)
+            delay, fault = self._faults.draw(self.label(address), self.name)
             if not self.powered:
                 delay, fault = 0.0, Fault.BUS
             elif self._stalled:
@@ -148,7 +148,7 @@ class SimI2cBus:
                     data = target.read(step)
                     if len(data) != step:
                         raise AssertionError(f"{target!r} returned {len(data)} bytes instead of {step}")
-                    read.append(self._faults.garble(self.place(address), data))
+                    read.append(self._faults.garble(self.label(address), data))
                 else:
                     target.write(bytes(step))
         except Nak as nak:

@@ -33,14 +33,14 @@ class SimSpiBus:
     def attach(self, select: int, target: SpiTarget) -> None:
         """Connect a chip to a chip select; ValueError if it is already used."""
         if select in self._targets:
-            raise ValueError(f"{self.place(select)} is already used by a chip: {self._targets[select]!r}")
+            raise ValueError(f"{self.label(select)} is already used by a chip: {self._targets[select]!r}")
         self._targets[select] = target
 
     def detach(self, select: int) -> None:
         """Disconnect the chip: the floating data line then reads as ones."""
         del self._targets[select]
 
-    def place(self, select: int) -> str:
+    def label(self, select: int) -> str:
         """Return the name of a device of this bus in errors and faults."""
         return f"spidev{self.number}.{select}"
 
@@ -53,26 +53,26 @@ class SimSpiBus:
         if not self._gone:
             self._gone = True
             for select in self._targets:
-                self._hotplug.removed("spidev", self.place(select), f"/dev/{self.place(select)}")
+                self._hotplug.removed("spidev", self.label(select), f"/dev/{self.label(select)}")
 
     def plug(self) -> None:
         """Add the controller again."""
         if self._gone:
             self._gone = False
             for select in self._targets:
-                self._hotplug.added("spidev", self.place(select), f"/dev/{self.place(select)}")
+                self._hotplug.added("spidev", self.label(select), f"/dev/{self.label(select)}")
 
     def check(self, select: int) -> None:
         """Raise HalError (gone) if the controller is removed."""
         if self._gone:
-            raise HalError(f"/dev/{self.place(select)}: the device is gone", Fault.GONE)
+            raise HalError(f"/dev/{self.label(select)}: the device is gone", Fault.GONE)
 
     @asynccontextmanager
     async def opened(self, select: int, settings: SpiSettings) -> AsyncIterator[SpiDevice]:
         """Open a device exclusively; HalError busy or gone."""
         await trio.lowlevel.checkpoint()
         self.check(select)
-        node = f"/dev/{self.place(select)}"
+        node = f"/dev/{self.label(select)}"
         if self._owners.owner(node) is not None:
             raise HalError(
                 f"{node} is already open in this program", Fault.BUSY, remedy="use each device in only one resource"
@@ -85,7 +85,7 @@ class SimSpiBus:
         async with self._order:
             await trio.sleep_until(self._free_at)
             self.check(select)
-            delay, fault = self._faults.draw(self.place(select)) if self.powered else (0.0, Fault.BUS)
+            delay, fault = self._faults.draw(self.label(select)) if self.powered else (0.0, Fault.BUS)
             self._free_at = trio.current_time() + delay
             try:
                 await trio.sleep(delay)
@@ -95,8 +95,8 @@ class SimSpiBus:
                 raise
             self.check(select)
             if fault is not None:
-                raise system_error(f"/dev/{self.place(select)}", fault)
-            return self._faults.garble(self.place(select), self._execute(select, data))
+                raise system_error(f"/dev/{self.label(select)}", fault)
+            return self._faults.garble(self.label(select), self._execute(select, data))
 
     def _execute(self, select: int, data: bytes) -> bytes:
         target = self._targets.get(select)

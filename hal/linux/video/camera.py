@@ -101,7 +101,7 @@ class LinuxVideo:
         self.mode = device.mode
         self.frames = 0
         self.broken = 0  # frames that the driver marked as damaged
-        self.closed = False  # its buffers must not be used any more
+        self.closed = False  # its buffers must no longer be used
         self._device = device
         self._worker = worker
         self._newest: v4l2.Buffer | None = None

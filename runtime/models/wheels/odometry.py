@@ -9,7 +9,7 @@ import trio
 
 from catalogue.gpio.odometry import WheeledOdometryConfig
 from hal.control.differential import Chassis, Sides
-from hal.control.odometry import Place, driven, on_globe
+from hal.control.odometry import PlanarPose, after_arc, on_globe
 from runtime.engine.components.motion.base import Base
 from runtime.engine.components.motion.motor import Motor
 from runtime.engine.components.sensing.movement_sensor import Accuracy, GeoPosition, MovementProperties, MovementSensor
@@ -44,7 +44,7 @@ class WheeledOdometry(MovementSensor):
                     remedy="configure an encoder for it",
                 )
         self._chassis = await _chassis(base)
-        self._place, self._velocity = Place(), (0.0, 0.0)
+        self._pose, self._velocity = PlanarPose(), (0.0, 0.0)
         self._failure: MachineError | None = None
         previous = await self._wheels()
         period = config.time_interval_msec / 1000
@@ -61,7 +61,7 @@ class WheeledOdometry(MovementSensor):
                 forward, angle = self._chassis.motion(
                     Sides(current.left - previous.left, current.right - previous.right)
                 )
-                self._place = driven(self._place, forward, angle)
+                self._pose = after_arc(self._pose, forward, angle)
                 self._velocity = forward / (elapsed_periods * period), angle / (elapsed_periods * period)
                 self._failure = None
                 previous, elapsed_periods = current, 0
@@ -84,11 +84,11 @@ class WheeledOdometry(MovementSensor):
             _mean([positions[motor] for motor in self._left]), _mean([positions[motor] for motor in self._right])
         )
 
-    async def _current_place(self) -> Place:
+    async def _current_pose(self) -> PlanarPose:
         await trio.lowlevel.checkpoint()
         if self._failure is not None:
             raise self._failure
-        return self._place
+        return self._pose
 
     @property
     def _origin(self) -> GeoPoint:
@@ -96,29 +96,29 @@ class WheeledOdometry(MovementSensor):
 
     async def get_position(self, *, extra: Extra = None) -> GeoPosition:
         """Return latitude and longitude; with `extra` `{"return_relative_pos_m": true}` meters ahead and right."""
-        place = await self._current_place()
+        pose = await self._current_pose()
         if (extra or {}).get("return_relative_pos_m"):
-            return GeoPosition(GeoPoint(place.y / 1000, place.x / 1000))
-        return GeoPosition(on_globe(self._origin, self.attributes.origin_heading_deg, place))
+            return GeoPosition(GeoPoint(pose.y / 1000, pose.x / 1000))
+        return GeoPosition(on_globe(self._origin, self.attributes.origin_heading_deg, pose))
 
     async def get_linear_velocity(self, *, extra: Extra = None) -> Vector3:
         """Return the velocity along the axes of the base (m/s) in the last interval; y is forward."""
-        await self._current_place()
+        await self._current_pose()
         return Vector3(0.0, self._velocity[0] / 1000, 0.0)
 
     async def get_angular_velocity(self, *, extra: Extra = None) -> Vector3:
         """Return the rotation (degrees/s) in the last interval; turning left is positive about z."""
-        await self._current_place()
+        await self._current_pose()
         return Vector3(0.0, 0.0, self._velocity[1])
 
     async def get_compass_heading(self, *, extra: Extra = None) -> float:
         """Return degrees clockwise from north, relative to `origin_heading_deg`."""
-        heading = (self.attributes.origin_heading_deg - (await self._current_place()).heading) % 360.0
+        heading = (self.attributes.origin_heading_deg - (await self._current_pose()).heading) % 360.0
         return float(heading) % 360.0
 
     async def get_orientation(self, *, extra: Extra = None) -> Orientation:
         """Return an upright orientation; theta is the turn to the left since the origin, -180 to 180 degrees."""
-        heading = (await self._current_place()).heading
+        heading = (await self._current_pose()).heading
         return Orientation(0.0, 0.0, 1.0, (heading + 180.0) % 360.0 - 180.0)
 
     async def get_linear_acceleration(self, *, extra: Extra = None) -> Vector3:
@@ -150,13 +150,13 @@ class WheeledOdometry(MovementSensor):
                 kind=ErrorKind.INVALID,
                 remedy='use {"reset": true}',
             )
-        self._place = Place()
+        self._pose = PlanarPose()
         return {}
 
     async def get_status(self) -> Mapping[str, Any]:
         """Return the position in mm to the right and ahead, and the heading in degrees to the left."""
-        place = self._place
-        return {"x_mm": place.x, "y_mm": place.y, "heading_deg": place.heading}
+        pose = self._pose
+        return {"x_mm": pose.x, "y_mm": pose.y, "heading_deg": pose.heading}
 
 
 async def _chassis(base: Base) -> Chassis:

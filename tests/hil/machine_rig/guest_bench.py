@@ -28,7 +28,7 @@ class Chip:
     """A chip of the plant's bus as the adapter sees it: with the faults of that bus."""
 
     def __init__(self, bus: SimI2cBus, address: int, target: I2cTarget, hardware: SimHardware) -> None:
-        self._names = bus.place(address), bus.name
+        self._names = bus.label(address), bus.name
         self._target = target
         self._faults = hardware.faults
 

@@ -14,7 +14,7 @@ from cloud.editing.catalogue import EditingContext, catalogue
 from cloud.editing.completion import Choice, completions
 from cloud.editing.documents import outline, written
 from cloud.editing.findings import findings
-from cloud.editing.tree import Lines, Node, at, place, read, spot
+from cloud.editing.tree import Lines, Node, at, read, span_of, spot
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -65,7 +65,7 @@ def test_any_text_is_read_with_positions_inside_it(text: str, cursor: int) -> No
         return
     for path, node in nodes(root):
         assert 0 <= node.start < node.end <= len(text)
-        start, end = place(root, ".".join(path))
+        start, end = span_of(root, ".".join(path))
         assert 0 <= start <= end <= len(text)
     result = spot(text, root, cursor)
     if result is not None:
@@ -126,7 +126,7 @@ def test_paths_have_positions(path: str, expected: str) -> None:
     text = '{"a": {"b": 1}, "l": [2, 3], "dotted.key": 7}'
     root = read(text)
     assert root is not None
-    start, end = place(root, path)
+    start, end = span_of(root, path)
     assert text[start:end] == expected
 
 

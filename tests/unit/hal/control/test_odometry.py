@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hal.control.differential import Chassis, Sides, mix
-from hal.control.odometry import EARTH_RADIUS, Place, driven, on_globe
+from hal.control.odometry import EARTH_RADIUS, PlanarPose, after_arc, on_globe
 from schema.geometry import GeoPoint
 
 sizes = st.floats(10, 2000)
@@ -46,48 +46,48 @@ def test_power_is_scaled_together(forward: float, turn: float) -> None:
 def test_an_arc_ends_on_its_circle(radius: float, angle: float, heading: float) -> None:
     """The centre lies `radius` to the left for positive angles and to the right for negative ones."""
     length = radius * math.radians(abs(angle))
-    place = driven(Place(0.0, 0.0, heading), length, angle)
+    pose = after_arc(PlanarPose(0.0, 0.0, heading), length, angle)
     side = math.copysign(radius, angle)
     begin = math.radians(heading)
     centre = (-side * math.cos(begin), -side * math.sin(begin))
     end = math.radians(heading + angle)
-    assert place.x == pytest.approx(centre[0] + side * math.cos(end), abs=1e-6 * radius)
-    assert place.y == pytest.approx(centre[1] + side * math.sin(end), abs=1e-6 * radius)
-    assert place.heading == heading + angle
+    assert pose.x == pytest.approx(centre[0] + side * math.cos(end), abs=1e-6 * radius)
+    assert pose.y == pytest.approx(centre[1] + side * math.sin(end), abs=1e-6 * radius)
+    assert pose.heading == heading + angle
 
 
 @given(ways, angles)
 def test_straight_is_straight(way: float, heading: float) -> None:
-    place = driven(Place(3.0, 4.0, heading), way, 0.0)
+    pose = after_arc(PlanarPose(3.0, 4.0, heading), way, 0.0)
     begin = math.radians(heading)
-    assert (place.x, place.y) == pytest.approx((3 - way * math.sin(begin), 4 + way * math.cos(begin)))
+    assert (pose.x, pose.y) == pytest.approx((3 - way * math.sin(begin), 4 + way * math.cos(begin)))
 
 
 @given(st.floats(-1e-4, 1e-4), ways)
 def test_nearly_straight_is_nearly_straight(angle: float, way: float) -> None:
-    straight, bent = driven(Place(), way, 0.0), driven(Place(), way, angle)
+    straight, bent = after_arc(PlanarPose(), way, 0.0), after_arc(PlanarPose(), way, angle)
     assert (bent.x, bent.y) == pytest.approx((straight.x, straight.y), abs=0.01)
 
 
 @given(st.lists(st.tuples(ways, angles), max_size=20), st.integers(2, 7))
 def test_an_arc_may_be_cut_into_pieces(arcs: list[tuple[float, float]], pieces: int) -> None:
-    whole = cut = Place()
+    whole = cut = PlanarPose()
     for way, angle in arcs:
-        whole = driven(whole, way, angle)
+        whole = after_arc(whole, way, angle)
         for _ in range(pieces):
-            cut = driven(cut, way / pieces, angle / pieces)
+            cut = after_arc(cut, way / pieces, angle / pieces)
     assert (cut.x, cut.y, cut.heading) == pytest.approx((whole.x, whole.y, whole.heading), abs=1e-6)
 
 
 def test_a_metre_on_the_globe() -> None:
     home = GeoPoint(60.0, 10.0)
     degree = math.radians(1) * EARTH_RADIUS  # metres per degree of latitude: 111,195
-    ahead = on_globe(home, 0.0, Place(0.0, 1000.0))
+    ahead = on_globe(home, 0.0, PlanarPose(0.0, 1000.0))
     assert (ahead.latitude - 60) * degree == pytest.approx(1.0)
     assert ahead.longitude == pytest.approx(10)
-    right = on_globe(home, 0.0, Place(1000.0, 0.0))
+    right = on_globe(home, 0.0, PlanarPose(1000.0, 0.0))
     assert (right.longitude - 10) * degree / 2 == pytest.approx(1.0)  # cos 60 degrees is 0.5
-    east = on_globe(home, 90.0, Place(0.0, 1000.0))
+    east = on_globe(home, 90.0, PlanarPose(0.0, 1000.0))
     assert (east.latitude, east.longitude) == pytest.approx((right.latitude, right.longitude))
-    south = on_globe(home, 90.0, Place(1000.0, 0.0))
+    south = on_globe(home, 90.0, PlanarPose(1000.0, 0.0))
     assert (south.latitude - 60) * degree == pytest.approx(-1.0)
