@@ -50,7 +50,7 @@ class Node:
     version: Hashable = None
     revision: str = ""
     start_timeout: float = 120.0  # seconds from the call of run to started(); extended if the process was suspended
-    stop_timeout: float = 30.0  # seconds from cancellation to the end of run; then the graph goes on without it
+    stop_timeout: float = 30.0  # seconds from cancellation to the end of run; then the graph continues without it
     restart: Restart = field(default=Restart())
 
     def __post_init__(self) -> None:

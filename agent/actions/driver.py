@@ -347,7 +347,7 @@ class Driver:
         except StepFailedError as error:
             event = Failed(step, sha256, error.reason, error.permanent)
         except Exception as error:
-            # A defect of ours: the step is repeated later, and everything else goes on.
+            # A bug in the agent: the step is repeated later, and everything else continues.
             _log.exception("a step of the update has failed unexpectedly", program=self._name, step=step.value)
             event = Failed(step, sha256, f"internal error: {type(error).__name__}")
         await self._post(event)

@@ -77,7 +77,7 @@ def point(layout: Layout, program: str, *, run: str, back: str | None, trial: bo
     if back is not None and not is_usable(layout, program, back):
         back = None
     if trial:
-        # `run` changes last: until then the former release is started, counted in the worst case.
+        # `run` changes last: until then the previous release is started, and its start is counted in the worst case.
         _link(layout, program, "back", back)
         if not (_target(layout, program, "run") == run and (folder / "trial").exists()):
             _write(folder / "trial", b"0\n", 0o644)

@@ -205,7 +205,7 @@ def _signed(record: Record, asked: Asked, entry: Signed, now: float) -> Take | K
 def _is_below(version: str, minimum: str) -> bool:
     try:
         return SemanticVersion.parse(version) < SemanticVersion.parse(minimum)
-    except ValueError:  # a build of a person without a version: nothing is known about it
+    except ValueError:  # a private build without a version: nothing is known about it
         return False
 
 

@@ -185,7 +185,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:
         try:
             status = path.stat()
         except FileNotFoundError:
-            continue  # finished or deleted meanwhile
+            continue  # finished or deleted in the meantime
         yield path, status.st_size, status.st_mtime
 
 

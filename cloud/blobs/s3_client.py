@@ -51,7 +51,7 @@ class Lost(MachineError):
 
 
 class Body:
-    """Body of a request. It may be sent several times and is not copied: do not change `data` meanwhile."""
+    """Body of a request. It may be sent several times and is not copied: do not change `data` in the meantime."""
 
     def __init__(self, data: bytes | bytearray = b"", digest: str = "") -> None:
         self.data = data

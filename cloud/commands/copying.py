@@ -27,7 +27,7 @@ async def copy(source: Blobs, target: Blobs, progress: Callable[[Copied], None] 
     """Copy every file that `target` lacks, under the same key, then verify the listed sizes. Nothing is deleted.
 
     The file that identifies the cloud of the source is copied first and again at the end. An interrupted copy can be
-    repeated: files that exist with the right size are not copied again. Files deleted meanwhile are left out. Raises
+    repeated: files that exist with the right size are not copied again. Files deleted since are left out. Raises
     MachineError if a copied file differs, or, before anything is copied, if `target` belongs to another cloud or holds
     other files than `source`.
     """

@@ -51,7 +51,7 @@ def copy_command(context: click.Context, to: str) -> None:
     """Copy the files of --files to another location, even while the cloud is running.
 
     Files that exist there are not copied again, so the command can be interrupted and repeated. To move the files:
-    copy, stop the cloud, copy again what was added meanwhile, and start the cloud with the new --files.
+    copy, stop the cloud, copy again what was added in the meantime, and start the cloud with the new --files.
     """
     options: Options = context.obj
     bucket: dict[str, Any] = context.meta[BUCKET]

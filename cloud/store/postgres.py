@@ -77,7 +77,7 @@ class PostgresStore:
             try:
                 token.run_sync_soon(self._notify, news)
             except trio.RunFinishedError:
-                pass  # there are no listeners any more
+                pass  # there are no listeners left
 
         async with AsyncExitStack() as stack:
             self._writers = await stack.enter_async_context(

@@ -285,12 +285,12 @@ def _segments(folder: Path) -> list[tuple[int, Path]]:
 def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError:  # dropped meanwhile or not readable: readers get a gap in both cases
+    except OSError:  # dropped in the meantime or not readable: readers get a gap in both cases
         return b""
 
 
 def _sync_files(segments: list[Path], cursor: Path) -> None:
-    """Sync files and their folder to the disk; segments that were dropped meanwhile are ignored."""
+    """Sync files and their folder to the disk; segments that were dropped in the meantime are ignored."""
     for path in segments:
         with contextlib.suppress(FileNotFoundError):
             _fsync(path)

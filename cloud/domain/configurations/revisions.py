@@ -19,7 +19,7 @@ from schema.errors import ErrorKind, MachineError
 T = TypeVar("T")
 
 VALUE: Final = 64  # bytes that a value takes in addition to its text
-ATTEMPTS: Final = 3  # attempts of a save that is checked outside the write, if others save meanwhile
+ATTEMPTS: Final = 3  # attempts of a save that is checked outside the write, if others save in the meantime
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from schema.errors import ErrorKind, MachineError
 
 RETENTION: Final = timedelta(days=30)  # specification, section 8
 MAX_BATCH: Final = 1000  # entries in one call, as in the published API
-AT_ONCE: Final = 5000  # entries that one transaction deletes; other writers wait meanwhile
+AT_ONCE: Final = 5000  # entries that one transaction deletes; other writers wait in the meantime
 PAGE: Final = 100
 MAX_PAGE: Final = 1000
 _CONTAINS: Final = "lower({}) LIKE lower(?) ESCAPE '!'"

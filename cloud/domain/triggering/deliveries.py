@@ -155,7 +155,7 @@ def release(sql: Sql) -> int:
 def record(sql: Sql, delivery: Delivery, attempt: Attempt, state: State, retry_at: datetime | None) -> int:
     """Record an attempt and return its number. A WAITING delivery is retried at `retry_at`.
 
-    A delivery that another process has delivered meanwhile stays delivered. Return 0 if the delivery was deleted.
+    A delivery that another process has delivered in the meantime stays delivered. Return 0 if the delivery was deleted.
     """
     row = sql.row("SELECT state, attempts FROM deliveries WHERE id = ?", delivery.id)
     if row is None:

@@ -66,7 +66,7 @@ def came_online(sql: Sql, parts: Iterable[str], now: datetime) -> None:
     """Record that these parts called and are online; create events for those that were not."""
     for part in parts:
         if sql.row("SELECT id FROM parts WHERE id = ?", part) is None:
-            continue  # deleted meanwhile
+            continue  # deleted in the meantime
         changed = sql.run(
             """
             INSERT INTO trigger_presence (part_id, online, changed) VALUES (?, 1, ?)
@@ -146,7 +146,7 @@ class Watch:
         silent = [part for part, deadline in self._deadlines.items() if deadline <= moment]
         window = SILENCE.total_seconds()
         if silent and was_suspended(min(self._deadlines.values()), window):
-            self._online(tuple(self._deadlines))  # this process was suspended; it now hears of calls made meanwhile
+            self._online(tuple(self._deadlines))  # this process was suspended; it now learns of calls made since
         elif silent:
             alive = await self._store.write(lambda sql: went_offline(sql, silent, self._clock()))
             for part in silent:

@@ -71,7 +71,7 @@ async def sweep(
     if vanished:
         await store.write(partial(trash.forget, keys=vanished))
     for _, group in groupby(sorted(due), lambda key: key[:2]):
-        unnamed = await store.read(partial(_unnamed, keys=set(group)))  # check again: a row may refer to one by now
+        unnamed = await store.read(partial(_unnamed, keys=set(group)))  # check again: a new row may refer to one
         count = await discard(blobs, unnamed)
         removed += count
         if count < len(unnamed):

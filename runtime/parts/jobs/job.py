@@ -76,7 +76,7 @@ class JobRunner:
         history = self._history
         while (due := cron.after(self._now())) is not None:
             history.next_run = due
-            while (left := (due - self._now()).total_seconds()) > 0:  # noqa: ASYNC110 - the clock may be set meanwhile
+            while (left := (due - self._now()).total_seconds()) > 0:  # noqa: ASYNC110 - the clock may be set in the meantime
                 await trio.sleep(min(left, LONGEST_SLEEP))
             history.next_run = None
             await self._run_once()

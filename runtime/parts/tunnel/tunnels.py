@@ -104,7 +104,7 @@ async def _send(stream: trio.SocketStream, data: AsyncIterator[bytes]) -> None:
             await stream.send_all(chunk)
         await stream.send_eof()
     except (trio.BrokenResourceError, OSError):
-        pass  # the port does not read any more, but may still send
+        pass  # the port no longer reads, but may still send
 
 
 async def _receive(stream: trio.SocketStream, port: int) -> bytes:

@@ -58,7 +58,7 @@ class LazyApp:
 
 
 class MachineServices:
-    """The APIs of this program, and those that are defined only in modules."""
+    """The APIs of this program and those that only modules define."""
 
     def __init__(self, inner: ApiRouter, *, machine: Machine, target: Target) -> None:
         self._inner = inner
@@ -72,12 +72,12 @@ class MachineServices:
         return self._inner.get(path) or self._foreign(path)
 
     def names(self) -> list[str]:
-        """Full names of the services."""
+        """Return the full names of the services."""
         modules = self._machine.parts.modules
         return [*self._inner.service_names(), *(modules.foreign.names() if modules is not None else ())]
 
     def pools(self) -> Sequence[Any]:
-        """The descriptors of modules' APIs."""
+        """Return the descriptors of the APIs of modules."""
         modules = self._machine.parts.modules
         return modules.foreign.pools() if modules is not None else ()
 
@@ -205,7 +205,7 @@ class Serving:
 
 
 class Listening:
-    """The run function of the port's node."""
+    """Opens and serves the port. Instances are the run function of the port's node."""
 
     def __init__(self, serving: Serving, network: Network, address: str, cloud_tls: InMemoryTls | None) -> None:
         self._serving = serving

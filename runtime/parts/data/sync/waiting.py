@@ -56,7 +56,7 @@ def _below(root: Path, recent: tuple[float, float] | None) -> Iterator[Waiting]:
             if name.endswith(CLOSED):
                 yield Waiting(name.removesuffix(CLOSED), path, root, captured=True)
             elif name.endswith(PROGRESS):
-                if path.with_suffix("").name not in names:  # its capture file does not exist any more
+                if path.with_suffix("").name not in names:  # its capture file no longer exists
                     path.unlink(missing_ok=True)
             elif recent is not None and not name.endswith(OPEN):
                 changed = _changed(path)
