@@ -39,7 +39,7 @@ _PATH: Final = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option(
     "--defaults", type=_PATH, default=Path("/etc/machine-defaults.json"), show_default=True, metavar="FILE",
-    help="Settings of the manufacturer, which those of the cloud replace.",
+    help="Settings of the manufacturer; settings of the cloud override them.",
 )  # fmt: skip
 @click.option("-d", "--debug", is_flag=True, envvar="MACHINE_AGENT_DEBUG", help="Log at debug level.")
 @click.option(
@@ -57,7 +57,7 @@ _PATH: Final = click.Path(path_type=Path)
 @click.option("--uninstall", is_flag=True, help="Remove machine-agent, machine-server and all their files, and exit.")
 @click.option(
     "--credentials", type=_PATH, metavar="FILE",
-    help="While installing, copy this file and the certificates that it names to the place that --config names.",
+    help="While installing, copy this file to the path of --config, with the certificates that it names.",
 )  # fmt: skip
 @click.option(
     "--agent", type=_PATH, metavar="FILE",

@@ -50,13 +50,16 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     "[default: files in --data]",
 )
 @click.option(
-    "--s3-endpoint", default="", metavar="URL", help="URL of that store.  [default: Amazon's endpoint of the region]"
+    "--s3-endpoint",
+    default="",
+    metavar="URL",
+    help="URL of the store.  [default: Amazon's endpoint of the region]",
 )
 @click.option("--s3-region", default="", help="The bucket's region.  [default: AWS_REGION, else us-east-1]")
 @click.option(
     "--s3-credentials",
     type=_EXISTING,
-    help="File with the access key of that store, in the format of ~/.aws/credentials.  "
+    help="File with the access key of the store, in the format of ~/.aws/credentials.  "
     "[default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN]",
 )
 @click.option(

@@ -1,4 +1,4 @@
-"""The archive for supporters: what it contains, and that secrets are not in it."""
+"""The archive for support: what it contains, and that secrets are not in it."""
 
 from __future__ import annotations
 
