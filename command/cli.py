@@ -301,7 +301,7 @@ def check(config: Path, as_json: bool) -> None:
     epilog="""\b
 Examples:
   machine tunnel 8081:80 --address rover.local:8080        its web server at http://127.0.0.1:8081
-  machine tunnel 5432 0:22                                 port 5432 on both sides; a free port to its 22"""
+  machine tunnel 5432 0:22                                 port 5432 on both sides; a free local port to its port 22"""
 )
 @connected
 @click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")

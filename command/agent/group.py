@@ -55,7 +55,7 @@ def agent(context: click.Context, root: Path, run_folder: Path | None) -> None:
 def status(layout: Layout, as_json: bool) -> None:
     """Show the versions, the updates in progress and what they wait for, and problems.
 
-    Exit code 3: machine-agent does not run; `machine agent check` says why.
+    Exit code 3: machine-agent is not running; `machine agent check` says why.
     """
     report = last(layout, "status")
     if as_json:
@@ -72,7 +72,7 @@ def status(layout: Layout, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.pass_obj
 def check(layout: Layout, config: Path, as_json: bool) -> None:
-    """Check clock, DNS, cloud, disk, units, control groups, credentials, wifi and ports, and name remedies.
+    """Check clock, DNS, cloud, disk, units, control groups, credentials, Wi-Fi and ports, and suggest remedies.
 
     Changes nothing, and needs no running agent. Exit code 1: at least one check has failed.
     """
@@ -92,7 +92,7 @@ def check(layout: Layout, config: Path, as_json: bool) -> None:
 @click.option("--config", type=_PATH, default=Path("/etc/machine.json"), show_default=True, help="Credentials file.")
 @click.pass_obj
 def bundle(layout: Layout, file: Path | None, config: Path) -> None:
-    """Write an archive for supporters: checks, state, logs and system facts, without secrets.
+    """Write an archive for support: checks, state, logs and system facts, without secrets.
 
     The default for FILE is machine-bundle-TIME.tar.gz in the current folder. An existing file is never replaced.
     """
@@ -128,9 +128,9 @@ _OWN = click.option("--agent", "own", is_flag=True, help="Update machine-agent i
 Examples:
   sudo machine agent update                          ask the cloud now
   sudo machine agent update --now                    do not wait for maintenance
-  sudo machine agent update 1.4.2                    install a version, and stay with it
+  sudo machine agent update 1.4.2                    install a version and keep it
   sudo machine agent update file:///root/machine-server-v1.4.2-aarch64
-  sudo machine agent update --follow-cloud           end that"""
+  sudo machine agent update --follow-cloud           follow the cloud again"""
 )
 @click.argument("choice", metavar="[VERSION|URL]", required=False)
 @click.option(
@@ -143,9 +143,9 @@ Examples:
 @_OWN
 @click.pass_obj
 def update(layout: Layout, choice: str | None, at_once: bool, follow_cloud: bool, own: bool) -> None:
-    """Ask the cloud for settings and versions now, or install a version or URL that is chosen here.
+    """Fetch settings and versions from the cloud now, or install the given version or URL.
 
-    A version must be among the signed releases of the organization. A choice stays in force until --follow-cloud.
+    A version must be among the signed releases of the organization. The version stays installed until --follow-cloud.
     """
     if choice and follow_cloud:
         raise click.UsageError("a version or URL and --follow-cloud exclude each other")
@@ -165,9 +165,9 @@ def update(layout: Layout, choice: str | None, at_once: bool, follow_cloud: bool
 @_OWN
 @click.pass_obj
 def rollback(layout: Layout, own: bool) -> None:
-    """Go back to the release that ran before, at once and without the network.
+    """Switch back to the previous release, at once and without the network.
 
-    The release that is left is put into quarantine: it is installed again only if a person chooses it.
+    The current release is quarantined: it is installed again only if a person chooses it.
     """
     done = last(layout, "rollback", program=PROGRAMS[0 if own else 1])
     click.echo(f"{done['program']} goes back to version {done['version']}: `machine agent status` shows the result")
@@ -189,7 +189,7 @@ Examples:
 @_OWN
 @click.pass_obj
 def hold(layout: Layout, period: str | None, end: datetime | None, release: bool, own: bool) -> None:
-    """Switch to no other release for some time, unless it is chosen on this device. Downloads go on."""
+    """Keep the current release for some time, unless another is chosen on this device. Downloads continue."""
     import time
 
     if (period is not None) + (end is not None) + release != 1:
@@ -219,7 +219,7 @@ def restart(layout: Layout) -> None:
     epilog="\b\nExamples:\n  sudo machine agent logs -n 200\n  sudo machine agent logs -f --program machine-server"
 )
 @click.option("-f", "--follow", is_flag=True, help="Continue with new messages until Ctrl-C.")
-@click.option("-n", "--lines", type=click.IntRange(0, 1_000_000), default=50, show_default=True, help="Last messages.")
+@click.option("-n", "--lines", type=click.IntRange(0, 1_000_000), default=50, show_default=True, help="Message count.")
 @click.option("--program", type=click.Choice(PROGRAMS), multiple=True, help="Only this program; may be repeated.")
 def logs(follow: bool, lines: int, program: tuple[str, ...]) -> None:
     """Show the messages of machine-agent and machine-server in the journal of this computer."""

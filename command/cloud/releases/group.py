@@ -58,8 +58,8 @@ Examples:
 def releases() -> None:
     """Publish signed releases of machine-agent and machine-server, and roll them out.
 
-    The keys of people are files on their computers, which are never sent. If they have a passphrase, the commands ask
-    for it, or read it from MACHINE_RELEASE_PASSPHRASE.
+    Signing keys are files on your computer and are never sent. If they have a passphrase, the commands ask for it, or
+    read it from MACHINE_RELEASE_PASSPHRASE.
     """
 
 
@@ -141,7 +141,7 @@ async def upload(
 ) -> None:
     """Upload release FILES, and sign them into a channel.
 
-    A file that was uploaded before is not sent again. A version cannot get another content: give it a new number.
+    A file that was uploaded before is not sent again. A version's content cannot change: use a new version number.
     """
     uploads = [_release(path, channel, **identity) for path in files]
     repository, owner = await _opened(client, organization, folders)
@@ -259,8 +259,8 @@ async def rotate(
 ) -> None:
     """Replace keys, and renew root.json and targets.json. Without an option only the files are renewed.
 
-    Needs the keys for root.json. A replaced key is useless at once; delete its file. With --online-keys, machines also
-    accept what a cloud that was restored from a backup has.
+    Needs the keys for root.json. A replaced key is invalid at once; delete its file. With --online-keys, machines also
+    accept the older metadata of a cloud that was restored from a backup.
     """
     from command.cloud.releases import keys
     from command.cloud.releases.repository import Repository

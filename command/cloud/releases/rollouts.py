@@ -33,9 +33,9 @@ Examples:
   machine cloud releases rollout finish machine-server 1.2.0""",
 )
 def rollout() -> None:
-    """Release a version to a part of the machines, and stop if too many of them roll back.
+    """Release a version to a share of the machines, and stop if too many of them roll back.
 
-    Start the rollout before the version is promoted: in the channel `stable`, it limits who gets the version.
+    Start the rollout before you promote the version: it limits which machines get it from the channel `stable`.
     """
 
 
@@ -75,7 +75,7 @@ def _state_command(name: str, state: str, text: str) -> Callable[..., None]:
 
 _state_command("pause", "paused", "Pause a rollout: only machines that run the version keep it.")
 _state_command("resume", "active", "Resume a rollout. Machines that have rolled back are counted from zero.")
-_state_command("stop", "stopped", "Stop a rollout: as `pause`, but shown as given up. `resume` starts it again.")
+_state_command("stop", "stopped", "Stop a rollout. Like `pause`, but listed as stopped; `resume` continues it.")
 _state_command("finish", "finished", "Release the version to all machines, once it is in the channel `stable`.")
 
 
@@ -105,7 +105,7 @@ async def list_command(client: ApiClient, organization: str, as_json: bool) -> N
 @_JSON
 @with_client
 async def show(client: ApiClient, program: str, version: str, organization: str, as_json: bool) -> None:
-    """Show a rollout, and how each machine fares with the version."""
+    """Show a rollout and the state of each machine in it."""
     from runtime.engine.views.tables import one_line
 
     owner = (await organization_of(client, organization))["id"]
