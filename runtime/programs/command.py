@@ -45,8 +45,8 @@ def data_folder(environment: Mapping[str, str], document: MachineDocument) -> Pa
     return home(environment) / "module-data" / part
 
 
-def speaks_tcp(module: Module, environment: Mapping[str, str]) -> bool:
-    """Return whether the module uses TCP: by its entry, or by VIAM_TCP_SOCKETS for all modules."""
+def uses_tcp(module: Module, environment: Mapping[str, str]) -> bool:
+    """Return whether the module uses TCP, as set in its entry, or for all modules by VIAM_TCP_SOCKETS."""
     return module.tcp_mode or environment.get(TCP_VARIABLE, "").lower() in _YES
 
 

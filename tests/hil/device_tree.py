@@ -25,37 +25,37 @@ def changed(tree: bytes, properties: Mapping[str, Properties], children: Mapping
     strings = bytearray(tree[strings_at : strings_at + strings_size])
     out = bytearray()
     path: list[str] = []
-    place = structure
+    offset = structure
 
     def add(name: str, value: bytes) -> None:
         out.extend(struct.pack(">III", PROPERTY, len(value), len(strings)) + _padded(value))
         strings.extend(text(name))
 
     while True:
-        (token,) = struct.unpack_from(">I", tree, place)
-        begin, place = place, place + 4
+        (token,) = struct.unpack_from(">I", tree, offset)
+        begin, offset = offset, offset + 4
         here = "/".join(path)
         if token == BEGIN:
-            name = _text(tree, place)
-            place += len(_padded(text(name)))
+            name = _text(tree, offset)
+            offset += len(_padded(text(name)))
             path.append(name)
         elif token == PROPERTY:
-            length, name_at = struct.unpack_from(">II", tree, place)
-            place += 8 + (length + 3) // 4 * 4
+            length, name_at = struct.unpack_from(">II", tree, offset)
+            offset += 8 + (length + 3) // 4 * 4
             replaced = properties.get(here, {})
             if (name := _text(tree, strings_at + name_at)) in replaced:
                 add(name, replaced[name])
                 continue
         elif token == END:
-            for child, its in children.items():
+            for child, properties_of_child in children.items():
                 parent, _, name = child.rpartition("/")
                 if parent == here:
                     out.extend(number(BEGIN) + _padded(text(name)))
-                    for key, value in its.items():
+                    for key, value in properties_of_child.items():
                         add(key, value)
                     out.extend(number(END))
             path.pop()
-        out.extend(tree[begin:place])
+        out.extend(tree[begin:offset])
         if token == FINISHED:
             break
     reservations = tree[reserved:structure]
@@ -80,5 +80,5 @@ def _padded(value: bytes) -> bytes:
     return value + bytes(-len(value) % 4)
 
 
-def _text(tree: bytes, place: int) -> str:
-    return tree[place : tree.index(b"\0", place)].decode()
+def _text(tree: bytes, offset: int) -> str:
+    return tree[offset : tree.index(b"\0", offset)].decode()

@@ -22,7 +22,7 @@ from runtime.parts.modules.link import PREFIX, ModuleLink
 from runtime.parts.modules.process import LocalProcesses, Processes
 from runtime.parts.modules.resource import plan_module_resource
 from runtime.parts.modules.tidy import Tidy
-from runtime.programs.command import data_folder, log_level, machine_facts, speaks_tcp
+from runtime.programs.command import data_folder, log_level, machine_facts, uses_tcp
 from schema.directory import Directory
 from schema.document.machine import MachineDocument, ResourceEntry
 from schema.document.modules import Module
@@ -159,7 +159,7 @@ class Modules:
             ]
         setting = Setting(
             level=log_level(module, document, debug=self._options.debug),
-            tcp=speaks_tcp(module, self._environment),
+            tcp=uses_tcp(module, self._environment),
             data=data / module.name,
             facts=machine_facts(document, tracing=self._options.output_telemetry or document.tracing.enabled),
             start_limit=start_limit(self._environment),

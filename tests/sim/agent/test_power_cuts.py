@@ -1,6 +1,6 @@
 """The power fails between two operations on files, during an update that succeeds and one that is rolled back.
 
-After each cut, Device.check finds a release to start for both programs, and the update ends by itself as without a cut.
+After each cut, Device.check finds a release to start for both programs, and the update ends as it would without the cut.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Cuts:
                 self.count += 1
                 self.off = self.off or self.count == self.at
                 if self.off:
-                    raise PowerLoss  # also what cleans up after an error is not executed
+                    raise PowerLoss  # handlers that clean up after an error must not run either
             return function(*arguments, **options)
 
         return operation

@@ -1,4 +1,4 @@
-"""A web server on loopback that answers as a test wants it to, with and without TLS."""
+"""A web server on loopback whose answers a test defines, with and without TLS."""
 
 from __future__ import annotations
 

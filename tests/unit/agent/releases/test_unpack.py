@@ -90,8 +90,8 @@ HOSTILE: dict[str, Callable[[tarfile.TarFile], None]] = {
     "folder through links": lambda tar: links(tar, b="c", a="b/../escaped", c=".", file="a/x/y"),
     "file over a link": lambda tar: links(tar, a="b", file="a"),
     "the folder itself": lambda tar: add(tar, ".", b"x"),
-    "file at the path of a folder": lambda tar: files(tar, "a/b", "a"),
-    "folder at the path of a file": lambda tar: files(tar, "a", "a/b/c"),
+    "file instead of a folder": lambda tar: files(tar, "a/b", "a"),
+    "folder instead of a file": lambda tar: files(tar, "a", "a/b/c"),
     "device": lambda tar: add(tar, "null", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
     "named pipe": lambda tar: add(tar, "pipe", type=tarfile.FIFOTYPE),
 }

@@ -94,13 +94,13 @@ async def test_a_broken_log_is_refused(tmp_path: Path, change: object, word: str
     assert callable(change)
     path = tmp_path / "cloud.db"
     log = log_of(path)
-    neighbour = tmp_path / "cloud.db-wal"
-    neighbour.write_bytes(change(log))
-    broken = neighbour.read_bytes()
+    wal = tmp_path / "cloud.db-wal"
+    wal.write_bytes(change(log))
+    broken = wal.read_bytes()
     with pytest.raises(MachineError, match=word) as caught:
         await opened(path)
     assert "machine-cloud restore FILE" in caught.value.remedy
-    assert neighbour.read_bytes() == broken
+    assert wal.read_bytes() == broken
 
 
 @pytest.mark.parametrize("log", [None, b"", bytes(4096)])
@@ -119,27 +119,27 @@ async def test_a_long_check_continues_in_the_background(tmp_path: Path, monkeypa
     monkeypatch.setattr(soundness, "_STEPS", 10)
     check = SqliteStore._check_in_background
 
-    async def looked() -> list[Any]:
+    async def logged_events() -> list[Any]:
         done = trio.Event()
 
-        async def noted(self: SqliteStore) -> None:
+        async def observed_check(self: SqliteStore) -> None:
             await check(self)
             done.set()
 
-        monkeypatch.setattr(SqliteStore, "_check_in_background", noted)
+        monkeypatch.setattr(SqliteStore, "_check_in_background", observed_check)
         with structlog.testing.capture_logs() as logs, trio.fail_after(30):
             async with SqliteStore(path, Events()).opened():
                 await done.wait()
         return logs
 
-    assert [item["event"].partition(":")[0] for item in await looked()] == [
+    assert [item["event"].partition(":")[0] for item in await logged_events()] == [
         "the database is large",
         "the check found no damage in the database",
     ]
     with path.open("r+b") as file:
         file.seek(8 * 4096)
         file.write(os.urandom(4096))
-    *_, error = await looked()
+    *_, error = await logged_events()
     assert (error["log_level"], "is damaged" in error["event"]) == ("error", True)
     assert "restore" in error["remedy"]
 

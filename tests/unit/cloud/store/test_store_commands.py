@@ -34,8 +34,8 @@ async def test_the_running_cloud_uses_a_rotation_by_command_immediately(
         nursery.start_soon(port.run)
         await trio.testing.wait_all_tasks_blocked(0.05)  # wait until it listens
         with events.listening(authorities.TOPIC) as news:
-            async with opened_for_command(file, database) as neighbour:
-                await neighbour.write(lambda sql: authorities.rotate(sql, PORT, now()))
+            async with opened_for_command(file, database) as command_store:
+                await command_store.write(lambda sql: authorities.rotate(sql, PORT, now()))
             with trio.fail_after(LIMIT):
                 await news.next()
                 while port.context is before:
@@ -49,12 +49,12 @@ async def test_only_events_with_listeners_are_sent(tmp_path: Path, nursery: trio
         await nursery.start(follow_commands, file, events)
         with events.listening("key") as news:
             await running.write(lambda sql: sql.run("DELETE FROM settings"))
-            async with opened_for_command(file, "") as neighbour:
-                await neighbour.write(lambda sql: sql.run("DELETE FROM settings"))
+            async with opened_for_command(file, "") as command_store:
+                await command_store.write(lambda sql: sql.run("DELETE FROM settings"))
             await trio.testing.wait_all_tasks_blocked(0.05)
             assert not news._unread
-            async with opened_for_command(file, "") as neighbour:
-                await neighbour.write(lambda sql: sql.notify("seen", "somebody"))
+            async with opened_for_command(file, "") as command_store:
+                await command_store.write(lambda sql: sql.notify("seen", "somebody"))
             with trio.fail_after(LIMIT):
                 assert await news.all() == [EVERY]
         assert oct(file.stat().st_mode & 0o777) == "0o600"

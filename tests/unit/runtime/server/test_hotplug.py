@@ -42,7 +42,7 @@ class Port(Sensor):
         raise HalError("port", Fault.GONE)
 
 
-class Noticing(SimHardware):
+class HardwareWithEvents(SimHardware):
     """Let the test send hot-plug events."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Noticing(SimHardware):
         yield self.receive
 
 
-class Deaf(SimHardware):
+class HardwareWithoutEvents(SimHardware):
     @asynccontextmanager
     async def hotplug(self) -> AsyncIterator[HotplugEvents]:
         raise HalError("netlink", Fault.PERMISSION)
@@ -77,7 +77,7 @@ def state(memory: MemoryMachine) -> str:
 
 
 async def test_a_failed_resource_is_retried_when_a_device_appears(mock_clock: MockClock) -> None:
-    hardware = Noticing()
+    hardware = HardwareWithEvents()
     async with open_machine(document(), registry=registry(), hardware=hardware) as memory:
         await wait_all_tasks_blocked()
         assert Port.tries == [0.0]
@@ -91,11 +91,11 @@ async def test_a_failed_resource_is_retried_when_a_device_appears(mock_clock: Mo
         assert state(memory) == "unhealthy"
         await hardware.send.send(PLUGGED)
         await wait_all_tasks_blocked()
-        assert Port.tries == [0.0, 0.0, 0.0], "all without any time passing"
+        assert Port.tries == [0.0, 0.0, 0.0], "without any delay"
 
 
 async def test_running_resources_and_removals_cause_no_retry(mock_clock: MockClock) -> None:
-    hardware = Noticing()
+    hardware = HardwareWithEvents()
     async with open_machine(document(), registry=registry(), hardware=hardware) as memory:
         await wait_all_tasks_blocked()
         await hardware.send.send(HotplugEvent("remove", "tty", "/devices/usb1/ttyUSB0"))
@@ -110,7 +110,7 @@ async def test_running_resources_and_removals_cause_no_retry(mock_clock: MockClo
 
 
 async def test_without_events_the_resource_is_retried_with_back_off(autojump_clock: MockClock) -> None:
-    async with open_machine(document(), registry=registry(), hardware=Deaf(World())) as memory:
+    async with open_machine(document(), registry=registry(), hardware=HardwareWithoutEvents(World())) as memory:
         await memory.graph.settled()
         Port.plugged = trio.Event()
         with trio.fail_after(11):

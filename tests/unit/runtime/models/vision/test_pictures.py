@@ -76,8 +76,8 @@ FILES = [encoded(DRAWN, kind) for kind in ("PNG", "JPEG", "WEBP", "GIF", "BMP", 
 )
 def test_a_damaged_file_is_decoded_or_refused(data: bytes, changes: list[tuple[int, int]], length: int) -> None:
     damaged = bytearray(data)
-    for place, value in changes:
-        damaged[place % len(damaged)] = value
+    for index, value in changes:
+        damaged[index % len(damaged)] = value
     del damaged[length % len(damaged) if length % 3 == 0 else len(damaged) :]
     kind = ErrorKind.INVALID
     try:

@@ -31,7 +31,7 @@ def read(document: Mapping[str, Any]) -> MachineDocument:
     return decoded.document
 
 
-def wished(*methods: Any, api: str = "rdk:component:sensor") -> list[ConfiguredCapture]:
+def captures_of(*methods: Any, api: str = "rdk:component:sensor") -> list[ConfiguredCapture]:
     entry = {"name": "s", "api": api, "model": "fake", "service_configs": capturing(*methods)}
     return configured_captures(read({"components": [entry]}))
 
@@ -40,7 +40,7 @@ PATH = "components.0.service_configs.0.attributes.capture_methods"
 
 
 def test_a_method_in_the_published_form() -> None:
-    (wish,) = wished(
+    (capture,) = captures_of(
         {
             "method": "Readings",
             "capture_frequency_hz": 0.2,
@@ -51,10 +51,10 @@ def test_a_method_in_the_published_form() -> None:
             "recent_data_store": {"stored_hours": 24},
         }
     )
-    assert (wish.key, wish.resource) == ("rdk:component:sensor/s Readings", "rdk:component:sensor/s")
-    assert (wish.frequency, wish.queue, wish.tags, wish.fault) == (0.2, 9, ("a",), None)
-    assert wish.source is not None
-    assert wish.source.component_type == "rdk:component:sensor"
+    assert (capture.key, capture.resource) == ("rdk:component:sensor/s Readings", "rdk:component:sensor/s")
+    assert (capture.frequency, capture.queue, capture.tags, capture.fault) == (0.2, 9, ("a",), None)
+    assert capture.source is not None
+    assert capture.source.component_type == "rdk:component:sensor"
 
 
 def test_both_names_of_the_service_are_accepted() -> None:
@@ -78,23 +78,23 @@ def test_both_names_of_the_service_are_accepted() -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_path(item: Any, path: str, words: str) -> None:
-    wish, good = wished(item, readings(1))
-    assert wish.fault is not None
-    assert wish.fault.path == f"{PATH}.{path}"
-    assert words in str(wish.fault)
+    capture, good = captures_of(item, readings(1))
+    assert capture.fault is not None
+    assert capture.fault.path == f"{PATH}.{path}"
+    assert words in str(capture.fault)
     assert good.fault is None
 
 
 def test_methods_that_are_not_a_list_are_a_mistake() -> None:
     entry = sensor(1)
     entry["service_configs"][0]["attributes"]["capture_methods"] = {"method": "Readings"}
-    (wish,) = configured_captures(read({"components": [entry]}))
-    assert wish.fault is not None
-    assert wish.fault.path == PATH
+    (capture,) = configured_captures(read({"components": [entry]}))
+    assert capture.fault is not None
+    assert capture.fault.path == PATH
 
 
 def test_a_duplicate_is_a_mistake_and_the_first_one_is_used() -> None:
-    first, second = wished(readings(1), readings(2))
+    first, second = captures_of(readings(1), readings(2))
     assert first.fault is None
     assert second.fault is not None
     assert f"is already captured by {PATH}.0" in str(second.fault)
@@ -102,7 +102,7 @@ def test_a_duplicate_is_a_mistake_and_the_first_one_is_used() -> None:
 
 
 def test_a_method_with_other_parameters_is_a_separate_capture() -> None:
-    first, two = wished(
+    first, two = captures_of(
         *({"method": "Gpios", "capture_frequency_hz": 1, "additional_params": {"pin_name": pin}} for pin in "ab"),
         api="rdk:component:board",
     )
@@ -119,10 +119,10 @@ def test_resources_of_remotes_are_named_in_the_entry_of_the_remote() -> None:
         "prefix": "lab-",
         "service_configs": capturing(method, readings(1, name="thermometer")),
     }
-    wish, wrong = configured_captures(read({"remotes": [remote]}))
-    assert wish.resource == "rdk:component:sensor/pi:lab-thermometer"
-    assert wish.source is not None
-    assert wish.source.component_name == "thermometer", "as the remote calls it"
+    capture, wrong = configured_captures(read({"remotes": [remote]}))
+    assert capture.resource == "rdk:component:sensor/pi:lab-thermometer"
+    assert capture.source is not None
+    assert capture.source.component_name == "thermometer", "as the remote calls it"
     assert wrong.fault is not None
     assert wrong.fault.path == "remotes.0.service_configs.0.attributes.capture_methods.1.name"
 
@@ -138,7 +138,7 @@ def test_resources_of_remotes_are_named_in_the_entry_of_the_remote() -> None:
     ],
 )
 def test_capture_restarts_only_for_relevant_changes(change: dict[str, Any], same: bool) -> None:
-    (item,), (two,) = wished(readings(1)), wished(readings(1) | change)
+    (item,), (two,) = captures_of(readings(1)), captures_of(readings(1) | change)
     assert (item.version == two.version) is same
 
 
@@ -209,18 +209,18 @@ NAMES = [ResourceName.parse("rdk:component:sensor/s"), ResourceName.parse("rdk:c
 
 
 def test_an_override_changes_the_named_capture() -> None:
-    (wish,), problems = overridden(wished(readings(1, tags=["t"])), [Override("s", "Readings", 5.0)], NAMES)
-    assert (wish.frequency, wish.tags, wish.only_these_tags) == (5.0, ("t",), False)
-    (wish,), _ = overridden(wished(readings(1)), [Override("s", "Readings", 0.0)], NAMES)
-    assert not wish.active
-    (wish,), _ = overridden(wished(readings(1)), [Override("s", "Readings", None, ("e",))], NAMES)
-    assert (wish.frequency, wish.tags, wish.only_these_tags) == (1.0, ("e",), True)
+    (capture,), problems = overridden(captures_of(readings(1, tags=["t"])), [Override("s", "Readings", 5.0)], NAMES)
+    assert (capture.frequency, capture.tags, capture.only_these_tags) == (5.0, ("t",), False)
+    (capture,), _ = overridden(captures_of(readings(1)), [Override("s", "Readings", 0.0)], NAMES)
+    assert not capture.active
+    (capture,), _ = overridden(captures_of(readings(1)), [Override("s", "Readings", None, ("e",))], NAMES)
+    assert (capture.frequency, capture.tags, capture.only_these_tags) == (1.0, ("e",), True)
     assert problems == []
 
 
 def test_an_override_may_capture_a_method_that_is_not_configured() -> None:
-    (wish,), problems = overridden([], [Override("s", "Readings", 5.0)], NAMES)
-    assert (wish.resource, wish.frequency) == ("rdk:component:sensor/s", 5.0)
+    (capture,), problems = overridden([], [Override("s", "Readings", 5.0)], NAMES)
+    assert (capture.resource, capture.frequency) == ("rdk:component:sensor/s", 5.0)
     assert overridden([], [Override("s", "Readings")], NAMES) == ([], []), "without a frequency it asks for nothing"
     assert problems == []
 
@@ -234,8 +234,8 @@ def test_an_override_may_capture_a_method_that_is_not_configured() -> None:
     ],
 )
 def test_an_invalid_override_is_left_out(override: Override, words: str) -> None:
-    result, (problem,) = overridden(wished(readings(1)), [override], NAMES)
-    assert [wish.frequency for wish in result] == [1.0]
+    result, (problem,) = overridden(captures_of(readings(1)), [override], NAMES)
+    assert [capture.frequency for capture in result] == [1.0]
     assert words in str(problem)
 
 

@@ -135,7 +135,7 @@ def test_data_is_kept_by_part() -> None:
     ],
 )
 def test_modules_that_use_tcp(entry: dict[str, object], environment: dict[str, str], expected: bool) -> None:
-    assert command.speaks_tcp(module(**entry), environment) is expected
+    assert command.uses_tcp(module(**entry), environment) is expected
 
 
 def test_a_program_must_be_there_and_executable(tmp_path: Path) -> None:

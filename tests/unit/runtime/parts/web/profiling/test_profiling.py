@@ -79,14 +79,14 @@ async def test_every_task_is_listed_with_its_wait() -> None:
         await event.wait()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(waits_for_ever, name="the patient one")
+        nursery.start_soon(waits_for_ever, name="waiting task")
         await wait_all_tasks_blocked()
         text = task_stacks()
         event.set()
     lines = text.splitlines()
-    place = next(index for index, line in enumerate(lines) if line.strip() == "the patient one")
-    assert "waits_for_ever" in lines[place + 1]
-    assert "Event.wait" in lines[place + 2]
+    index_of_task = next(index for index, line in enumerate(lines) if line.strip() == "waiting task")
+    assert "waits_for_ever" in lines[index_of_task + 1]
+    assert "Event.wait" in lines[index_of_task + 2]
     assert lines[0] == "<init>"
 
 
