@@ -1,6 +1,6 @@
 """The power fails between two operations on files, during an update that succeeds and one that is rolled back.
 
-After each cut, Device.check finds a release to start for both programs, and the update ends as it would without the cut.
+After each cut, Device.check finds a release to start for both programs, and the update ends as without the cut.
 """
 
 from __future__ import annotations
