@@ -40,7 +40,7 @@ BUDGET: Final = 0.020  # seconds
 SAVE: Final = "/viam.app.v1.AppService/UpdateRobotPart"
 READ: Final = "/viam.app.v1.AppService/GetRobotPart"
 UPLOAD: Final = "/viam.app.datasync.v1.DataSyncService/DataCaptureUpload"
-theirs: ContextVar[bool] = ContextVar("theirs", default=False)
+is_client: ContextVar[bool] = ContextVar("is_client", default=False)
 EncodedCall = tuple[str, bytes]
 """The path and message of a call."""
 
@@ -71,7 +71,7 @@ class Steps(trio.abc.Instrument):
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """See `trio.abc.Instrument`."""
-        if not task.context.get(theirs, False):
+        if not task.context.get(is_client, False):
             self.longest = max(self.longest, time.thread_time() - self._begin)
 
 
@@ -162,7 +162,7 @@ async def measure(address: str, encoded: EncodedCall) -> tuple[float, float, str
     """Make a call; return the longest step, the largest delay of the loop, and the answer."""
     path, data = encoded
     answer = "OK"
-    theirs.set(True)
+    is_client.set(True)
     steps = Steps()
     async with (
         Channel(address, limits=Limits(max_message=64 * MIB, max_buffered=96 * MIB)) as channel,
@@ -195,7 +195,7 @@ async def run(rounds: int, names: list[str]) -> int:
             await measure(address, upload(part_id, readings(1), 2))
             freeze_loaded_objects()
             for name, make in KINDS.items():
-                if names and not any(machine_part in name for machine_part in names):
+                if names and not any(word in name for word in names):
                     continue
                 encoded = make(part_id)
                 results = [await measure(address, encoded) for _ in range(rounds)]

@@ -35,7 +35,7 @@ KEYS = re.compile(r"(?i)\b(\w*(?:password|secret|token|key))=\S+|hunter2hunter2"
 
 
 class SameFilter(logging.Filter):
-    """A filter with the same functions for the standard library."""
+    """An equivalent filter for the standard library."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Dispatch of calls to the services: one object per call, which has the caller."""
+"""Dispatch of calls to the services: one service object per call, which holds the caller's identity."""
 
 from __future__ import annotations
 

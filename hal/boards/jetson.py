@@ -125,15 +125,15 @@ def _pins(
 ) -> tuple[BoardPin, ...]:
     modules = {row[2] for row in rows.values()}
 
-    def pin(place: int) -> BoardPin:
-        if place in fixed:
-            return BoardPin((str(place), f"BCM{BCM[place]}"), note=f"{fixed[place]}, not a GPIO line")
-        offset, line, module, processor, pwm = rows[place]
+    def pin(number: int) -> BoardPin:
+        if number in fixed:
+            return BoardPin((str(number), f"BCM{BCM[number]}"), note=f"{fixed[number]}, not a GPIO line")
+        offset, line, module, processor, pwm = rows[number]
         device, _, channel = pwm.partition(" ")
-        names = [str(place), f"BCM{BCM[place]}", module]
+        names = [str(number), f"BCM{BCM[number]}", module]
         names += [processor] if processor not in modules else []
         names += [line] if line else []
-        pin_notes = [notes.get(place, ""), f"PWM {device} channel {channel}" if pwm else ""]
+        pin_notes = [notes.get(number, ""), f"PWM {device} channel {channel}" if pwm else ""]
         return BoardPin(
             tuple(names),
             Line(f"{chip}-aon" if line.startswith(_ALWAYS_ON) else chip, offset),
@@ -147,7 +147,7 @@ def _pins(
 _FIXED: Final = {3: "I2C1 SDA", 5: "I2C1 SCL", 8: "UART1 TXD", 10: "UART1 RXD", 27: "I2C0 SDA", 28: "I2C0 SCL"}
 _FIXED_AGX: Final = {3: "I2C5 SDA", 5: "I2C5 SCL", 8: "UART1 TXD", 10: "UART1 RXD", 27: "I2C2 SDA", 28: "I2C2 SCL"}
 _SPI: Final = {"SPI0": "/dev/spidev0.0", "SPI1": "/dev/spidev1.0"}
-_SECOND_HAND: Final = "the numbers of the I2C and SPI devices differ between releases of Jetson Linux"
+_DEVICE_NUMBERS: Final = "the numbers of the I2C and SPI devices differ between releases of Jetson Linux"
 _MUX: Final = "SPI, PWM and I2S pins are GPIO until jetson-io.py has switched them"
 _AGX_NOTES: Final = {11: "output only on the developer kit"}
 
@@ -161,7 +161,7 @@ BOARDS: Final = (
         _SPI,
         {"UART1": "/dev/ttyTHS1"},
         sources=(_TABLE,),
-        unverified=(_SECOND_HAND, _MUX),
+        unverified=(_DEVICE_NUMBERS, _MUX),
     ),
     BoardDefinition(
         "jetson-xavier-nx",
@@ -177,7 +177,7 @@ BOARDS: Final = (
         {"I2C1": "/dev/i2c-8", "I2C0": "/dev/i2c-1"},
         _SPI,
         sources=(_TABLE, "Linux drivers/gpio/gpio-tegra186.c"),
-        unverified=(_SECOND_HAND, _MUX),
+        unverified=(_DEVICE_NUMBERS, _MUX),
     ),
     BoardDefinition(
         "jetson-orin-nano",
@@ -192,7 +192,7 @@ BOARDS: Final = (
         {"I2C1": "/dev/i2c-7", "I2C0": "/dev/i2c-1"},
         _SPI,
         sources=(_TABLE, "Linux drivers/gpio/gpio-tegra186.c"),
-        unverified=(_SECOND_HAND, _MUX),
+        unverified=(_DEVICE_NUMBERS, _MUX),
     ),
     BoardDefinition(
         "jetson-agx-orin",
@@ -202,6 +202,6 @@ BOARDS: Final = (
         {"I2C5": "/dev/i2c-7", "I2C2": "/dev/i2c-1"},
         {"SPI1": "/dev/spidev0.0"},
         sources=(_TABLE, "Linux drivers/gpio/gpio-tegra186.c"),
-        unverified=(_SECOND_HAND, _MUX, "the PWM channel of pin 13 is not in the table"),
+        unverified=(_DEVICE_NUMBERS, _MUX, "the PWM channel of pin 13 is not in the table"),
     ),
 )

@@ -152,7 +152,7 @@ def _flatten(path: str, value: Any, rows: list[tuple[str, str, float | None]]) -
         rows.append((path, json.dumps(value, ensure_ascii=False), None))
 
 
-def place_in(reason: str) -> tuple[str, str, str]:
+def path_in(reason: str) -> tuple[str, str, str]:
     """Split an error message of a machine into the text before its configuration path, the path, and the rest."""
     match = _PLACE.search(reason)
     return (reason, "", "") if match is None else (reason[: match.start(1)], match[1], reason[match.end(1) :])

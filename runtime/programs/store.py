@@ -56,7 +56,7 @@ def records(root: Path) -> dict[Key, Installed]:
     return installed
 
 
-def note(root: Path, key: Key, record: Installed) -> None:
+def activate(root: Path, key: Key, record: Installed) -> None:
     """Make a version active; its content is flushed to disk before the record is written."""
     path = root / key[0] / f"{key[1]}.json"
     part = path.with_name(f".{path.name}.part")

@@ -16,7 +16,7 @@ from telemetry.outbox.queue import Batch, Gap, Outbox
 from telemetry.outbox.records import Record
 
 SYNC_DELAY: Final = 1.0
-"""Seconds until a message is synced to the disk: the messages of this time may be lost in a power cut."""
+"""Seconds until a message is synced to the disk: a power cut loses at most the messages of this period."""
 
 LAST_SYNC_LIMIT: Final = 2.0  # seconds for the last sync when the server stops
 MAX_ENTRY: Final = 64 * 1024  # bytes of an encoded message; longer ones are shortened
@@ -60,7 +60,7 @@ class OutboxSink:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Sync messages to the disk until cancelled, then once more."""
         task_status.started()
-        self._appended.set()  # a former process may have left messages that are not on the disk
+        self._appended.set()  # a previous process may have left messages that are not on the disk
         try:
             while True:
                 await self._appended.wait()

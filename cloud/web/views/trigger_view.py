@@ -128,7 +128,7 @@ def digest_of(triggers: Triggers) -> str:
 def pieces_of_part(
     part: str, triggers: Triggers, shown_digest: str, log: Sequence[Delivery], older: str, *, narrowed: bool
 ) -> list[Piece]:
-    """Return the live parts of a part's trigger page, which shows the triggers with the digest `known`."""
+    """Return the live parts of a part's trigger page, which shows the triggers with `shown_digest`."""
     changed = digest_of(triggers) != shown_digest
     targets = [
         Piece(f"targets-{at}", "targets", (rule.targets, at), rule.targets)

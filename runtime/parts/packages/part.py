@@ -182,7 +182,7 @@ class Packages:
                 )
                 await install.first_run(package.module, program, environment)
             record = Installed(package.package_id, source.version, source.sha256)
-            await self._worker.run(lambda: store.note(self._root, key, record))
+            await self._worker.run(lambda: store.activate(self._root, key, record))
         except OSError as error:
             raise MachineError(
                 f"{self._root} cannot be used: {error.strerror}",

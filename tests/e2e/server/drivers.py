@@ -30,7 +30,7 @@ class Recorder(Motor):
     Config = Needs
 
     def note(self, event: str) -> None:
-        """Write a line with one write."""
+        """Append a line with one system call, so that lines of processes do not mix."""
         line = f"{time.monotonic():.6f} {event} {self.name.name}\n"
         descriptor = os.open(os.environ["TEST_EVENTS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.write(descriptor, line.encode())

@@ -54,7 +54,7 @@ def test_times_are_seconds_since_the_beginning(clock: Clock) -> None:
     assert (channel.unit, channel.steps, recorder.elapsed()) == ("V", False, 2.5)
 
 
-def test_numbers_are_found_in_what_calls_return(clock: Clock) -> None:
+def test_numbers_in_results_of_calls_are_recorded(clock: Clock) -> None:
     recorder = Recorder(clock)
     recorder.add_all("air", {"temperature_c": 20.5, "text": "x", "nothing": None, "inner": {"a_v": 1}})
     recorder.add_all("motor is_powered", Powered(True, 0.5))
@@ -70,7 +70,7 @@ def test_numbers_are_found_in_what_calls_return(clock: Clock) -> None:
     assert recorder.channels["motor is_powered is_on"].steps
 
 
-def test_a_gap_is_known_once_and_only_of_what_was_known(clock: Clock) -> None:
+def test_a_gap_is_recorded_once_and_only_for_existing_channels(clock: Clock) -> None:
     recorder = Recorder(clock)
     recorder.add("air temperature_c", 20)
     recorder.add("airing", 1)
@@ -115,7 +115,7 @@ def test_the_table_has_every_point_in_order_of_time(points: list[tuple[str, floa
     times = [float(row["time_s"]) for row in rows]
     assert times == sorted(times)
     for name in {name for name, _, _ in points}:
-        messages = [row["value"] for row in rows if row["channel"] == name]
-        meant = [value for other, value, _ in points if other == name]
-        for text, value in zip(messages, meant, strict=True):
+        texts = [row["value"] for row in rows if row["channel"] == name]
+        expected = [value for other, value, _ in points if other == name]
+        for text, value in zip(texts, expected, strict=True):
             assert float(text) == pytest.approx(value, rel=1e-8) if math.isfinite(value) else text == ""

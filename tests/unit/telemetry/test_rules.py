@@ -91,9 +91,9 @@ def test_level_is_that_of_the_last_match(pairs: list[tuple[str, int]], asked: li
     result = Rules([(compile_pattern(pattern), level) for pattern, level in pairs])
     for name in asked * 2:  # twice: the cached answer is the same
         level = logging.INFO
-        for pattern, its_level in pairs:
+        for pattern, pattern_level in pairs:
             if compile_pattern(pattern).fullmatch(name):
-                level = its_level
+                level = pattern_level
         assert result.level(name) == level
         assert result.lowest <= level
 

@@ -154,13 +154,13 @@ async def test_private_items_are_not_found_by_other_organizations(
         ("delete_registry_item", {"item_id": module}),
         ("rename_registry_item", {"item_id": module, "new_name": "mine"}),
     ]  # fmt: skip
-    for method, text in calls:
-        theirs = await refused(ErrorKind.NOT_FOUND, other.call(APP, "", method, **text))
-        nobodys = await refused(
+    for method, arguments in calls:
+        private_answer = await refused(ErrorKind.NOT_FOUND, other.call(APP, "", method, **arguments))
+        absent_answer = await refused(
             ErrorKind.NOT_FOUND,
-            other.call(APP, "", method, **{**text, next(iter(text)): "acme:absent"}),
+            other.call(APP, "", method, **{**arguments, next(iter(arguments)): "acme:absent"}),
         )
-        assert theirs == nobodys.replace("absent", "smooth"), method
+        assert private_answer == absent_answer.replace("absent", "smooth"), method
     await refused(ErrorKind.NOT_FOUND, upload(other, module, "2.0.0"))
     await refused(ErrorKind.NOT_FOUND, other.call(PACKAGES, "", "get_package", id=module, version="latest"))
     assert await other.call(APP, "", "list_modules") == []

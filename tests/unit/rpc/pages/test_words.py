@@ -56,7 +56,7 @@ class Pose:
     mode: Mode
 
 
-def test_results_read_as_a_person_expects() -> None:
+def test_results_are_readable() -> None:
     assert words.plain(Pose(1.5, Mode.FAST)) == {"x": 1.5, "mode": "fast"}
     assert words.plain(b"ab") == "YWI="
     assert words.plain(b"x" * 5000) == "<5000 bytes>"
@@ -89,7 +89,7 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "place"),
+    ("reason", "path"),
     [
         ("components.3.attributes.max_rpm: 'fast' is a string", "components.3.attributes.max_rpm"),
         (
@@ -104,6 +104,6 @@ def test_names() -> None:
         ("", ""),
     ],
 )
-def test_a_reason_names_the_place_of_the_mistake(reason: str, place: str) -> None:
-    result = words.place_in(reason)
-    assert (result[1], "".join(result)) == (place, reason)
+def test_the_path_of_a_mistake_is_extracted_from_a_reason(reason: str, path: str) -> None:
+    result = words.path_in(reason)
+    assert (result[1], "".join(result)) == (path, reason)

@@ -99,7 +99,7 @@ async def test_sniffing_is_bounded_in_time(autojump_clock: trio.testing.MockCloc
         nursery.cancel_scope.cancel()
 
 
-async def test_connections_are_counted_while_they_say_nothing(autojump_clock: trio.testing.MockClock) -> None:
+async def test_silent_connections_are_counted(autojump_clock: trio.testing.MockClock) -> None:
     listener = MemoryListener()
     core = ServerCore({})
     async with trio.open_nursery() as nursery:
@@ -161,7 +161,7 @@ async def test_a_busy_port_is_named_with_a_remedy() -> None:
         await open_listeners("192.0.2.1:0")
 
 
-async def test_the_holder_of_a_port_that_may_not_be_seen_is_not_named(tmp_path: Path) -> None:
+async def test_the_holder_of_a_port_is_named_only_if_it_is_visible(tmp_path: Path) -> None:
     assert await holder(1, tmp_path) == ""
     (tmp_path / "net").mkdir()
     row = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1"
@@ -174,7 +174,7 @@ async def test_the_holder_of_a_port_that_may_not_be_seen_is_not_named(tmp_path: 
     assert await holder(8081, tmp_path) == ""
 
 
-async def test_a_wire_gives_back_what_was_pushed_back() -> None:
+async def test_pushed_back_bytes_are_received_first() -> None:
     near, far = trio.testing.memory_stream_pair()
     wire = Wire(far, stall=1)
     wire.push_back(b"cd")

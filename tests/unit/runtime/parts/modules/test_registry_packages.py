@@ -57,8 +57,8 @@ def test_current_packages_are_remembered_and_others_removed(tmp_path: Path) -> N
     for sha256 in (old, new):
         folder = store.unpacked(tmp_path, model, sha256, lambda: False)
         assert (folder / "a").is_file()
-        store.note(tmp_path, model, Installed("org/net", sha256[:3], sha256))
-    store.note(tmp_path, ("ml_model", "gone"), Installed("org/gone", "1", "0" * 64))
+        store.activate(tmp_path, model, Installed("org/net", sha256[:3], sha256))
+    store.activate(tmp_path, ("ml_model", "gone"), Installed("org/gone", "1", "0" * 64))
     (tmp_path / "ml_model" / "broken.json").write_text("{")
     (tmp_path / "ml_model" / "x-0123456789abcdef.unpacking").mkdir()
     assert store.records(tmp_path) == {model: Installed("org/net", new[:3], new)}
