@@ -36,7 +36,6 @@ from agent.system.journal import (
     parse_filter,
 )
 from agent.system.programs import Programs, Tail, checked, environment, read_into
-from nursery_graph import process_group
 from schema.errors import MachineError
 from support.worker import Worker
 from telemetry.logs.entry import WARN, Entry
@@ -193,6 +192,8 @@ class Forwarder:
     async def _follow(self, sink: OutboxSink) -> str:
         """Queue entries until journalctl ends; return why it did."""
         errors = Tail()
+        from nursery_graph import process_group  # large, and not needed while nothing is forwarded
+
         async with process_group(
             follow_command(self._position, by_time=self._by_time),
             grace=_KILL_TIME,
