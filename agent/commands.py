@@ -57,7 +57,7 @@ class UpdateCommands:
         self._updates.offers.hurry(name)
 
     async def carry_out(self, request: Request) -> None:
-        """Carry out a request of the cloud; what is impossible is logged."""
+        """Carry out a request of the cloud; a request that cannot be carried out is logged."""
         try:
             if request.kind == UPDATE:
                 await self.update_now(request.program)

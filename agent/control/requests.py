@@ -40,7 +40,7 @@ async def follow_requests(
     """Call `carry_out` once for each request, until cancelled. Outages are silent: the call for settings logs them."""
     delay = FIRST_DELAY
     arrived: list[str] = []
-    known: deque[str] = deque(maxlen=REMEMBERED)
+    handled: deque[str] = deque(maxlen=REMEMBERED)
     while True:
         begun = trio.current_time()
         try:
@@ -56,8 +56,8 @@ async def follow_requests(
         delay = FIRST_DELAY
         arrived = [entry["id"] for entry in answer]
         for entry in answer:
-            if entry["id"] not in known:
-                known.append(entry["id"])
+            if entry["id"] not in handled:
+                handled.append(entry["id"])
                 _log.info("a person requested it in the cloud", request=entry["kind"], program=entry["program"])
                 await carry_out(Request(entry["kind"], entry["program"]))
         await trio.sleep_until(begun + SHORTEST)

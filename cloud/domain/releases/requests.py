@@ -18,7 +18,7 @@ TOPIC: Final = "agent request"
 """Topic of events about requests; the subject is the part."""
 
 EXPIRY: Final = timedelta(hours=24)
-"""Time until a request that has not arrived is deleted, so that it surprises nobody later."""
+"""Time until a request that has not arrived is deleted, so that it does not take effect unexpectedly later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class AgentRequest:
 def request(sql: Sql, part: str, kind: str, program: str, now: datetime) -> None:
     """Store a request; one of the same kind is replaced. INVALID for another program.
 
-    PRECONDITION if no agent of the part has reported: nobody would carry it out.
+    PRECONDITION if no agent of the part has reported, so nothing would carry it out.
     """
     if kind == UPDATE:
         try:

@@ -120,11 +120,11 @@ async def world(folder: Path, *, publish: bool = True) -> AsyncIterator[World]:
         terminal = Terminal(running, folder / "home")
         login = ("login", f"http://{running.address}", "--key-id", running.key[0])
         await terminal(*login, MACHINE_CLOUD_KEY=running.key[1])
-        made = World(running, terminal, await new_part(running, client, folder), folder)
+        device = World(running, terminal, await new_part(running, client, folder), folder)
         (folder / "etc").mkdir()
         if publish:
-            await made.publish()
-        yield made
+            await device.publish()
+        yield device
 
 
 def key_in(line: str) -> str:
@@ -133,53 +133,52 @@ def key_in(line: str) -> str:
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_the_line_of_the_command_installs(tmp_path: Path, shell: str) -> None:
-    async with world(tmp_path) as made:
-        line = await made.line()
-        done = await made.execute(line, shell=shell)
+    async with world(tmp_path) as device:
+        line = await device.line()
+        done = await device.execute(line, shell=shell)
         assert done.returncode == 0, done.stderr + done.stdout
         assert "machine-agent is installed" in done.stdout
-        words = made.recorded("arguments").split("\n")
+        words = device.recorded("arguments").split("\n")
         assert words[:2] == ["--install", "--credentials"]
-        credentials = json.loads(made.recorded("credentials"))["cloud"]
-        address = f"http://{made.running.address}"
-        assert credentials == {"id": made.part.id, "secret": made.part.secret, "app_address": address}
+        credentials = json.loads(device.recorded("credentials"))["cloud"]
+        address = f"http://{device.running.address}"
+        assert credentials == {"id": device.part.id, "secret": device.part.secret, "app_address": address}
         assert stat.S_IMODE((tmp_path / "credentials").stat().st_mode) == 0o600
-        assert made.recorded("work").startswith("700 root")
-        seen = made.recorded("processes")
+        assert device.recorded("work").startswith("700 root")
+        seen = device.recorded("processes")
         assert "/opt/.machine-install." in seen
         key = key_in(line)
         # The shell of this test has the line as its argument, as none has into which a person pastes it.
-        assert key not in seen.replace(line, "") + made.recorded("environments")
+        assert key not in seen.replace(line, "") + device.recorded("environments")
         assert key not in done.stdout + done.stderr
-        assert made.part.secret not in done.stdout + done.stderr + seen
+        assert device.part.secret not in done.stdout + done.stderr + seen
 
 
 async def test_the_variables_of_the_specification_work_too(tmp_path: Path) -> None:
-    async with world(tmp_path) as made:
-        values = f"MACHINE_PART_ID={made.part.id} MACHINE_API_KEY_ID={made.running.key[0]}"
-        values += f" MACHINE_API_KEY={made.running.key[1]}"
-        line = f"curl -fsSL http://{made.running.address}/install.sh | env {values} sh"
-        done = await made.execute(line)
+    async with world(tmp_path) as device:
+        values = f"MACHINE_PART_ID={device.part.id} MACHINE_API_KEY_ID={device.running.key[0]}"
+        values += f" MACHINE_API_KEY={device.running.key[1]}"
+        line = f"curl -fsSL http://{device.running.address}/install.sh | env {values} sh"
+        done = await device.execute(line)
         assert done.returncode == 0, done.stderr
-        assert made.recorded("arguments").startswith("--install\n")
-        assert made.running.key[1] not in made.recorded("processes").replace(line, "")
-        assert made.running.key[1] not in made.recorded("environment")
+        assert device.recorded("arguments").startswith("--install\n")
+        assert device.running.key[1] not in device.recorded("processes").replace(line, "")
+        assert device.running.key[1] not in device.recorded("environment")
 
 
 async def test_existing_credentials_are_used(tmp_path: Path) -> None:
-    async with world(tmp_path) as made:
-        line = (
-            f"cp -p {made.part.file} /etc/machine.json; curl -fsSL http://{made.running.address}/install.sh | sudo sh"
-        )
-        done = await made.execute(line)
+    async with world(tmp_path) as device:
+        installer = f"http://{device.running.address}/install.sh"
+        line = f"cp -p {device.part.file} /etc/machine.json; curl -fsSL {installer} | sudo sh"
+        done = await device.execute(line)
         assert done.returncode == 0, done.stderr
-        assert made.recorded("arguments") == "--install\n"
+        assert device.recorded("arguments") == "--install\n"
 
 
 async def test_the_user_data_for_cloud_init_installs(tmp_path: Path) -> None:
     """cloud-init writes a text of `runcmd` into a script with mode 0700, and executes it with /bin/sh as root."""
-    async with world(tmp_path) as made:
-        printed = (await made.terminal("install-line", "rover", "--cloud-init")).splitlines()
+    async with world(tmp_path) as device:
+        printed = (await device.terminal("install-line", "rover", "--cloud-init")).splitlines()
         assert printed[:2] == ["#cloud-config", "runcmd:"]
         script = tmp_path / "runcmd"
         script.write_text(f"#!/bin/sh\n{json.loads(printed[2].removeprefix('  - '))}\n")
@@ -195,35 +194,35 @@ exec /usr/bin/curl "$@"
         installs = "mkdir -p /opt/machine/launch/machine-agent/run"
         line = f"/bin/sh {script}; status=$?; exit $status"
         sh = f'#!/bin/sh\n/bin/dash "$@" && [ -f {tmp_path}/arguments ] && {installs}\n'
-        done = await made.execute(line, tools={"curl": curl, "sleep": sleep, "sh": sh})
+        done = await device.execute(line, tools={"curl": curl, "sleep": sleep, "sh": sh})
         assert done.returncode == 0, done.stderr
-        assert made.recorded("arguments").startswith("--install\n")
-        assert made.recorded("slept") == "30\n"
+        assert device.recorded("arguments").startswith("--install\n")
+        assert device.recorded("slept") == "30\n"
         key = key_in(json.loads(printed[2].removeprefix("  - ")))
-        assert key not in made.recorded("processes") + made.recorded("environments") + done.stdout + done.stderr
+        assert key not in device.recorded("processes") + device.recorded("environments") + done.stdout + done.stderr
 
 
 async def test_without_a_release_it_says_what_to_do(tmp_path: Path) -> None:
-    async with world(tmp_path, publish=False) as made:
-        done = await made.execute(await made.line())
+    async with world(tmp_path, publish=False) as device:
+        done = await device.execute(await device.line())
         assert done.returncode == 1
         assert "HTTP status 404: this cloud has no release of machine-agent for linux/" in done.stderr
         assert "machine cloud releases upload" in done.stderr
-        assert made.recorded("arguments") == ""
+        assert device.recorded("arguments") == ""
 
 
 async def test_a_wrong_key_or_another_tenants_gets_nothing(tmp_path: Path) -> None:
-    async with world(tmp_path) as made:
-        line = await made.line()
+    async with world(tmp_path) as device:
+        line = await device.line()
         key = key_in(line)
-        done = await made.execute(line.replace(key, "A" * 43))
+        done = await device.execute(line.replace(key, "A" * 43))
         assert (done.returncode, "HTTP status 401" in done.stderr) == (1, True), done.stderr
-        other = await made.part.client.call(APP, "", "new_robot", name="x", location=made.running.facts["location"])
-        (part, *_) = await made.part.client.call(APP, "", "get_robot_parts", robot_id=other)
-        done = await made.execute(line.replace(made.part.id, part["id"]))
+        other = await device.part.client.call(APP, "", "new_robot", name="x", location=device.running.facts["location"])
+        (part, *_) = await device.part.client.call(APP, "", "get_robot_parts", robot_id=other)
+        done = await device.execute(line.replace(device.part.id, part["id"]))
         assert (done.returncode, "HTTP status 404" in done.stderr) == (1, True), done.stderr
         assert part["secret"] not in done.stdout + done.stderr
-        assert made.recorded("arguments") == ""
+        assert device.recorded("arguments") == ""
         assert not (tmp_path / "credentials").exists()
 
 
@@ -234,26 +233,26 @@ async def test_a_file_that_was_changed_on_the_way_is_not_executed(tmp_path: Path
 for file in /opt/.machine-install.*/machine-agent; do [ -f "$file" ] && echo >>"$file"; done
 exit $status
 """
-    async with world(tmp_path) as made:
-        done = await made.execute(await made.line(), tools={"curl": changed})
+    async with world(tmp_path) as device:
+        done = await device.execute(await device.line(), tools={"curl": changed})
         assert done.returncode == 1
         assert "another SHA-256 than the cloud named" in done.stderr
-        assert made.recorded("arguments") == ""
+        assert device.recorded("arguments") == ""
 
 
 async def test_a_failed_installation_leaves_no_credentials(tmp_path: Path) -> None:
-    async with world(tmp_path) as made:
-        line = await made.line()
-        done = await made.execute(f"{line}; status=$?; ls -A /opt; exit $status", RESULT="1")
+    async with world(tmp_path) as device:
+        line = await device.line()
+        done = await device.execute(f"{line}; status=$?; ls -A /opt; exit $status", RESULT="1")
         assert done.returncode == 1
         assert "the installation failed; see above" in done.stderr
         assert ".machine-install" not in done.stdout
 
 
 async def test_values_with_quotes_are_refused(tmp_path: Path) -> None:
-    async with world(tmp_path) as made:
-        line = (await made.line()).replace(made.part.id, f"'{made.part.id}\\\" url=http://[::1]/'")
-        done = await made.execute(line)
+    async with world(tmp_path) as device:
+        line = (await device.line()).replace(device.part.id, f"'{device.part.id}\\\" url=http://[::1]/'")
+        done = await device.execute(line)
         assert done.returncode == 1
         assert "MACHINE_PART_ID has characters that it cannot have" in done.stderr
 
@@ -273,14 +272,14 @@ CHECKS = {
 
 @pytest.mark.parametrize("shell", SHELLS_WITHOUT_APPLETS)
 async def test_each_check_of_the_computer_names_the_remedy(tmp_path: Path, shell: str) -> None:
-    async with world(tmp_path, publish=False) as made:
-        line = await made.line()
+    async with world(tmp_path, publish=False) as device:
+        line = await device.line()
         for name, (tools, message) in CHECKS.items():
             scripts = {tool: f"#!/bin/dash\n{text}\n" for tool, text in tools.items()}
-            done = await made.execute(line, shell=shell, tools=scripts)
+            done = await device.execute(line, shell=shell, tools=scripts)
             assert (done.returncode, message in done.stderr) == (1, True), (name, done.stderr)
             assert name == "a Mac" or "remedy: " in done.stderr, name
-        done = await made.execute(f"rmdir /run/systemd/system; {line}", shell=shell)
+        done = await device.execute(f"rmdir /run/systemd/system; {line}", shell=shell)
         assert "systemd is not the init process" in done.stderr
 
 
@@ -319,19 +318,19 @@ async def test_an_authority_of_the_cloud_is_trusted_by_the_hash_in_the_line(tmp_
         (tmp_path / "etc").mkdir()
         async with secured.client() as client:
             part = Part(client, secured.credentials["id"], secured.credentials["secret"], tmp_path)
-            made = World(running, terminal, part, tmp_path)
-            await made.publish()
-            line = await made.line()
+            device = World(running, terminal, part, tmp_path)
+            await device.publish()
+            line = await device.line()
             sha256 = line.partition('echo "')[2].partition(" ")[0]
-            done = await made.execute(line.replace(sha256, "0" * 64))
+            done = await device.execute(line.replace(sha256, "0" * 64))
             assert done.returncode == 1
             assert "computed checksum did NOT match" in done.stderr
-            assert made.recorded("arguments") == ""
-            done = await made.execute(line)
+            assert device.recorded("arguments") == ""
+            done = await device.execute(line)
             assert done.returncode == 0, done.stderr
-            credentials = json.loads(made.recorded("credentials"))["cloud"]
+            credentials = json.loads(device.recorded("credentials"))["cloud"]
             assert (credentials["app_address"], credentials["ca_file"]) == (address, "machine-cloud-ca.pem")
-            assert "BEGIN CERTIFICATE" in made.recorded("machine-cloud-ca.pem")
+            assert "BEGIN CERTIFICATE" in device.recorded("machine-cloud-ca.pem")
             direct = f"curl -fsS {address}/install.sh | sudo sh"
-            done = await made.execute(direct)
+            done = await device.execute(direct)
             assert "certificate" in done.stderr

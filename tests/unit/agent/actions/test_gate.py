@@ -156,7 +156,9 @@ async def test_the_hook_before_the_switch_runs_only_when_everything_else_allows_
         assert runs(device, Moment.BEFORE_UPDATE) == 1
 
 
-async def test_what_is_forbidden_while_the_hook_runs_does_not_happen(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_a_switch_forbidden_while_the_hook_runs_does_not_happen(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
     async with running(tmp_path) as device:
         permission = device.permission
         assert isinstance(permission, Open)

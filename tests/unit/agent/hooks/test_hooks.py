@@ -48,7 +48,7 @@ async def before(folder: Path, moment: Moment = MOMENT) -> Answer:
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether a process has ended, even if nobody has waited for it yet."""
+    """Return whether a process has ended, even if its status was not read yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except FileNotFoundError:
@@ -140,7 +140,7 @@ async def test_a_hook_that_takes_too_long_is_killed_with_what_it_started(
     assert has_ended(int((folder / "pid").read_text()))
 
 
-async def test_what_a_hook_leaves_running_ends_with_it(folder: Path) -> None:
+async def test_processes_that_a_hook_starts_end_with_it(folder: Path) -> None:
     write(folder, MOMENT, f"sleep 60 & echo $! >{folder}/pid; echo done; exit 4")
     begun = time.monotonic()
     assert (await before(folder)).refusal.endswith("exit code 4: done")

@@ -175,7 +175,7 @@ def test_entries_are_limited_by_their_own_times() -> None:
     assert limit.report(now=True) == ""
 
 
-def test_what_has_piled_up_passes_and_a_clock_that_was_set_back_does_not_block() -> None:
+def test_a_backlog_passes_and_a_clock_set_back_does_not_block() -> None:
     limit = EntryLimit()
     assert all(limit.admit(1_000_000 + count / 50) for count in range(5000))
     assert all(limit.admit(1000 + count / 50) for count in range(5000))

@@ -82,11 +82,11 @@ def test_a_server_that_the_agent_manages_is_left_to_it(root: Path, name: str) ->
     assert calls(root) == []
 
 
-def test_the_unit_and_the_program_of_somebody_else_stay(root: Path) -> None:
+def test_foreign_units_and_programs_stay(root: Path) -> None:
     (root / UNIT).write_text("[Service]\nExecStart=/usr/bin/other\n")
-    with pytest.raises(MachineError, match="written by somebody else"):
+    with pytest.raises(MachineError, match="written by another program"):
         install(root, WORDS, release=None)
-    with pytest.raises(MachineError, match="written by somebody else"):
+    with pytest.raises(MachineError, match="written by another program"):
         uninstall(root)
     (root / UNIT).unlink()
     (root / PROGRAM).write_text("#!/bin/sh\n")
