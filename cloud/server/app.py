@@ -26,8 +26,8 @@ from cloud.domain.upkeep.housekeeping import CHORES
 from cloud.domain.upkeep.identity import bind
 from cloud.domain.upkeep.sweep import sweep
 from cloud.server import trigger_nodes as triggering
+from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.common.base import Cloud, UploadLimits
-from cloud.services.machines.agent_requests import end_waiting
 from cloud.services.organizations import invitation_mail
 from cloud.services.releases import renewal
 from cloud.services.target import MESSAGES, UPLOADS, CloudRouter

@@ -13,6 +13,8 @@ from grpclib.exceptions import GRPCError
 from cloud.documents.pieces import heavy
 from cloud.domain.permissions import authentication
 from cloud.domain.permissions.credentials import require_in_force
+from cloud.services.agents.agent import AgentDeviceService
+from cloud.services.agents.agent_service import AgentService
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud, Service
 from cloud.services.common.standing import while_allowed
@@ -20,8 +22,6 @@ from cloud.services.configurations.history import HistoryService
 from cloud.services.data.data import DataService
 from cloud.services.data.datasets import DatasetService
 from cloud.services.data.datasync import DataSyncService
-from cloud.services.machines.agent import AgentDeviceService
-from cloud.services.machines.agent_service import AgentService
 from cloud.services.machines.robot import RobotService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService

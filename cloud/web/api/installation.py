@@ -21,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from cloud.services.agents.installation import InstallationService
 from cloud.services.common.base import Cloud
-from cloud.services.machines.installation import InstallationService
 from cloud.web.common.site import author_of
 from cloud.web.views.setup import address_of, credentials_of
 from rpc.access.auth import API_KEY, PART_SECRET

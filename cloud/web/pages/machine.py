@@ -18,10 +18,10 @@ from cloud.domain.machines.logs import LogQuery
 from cloud.domain.permissions.access import Role
 from cloud.domain.releases.reports import TOPIC as REPORT
 from cloud.domain.releases.requests import TOPIC as REQUEST
+from cloud.services.agents.agent_service import AgentService
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
-from cloud.services.machines.agent_service import AgentService
 from cloud.services.machines.fleet import FleetService
 from cloud.values.author import Author
 from cloud.web.common.live import FRAME, LivePage, live, news_of

@@ -10,9 +10,9 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from cloud.services.agents.installation import InstallationService
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
-from cloud.services.machines.installation import InstallationService
 from cloud.services.organizations.authorities import AuthorityService
 from cloud.values.author import Author
 from cloud.web.common.site import author_of, render

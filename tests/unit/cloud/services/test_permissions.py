@@ -29,11 +29,11 @@ from cloud.domain.permissions import audit, call_rules
 from cloud.domain.permissions.access import SHARED, ObjectKind, Role
 from cloud.domain.permissions.call_rules import Rule
 from cloud.server.memory import MemoryCloud
+from cloud.services.agents.installation import InstallationService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editor
 from cloud.services.data import data_messages as m
 from cloud.services.machines.fleet import FleetService
-from cloud.services.machines.installation import InstallationService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
 from cloud.services.target import SERVICES

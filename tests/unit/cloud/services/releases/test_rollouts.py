@@ -12,7 +12,7 @@ import pytest
 from cloud.domain.releases import reports
 from cloud.domain.releases.decision import share
 from cloud.server.memory import MemoryCloud
-from cloud.services.machines.agent_service import AgentService
+from cloud.services.agents.agent_service import AgentService
 from cloud.values.author import KEY, PART, Author
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.conftest import Clock

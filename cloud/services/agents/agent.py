@@ -12,8 +12,8 @@ from msgspec.structs import asdict
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
 from cloud.domain.permissions import call_rules
+from cloud.services.agents.offers import Offers, UpdateInfo, section_of
 from cloud.services.common.base import Service, guarded
-from cloud.services.machines.offers import Offers, UpdateInfo, section_of
 from cloud.store.sql import Sql
 from uplink.releases import AGENT, SERVER
 

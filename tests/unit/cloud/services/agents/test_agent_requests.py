@@ -17,7 +17,7 @@ from cloud.domain.permissions import audit
 from cloud.domain.permissions.audit import AuditQuery
 from cloud.domain.releases import requests
 from cloud.server.memory import MemoryCloud
-from cloud.services.machines import agent_requests
+from cloud.services.agents import agent_requests
 from cloud.work.openings import WAITING_AGENTS
 from rpc.access.auth import API_KEY, PART_SECRET
 from rpc.api.cloud_v1 import AGENTS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cloud.domain.releases import agent_report, reports, requests
+from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Service
-from cloud.services.machines import agent_messages as m
 from cloud.store.sql import Sql
 
 

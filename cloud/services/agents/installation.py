@@ -11,9 +11,9 @@ from cloud.domain.machines import machines
 from cloud.domain.organizations import keys
 from cloud.domain.organizations.keys import Grant
 from cloud.domain.permissions import call_rules
+from cloud.services.agents.offers import CUSTOM, Offers, section_of
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service, guarded
-from cloud.services.machines.offers import CUSTOM, Offers, section_of
 from cloud.store.sql import Sql
 from schema.errors import ErrorKind, MachineError
 from uplink.releases import AGENT, check_platform, normal_platform

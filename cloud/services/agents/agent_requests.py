@@ -8,9 +8,9 @@ import trio
 
 from cloud.domain.releases import requests
 from cloud.domain.releases.requests import AgentRequest
+from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Cloud, Service
 from cloud.services.common.standing import while_allowed
-from cloud.services.machines import agent_messages as m
 from cloud.store.events import EVERY
 from cloud.store.sql import Sql
 from cloud.work.openings import WAITING_AGENTS

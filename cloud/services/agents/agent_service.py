@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cloud.domain.permissions import call_rules
+from cloud.services.agents.agent_reports import AgentReports
+from cloud.services.agents.agent_requests import AgentRequests
 from cloud.services.common.base import guarded
-from cloud.services.machines.agent_reports import AgentReports
-from cloud.services.machines.agent_requests import AgentRequests
 
 
 @guarded(call_rules.AGENTS)

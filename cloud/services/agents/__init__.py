@@ -1,0 +1,1 @@
+"""Calls of machine-agent and about it: settings and versions, reports, requests, and installation."""
