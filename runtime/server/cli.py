@@ -42,7 +42,7 @@ _PATH: Final = click.Path(path_type=Path)
 @switch("allow-insecure-creds", "Accept API keys over connections without TLS from other computers.")
 @switch("allow-open-shell", "If no keys are configured, let all clients open shells and tunnels and copy files.")
 @switch("reveal-sensitive-config-diffs", "Log changes of the configuration, including secrets.")
-@switch("install", "Install a service of systemd that runs machine-server with the other options, start it and exit.")
+@switch("install", "Install and start a systemd service that runs it with the other options, and exit.")
 @switch("uninstall", "Stop and remove the service that -install has installed, and exit.")
 @switch("version", "Print the version and exit.")
 @value(

@@ -30,8 +30,9 @@ from tests.unit.cloud.web.test_web_fleet import key_at
 SECRET = "hunter2-hunter2"
 READS = {
     "bounding", "certificate", "check", "config", "data", "device", "explain", "export", "file", "get", "has", "is",
-    "list", "location", "log", "needs", "overview", "page", "place", "resolve", "retention", "search", "sequences",
-    "stored", "tags", "streaming", "tabular", "tail", "binary",
+    "list", "location", "log", "needs", "overview", "page", "place", "report", "resolve", "retention", "search",
+    "sequences",
+    "stored", "tags", "streaming", "tabular", "tail", "binary", "wait",
 }  # fmt: skip
 
 
