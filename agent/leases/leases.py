@@ -71,16 +71,19 @@ class Leases:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Create the folder and notice changes in it until cancelled. `started` after the first attempt."""
+        try:
+            await self._run(partial(files.prepare, self._folder))
+        except OSError as error:
+            self._fail(error)
+        task_status.started()
         while True:
             try:
-                await self._follow(task_status)
+                await self._follow()
             except OSError as error:
                 self._fail(error)
-                task_status.started()
-            task_status = trio.TASK_STATUS_IGNORED
             await trio.sleep(RETRY)
 
-    async def _follow(self, task_status: trio.TaskStatus[None]) -> None:
+    async def _follow(self) -> None:
         inotify = Inotify()
         try:
             while True:
@@ -89,8 +92,6 @@ class Leases:
                     raise error
                 inotify.drain()  # prepare changes the folder
                 await self._read()
-                task_status.started()
-                task_status = trio.TASK_STATUS_IGNORED
                 self.on_change()
                 await trio.lowlevel.wait_readable(inotify.fileno())
                 await trio.sleep(SETTLE)

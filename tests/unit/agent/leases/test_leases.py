@@ -316,6 +316,29 @@ async def test_changes_of_files_are_noticed_and_a_deleted_folder_is_created_agai
             nursery.cancel_scope.cancel()
 
 
+async def test_a_folder_that_is_replaced_is_a_problem_until_it_can_be_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "SETTLE", 0.0)
+    monkeypatch.setattr(leases, "RETRY", 0.1)
+    folder = tmp_path / "leases"
+    watched = Leases(folder, run_now)
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(watched.run)
+            await trio.testing.wait_all_tasks_blocked()
+            folder.rename(tmp_path / "elsewhere")
+            folder.write_text("")
+            while not watched.problems:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            assert "programs cannot hold off maintenance" in str(watched.problems[0])
+            folder.unlink()
+            while watched.problems:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            assert folder.is_dir()
+            nursery.cancel_scope.cancel()
+
+
 async def test_a_folder_that_cannot_be_created_is_a_problem_and_does_not_stop_the_agent(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("")
     watched = Leases(tmp_path / "run" / "leases", run_now)
