@@ -121,19 +121,43 @@ def logout() -> None:
 # ---- machines
 
 
-@cloud.command()
+@cloud.command(
+    epilog="""\b
+Examples:
+  machine cloud machines --server-version 1.3.0
+  machine cloud machines --update rolled_back"""
+)
+@click.option("--agent-version", default="", metavar="VERSION", help="Only with this version of machine-agent.")
+@click.option("--server-version", default="", metavar="VERSION", help="Only with this version of machine-server.")
+@click.option(
+    "--update", type=click.Choice(("updating", "waiting", "rolled_back", "problems")),
+    help="Only with an update in progress, or one that waits for maintenance, or whose last update failed, or whose "
+    "agent reports problems.",
+)  # fmt: skip
 @_JSON
 @with_client
-async def machines(client: ApiClient, as_json: bool) -> None:
-    """List all machines: state, time of the last contact, address."""
+async def machines(
+    client: ApiClient, agent_version: str, server_version: str, update: str | None, as_json: bool
+) -> None:
+    """List machines: state, time of the last contact, address.
+
+    With one of the filters, what their agents report is shown, too.
+    """
     from dataclasses import asdict
     from datetime import UTC, datetime
 
-    from command.cloud.show import fleet
+    from command.cloud.show import fleet, with_agents
+    from rpc.api.cloud_v1 import AGENTS
     from runtime.engine.views.tables import one_line
 
     parts = await fleet_of(client)
-    if as_json:
+    filtered = bool(agent_version or server_version or update)
+    if filtered:
+        agents = await client.call(AGENTS, "", "list_agents")
+        parts = with_agents(parts, agents, agent_version, server_version, update or "")
+    if filtered and not parts and not as_json:
+        click.echo("no machine matches")
+    elif as_json:
         click.echo(one_line([asdict(part) for part in parts]))
     elif not parts:
         click.echo("no machines: create one with `machine cloud new NAME`")

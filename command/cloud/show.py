@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ class Part:
     seen: datetime | None
     address: str
     version: str = ""  # of its machine-server, at the last contact
+    agent: str = ""  # version of its machine-agent, if that was requested
+    updates: tuple[str, ...] = ()  # states of its agent, such as `rolled_back`
 
 
 def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
@@ -72,8 +74,24 @@ def chosen(parts: Sequence[Part], name_or_id: str) -> Part:
     raise ValueError(f"there is no machine {name_or_id!r}" + (f": {suggestion}" if suggestion else ""))
 
 
+def with_agents(
+    parts: Sequence[Part], agents: Sequence[Mapping[str, Any]], agent: str, server: str, update: str
+) -> list[Part]:
+    """Return the parts that match a filter, with what their agents report. An empty filter matches all that report."""
+    by_part = {entry["part_id"]: entry for entry in agents}
+    return [
+        replace(part, version=entry["server_version"], agent=entry["agent_version"], updates=tuple(entry["states"]))
+        for part in parts
+        if (entry := by_part.get(part.id)) is not None
+        and agent in ("", entry["agent_version"])
+        and server in ("", entry["server_version"])
+        and (not update or update in entry["states"])
+    ]
+
+
 def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list[str]:
     """Return the table of `machine cloud machines`."""
+    reported = any(part.agent for part in parts)
     rows = [
         [
             part.machine,
@@ -81,13 +99,16 @@ def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list
             part.state,
             since(part.seen, now),
             part.version,
+            *((part.agent, ", ".join(part.updates).replace("_", " ")) if reported else ()),
             part.address,
             part.location,
             part.id,
         ]
         for part in parts
     ]
-    return table(["MACHINE", "PART", "STATE", "SEEN", "VERSION", "ADDRESS", "LOCATION", "PART ID"], rows, colour=colour)
+    more = ["AGENT", "UPDATES"] if reported else []
+    head = ["MACHINE", "PART", "STATE", "SEEN", "VERSION", *more, "ADDRESS", "LOCATION", "PART ID"]
+    return table(head, rows, colour=colour)
 
 
 def report_head(machine: str, received: datetime, now: datetime) -> str:

@@ -225,6 +225,16 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
         f"{_TIME} received = 7",
     ),
     "GetAgentStateRequest": ("string part_id = 1",),
+    "AgentSummary": (
+        "string part_id = 1",
+        "string agent_version = 2",
+        "string agent_target = 3",
+        "string server_version = 4",
+        "string server_target = 5",
+        "repeated string states = 6",
+    ),
+    "ListAgentsRequest": (),
+    "ListAgentsResponse": ("repeated AgentSummary agents = 1",),
     "AgentRequest": (
         "string id = 1",
         "string kind = 2",
@@ -272,6 +282,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     AGENTS: (
         "ReportAgent",
         "GetAgentState",
+        "ListAgents",
         "WaitForAgentRequests",
         "MarkAgentForUpdate",
         "MarkAgentForCheck",

@@ -322,6 +322,7 @@ RELEASES: Final[Mapping[str, Rule]] = {
 AGENTS: Final[Mapping[str, Rule]] = {
     "report_agent": machine("part_id"),
     "get_agent_state": operator(ObjectKind.PART, "part_id"),
+    "list_agents": ROLE_ANYWHERE,
     "wait_for_agent_requests": machine("part_id"),
     "mark_agent_for_update": operator(ObjectKind.PART, "part_id"),
     "mark_agent_for_check": operator(ObjectKind.PART, "part_id"),

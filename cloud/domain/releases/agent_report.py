@@ -22,6 +22,9 @@ REPORTED: Final = "updates"
 UPDATING: Final = "updating"
 ROLLED_BACK: Final = "rolled_back"
 PROBLEMS: Final = "problems"
+WAITING: Final = "waiting"
+STATES: Final = (UPDATING, WAITING, ROLLED_BACK, PROBLEMS)
+"""States of agents by which lists of machines are filtered."""
 
 Word = Annotated[str, Meta(max_length=300)]
 Text = Annotated[str, Meta(max_length=2000)]
@@ -152,6 +155,7 @@ def summary(report: Report) -> dict[str, Any]:
     programs = (report.agent, report.server)
     states = {
         UPDATING: any(program.step for program in programs),
+        WAITING: any(program.waiting_for or program.restart for program in programs),
         ROLLED_BACK: any(program.history and program.history[-1].result in _FAILURES for program in programs),
         PROBLEMS: bool(report.problems),
     }
@@ -160,6 +164,12 @@ def summary(report: Report) -> dict[str, Any]:
         "server": {"version": report.server.version, "target": report.server.target},
         "states": [name for name, holds in states.items() if holds],
     }
+
+
+def reported(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the summary in what a part reports about itself; empty without one."""
+    short = part.get(REPORTED)
+    return short if isinstance(short, Mapping) else {}
 
 
 def moment(seconds: float) -> datetime | None:

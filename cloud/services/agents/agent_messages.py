@@ -19,6 +19,17 @@ class AgentOutcome(Struct, frozen=True):
     received: datetime
 
 
+class AgentSummary(Struct, frozen=True):
+    """What lists of machines show of the agent of a part. `states` are updating, waiting, rolled_back and problems."""
+
+    part_id: str
+    agent_version: str
+    agent_target: str
+    server_version: str
+    server_target: str
+    states: list[str]
+
+
 class AgentRequest(Struct, frozen=True):
     """A request to an agent that has not arrived. `kind` is check or update, `program` that of an update."""
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from cloud.domain.fleet import fleet
 from cloud.domain.releases import agent_report, reports, requests
 from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Service
@@ -42,3 +46,15 @@ class AgentReports(Service):
             return m.GetAgentStateResponse(newest.report, newest.received, outcomes, waiting)
 
         return await self.read(work)
+
+    async def list_agents(self) -> list[m.AgentSummary]:
+        """Return what the agents of all parts at which the caller has a role have reported last, in short."""
+        machines = await self.read(lambda sql: fleet.fleet(sql, self.author))
+        parts = [part for machine in machines for part in machine.parts]
+        return [_summary(part.id, short) for part in parts if (short := agent_report.reported(part.reported))]
+
+
+def _summary(part_id: str, short: Mapping[str, Any]) -> m.AgentSummary:
+    agent, server = short["agent"], short["server"]
+    texts = (agent["version"], agent["target"], server["version"], server["target"])
+    return m.AgentSummary(part_id, *texts, list(short["states"]))

@@ -19,7 +19,18 @@ from cloud.services.machines.fleet import FleetService
 from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, render, render_macro, status_of, text_of
-from cloud.web.views.fleet_view import STATES, FleetQuery, Row, counts, matching, next_change, paged, row
+from cloud.web.views.fleet_view import (
+    STATES,
+    UPDATE_WORDS,
+    FleetQuery,
+    Row,
+    counts,
+    matching,
+    next_change,
+    paged,
+    row,
+    versions,
+)
 from cloud.web.views.setup import setup_page
 from rpc.pages.patches import Patcher, Piece
 from schema.errors import MachineError
@@ -50,6 +61,7 @@ class Machines:
         query = FleetQuery.of(request.query_params)
         rows = [row(machine, self._cloud.clock()) for machine in machines]
         used_locations = {item.location_id for item in rows}
+        agents, servers = versions(rows, query)
         page_rows, pager = paged(matching(rows, query), query, len(rows))
         return render(
             request,
@@ -60,6 +72,9 @@ class Machines:
             counts=counts(rows),
             query=query,
             states=STATES,
+            agents=[(version, version) for version in agents],
+            servers=[(version, version) for version in servers],
+            updates=list(UPDATE_WORDS.items()),
             places=[
                 (place.id, place.path) for place in places if place.role >= Role.OPERATOR or place.id in used_locations
             ],

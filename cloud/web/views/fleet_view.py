@@ -11,6 +11,8 @@ from urllib.parse import urlencode
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
 from cloud.domain.machines.online import SILENCE, Presence, presence
+from cloud.domain.releases import agent_report
+from cloud.domain.releases.agent_report import STATES as STATES_OF_AGENTS
 from rpc.pages.words import dom_id
 
 WORDS: Final = {
@@ -27,6 +29,15 @@ STATES: Final = (*WORDS.values(), DEGRADED)
 """CSS class and text of every state of a machine."""
 
 SORTS: Final = ("name", "state", "location", "version", "problems")
+MOST_VERSIONS: Final = 50  # to choose from
+UPDATE_WORDS: Final = {
+    agent_report.UPDATING: "updating",
+    agent_report.WAITING: "waiting",
+    agent_report.ROLLED_BACK: "rolled back",
+    agent_report.PROBLEMS: "problems of the agent",
+}
+"""Text of each state of agents."""
+
 PAGE: Final = 100  # machines per page
 _ORDER: Final = {"offline": 0, "degraded": 1, "awaiting": 2, "online": 3}  # most urgent first
 
@@ -53,6 +64,9 @@ class Row:
     problems: int
     rejected: str  # the reason why the machine rejects the saved configuration
     parts: int
+    agents: frozenset[str]  # versions of machine-agent of its parts, as their agents report
+    servers: frozenset[str]  # versions of machine-server
+    updates: tuple[str, ...]  # states of its agents, of agent_report.STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,9 @@ class FleetQuery:
     text: str = ""
     location: str = ""
     state: str = ""
+    agent: str = ""  # version
+    server: str = ""  # version
+    update: str = ""  # of agent_report.STATES
     sort: str = "name"
     page: int = 1
 
@@ -73,14 +90,18 @@ class FleetQuery:
             query.get("q", "").strip(),
             query.get("location", ""),
             query.get("state", ""),
+            query.get("agent", ""),
+            query.get("server", ""),
+            query.get("update", ""),
             sort if sort in SORTS else "name",
             _page(query.get("page", "")),
         )
 
     def fields(self) -> dict[str, str]:
         """Return the filter as a query without defaults."""
-        fields = {"q": self.text, "location": self.location, "state": self.state, "sort": self.sort}
-        fields["page"] = str(self.page)
+        fields = {"q": self.text, "location": self.location, "state": self.state}
+        fields |= {"agent": self.agent, "server": self.server, "update": self.update}
+        fields |= {"sort": self.sort, "page": str(self.page)}
         return {key: value for key, value in fields.items() if value and (key, value) not in _USUAL}
 
 
@@ -107,6 +128,9 @@ def row(machine: FleetMachine, now: datetime) -> Row:
         problems=sum(problems_of(member) for member in machine.parts),
         rejected=_text(part, "rejected"),
         parts=len(machine.parts),
+        agents=_versions(machine, "agent"),
+        servers=_versions(machine, "server"),
+        updates=tuple(state for state in STATES_OF_AGENTS if any(state in _states(part) for part in machine.parts)),
     )
 
 
@@ -185,7 +209,36 @@ def _matches(item: Row, query: FleetQuery) -> bool:
         all(word in text for word in query.text.lower().split())
         and query.location in ("", item.location_id)
         and query.state in ("", item.css)
+        and (not query.agent or query.agent in item.agents)
+        and (not query.server or query.server in item.servers)
+        and (not query.update or query.update in item.updates)
     )
+
+
+def versions(rows: Iterable[Row], query: FleetQuery) -> tuple[list[str], list[str]]:
+    """Return the versions of agents and servers to choose from, with those of the query, at most MOST_VERSIONS each."""
+    agents: set[str] = set()
+    servers: set[str] = set()
+    for item in rows:
+        agents |= item.agents
+        servers |= item.servers
+    return _choices(agents, query.agent), _choices(servers, query.server)
+
+
+def _choices(all_versions: set[str], selected: str) -> list[str]:
+    choices = sorted(all_versions)[:MOST_VERSIONS]
+    return choices if not selected or selected in choices else [*choices, selected]
+
+
+def _versions(machine: FleetMachine, program: str) -> frozenset[str]:
+    reports = (agent_report.reported(part.reported).get(program) for part in machine.parts)
+    versions = (report.get("version") for report in reports if isinstance(report, Mapping))
+    return frozenset(version for version in versions if isinstance(version, str) and version)
+
+
+def _states(part: FleetPart) -> Sequence[Any]:
+    states = agent_report.reported(part.reported).get("states")
+    return states if isinstance(states, list) else ()
 
 
 def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:
