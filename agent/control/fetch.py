@@ -13,6 +13,7 @@ import trio
 
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
+from schema.numbers import whole_numbers
 from uplink.dial import CloudAddress
 
 SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
@@ -158,7 +159,7 @@ async def fetch(client: ApiClient, part: str, host: Mapping[str, Any], versions:
     )
     return Fetched(
         _interval(reply.get("check_interval")),
-        {name: reply.get(name) or {} for name in SECTIONS},
+        {name: whole_numbers(reply.get(name) or {}) for name in SECTIONS},  # a Struct contains floats only
         _update(reply.get("agent_update_info")),
         _update(reply.get("viam_server_update_info")),
     )
