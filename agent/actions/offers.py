@@ -16,9 +16,9 @@ import trio
 from agent.actions.driver import Driver
 from agent.releases.choose import Answer, Asked, Keep, Read, Refuse, Take, choose, choose_file
 from agent.releases.signed import Signed
-from agent.settings.versions import VersionForm, version_form
 from agent.update.record import Record, Release
 from schema.errors import ConfigError, ErrorKind, MachineError
+from schema.versions import VersionForm, version_form
 from uplink.cached import replace
 from uplink.releases import Header
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from agent.releases.signed import Signed
-from agent.settings.versions import VersionForm, shown_url, version_form
+from agent.settings.versions import shown_url
 from agent.update.record import Offer, Record, Release
 from agent.update.steps import is_held
 from schema.errors import ConfigError
-from schema.versions import SemanticVersion
+from schema.versions import SemanticVersion, VersionForm, version_form
 from uplink.releases import Header, normal_platform
 
 CUSTOM: Final = "customURL"

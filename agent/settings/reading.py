@@ -29,12 +29,12 @@ from agent.settings.records import (
     VersionControl,
 )
 from agent.settings.rules import MINUTE, TimeUnit, extra_of, fields_of
-from agent.settings.versions import VersionForm, version_form
 from schema.decoding.conform import conform
 from schema.decoding.depth import check_depth
 from schema.decoding.report import Report, did_you_mean, join, shown
 from schema.durations import format_duration, parse_duration
 from schema.errors import ConfigError
+from schema.versions import VersionForm, version_form
 
 SECTIONS: Final[Mapping[str, type[SettingsSection]]] = {
     "version_control": VersionControl,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import inspect
 
-from agent.settings.versions import version_form
+from schema.versions import version_form
 
 MINUTE: Final = 60.0
 HOUR: Final = 3600.0

@@ -5,7 +5,7 @@ A report from the cloud may be that of a hostile machine: any field may be missi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -24,7 +24,12 @@ def status_lines(report: Mapping[str, Any]) -> Iterator[str]:
     if report.get("offline"):
         yield f"the cloud is {clean(report['offline'])}: the last settings stay in force"
     yield from _system_lines(report.get("system", {}), now)
-    for problem in report.get("problems", ()):
+    yield from problem_lines(report.get("problems", ()))
+
+
+def problem_lines(problems: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines for problems."""
+    for problem in problems:
         place = f"{problem['path']}: " if problem.get("path") else ""
         yield f"problem: {clean(place + problem['message'])}"
         if problem.get("remedy"):

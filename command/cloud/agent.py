@@ -34,7 +34,7 @@ async def status(client: ApiClient, machine: str, as_json: bool) -> None:
     import json
     from datetime import UTC, datetime
 
-    from command.agent.show import status_lines
+    from command.agent.show import problem_lines, status_lines
     from command.cloud.show import outcome_lines, report_head, request_lines
     from rpc.api.cloud_v1 import AGENTS
     from runtime.engine.views.tables import one_line
@@ -43,10 +43,14 @@ async def status(client: ApiClient, machine: str, as_json: bool) -> None:
     state = await client.call(AGENTS, "", "get_agent_state", part_id=part.id)
     report = json.loads(state["report_json"] or "null")
     if as_json:
-        rest = {key: state[key] for key in ("received", "outcomes", "requests")}
+        rest = {key: state[key] for key in ("received", "outcomes", "requests", "problems")}
         click.echo(one_line({"part": part.id, "report": report, **rest}))
     elif report is not None:
-        lines = (report_head(part.machine, state["received"], datetime.now(UTC)), *status_lines(report))
+        lines = (
+            report_head(part.machine, state["received"], datetime.now(UTC)),
+            *status_lines(report),
+            *problem_lines(state["problems"]),
+        )
         click.echo("\n".join((*lines, *request_lines(state["requests"]), *outcome_lines(state["outcomes"]))))
     if report is None:
         click.echo(f"the machine-agent of {part.machine} has not reported yet", err=True)

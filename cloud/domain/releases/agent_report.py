@@ -12,12 +12,16 @@ from msgspec import Meta, Struct
 
 from cloud.values.limits import AGENT_REPORT
 from schema.errors import ErrorKind, MachineError
+from schema.versions import version_form
 
 FORMAT: Final = 1
 """The format that is read; see agent.control.report.FORMAT."""
 
 REPORTED: Final = "updates"
 """Key of the summary in what a part reports about itself."""
+
+VERSION_PROBLEMS: Final = "version_problems"
+"""Key of the problems of `version_control`, which agents do not read, next to what a part reports about itself."""
 
 UPDATING: Final = "updating"
 ROLLED_BACK: Final = "rolled_back"
@@ -30,6 +34,7 @@ Word = Annotated[str, Meta(max_length=300)]
 Text = Annotated[str, Meta(max_length=2000)]
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_FORMS: Final = 'write a string: stable, dev, a semantic version such as "1.2.3", or an https:// or file:/// URL'
 _FAILURES: Final = frozenset({"rolled_back", "rejected"})
 
 
@@ -170,6 +175,35 @@ def reported(part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the summary in what a part reports about itself; empty without one."""
     short = part.get(REPORTED)
     return short if isinstance(short, Mapping) else {}
+
+
+def states(part: Mapping[str, Any]) -> list[str]:
+    """Return the states of the agent, of STATES, from what a part reports about itself."""
+    listed = reported(part).get("states")
+    shown = [state for state in STATES if isinstance(listed, list) and state in listed]
+    return [*shown, PROBLEMS] if version_problems(part) and PROBLEMS not in shown else shown
+
+
+def version_problems(part: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Return the problems of `version_control` that were found at the last call of the agent."""
+    return msgspec.convert(part.get(VERSION_PROBLEMS, ()), tuple[Problem, ...])
+
+
+def wanted_version(control: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, Problem | None]:
+    """Return the version that `version_control` names with the first of these keys, and what is wrong with it.
+
+    It is empty, for the default, without a key and for an invalid value.
+    """
+    for name in names:
+        value = control.get(name)
+        if value is None:
+            continue
+        if isinstance(value, str) and version_form(value) is not None:
+            return value, None
+        path = f"agent.version_control.{name}"
+        kind = "text" if isinstance(value, str) else f"a {type(value).__name__}"
+        return "", Problem(path, f"{str(value)[:100]!r} ({kind}) is not a version; `stable` applies", _FORMS)
+    return "", None
 
 
 def moment(seconds: float) -> datetime | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
 from cloud.domain.permissions import call_rules
+from cloud.domain.releases.agent_report import VERSION_PROBLEMS
 from cloud.services.agents.offers import Offers, UpdateInfo, section_of
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
@@ -73,11 +75,13 @@ class AgentDeviceService(Service):
         report = _reported(host_info, version_info)
 
         def work(sql: Sql) -> tuple[Mapping[str, Any], UpdateInfo | None, UpdateInfo | None]:
-            before = machines.part(sql, id).reported
-            reported = {**before, **report}
-            machines.note_seen(sql, id, self.now(), None if reported == before else reported)
+            part = machines.part(sql, id)
             section = section_of(configurations.resolved(sql, id), "agent")
-            offers = Offers(sql, self.cloud.links, self.now(), machines.part(sql, id), section)
+            reported = {key: value for key, value in part.reported.items() if key != VERSION_PROBLEMS} | report
+            offers = Offers(sql, self.cloud.links, self.now(), replace(part, reported=reported), section)
+            if problems := offers.problems:
+                reported[VERSION_PROBLEMS] = to_builtins(problems)
+            machines.note_seen(sql, id, self.now(), None if reported == part.reported else reported)
             return section, offers.of(AGENT), offers.of(SERVER)
 
         section, agent, server = await self.write(work)

@@ -30,6 +30,14 @@ class AgentSummary(Struct, frozen=True):
     states: list[str]
 
 
+class AgentProblem(Struct, frozen=True):
+    """A problem of `version_control`, which the cloud reads, not the agent."""
+
+    path: str
+    message: str
+    remedy: str
+
+
 class AgentRequest(Struct, frozen=True):
     """A request to an agent that has not arrived. `kind` is check or update, `program` that of an update."""
 
@@ -47,3 +55,4 @@ class GetAgentStateResponse(Struct, frozen=True):
     received: datetime | None
     outcomes: list[AgentOutcome]
     requests: list[AgentRequest]
+    problems: list[AgentProblem]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from cloud.domain.fleet import fleet
+from cloud.domain.fleet.fleet import FleetPart
+from cloud.domain.machines import machines
 from cloud.domain.releases import agent_report, reports, requests
 from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Service
@@ -41,20 +40,26 @@ class AgentReports(Service):
                 m.AgentRequest(entry.id, entry.kind, entry.program, entry.requested, entry.expires)
                 for entry in requests.pending(sql, part_id, self.now())
             ]
+            reported = machines.part(sql, part_id).reported
+            problems = [
+                m.AgentProblem(problem.path, problem.message, problem.remedy)
+                for problem in agent_report.version_problems(reported)
+            ]
             if newest is None:
-                return m.GetAgentStateResponse("", None, outcomes, waiting)
-            return m.GetAgentStateResponse(newest.report, newest.received, outcomes, waiting)
+                return m.GetAgentStateResponse("", None, outcomes, waiting, problems)
+            return m.GetAgentStateResponse(newest.report, newest.received, outcomes, waiting, problems)
 
         return await self.read(work)
 
     async def list_agents(self) -> list[m.AgentSummary]:
         """Return what the agents of all parts at which the caller has a role have reported last, in short."""
-        machines = await self.read(lambda sql: fleet.fleet(sql, self.author))
-        parts = [part for machine in machines for part in machine.parts]
-        return [_summary(part.id, short) for part in parts if (short := agent_report.reported(part.reported))]
+        seen = await self.read(lambda sql: fleet.fleet(sql, self.author))
+        parts = [part for machine in seen for part in machine.parts]
+        return [_summary(part) for part in parts if agent_report.reported(part.reported)]
 
 
-def _summary(part_id: str, short: Mapping[str, Any]) -> m.AgentSummary:
+def _summary(part: FleetPart) -> m.AgentSummary:
+    short = agent_report.reported(part.reported)
     agent, server = short["agent"], short["server"]
     texts = (agent["version"], agent["target"], server["version"], server["target"])
-    return m.AgentSummary(part_id, *texts, list(short["states"]))
+    return m.AgentSummary(part.id, *texts, agent_report.states(part.reported))

@@ -14,7 +14,8 @@ from cloud.domain.machines.machines import PartRecord
 from cloud.domain.permissions.links import Links
 from cloud.domain.registry import files, items
 from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE
-from cloud.domain.releases import decision, repository, rollouts
+from cloud.domain.releases import agent_report, decision, repository, rollouts
+from cloud.domain.releases.agent_report import Problem
 from cloud.domain.releases.files import ReleaseFile
 from cloud.store.sql import Sql
 from schema.errors import MachineError
@@ -64,12 +65,19 @@ class Offers:
 
     def of(self, program: str) -> UpdateInfo | None:
         """Return the version of a program that the part is to run; None if there is none for it."""
-        control = section_of(self.section, "version_control")
-        version = next((str(control[name]) for name in KEYS[program] if control.get(name)), "")
+        version, _ = self._wanted(program)
         if "://" in version:
             return UpdateInfo(program, version, CUSTOM)
         signed = repository.exists(self.sql, self.part.organization_id)
         return self._release(program, version) if signed else self._package(program, version)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with the versions in the configuration; the default applies."""
+        return [problem for program in KEYS if (problem := self._wanted(program)[1]) is not None]
+
+    def _wanted(self, program: str) -> tuple[str, Problem | None]:
+        return agent_report.wanted_version(section_of(self.section, "version_control"), KEYS[program])
 
     def _package(self, program: str, version: str) -> UpdateInfo | None:
         reported = self.part.reported

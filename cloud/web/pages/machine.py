@@ -16,6 +16,7 @@ from cloud.domain.fleet.fleet import FleetMachine
 from cloud.domain.fleet.watching import RENEWED
 from cloud.domain.machines.logs import LogQuery
 from cloud.domain.permissions.access import Role
+from cloud.domain.releases.agent_report import version_problems
 from cloud.domain.releases.reports import TOPIC as REPORT
 from cloud.domain.releases.requests import TOPIC as REQUEST
 from cloud.services.agents.agent_service import AgentService
@@ -107,7 +108,8 @@ class MachinePages:
 
         result = await FleetService(self._cloud, author).machine(subject)
         now = self._cloud.clock()
-        agent = agent_view(result.report, result.outcomes, now, result.requests)
+        reported = next(part.reported for part in result.machine.parts if part.id == result.part)
+        agent = agent_view(result.report, result.outcomes, now, result.requests, version_problems(reported))
         return result.machine, view(result.machine, result.part, result.snapshot, agent, now)
 
     async def _last_lines(self, author: Author, subject: str) -> list[Line]:

@@ -92,18 +92,24 @@ def agent_view(
     outcomes: Sequence[reports.Outcome],
     now: datetime,
     requests: Sequence[AgentRequest] = (),
+    more_problems: Sequence[Problem] = (),
 ) -> AgentView:
-    """Return the view of the newest report of a part, of outcomes, the newest first, and of requests to its agent."""
+    """Return the view of the newest report of a part, of outcomes, the newest first, and of requests to its agent.
+
+    `more_problems` are those that the cloud has found.
+    """
     ended = tuple(_outcome(entry) for entry in outcomes)
     shown, more = ended[:SHOWN_OUTCOMES], len(ended[SHOWN_OUTCOMES:])
     report = report_of(received.report) if received is not None else None
     if received is None or report is None:
-        return AgentView(outcomes=shown, more=more, requests=tuple(requests))
+        return AgentView(outcomes=shown, more=more, requests=tuple(requests), problems=tuple(more_problems))
     clock = _Clock(report.time, received.received, now)
     agent = _program(AGENT, report.agent, clock, ended, disabled=False)
     server = _program(SERVER, report.server, clock, ended, disabled=report.disabled)
     files = report.system.files
-    return AgentView(received.received, (agent, server), report.problems, shown, more, files, tuple(requests))
+    return AgentView(
+        received.received, (agent, server), (*report.problems, *more_problems), shown, more, files, tuple(requests)
+    )
 
 
 @dataclass(frozen=True, slots=True)

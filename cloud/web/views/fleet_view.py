@@ -130,7 +130,11 @@ def row(machine: FleetMachine, now: datetime) -> Row:
         parts=len(machine.parts),
         agents=_versions(machine, "agent"),
         servers=_versions(machine, "server"),
-        updates=tuple(state for state in STATES_OF_AGENTS if any(state in _states(part) for part in machine.parts)),
+        updates=tuple(
+            state
+            for state in STATES_OF_AGENTS
+            if any(state in agent_report.states(part.reported) for part in machine.parts)
+        ),
     )
 
 
@@ -234,11 +238,6 @@ def _versions(machine: FleetMachine, program: str) -> frozenset[str]:
     reports = (agent_report.reported(part.reported).get(program) for part in machine.parts)
     versions = (report.get("version") for report in reports if isinstance(report, Mapping))
     return frozenset(version for version in versions if isinstance(version, str) and version)
-
-
-def _states(part: FleetPart) -> Sequence[Any]:
-    states = agent_report.reported(part.reported).get("states")
-    return states if isinstance(states, list) else ()
 
 
 def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:

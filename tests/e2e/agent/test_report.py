@@ -16,6 +16,7 @@ from rpc.api.cloud_v1 import AGENTS
 from support.version import version
 from tests.e2e.agent.support import Part, agent, new_part, until
 from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.unit.agent.settings.tables import KEYS
 
 Report = dict[str, Any]
 
@@ -112,3 +113,28 @@ async def test_requests_of_the_cloud_reach_the_agent_at_once_or_when_it_connects
             begun = trio.current_time()
             assert await running.stop() == 0  # the call with which the agent waits does not delay it
             assert trio.current_time() - begun < 10
+
+
+async def test_an_invalid_value_of_every_setting_is_reported_and_harms_no_other(tmp_path: Path) -> None:
+    """Each key has its first invalid value at once, except one, which must work."""
+    document: dict[str, dict[str, Any]] = {}
+    for key in KEYS:
+        document.setdefault(key.section, {})[key.key] = key.invalid[0][0]
+    document["advanced_settings"]["disable_viam_server"] = True
+    expected = {key.path for key in KEYS if key.key != "disable_viam_server"}
+    async with cloud(tmp_path / "cloud") as running, running.client() as client:
+        part = await new_part(running, client, tmp_path)
+        await part.save({"agent": {**document, "no_such_section": {}}})
+        async with agent(tmp_path, part.file) as running_agent:
+            report = await report_until(client, part, lambda report: report.get("disabled"))
+            state = await client.call(AGENTS, "", "get_agent_state", part_id=part.id)
+            problems = [*report["problems"], *state["problems"]]
+            settings = [problem for problem in problems if problem["path"].startswith("agent.")]
+            assert {problem["path"] for problem in settings} >= expected
+            assert all(problem["remedy"] for problem in settings if problem["path"] in expected)
+            printed = await machine(running, "agent", "status", "rover")
+            assert all(f"problem: {path}: " in printed for path in expected)
+            await part.save({})  # the agent goes on and follows the next configuration
+            await running_agent.serving()
+            report = await report_until(client, part, lambda report: report.get("server", {}).get("serving"))
+            assert not [entry for entry in report.get("problems", ()) if entry["path"].startswith("agent.")]

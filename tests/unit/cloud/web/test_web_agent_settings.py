@@ -18,6 +18,7 @@ from agent.control.fetch import Versions, fetch
 from agent.control.report import ProgramReport, Report, encode, problems_of
 from agent.control.settings import SettingsState
 from agent.settings.records import Settings
+from cloud.domain.releases.agent_report import wanted_version
 from cloud.server.memory import MemoryCloud
 from rpc.access.auth import PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
@@ -94,6 +95,33 @@ async def test_an_invalid_value_has_no_other_effect_than_a_problem_on_the_page(r
         await rover.shows(key.path, remedy)
     await rover.use(VALID)
     assert f"<code>{key.path}</code>" not in await rover.page()
+
+
+@pytest.mark.parametrize("name", ["agent", "machine-server", "viam-server"])
+async def test_an_invalid_version_is_a_problem_on_the_page_and_the_default_applies(
+    cloud: MemoryCloud, part: str, rover: Machine, name: str
+) -> None:
+    key = next(key for key in KEYS if (key.section, key.key) == ("version_control", "agent"))
+    path = f"agent.version_control.{name}"
+    for value, _ in key.invalid:
+        if value == "http://example.com/a":  # whether it is allowed is known to the device
+            continue
+        settings = await rover.use({**VALID, "version_control": {name: value}})
+        assert settings.advanced_settings.debug
+        assert rover.settings.problems == ()
+        page = await rover.page()
+        assert f"<code>{path}</code>" in page
+        assert 'Write a string: stable, dev, a semantic version such as "1.2.3"' in page
+        version, problem = wanted_version({name: value}, (name,))
+        assert (version, problem and problem.path) == ("", path)
+        state = await cloud.client().call(AGENTS, "", "get_agent_state", part_id=part)
+        assert [entry["path"] for entry in state["problems"]] == [path]
+        (agent,) = await cloud.client().call(AGENTS, "", "list_agents")
+        assert agent["states"] == ["problems"]
+    for value, _ in key.valid:
+        await rover.use({"version_control": {name: value}})
+        assert "agent.version_control" not in await rover.page()
+        assert wanted_version({name: value}, (name,)) == (value, None)
 
 
 @pytest.mark.parametrize("name", NETWORK_KEYS)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.settings.versions import VersionForm, version_form
-from schema.versions import SemanticVersion
+from schema.versions import SemanticVersion, VersionForm, version_form
 
 parse = SemanticVersion.parse
 
