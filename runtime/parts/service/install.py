@@ -65,8 +65,7 @@ def install(root: Path, words: Sequence[str], *, release: Path | None) -> list[s
     """Write, enable and start the unit for these arguments; return what was done. Can be repeated.
 
     A release file that was executed, `release`, is copied to PROGRAM; otherwise the unit uses this Python environment.
-    Raises MachineError: PRECONDITION if the unit belongs to machine-agent or was written by another program, or if
-    systemd does not run.
+    Raises MachineError: PRECONDITION if machine-agent or another program wrote the unit, or systemd does not run.
     """
     config, unit = Path(words[1]), root / UNIT
     _check(root, unit)
@@ -158,7 +157,7 @@ def _check(root: Path, unit: Path) -> None:
         )
     if os.path.lexists(unit) and not unit.read_text(errors="replace").startswith(MARK):
         raise MachineError(
-            f"/{UNIT} was written by another program or a person",
+            f"/{UNIT} was not written by machine-server -install",
             kind=ErrorKind.PRECONDITION,
             remedy="move it away, or keep it",
         )

@@ -46,7 +46,7 @@ LINKED = ("/files/", "/packages/", "/releases/files/")
 OPEN_CLOUD = {
     "/ca.pem": "the certificate of the cloud's authority is public, and needed before one can show a key safely",
     "/healthz": "asked by load balancers; says ok and nothing else",
-    "/install.sh": "a script that a new computer runs; it is the same for all computers, and asks for a key",
+    "/install.sh": "a script that a new computer runs; it is the same for all callers, and asks for a key",
     "/login": "the form by which one signs in",
     "/static/{file}": "scripts and styles; they are the same for all users, and the page of an invitation needs them",
     "/invites/{secret}": "the secret in the path is what one shows; a wrong one is answered by 404",

@@ -120,11 +120,11 @@ async def world(folder: Path, *, publish: bool = True) -> AsyncIterator[World]:
         terminal = Terminal(running, folder / "home")
         login = ("login", f"http://{running.address}", "--key-id", running.key[0])
         await terminal(*login, MACHINE_CLOUD_KEY=running.key[1])
-        device = World(running, terminal, await new_part(running, client, folder), folder)
+        computer = World(running, terminal, await new_part(running, client, folder), folder)
         (folder / "etc").mkdir()
         if publish:
-            await device.publish()
-        yield device
+            await computer.publish()
+        yield computer
 
 
 def key_in(line: str) -> str:
@@ -133,52 +133,52 @@ def key_in(line: str) -> str:
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_the_line_of_the_command_installs(tmp_path: Path, shell: str) -> None:
-    async with world(tmp_path) as device:
-        line = await device.line()
-        done = await device.execute(line, shell=shell)
+    async with world(tmp_path) as computer:
+        line = await computer.line()
+        done = await computer.execute(line, shell=shell)
         assert done.returncode == 0, done.stderr + done.stdout
         assert "machine-agent is installed" in done.stdout
-        words = device.recorded("arguments").split("\n")
+        words = computer.recorded("arguments").split("\n")
         assert words[:2] == ["--install", "--credentials"]
-        credentials = json.loads(device.recorded("credentials"))["cloud"]
-        address = f"http://{device.running.address}"
-        assert credentials == {"id": device.part.id, "secret": device.part.secret, "app_address": address}
+        credentials = json.loads(computer.recorded("credentials"))["cloud"]
+        address = f"http://{computer.running.address}"
+        assert credentials == {"id": computer.part.id, "secret": computer.part.secret, "app_address": address}
         assert stat.S_IMODE((tmp_path / "credentials").stat().st_mode) == 0o600
-        assert device.recorded("work").startswith("700 root")
-        seen = device.recorded("processes")
+        assert computer.recorded("work").startswith("700 root")
+        seen = computer.recorded("processes")
         assert "/opt/.machine-install." in seen
         key = key_in(line)
         # The shell of this test has the line as its argument, as none has into which a person pastes it.
-        assert key not in seen.replace(line, "") + device.recorded("environments")
+        assert key not in seen.replace(line, "") + computer.recorded("environments")
         assert key not in done.stdout + done.stderr
-        assert device.part.secret not in done.stdout + done.stderr + seen
+        assert computer.part.secret not in done.stdout + done.stderr + seen
 
 
 async def test_the_variables_of_the_specification_work_too(tmp_path: Path) -> None:
-    async with world(tmp_path) as device:
-        values = f"MACHINE_PART_ID={device.part.id} MACHINE_API_KEY_ID={device.running.key[0]}"
-        values += f" MACHINE_API_KEY={device.running.key[1]}"
-        line = f"curl -fsSL http://{device.running.address}/install.sh | env {values} sh"
-        done = await device.execute(line)
+    async with world(tmp_path) as computer:
+        values = f"MACHINE_PART_ID={computer.part.id} MACHINE_API_KEY_ID={computer.running.key[0]}"
+        values += f" MACHINE_API_KEY={computer.running.key[1]}"
+        line = f"curl -fsSL http://{computer.running.address}/install.sh | env {values} sh"
+        done = await computer.execute(line)
         assert done.returncode == 0, done.stderr
-        assert device.recorded("arguments").startswith("--install\n")
-        assert device.running.key[1] not in device.recorded("processes").replace(line, "")
-        assert device.running.key[1] not in device.recorded("environment")
+        assert computer.recorded("arguments").startswith("--install\n")
+        assert computer.running.key[1] not in computer.recorded("processes").replace(line, "")
+        assert computer.running.key[1] not in computer.recorded("environment")
 
 
 async def test_existing_credentials_are_used(tmp_path: Path) -> None:
-    async with world(tmp_path) as device:
-        installer = f"http://{device.running.address}/install.sh"
-        line = f"cp -p {device.part.file} /etc/machine.json; curl -fsSL {installer} | sudo sh"
-        done = await device.execute(line)
+    async with world(tmp_path) as computer:
+        script = f"http://{computer.running.address}/install.sh"
+        line = f"cp -p {computer.part.file} /etc/machine.json; curl -fsSL {script} | sudo sh"
+        done = await computer.execute(line)
         assert done.returncode == 0, done.stderr
-        assert device.recorded("arguments") == "--install\n"
+        assert computer.recorded("arguments") == "--install\n"
 
 
 async def test_the_user_data_for_cloud_init_installs(tmp_path: Path) -> None:
     """cloud-init writes a text of `runcmd` into a script with mode 0700, and executes it with /bin/sh as root."""
-    async with world(tmp_path) as device:
-        printed = (await device.terminal("install-line", "rover", "--cloud-init")).splitlines()
+    async with world(tmp_path) as computer:
+        printed = (await computer.terminal("install-line", "rover", "--cloud-init")).splitlines()
         assert printed[:2] == ["#cloud-config", "runcmd:"]
         script = tmp_path / "runcmd"
         script.write_text(f"#!/bin/sh\n{json.loads(printed[2].removeprefix('  - '))}\n")
@@ -194,35 +194,37 @@ exec /usr/bin/curl "$@"
         installs = "mkdir -p /opt/machine/launch/machine-agent/run"
         line = f"/bin/sh {script}; status=$?; exit $status"
         sh = f'#!/bin/sh\n/bin/dash "$@" && [ -f {tmp_path}/arguments ] && {installs}\n'
-        done = await device.execute(line, tools={"curl": curl, "sleep": sleep, "sh": sh})
+        done = await computer.execute(line, tools={"curl": curl, "sleep": sleep, "sh": sh})
         assert done.returncode == 0, done.stderr
-        assert device.recorded("arguments").startswith("--install\n")
-        assert device.recorded("slept") == "30\n"
+        assert computer.recorded("arguments").startswith("--install\n")
+        assert computer.recorded("slept") == "30\n"
         key = key_in(json.loads(printed[2].removeprefix("  - ")))
-        assert key not in device.recorded("processes") + device.recorded("environments") + done.stdout + done.stderr
+        assert key not in computer.recorded("processes") + computer.recorded("environments") + done.stdout + done.stderr
 
 
 async def test_without_a_release_it_says_what_to_do(tmp_path: Path) -> None:
-    async with world(tmp_path, publish=False) as device:
-        done = await device.execute(await device.line())
+    async with world(tmp_path, publish=False) as computer:
+        done = await computer.execute(await computer.line())
         assert done.returncode == 1
         assert "HTTP status 404: this cloud has no release of machine-agent for linux/" in done.stderr
         assert "machine cloud releases upload" in done.stderr
-        assert device.recorded("arguments") == ""
+        assert computer.recorded("arguments") == ""
 
 
 async def test_a_wrong_key_or_another_tenants_gets_nothing(tmp_path: Path) -> None:
-    async with world(tmp_path) as device:
-        line = await device.line()
+    async with world(tmp_path) as computer:
+        line = await computer.line()
         key = key_in(line)
-        done = await device.execute(line.replace(key, "A" * 43))
+        done = await computer.execute(line.replace(key, "A" * 43))
         assert (done.returncode, "HTTP status 401" in done.stderr) == (1, True), done.stderr
-        other = await device.part.client.call(APP, "", "new_robot", name="x", location=device.running.facts["location"])
-        (part, *_) = await device.part.client.call(APP, "", "get_robot_parts", robot_id=other)
-        done = await device.execute(line.replace(device.part.id, part["id"]))
+        other = await computer.part.client.call(
+            APP, "", "new_robot", name="x", location=computer.running.facts["location"]
+        )
+        (part, *_) = await computer.part.client.call(APP, "", "get_robot_parts", robot_id=other)
+        done = await computer.execute(line.replace(computer.part.id, part["id"]))
         assert (done.returncode, "HTTP status 404" in done.stderr) == (1, True), done.stderr
         assert part["secret"] not in done.stdout + done.stderr
-        assert device.recorded("arguments") == ""
+        assert computer.recorded("arguments") == ""
         assert not (tmp_path / "credentials").exists()
 
 
@@ -233,26 +235,26 @@ async def test_a_file_that_was_changed_on_the_way_is_not_executed(tmp_path: Path
 for file in /opt/.machine-install.*/machine-agent; do [ -f "$file" ] && echo >>"$file"; done
 exit $status
 """
-    async with world(tmp_path) as device:
-        done = await device.execute(await device.line(), tools={"curl": changed})
+    async with world(tmp_path) as computer:
+        done = await computer.execute(await computer.line(), tools={"curl": changed})
         assert done.returncode == 1
         assert "another SHA-256 than the cloud named" in done.stderr
-        assert device.recorded("arguments") == ""
+        assert computer.recorded("arguments") == ""
 
 
 async def test_a_failed_installation_leaves_no_credentials(tmp_path: Path) -> None:
-    async with world(tmp_path) as device:
-        line = await device.line()
-        done = await device.execute(f"{line}; status=$?; ls -A /opt; exit $status", RESULT="1")
+    async with world(tmp_path) as computer:
+        line = await computer.line()
+        done = await computer.execute(f"{line}; status=$?; ls -A /opt; exit $status", RESULT="1")
         assert done.returncode == 1
         assert "the installation failed; see above" in done.stderr
         assert ".machine-install" not in done.stdout
 
 
 async def test_values_with_quotes_are_refused(tmp_path: Path) -> None:
-    async with world(tmp_path) as device:
-        line = (await device.line()).replace(device.part.id, f"'{device.part.id}\\\" url=http://[::1]/'")
-        done = await device.execute(line)
+    async with world(tmp_path) as computer:
+        line = (await computer.line()).replace(computer.part.id, f"'{computer.part.id}\\\" url=http://[::1]/'")
+        done = await computer.execute(line)
         assert done.returncode == 1
         assert "MACHINE_PART_ID has characters that it cannot have" in done.stderr
 
@@ -272,14 +274,14 @@ CHECKS = {
 
 @pytest.mark.parametrize("shell", SHELLS_WITHOUT_APPLETS)
 async def test_each_check_of_the_computer_names_the_remedy(tmp_path: Path, shell: str) -> None:
-    async with world(tmp_path, publish=False) as device:
-        line = await device.line()
+    async with world(tmp_path, publish=False) as computer:
+        line = await computer.line()
         for name, (tools, message) in CHECKS.items():
             scripts = {tool: f"#!/bin/dash\n{text}\n" for tool, text in tools.items()}
-            done = await device.execute(line, shell=shell, tools=scripts)
+            done = await computer.execute(line, shell=shell, tools=scripts)
             assert (done.returncode, message in done.stderr) == (1, True), (name, done.stderr)
             assert name == "a Mac" or "remedy: " in done.stderr, name
-        done = await device.execute(f"rmdir /run/systemd/system; {line}", shell=shell)
+        done = await computer.execute(f"rmdir /run/systemd/system; {line}", shell=shell)
         assert "systemd is not the init process" in done.stderr
 
 
@@ -318,19 +320,19 @@ async def test_an_authority_of_the_cloud_is_trusted_by_the_hash_in_the_line(tmp_
         (tmp_path / "etc").mkdir()
         async with secured.client() as client:
             part = Part(client, secured.credentials["id"], secured.credentials["secret"], tmp_path)
-            device = World(running, terminal, part, tmp_path)
-            await device.publish()
-            line = await device.line()
+            computer = World(running, terminal, part, tmp_path)
+            await computer.publish()
+            line = await computer.line()
             sha256 = line.partition('echo "')[2].partition(" ")[0]
-            done = await device.execute(line.replace(sha256, "0" * 64))
+            done = await computer.execute(line.replace(sha256, "0" * 64))
             assert done.returncode == 1
             assert "computed checksum did NOT match" in done.stderr
-            assert device.recorded("arguments") == ""
-            done = await device.execute(line)
+            assert computer.recorded("arguments") == ""
+            done = await computer.execute(line)
             assert done.returncode == 0, done.stderr
-            credentials = json.loads(device.recorded("credentials"))["cloud"]
+            credentials = json.loads(computer.recorded("credentials"))["cloud"]
             assert (credentials["app_address"], credentials["ca_file"]) == (address, "machine-cloud-ca.pem")
-            assert "BEGIN CERTIFICATE" in device.recorded("machine-cloud-ca.pem")
+            assert "BEGIN CERTIFICATE" in computer.recorded("machine-cloud-ca.pem")
             direct = f"curl -fsS {address}/install.sh | sudo sh"
-            done = await device.execute(direct)
+            done = await computer.execute(direct)
             assert "certificate" in done.stderr

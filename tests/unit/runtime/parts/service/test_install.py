@@ -82,11 +82,11 @@ def test_a_server_that_the_agent_manages_is_left_to_it(root: Path, name: str) ->
     assert calls(root) == []
 
 
-def test_foreign_units_and_programs_stay(root: Path) -> None:
+def test_files_from_another_source_stay(root: Path) -> None:
     (root / UNIT).write_text("[Service]\nExecStart=/usr/bin/other\n")
-    with pytest.raises(MachineError, match="written by another program"):
+    with pytest.raises(MachineError, match="was not written by machine-server -install"):
         install(root, WORDS, release=None)
-    with pytest.raises(MachineError, match="written by another program"):
+    with pytest.raises(MachineError, match="was not written by machine-server -install"):
         uninstall(root)
     (root / UNIT).unlink()
     (root / PROGRAM).write_text("#!/bin/sh\n")
