@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.install.target import ETC_UNITS, LOCAL_UNITS, Say, Target
+from agent.layout import PROGRAMS
 from schema.errors import ErrorKind, MachineError
 from uplink.cached import replace
 
@@ -30,6 +31,24 @@ def check(target: Target) -> None:
             kind=ErrorKind.PRECONDITION,
             remedy="add --migrate: it disables them, and copies their credentials and defaults; it removes nothing",
         )
+
+
+def check_units(target: Target, manifest: str) -> None:
+    """Raise MachineError if units of the administrator would replace those of the agent.
+
+    An example is a service that `machine-server -install` has installed. `manifest` names the files of the agent.
+    """
+    if target.units() == ETC_UNITS:
+        return  # they have the same path, and files of another source are never overwritten
+    for program in PROGRAMS:
+        unit = target.inside(f"{ETC_UNITS}/{program}.service")
+        if unit.is_file() and f'"{ETC_UNITS}/{unit.name}"' not in manifest:
+            raise MachineError(
+                f"/{ETC_UNITS}/{unit.name} exists, and would replace the unit of machine-agent",
+                kind=ErrorKind.PRECONDITION,
+                remedy="if `machine-server -install` wrote it, remove it with `machine-server -uninstall`, "
+                "otherwise move it away",
+            )
 
 
 def migrate(target: Target, say: Say, *, config: Path, defaults: Path) -> None:

@@ -151,6 +151,8 @@ def _check(target: Target, request: Request) -> None:
             )
     if request.release_root is not None:
         check_pin(request.release_root)
+    manifest = _manifest(target.layout, INSTALLED)
+    former.check_units(target, manifest.read_text() if manifest.exists() else "")
     if not request.migrate:
         former.check(target)
     folder = target.layout.root

@@ -126,6 +126,18 @@ def test_units_of_an_image_move_to_the_place_that_the_running_systemd_prefers(ta
     assert not (target.root / "etc/systemd/system/machine-agent.service").exists()
 
 
+def test_a_unit_that_would_replace_that_of_the_agent_is_refused(target: Target) -> None:
+    (target.root.parent / "systemd-path").write_text("/etc/systemd/system:/usr/local/lib/systemd/system")
+    unit = target.root / "etc/systemd/system/machine-server.service"
+    unit.write_text("# Written by machine-server -install.\n[Service]\nExecStart=/usr/local/bin/machine-server\n")
+    with pytest.raises(MachineError, match="would replace the unit of machine-agent") as raised:
+        put(target)
+    assert "machine-server -uninstall" in raised.value.remedy
+    assert not target.layout.root.exists()
+    unit.unlink()
+    put(target)
+
+
 def test_a_unit_that_does_not_start_is_an_error_with_the_reason(target: Target) -> None:
     (target.root.parent / "fails").touch()
     with pytest.raises(MachineError, match=r"Job for machine-agent\.service failed"):
