@@ -87,6 +87,8 @@ def _create(archive: tarfile.TarFile, member: tarfile.TarInfo, part: Path) -> No
 
     The filters of `tarfile` are missing in Python 3.11.2, which is the interpreter of Debian 12 and of our releases.
     """
+    if "\0" in member.name or "\0" in member.linkname:
+        raise tarfile.ReadError("the name of a file contains a zero byte")
     path = part / member.name
     # Links may lead out even though each was checked: to a name that became another link later.
     if not _is_inside(path.parent, part):

@@ -92,6 +92,7 @@ HOSTILE: dict[str, Callable[[tarfile.TarFile], None]] = {
     "the folder itself": lambda tar: add(tar, ".", b"x"),
     "file instead of a folder": lambda tar: files(tar, "a/b", "a"),
     "folder instead of a file": lambda tar: files(tar, "a", "a/b/c"),
+    "zero byte in a name": lambda tar: add(tar, "x", b"x", pax_headers={"path": "a\0b"}),
     "device": lambda tar: add(tar, "null", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
     "named pipe": lambda tar: add(tar, "pipe", type=tarfile.FIFOTYPE),
 }
