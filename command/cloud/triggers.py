@@ -95,8 +95,8 @@ def explain(machine: str, name: str, reading: str, as_json: bool) -> None:
         explanation = reply["explanation"]
         if as_json:
             targets = [_target(target) for target in reply["targets"]]
-            evaluated = reply.get("reading")
-            click.echo(one_line(whole_numbers({"explanation": explanation, "targets": targets, "reading": evaluated})))
+            evaluated, explained = whole_numbers(reply.get("reading")), whole_numbers(explanation)
+            click.echo(one_line({"explanation": explained, "targets": targets, "reading": evaluated}))
         else:
             outcome = "it would fire" if explanation["fires"] else "it would not fire"
             click.echo(clean(f"{outcome}: {explanation['reason']}"))
