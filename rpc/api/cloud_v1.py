@@ -345,7 +345,7 @@ def _add_field(message: DescriptorProto, text: str) -> None:
         field.oneof_index = len(message.oneof_decl)
         message.oneof_decl.add(name=f"_{name}")
     if kind == _MAP:
-        entry = message.nested_type.add(name=f"{name.title()}Entry")
+        entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
         entry.options.map_entry = True
         for declaration in ("string key = 1", "string value = 2"):
             _add_field(entry, declaration)
