@@ -1,1 +1,1 @@
-"""Routes for programs: JSON calls, downloads, metrics, and the push channel of machines."""
+"""Routes for programs: reports of agents, downloads, uploads, metrics, and the push channel of machines."""
