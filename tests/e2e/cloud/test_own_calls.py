@@ -90,3 +90,15 @@ async def test_calls_over_http_with_json(tmp_path: Path) -> None:
         assert (status, reply["code"]) == (404, 5)
         status, reply = await post(f"{TRIGGERS}/ExplainTrigger", {"part": "x"}, **headers)
         assert (status, reply["code"], "part" in reply["message"]) == (400, 3, True)
+
+
+async def test_a_page_of_large_revisions(tmp_path: Path) -> None:
+    app, texts = "viam.app.v1.AppService", [letter * 3_000_000 for letter in "abc"]
+    async with cloud(tmp_path) as process, process.client() as client:
+        robot = await client.call(app, "", "new_robot", name="mill", location=process.facts["location"])
+        (part,) = await client.call(app, "", "get_robot_parts", robot_id=robot)
+        for text in texts:
+            document = json.dumps({"text": text})
+            await client.call(app, "", "update_robot_part", id=part["id"], name="", robot_config_json=document)
+        page = await client.call(HISTORY, "", "list_part_revisions", part_id=part["id"])
+        assert [json.loads(revision["document_json"])["text"] for revision in page] == texts[:0:-1]
