@@ -74,7 +74,7 @@ def run_input(pieces: list[bytes]) -> None:
         received = trio.run(attack, pieces, clock=trio.testing.MockClock(autojump_threshold=0))
     finally:
         logging.getLogger().removeHandler(errors)
-    assert errors.found == []
+    assert errors.messages == []
     assert not received or STATUS.match(received)
 
 

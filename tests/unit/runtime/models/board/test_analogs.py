@@ -90,12 +90,12 @@ async def test_the_mean_of_the_last_moments(autojump_clock: MockClock) -> None:
         assert (await read(r, "light"))[0] == 600, "half of the samples"
         await trio.sleep(0.1)
         assert (await read(r, "light"))[0] == 800
-        hardware.faults.inject(hardware.spi_bus("0").place(1), FaultPlan(Fault.TIMEOUT))
+        hardware.faults.inject(hardware.spi_bus("0").label(1), FaultPlan(Fault.TIMEOUT))
         await trio.sleep(0.1)
         with pytest.raises(MachineError) as caught:
             await read(r, "light")
         assert caught.value.kind is ErrorKind.TIMEOUT
-        hardware.faults.clear(hardware.spi_bus("0").place(1))
+        hardware.faults.clear(hardware.spi_bus("0").label(1))
         await trio.sleep(0.1)
         assert (await read(r, "light"))[0] == 800
         assert r.state() == "ready"

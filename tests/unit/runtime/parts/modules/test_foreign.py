@@ -35,7 +35,7 @@ def file(name: str, *needs: str, service: bool = False, option: bytes = b"") -> 
     if service:
         methods = result.service.add(name="GizmoService")
         for rpc, request, client, server in (
-            ("One", "GizmoRequest", False, False),
+            ("Single", "GizmoRequest", False, False),
             ("Many", "GizmoRequest", False, True),
             ("All", "GizmoRequest", True, False),
             ("Each", "GizmoRequest", True, True),
@@ -73,7 +73,7 @@ def reflecting(*files: FileDescriptorProto) -> MemoryChannel:
 async def test_descriptors_come_with_all_that_they_need() -> None:
     result = await service_descriptor(reflecting(*CHAIN), SERVICE)
     assert result.full_name == SERVICE
-    assert [method.name for method in result.methods] == ["One", "Many", "All", "Each", "Nameless"]
+    assert [method.name for method in result.methods] == ["Single", "Many", "All", "Each", "Nameless"]
     assert result.file.dependencies[0].name == "middle.proto"
     assert result.file.dependencies[0].dependencies[0].name == "base.proto"
 
@@ -142,7 +142,7 @@ class Module:
         handlers = {
             f"/{SERVICE}/{name}": Handler(getattr(self, name.lower()), cardinality, Raw, Raw)
             for name, cardinality in (
-                ("One", Cardinality.UNARY_UNARY),
+                ("Single", Cardinality.UNARY_UNARY),
                 ("Many", Cardinality.UNARY_STREAM),
                 ("All", Cardinality.STREAM_UNARY),
                 ("Each", Cardinality.STREAM_STREAM),
@@ -150,7 +150,7 @@ class Module:
         }
         return MemoryChannel(handlers)
 
-    async def call_method(self, stream: Any) -> None:
+    async def single(self, stream: Any) -> None:
         request = await stream.recv_message()
         if b"refuse" in request:
             raise GRPCError(Status.ABORTED, "no")
@@ -213,18 +213,18 @@ async def exchange(client: MemoryChannel, rpc: str, *requests: Raw, metadata: Ma
 
 async def test_messages_pass_as_they_are_in_all_four_shapes(client: MemoryChannel, module: Module) -> None:
     odd = request(more=b"unknown field")
-    assert (await exchange(client, "One", odd))[0] == [odd]
+    assert (await exchange(client, "Single", odd))[0] == [odd]
     assert (await exchange(client, "Many", odd))[0] == [odd] * 3
     assert (await exchange(client, "All", odd, odd))[0] == [odd * 2]
     assert (await exchange(client, "Each", odd, Raw(b""), odd))[0] == [odd, b"", odd]
     assert [(call.name, call.method, call.streaming) for call in module.calls] == [
-        ("gizmo", "one", False), ("gizmo", "many", True), ("gizmo", "all", True), ("gizmo", "each", True)
+        ("gizmo", "single", False), ("gizmo", "many", True), ("gizmo", "all", True), ("gizmo", "each", True)
     ]  # fmt: skip
     assert {str(call.api) for call in module.calls} == {"acme:component:gizmo"}
 
 
 async def test_metadata_passes_but_no_key_to_this_machine(client: MemoryChannel) -> None:
-    _, initial = await exchange(client, "One", request(), metadata={"authorization": "Bearer x", "x-mine": "1"})
+    _, initial = await exchange(client, "Single", request(), metadata={"authorization": "Bearer x", "x-mine": "1"})
     assert initial["x-got"] == "x-mine"
 
 
@@ -235,7 +235,7 @@ async def test_errors_pass(client: MemoryChannel) -> None:
         (Raw(b"\xff"), Status.INVALID_ARGUMENT, "not a valid GizmoRequest"),
     ):
         with pytest.raises(GRPCError) as caught:
-            await exchange(client, "One", first)
+            await exchange(client, "Single", first)
         assert (caught.value.status, words in str(caught.value.message)) == (status, True)
     with pytest.raises(GRPCError) as caught:
         await exchange(client, "Nameless", Raw(b""))
@@ -256,7 +256,7 @@ async def test_a_module_that_is_gone_is_named(client: MemoryChannel, module: Mod
         with pytest.raises(
             GRPCError, match=r"gizmo: the connection to its module was lost: .*connection refused"
         ) as caught:
-            await exchange(client, "One", request())
+            await exchange(client, "Single", request())
     assert caught.value.status is Status.UNAVAILABLE
 
 
@@ -270,10 +270,10 @@ async def test_a_cancelled_call_is_cancelled_at_the_module(client: MemoryChannel
         finally:
             ended.set()
 
-    module.call_method = hang  # type: ignore[method-assign]
+    module.single = hang  # type: ignore[method-assign]
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(exchange, client, "One", request())
+            nursery.start_soon(exchange, client, "Single", request())
             await began.wait()
             nursery.cancel_scope.cancel()
         await ended.wait()
@@ -281,11 +281,11 @@ async def test_a_cancelled_call_is_cancelled_at_the_module(client: MemoryChannel
 
 def test_served_apis_change_with_the_modules() -> None:
     services, first = ForeignServices(), ForeignApi(GIZMO, pool(*CHAIN).FindServiceByName(SERVICE))
-    assert services.handler(f"/{SERVICE}/One", Module()) is None
+    assert services.handler(f"/{SERVICE}/Single", Module()) is None
     services.serve([first])
-    assert services.handler(f"/{SERVICE}/One", Module()) is not None
+    assert services.handler(f"/{SERVICE}/Single", Module()) is not None
     assert services.names() == [SERVICE]
     assert services.service_of(GIZMO) == SERVICE
     services.serve([])
-    assert services.handler(f"/{SERVICE}/One", Module()) is None
+    assert services.handler(f"/{SERVICE}/Single", Module()) is None
     assert services.service_of(GIZMO) is None
