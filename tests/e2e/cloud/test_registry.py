@@ -89,8 +89,8 @@ class World:
         self.folder = folder
         self.home = folder / "home"
 
-    async def upload(self, version: str, **value: Any) -> bytes:
-        data = await trio.to_thread.run_sync(partial(module_archive, self.folder / "source", version, **value))
+    async def upload(self, version: str, **fields: Any) -> bytes:
+        data = await trio.to_thread.run_sync(partial(module_archive, self.folder / "source", version, **fields))
         await self.client.call(
             APP, "", "upload_module_file", module_id="acme:spoken", version=version, platform="linux/any",
             pieces=pieces(data),

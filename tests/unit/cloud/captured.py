@@ -21,9 +21,9 @@ def at(number: float) -> datetime:
     return START + timedelta(seconds=number)
 
 
-def piece(number: int, **value: Any) -> dict[str, Any]:
+def piece(number: int, **fields: Any) -> dict[str, Any]:
     """Return a reading captured `number` seconds after START and received half a second later."""
-    return {"metadata": {"time_requested": at(number), "time_received": at(number + 0.5)}, "struct": value}
+    return {"metadata": {"time_requested": at(number), "time_received": at(number + 0.5)}, "struct": fields}
 
 
 class Uploads:
@@ -82,9 +82,9 @@ class Uploads:
     async def ask(self, method: str, **arguments: Any) -> Any:
         return await self.owner.call(DATA, "", method, **arguments)
 
-    async def ids(self, **value: Any) -> list[str]:
+    async def ids(self, **fields: Any) -> list[str]:
         """Return the ids of the files that match a filter."""
-        answer = await self.ask("binary_data_by_filter", data_request={"filter": value, "limit": 1000})
+        answer = await self.ask("binary_data_by_filter", data_request={"filter": fields, "limit": 1000})
         return [file["metadata"]["binary_data_id"] for file in answer["data"]]
 
     async def values(self, **text: Any) -> list[Any]:

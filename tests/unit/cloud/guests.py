@@ -54,9 +54,9 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     return World(cloud, ids, owner.organization, owner.id, operator)
 
 
-async def outcome(client: ApiClient, method: str, **value: Any) -> ErrorKind | None:
+async def outcome(client: ApiClient, method: str, **fields: Any) -> ErrorKind | None:
     try:
-        await client.call(APP, "", method, **value)
+        await client.call(APP, "", method, **fields)
     except MachineError as error:
         return error.kind
     return None

@@ -143,12 +143,12 @@ async def test_the_roles_of_an_invitation_can_change_until_it_is_accepted(cloud:
     await invite(cloud, ADA, role("robot", "operator", machine))
     link = await secret(cloud)
 
-    async def change(**value: Any) -> list[str]:
+    async def change(**fields: Any) -> list[str]:
         created = await cloud.app(
             "update_organization_invite_authorizations",
             organization_id=cloud.first.organization,
             email=ADA,
-            **value,
+            **fields,
         )
         return [authorization["authorization_id"] for authorization in created["authorizations"]]
 

@@ -32,9 +32,11 @@ async def pieces(data: bytes, size: int = 100) -> AsyncGenerator[bytes, None]:
         yield data[start : start + size]
 
 
-async def upload(client: ApiClient, module: str, version: str, data: bytes = ARCHIVE, **value: Any) -> str:
+async def upload(client: ApiClient, module: str, version: str, data: bytes = ARCHIVE, **fields: Any) -> str:
     async with aclosing(pieces(data)) as sent:  # a refusal leaves some pieces unsent
-        return await client.call(APP, "", "upload_module_file", module_id=module, version=version, pieces=sent, **value)
+        return await client.call(
+            APP, "", "upload_module_file", module_id=module, version=version, pieces=sent, **fields
+        )
 
 
 @pytest.fixture
@@ -200,10 +202,10 @@ async def test_deleting_removes_the_files(cloud: MemoryCloud, module: str) -> No
     assert await blobs(cloud) == 0
 
 
-async def package(cloud: MemoryCloud, name: str, version: str, data: bytes, kind: str, **value: Any) -> dict[str, Any]:
+async def package(cloud: MemoryCloud, name: str, version: str, data: bytes, kind: str, **fields: Any) -> dict[str, Any]:
     return await cloud.client().call(
         PACKAGES, "", "create_package", organization_id=cloud.first.organization, name=name, version=version,
-        type=f"PACKAGE_TYPE_{kind}", pieces=pieces(data), **value,
+        type=f"PACKAGE_TYPE_{kind}", pieces=pieces(data), **fields,
     )  # fmt: skip
 
 

@@ -261,9 +261,9 @@ async def test_readings_are_deleted_by_age_and_filter(up: Uploads, clock: Any) -
     clock.now = START + timedelta(days=3, seconds=1)
     organization = up.cloud.first.organization
 
-    async def delete(days: int, **value: Any) -> Any:
+    async def delete(days: int, **fields: Any) -> Any:
         return await up.ask(
-            "delete_tabular_data", organization_id=organization, delete_older_than_days=days, filter=value
+            "delete_tabular_data", organization_id=organization, delete_older_than_days=days, filter=fields
         )
 
     assert await delete(4) == await delete(4_000_000_000) == 0
