@@ -23,7 +23,7 @@ import trio
 from cloud.domain.certificates import authorities
 from cloud.domain.certificates.authorities import PORT
 from cloud.domain.certificates.issue import LIFE, RENEW, Pair, is_dns_name, new_leaf
-from cloud.domain.certificates.names import LOOPBACK, canonical
+from cloud.domain.certificates.machine_names import LOOPBACK, canonical
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock, now

@@ -8,7 +8,7 @@ from typing import Final
 
 from cloud.domain.certificates import parts
 from cloud.domain.certificates.issue import Pair
-from cloud.domain.certificates.names import canonical, names_for
+from cloud.domain.certificates.machine_names import canonical, names_for
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
 from cloud.domain.permissions.access import ObjectKind, Role

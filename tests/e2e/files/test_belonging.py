@@ -29,7 +29,7 @@ from cloud.store.sql import Sql, Store, inserted
 from cloud.values.times import now
 from nursery_graph import State
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.help import LIMIT, put
+from tests.e2e.files.blob_helpers import LIMIT, put
 from tests.postgresql import Cluster
 from tests.s3 import S3Server
 

@@ -16,7 +16,7 @@ from cloud.blobs import sizes
 from cloud.blobs.s3 import S3Blobs
 from cloud.blobs.s3_location import BucketLocation
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.help import content_of, put
+from tests.e2e.files.blob_helpers import content_of, put
 from tests.e2e.files.proxy import Proxy, Way, proxy
 from tests.s3 import S3Server
 

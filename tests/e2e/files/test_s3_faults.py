@@ -20,7 +20,7 @@ from cloud.blobs.s3 import FIRST_WINDOW, LONGEST, S3Blobs
 from cloud.blobs.s3_location import BucketLocation
 from cloud.commands.copying import Copied, copy
 from schema.errors import ErrorKind, MachineError
-from tests.e2e.files.help import LIMIT, content_of, pieces, put
+from tests.e2e.files.blob_helpers import LIMIT, content_of, pieces, put
 from tests.e2e.files.proxy import Proxy, Request, Way, proxy
 from tests.s3 import S3Server
 

@@ -15,7 +15,7 @@ import trio.testing
 from cloud.domain.certificates import authorities
 from cloud.domain.certificates.authorities import PORT
 from cloud.domain.certificates.issue import Pair, new_leaf, new_root
-from cloud.domain.certificates.names import LOOPBACK
+from cloud.domain.certificates.machine_names import LOOPBACK
 from cloud.domain.certificates.port import FromAuthority, FromFiles, port_names
 from cloud.server.memory import MemoryCloud
 from cloud.values.times import now

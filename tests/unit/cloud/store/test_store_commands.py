@@ -9,7 +9,7 @@ import trio.testing
 
 from cloud.domain.certificates import authorities
 from cloud.domain.certificates.authorities import PORT
-from cloud.domain.certificates.names import LOOPBACK
+from cloud.domain.certificates.machine_names import LOOPBACK
 from cloud.domain.certificates.port import FromAuthority
 from cloud.store.commands import follow_commands, opened_for_command
 from cloud.store.events import EVERY, Events

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cloud.domain.certificates import authorities, issue
 from cloud.domain.certificates.authorities import OVERLAP, PORT
-from cloud.domain.certificates.names import LOOPBACK, MAX_NAMES, names_for
+from cloud.domain.certificates.machine_names import LOOPBACK, MAX_NAMES, names_for
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.permissions.links import Links
 from cloud.server.memory import APP, ROBOT, MemoryCloud
