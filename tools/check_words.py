@@ -20,6 +20,7 @@ FINISHED = (
     "agent/", "bench/", "catalogue/", "command/", "examples/", "rig/", "schema/", "tools/", "triggers/",
     "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/", "support/", "telemetry/", "uplink/",
     "tests/e2e/", "tests/fuzz/", "tests/netns/", "tests/sim/", "tests/unit/",
+    "docs/", "changes/", "README.md", "CONTRIBUTING.md",
 )  # fmt: skip
 """Folders without dialect."""
 
@@ -51,7 +52,7 @@ DIALECT = {
 LISTS = {"tools/check_words.py", "tools/check_names.py", "tests/unit/tools/test_check_names.py"}
 """Files that contain dialect to compare with."""
 
-READ_BY_PEOPLE = {".py", ".html", ".js", ".css"}
+READ_BY_PEOPLE = {".py", ".html", ".js", ".css", ".md"}
 """Endings of the files in which dialect is checked."""
 
 
