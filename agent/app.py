@@ -56,7 +56,8 @@ from uplink.upload import upload
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
-STOP_LIMIT: Final = 60.0  # seconds for an orderly end
+EXIT_STUCK: Final = 3
+STOP_LIMIT: Final = 150.0  # seconds for an orderly end; a child may take 130 of them
 CREDENTIALS_LIMIT: Final = 300.0  # seconds until a release on trial must have read the credentials
 
 _log = structlog.get_logger("agent")
@@ -383,7 +384,19 @@ async def _stop_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStat
         early = held()
         number = early if early is not None else await anext(signals)
         _log.info("stopping", reason=f"received {signal.Signals(number).name}")
+        limit_stop(STOP_LIMIT)
         scope.cancel()
+
+
+def limit_stop(seconds: float) -> None:
+    """End this process with EXIT_STUCK, also if a task or a thread hangs, unless it has ended after `seconds`."""
+
+    def end(number: int, frame: object) -> None:
+        sys.stderr.write(f"machine-agent did not stop within {seconds:g} s\n")
+        os._exit(EXIT_STUCK)
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _clock_speed() -> float:

@@ -13,7 +13,6 @@ import trio
 
 from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
-from nursery_graph import process_group
 from schema.errors import ConfigError
 from support.watched import follow
 
@@ -142,6 +141,8 @@ class _Output:
 
 async def _execute(path: Path, variables: Mapping[str, str], output: _Output) -> int:
     """Run a program and return its exit code, or minus the signal that ended it. Its process group ends, too."""
+    from nursery_graph import process_group  # large, and not needed while the agent is idle
+
     async with process_group(
         [str(path)],
         grace=GRACE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -37,6 +38,58 @@ class ServerState(NamedTuple):
     disabled: bool = False  # it is kept stopped
     restart_needed: str = ""  # why it must be restarted before the settings apply to it, or empty
     exits: tuple[Exit, ...] = ()  # the newest last, at most KEPT_EXITS
+
+
+class Phase(Enum):
+    """What machine-server does, as people see it."""
+
+    DISABLED = "disabled"
+    STOPPED = "stopped"
+    STARTING = "starting"
+    SERVING = "serving"
+    SILENT = "silent"
+
+
+def phase_of(state: ServerState) -> Phase:
+    """Return the phase of a state."""
+    if state.process is None:
+        return Phase.DISABLED if state.disabled else Phase.STOPPED
+    if state.answering:
+        return Phase.SERVING
+    return Phase.SILENT if state.serving_since else Phase.STARTING
+
+
+PHASES: Final[Mapping[Phase, tuple[str, Mapping[Phase, str]]]] = {
+    Phase.DISABLED: ("kept stopped by `disable_viam_server`", {Phase.STOPPED: "setting removed"}),
+    Phase.STOPPED: (
+        "no process runs: before a start, during the pause after a crash, or while it is updated",
+        {Phase.STARTING: "start", Phase.DISABLED: "setting"},
+    ),
+    Phase.STARTING: (
+        "a process runs, and has not answered yet",
+        {Phase.SERVING: "first answer", Phase.STOPPED: "exit, stop, start timeout: kill"},
+    ),
+    Phase.SERVING: (
+        "it answered the last request",
+        {Phase.SILENT: "no answer", Phase.STOPPED: "exit, stop", Phase.STARTING: "restart by systemd"},
+    ),
+    Phase.SILENT: (
+        "it has answered before, but not the last request",
+        {
+            Phase.SERVING: "answer", Phase.STOPPED: "exit, stop, too many missing answers: kill",
+            Phase.STARTING: "restart by systemd",
+        },
+    ),
+}  # fmt: skip
+"""Each phase: what it means, and why another one follows."""
+
+
+def mermaid() -> str:
+    """Return the diagram of the phases for the documentation."""
+    lines = ["stateDiagram-v2", f"    [*] --> {Phase.STOPPED.value}"]
+    for phase, (_, following) in PHASES.items():
+        lines += [f"    {phase.value} --> {other.value}: {reason}" for other, reason in following.items()]
+    return "\n".join(lines) + "\n"
 
 
 Started = Callable[[Process], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agent.update.record import Step
@@ -72,4 +73,28 @@ def markdown() -> str:
         after = row.then.value if row.then else ""
         limit = f"{row.limit / MINUTE:g} min" if row.limit < HOUR else f"{row.limit / HOUR:g} h"
         lines.append(f"| {step.value} | {row.does} | {limit} | {after} | {row.again.value} | {row.leaves} |")
+    return "\n".join(lines) + "\n"
+
+
+def edges() -> Iterator[tuple[str, str, str]]:
+    """Yield each way from a step to another one: both by name, and why. ENDS are steps after which nothing follows."""
+    for step, row in TABLE.items():
+        if row.then is not None:
+            yield step.value, row.then.value, "success"
+        if row.again is not step:
+            yield step.value, row.again.value, "failure, power loss"
+        for way in row.leaves.split("; "):
+            reason, _, rest = way.rpartition(": ")
+            target = rest.partition(",")[0].partition(" ")[0]
+            yield step.value, target, reason.rpartition(": ")[2]
+
+
+ENDS: Final = ("reject", "confirm", "end")
+
+
+def mermaid() -> str:
+    """Return the diagram of the steps for the documentation."""
+    lines = ["stateDiagram-v2", f"    [*] --> {next(iter(TABLE)).value}: offer"]
+    lines += [f"    {start} --> {target}: {reason}" for start, target, reason in edges()]
+    lines += [f"    {end} --> [*]" for end in ENDS]
     return "\n".join(lines) + "\n"

@@ -46,3 +46,10 @@ def test_credentials_that_cannot_be_used_are_named_without_a_traceback(
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert "s3cret-part" not in done.stderr
+
+
+def test_an_agent_that_does_not_stop_in_time_is_ended() -> None:
+    program = "import threading\nfrom agent.app import limit_stop\nlimit_stop(0.2)\nthreading.Event().wait()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "machine-agent did not stop within 0.2 s\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from agent.update.events import (
 )
 from agent.update.record import Quarantined, Record, Result, Slots, Step
 from agent.update.steps import MAX_TRIES, STAY_UP, Action, advance, pause, release_to_start, subject
-from agent.update.table import TABLE, markdown
+from agent.update.table import ENDS, TABLE, edges, markdown, mermaid
 from tests.unit.agent.update.make import CURRENT, FACTORY, IDLE, NEWER, NOW, OLD, TARGET, at, offer, release
 
 PAGE = Path(__file__).parents[4] / "docs" / "design" / "agent.md"
@@ -58,6 +59,36 @@ def works(sha256: str = TARGET.sha256, **fields: object) -> Observed:
 
 def test_the_page_has_the_table() -> None:
     assert markdown() in PAGE.read_text("utf-8"), markdown()
+
+
+def ways(step: Step) -> Iterator[str]:
+    """Yield where events lead from a step, other than offers and requests of a person."""
+    for attempts in range(MAX_TRIES + 1):
+        for pausing in (False, True):
+            record = at(step, attempts=attempts, pausing=pausing)
+            sha256 = subject(record).sha256
+            for event in (
+                Succeeded(step, sha256), failed(record), failed(record, True), DeadlinePassed(), WindowOpened(),
+                Started(sha256), works(sha256), works(sha256, served=False), Resumed(),
+            ):  # fmt: skip
+                if isinstance(event, Failed) and step is Step.WAIT:
+                    continue  # waiting cannot fail
+                after, _ = advance(record, event, LATE)
+                if after.progress is not None:
+                    left_current = after.slots.current != record.slots.current
+                    if after.progress.step is not step or left_current:
+                        yield after.progress.step.value
+                elif step is Step.RECOVER:
+                    yield "end"
+                else:
+                    yield "confirm" if after.history[-1].result is Result.UPDATED else "reject"
+
+
+@pytest.mark.parametrize("step", Step)
+def test_the_diagram_has_exactly_the_ways_out_of_a_step(step: Step) -> None:
+    assert set(ways(step)) == {target for start, target, _ in edges() if start == step.value}
+    assert all(f"{start} --> {target}: " in mermaid() for start, target, _ in edges())
+    assert {target for _, target, _ in edges()} <= {*(each.value for each in Step), *ENDS}
 
 
 def test_every_step_has_a_row() -> None:
