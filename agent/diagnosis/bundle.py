@@ -91,13 +91,21 @@ def write(path: Path, entries: Iterator[tuple[str, bytes]]) -> int:
 
 
 def _masker(device: Device) -> Masker:
-    """Return a masker that knows the secrets of the credentials and defaults files."""
+    """Return a masker that knows the secrets of credentials, defaults, and the settings of the cloud.
+
+    All values of environment variables count as secrets, whatever their names.
+    """
     masker = Masker()
-    for path in (device.config, device.defaults):
+    for path in (device.config, device.defaults, device.layout.state / "settings.json"):
         try:
-            masker = masker.and_those_of(msgspec.json.decode(_read(path) or b"{}"))
+            document = msgspec.json.decode(_read(path) or b"{}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
+        masker = masker.and_those_of(document)
+        advanced = document.get("advanced_settings") if isinstance(document, dict) else None
+        variables = advanced.get("viam_server_env") if isinstance(advanced, dict) else None
+        if isinstance(variables, dict):
+            masker = masker.and_those_of({"secrets": [str(value) for value in variables.values()]})
     return masker
 
 

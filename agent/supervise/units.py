@@ -47,14 +47,19 @@ def server_environment(layout: Layout, settings: Mapping[str, str]) -> dict[str,
     }
 
 
-def server_unit(layout: Layout, credentials: Path, *, memory_max: str = "") -> str:
-    """Return the unit of machine-server. `memory_max` is a value of MemoryMax=, such as `80%`; empty: no limit.
+MEMORY_MAX: Final = "80%"
+"""Memory of the computer that machine-server and its modules may use, so that the agent and the system go on."""
+TASKS_MAX: Final = 4096
+"""Processes and threads of machine-server and its modules."""
+
+
+def server_unit(layout: Layout, credentials: Path) -> str:
+    """Return the unit of machine-server, with limits of its control group that a drop-in can replace.
 
     It belongs to systemd alone, so that machine-server runs on when the agent ends, however that happens.
     """
     files = files_of(layout)
     touch = f"-/bin/sh -c ': >{_quoted(str(files.event), shell=True)}'"
-    limit = f"MemoryMax={memory_max}\n" if memory_max else ""
     environment = "".join(
         f"Environment={_quoted(f'{name}={value}')}\n"
         for name, value in {**server_environment(layout, {}), "MACHINE_HOME": str(layout.home)}.items()
@@ -84,7 +89,9 @@ RestartMaxDelaySec=300
 KillMode=mixed
 TimeoutStopSec=120
 OOMPolicy=continue
-{limit}
+MemoryMax={MEMORY_MAX}
+TasksMax={TASKS_MAX}
+
 [Install]
 WantedBy=multi-user.target
 """

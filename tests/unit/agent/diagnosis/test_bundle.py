@@ -15,7 +15,10 @@ from agent.diagnosis.checks import Device
 from agent.layout import Layout
 from tests.unit.agent.diagnosis.test_checks import install
 
-SECRETS = ("s3cret-of-the-part", "key-of-the-cloud", "hotspot-password", "signature=abcdef", "wifi-passphrase")
+SECRETS = (
+    "s3cret-of-the-part", "key-of-the-cloud", "hotspot-password", "signature=abcdef", "wifi-passphrase",
+    "value-of-a-variable", "psk-of-the-office",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -26,12 +29,19 @@ def device(tmp_path: Path) -> Device:
     defaults.write_text(json.dumps({"network_configuration": {"hotspot_password": SECRETS[2]}}))
     layout = Layout(tmp_path / "opt", tmp_path / "run")
     install(layout)
+    settings = {
+        "advanced_settings": {"viam_server_env": {"HARMLESS": SECRETS[5]}},
+        "additional_networks": {"office": {"type": "wifi", "ssid": "office", "psk": SECRETS[6]}},
+    }
+    (layout.state / "settings.json").write_text(json.dumps(settings))
+    (layout.state / "machine-server.env").write_text(f'HARMLESS="{SECRETS[5]}"\n')
     return Device(layout, config, defaults, systemd=False)
 
 
 def log(command: tuple[str, ...]) -> str:
     """Return the output of any command: a log that has got hold of secrets."""
     lines = f"connected with {SECRETS[0]} and {SECRETS[1]}\npsk={SECRETS[4]}\nhotspot {SECRETS[2]}\n"
+    lines += f"Environment=HARMLESS={SECRETS[5]}\nassociating with {SECRETS[6]}\n"
     return f"{' '.join(command)}\n{lines}"
 
 

@@ -33,16 +33,15 @@ def keys(text: str) -> dict[str, list[str]]:
 
 
 def test_the_unit_of_machine_server() -> None:
-    unit = keys(server_unit(Layout(), CREDENTIALS, memory_max="80%"))
+    unit = keys(server_unit(Layout(), CREDENTIALS))
     assert unit["ExecStart"] == ['/opt/machine/bin/machine-launch machine-server -config "/etc/machine.json"']
     assert unit["Restart"] == ["always"]
     assert unit["StartLimitIntervalSec"] == ["0"]
-    assert unit["MemoryMax"] == ["80%"]
+    assert (unit["MemoryMax"], unit["TasksMax"], unit["OOMPolicy"]) == (["80%"], ["4096"], ["continue"])
     assert unit["EnvironmentFile"] == ["-/opt/machine/state/machine-server.env"]
     # Nothing may couple it to the agent, whose end must not end it.
     assert not {"BindsTo", "PartOf", "Requires", "Requisite"} & unit.keys()
     assert "machine-agent" not in "".join(value for values in unit.values() for value in values)
-    assert "MemoryMax" not in keys(server_unit(Layout(), CREDENTIALS))
 
 
 def test_the_unit_of_machine_agent() -> None:
