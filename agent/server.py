@@ -29,6 +29,7 @@ from agent.update.steps import release_to_start
 from schema.errors import MachineError
 from support.worker import Worker
 
+WAIT_LIMIT: Final = 60.0  # seconds for the first answer of the cloud, with wait_for_update_check; reference value
 RETRY: Final = 30.0  # seconds after which settings, or a start, that have failed are tried again
 ASK_SOON: Final = 1.0  # seconds until the second request whether a restart is allowed, doubled up to ASK_AGAIN
 ASK_AGAIN: Final = 60.0  # the sensor window is as coarse
@@ -90,7 +91,7 @@ class ManagedServer:
     async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
         """Start machine-server and keep it running with the settings, and `updates`, until cancelled.
 
-        `asked` is set once the cloud has been asked for versions, whether it answered or not. `progress` is made
+        `asked` is set once the cloud has answered which versions it wants. `progress` is made
         whenever settings were applied. Updates begin when the first settings are applied, because they start it, too.
         """
         self._updates = updates
@@ -102,7 +103,8 @@ class ManagedServer:
             nursery.start_soon(self._restart_when_needed)
             if self._waits(settings.current.advanced_settings):
                 _log.info("machine-server is started when the cloud was asked for versions")
-                await asked.wait()
+                with trio.move_on_after(WAIT_LIMIT):  # at boot the network may come up some time after the agent
+                    await asked.wait()
             if updates.record(SERVER) is None:
                 remedy = "install it, or try it with `machine-agent --dev-mode`"
                 self._note("start", Problem(SERVER, f"{SERVER} is not installed", remedy))

@@ -81,7 +81,7 @@ class Fetcher:
         deliver: Callable[[Fetched], Awaitable[None]],
     ) -> None:
         self.offline = UNREACHABLE
-        self.asked = trio.Event()  # set when the first call has ended, with an answer or not
+        self.asked = trio.Event()  # set after the first answer
         self._address, self._host, self._facts, self._deliver = address, host, facts, deliver
         self._now = trio.Event()
         self._begun = self._ended = 0  # calls
@@ -118,7 +118,7 @@ class Fetcher:
                     interval = wait = fetched.interval
                     delay = FIRST_DELAY
                     await self._deliver(fetched)
-                self.asked.set()
+                    self.asked.set()
                 self._ended = self._begun
                 ended, self._call_ended = self._call_ended, trio.Event()
                 ended.set()

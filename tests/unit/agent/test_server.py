@@ -18,7 +18,7 @@ import agent.server as module
 from agent.control.report import ProgramReport
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
-from agent.server import ASK_AGAIN, RETRY, ManagedServer
+from agent.server import ASK_AGAIN, RETRY, WAIT_LIMIT, ManagedServer
 from agent.supervise.probe import RestartStatus, _status
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.watchdog import Watchdog
@@ -156,6 +156,16 @@ async def test_a_server_that_does_not_answer_is_restarted_without_asking(
         await world.settings.apply({ADVANCED: {"viam_server_env": {"COLOR": "red"}}})
         await trio.testing.wait_all_tasks_blocked()
         assert world.process.calls == ["start", "stop", "start"]
+
+
+async def test_a_cloud_that_does_not_answer_delays_the_first_start_for_a_minute(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    async with opened(World(tmp_path, wait=True)) as world:
+        await trio.sleep(WAIT_LIMIT - 1)
+        assert world.process.calls == []
+        await trio.sleep(2)
+        assert world.process.calls == ["start"]
 
 
 @pytest.mark.parametrize(("option", "setting"), [(True, False), (False, True)], ids=["option", "setting"])

@@ -74,6 +74,8 @@ async def test_outages_are_logged_once_and_retried_sooner(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.abc.Clock
 ) -> None:
     away = MachineError("no route to host", kind=ErrorKind.UNAVAILABLE)
+    silent, _, _ = await run(monkeypatch, Cloud(away), 5)
+    assert not silent.asked.is_set(), "nothing waits for an update check then"
     cloud = Cloud(away, away, away, {"check_interval": timedelta(seconds=20)})
     fetcher, answers, log = await run(monkeypatch, cloud, 10)
     assert [time - cloud.calls[0][0] for time, _ in cloud.calls] == pytest.approx([0, 1, 3, 7])
