@@ -65,7 +65,7 @@ class Offers:
 
     def of(self, program: str) -> UpdateInfo | None:
         """Return the version of a program that the part is to run; None if there is none for it."""
-        version, _ = self._wanted(program)
+        version, _ = self._configured_version(program)
         if "://" in version:
             return UpdateInfo(program, version, CUSTOM)
         signed = repository.exists(self.sql, self.part.organization_id)
@@ -74,9 +74,9 @@ class Offers:
     @property
     def problems(self) -> list[Problem]:
         """What is wrong with the versions in the configuration; the default applies."""
-        return [problem for program in KEYS if (problem := self._wanted(program)[1]) is not None]
+        return [problem for program in KEYS if (problem := self._configured_version(program)[1]) is not None]
 
-    def _wanted(self, program: str) -> tuple[str, Problem | None]:
+    def _configured_version(self, program: str) -> tuple[str, Problem | None]:
         return agent_report.wanted_version(section_of(self.section, "version_control"), KEYS[program])
 
     def _package(self, program: str, version: str) -> UpdateInfo | None:

@@ -45,12 +45,12 @@ def test_other_texts_are_not_versions(text: str) -> None:
 
 
 def test_build_metadata_has_no_precedence() -> None:
-    one, other = parse("1.2.3+a"), parse("1.2.3+b")
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one <= other <= one
-    assert not one < other
-    assert (one.build, other.build) == ("a", "b")
+    first, second = parse("1.2.3+a"), parse("1.2.3+b")
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first <= second <= first
+    assert not first < second
+    assert (first.build, second.build) == ("a", "b")
 
 
 @pytest.mark.parametrize(
