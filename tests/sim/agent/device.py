@@ -423,6 +423,7 @@ class Device:
         self.wanted: dict[str, Offer] = {}
         self.drivers: dict[str, Driver] = {}
         self.agents: list[str] = []  # releases of the agent that were started
+        self.tried_offline: set[str] = set()  # releases whose trial began offline: they need no configuration
         self.wall_offset = 0.0
         self.offered_every = 600.0  # seconds
         self.checks = 0
@@ -603,5 +604,7 @@ class Device:
             if launched.on_trial and not launched.fell_back:
                 assert launched.back is not None or record.slots.factory is not None
             progress = record.progress
+            if progress is not None and progress.step is Step.TRIAL and progress.offline_before:
+                self.tried_offline.add(progress.target.sha256)
             if progress is not None and not progress.explicit and record.is_quarantined(progress.target):
                 assert progress.step.value in ("roll_back", "recover"), "a release in quarantine is installed again"

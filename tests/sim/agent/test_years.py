@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,8 @@ def settled(device: Device, program: str) -> None:
     if current != offered:
         assert record.is_quarantined(offered) or device.cloud.published[offered.sha256].withdrawn, record
     behavior = device.cloud.behavior(current.sha256)
+    if current.sha256 in device.tried_offline:
+        behavior = replace(behavior, configured=True)
     assert behavior == Behavior(), f"a bad release of {program} was confirmed: {behavior}"
     running = device.server.release if program == SERVER else device.agents[-1]
     assert running == current.sha256
