@@ -1,8 +1,8 @@
 """The installation of machines from the cloud.
 
-GET /install.sh                                       the installer, a script that contains no secrets; public
-GET /api/json1/config?client=true&id=PART             the credentials file of a part; a published path
-GET /machine/v1/installer?part=PART&platform=PLATFORM     version, hash and link of machine-agent, a line for each
+GET /install.sh                                         the installer, a script that contains no secrets; public
+GET /api/json1/config?client=true&id=PART               the credentials file of a part; a published path
+GET /machine/v1/installer?part=PART&platform=PLATFORM   version, hash and link of machine-agent, a line for each
 
 The last two are read with id and key of an API key, or the second with those of the part: by HTTP basic authentication,
 or in the headers `key_id` and `key`, as published. A proxy may remove headers with underscores, so the installer uses
