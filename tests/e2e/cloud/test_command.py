@@ -81,13 +81,13 @@ async def test_a_machine_is_created_configured_and_reverted(terminal: Terminal, 
     assert [(item["machine"], item["state"]) for item in listed] == [("rover", "awaiting setup")]
 
     document = json.dumps({"components": [SENSOR]})
-    assert "confirmation needs a terminal" in await terminal("config", "set", "rover", "-", given=document, status=2)
+    assert "confirmation needs a terminal" in await terminal("config", "set", "rover", "-", source=document, status=2)
     assert json.loads(await terminal("config", "get", "rover")) == {}
-    said = await terminal("config", "set", "rover", "-", "--yes", given=document)
+    said = await terminal("config", "set", "rover", "-", "--yes", source=document)
     assert "+ components.a" in said
     assert "saved" in said
     assert json.loads(await terminal("config", "get", "rover")) == {"components": [SENSOR]}
-    assert "nothing changed" in await terminal("config", "set", "rover", "-", "--yes", given=document)
+    assert "nothing changed" in await terminal("config", "set", "rover", "-", "--yes", source=document)
 
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"components": [{**SENSOR, "name": "b"}]}))
@@ -117,11 +117,11 @@ async def test_a_machine_is_created_configured_and_reverted(terminal: Terminal, 
 
 async def test_errors_are_reported_with_their_position(terminal: Terminal) -> None:
     await terminal("new", "rover")
-    assert "not JSON" in await terminal("config", "set", "rover", "-", "--yes", given="{", status=1)
+    assert "not JSON" in await terminal("config", "set", "rover", "-", "--yes", source="{", status=1)
     for deep in ("[" * 40 + "]" * 40, "[" * 5000):
-        said = await terminal("config", "set", "rover", "-", "--yes", given=deep, status=1)
+        said = await terminal("config", "set", "rover", "-", "--yes", source=deep, status=1)
         assert "more than 32 levels of objects and lists" in said
-    said = await terminal("config", "set", "rover", "-", "--yes", given='{"components": [{"name": "x y"}]}')
+    said = await terminal("config", "set", "rover", "-", "--yes", source='{"components": [{"name": "x y"}]}')
     assert "components.0" in said
     assert "there is no machine 'rovr'" in await terminal("config", "get", "rovr", status=1)
     assert "rover" in await terminal("config", "get", "rovr", status=1)
@@ -178,15 +178,15 @@ async def test_keys(terminal: Terminal) -> None:
 
 async def test_fragments(terminal: Terminal) -> None:
     drive = {"components": [{**SENSOR, "name": {"$variable": {"name": "n", "default": "a"}}}]}
-    created = (await terminal("fragments", "create", "drive", "-", given=json.dumps(drive))).strip()
+    created = (await terminal("fragments", "create", "drive", "-", source=json.dumps(drive))).strip()
     await terminal("new", "rover")
     use = {"fragments": [{"id": created, "version": "stable"}]}
-    said = await terminal("config", "set", "rover", "-", "--yes", given=json.dumps(use), status=1)
+    said = await terminal("config", "set", "rover", "-", "--yes", source=json.dumps(use), status=1)
     assert "fragments.0: there is no fragment" in said
     assert "'stable'" in said
     await terminal("fragments", "tag", "drive", "stable", "1")
-    await terminal("config", "set", "rover", "-", "--yes", given=json.dumps(use))
-    said = await terminal("fragments", "set", "drive", "-", given='{"components": []}')
+    await terminal("config", "set", "rover", "-", "--yes", source=json.dumps(use))
+    said = await terminal("fragments", "set", "drive", "-", source='{"components": []}')
     assert "revision 2, used by 1 machine parts" in said
     assert '"$variable"' in await terminal("fragments", "get", "drive", "--version", "stable")
     lines = (await terminal("fragments", "history", "drive")).splitlines()
@@ -196,7 +196,7 @@ async def test_fragments(terminal: Terminal) -> None:
     assert json.loads(await terminal("fragments", "ls", "--json"))["robot_part_count"] == 1
     assert "are pinned to the tag" in await terminal("fragments", "untag", "drive", "stable", status=1)
     assert "is used by" in await terminal("fragments", "delete", "drive", status=1)
-    await terminal("config", "set", "rover", "-", "--yes", given="{}")
+    await terminal("config", "set", "rover", "-", "--yes", source="{}")
     await terminal("fragments", "untag", "drive", "stable")
     await terminal("fragments", "delete", created)
     assert "no fragment 'drive'" in await terminal("fragments", "get", "drive", status=1)

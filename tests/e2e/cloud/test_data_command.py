@@ -65,7 +65,7 @@ async def test_files_from_upload_to_deletion(terminal: Terminal, tmp_path: Path)
     assert json.loads(line)["file_name"] == "b.txt"
     assert "2 files written to" in await terminal("data", "export", "rover", "", "--media", str(tmp_path / "got"))
     assert (tmp_path / "got" / "a.bin").read_bytes() == large.read_bytes()
-    assert "Delete 1 file?" in await terminal("data", "delete", ids[0], given="n\n", status=1)
+    assert "Delete 1 file?" in await terminal("data", "delete", ids[0], source="n\n", status=1)
     assert await terminal("data", "delete", ids[0], "--yes") == "1 file deleted\n"
     missing = await terminal("data", "delete", ids[0], ids[0], "--yes", status=1)
     assert "0 files deleted" in missing

@@ -84,7 +84,7 @@ async def test_list_explain_test_deliveries_replay(tmp_path: Path) -> None:
         said = await terminal("triggers", "explain", "mill", "hot", "--reading", '{"t": 31}')
         assert "it would fire" in said
         assert "31 is greater than 30" in said
-        said = await terminal("triggers", "explain", "mill", "hot", "--reading", "-", given='{"t": 29}', status=1)
+        said = await terminal("triggers", "explain", "mill", "hot", "--reading", "-", source='{"t": 29}', status=1)
         assert "29 is not greater than 30" in said
         printed = json.loads(await terminal("triggers", "explain", "mill", "hot", "--json", status=1))
         assert list(printed) == ["explanation", "targets", "reading"]

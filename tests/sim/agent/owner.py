@@ -117,7 +117,7 @@ class OwnedDevice(Device):
                 await self.take("late", HOUR)
                 self.happened["lease while the hook ran"] += 1
         if self.rng.random() < self.faults:
-            self.power_losses += 1
+            self.occurred["power fails in a hook"] += 1
             raise PowerLoss
 
     # ---- what must be true
