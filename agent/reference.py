@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agent.layout import SERVER, Layout
-from agent.supervise.units import files_of
+from agent.supervise.units import RESTART_PAUSE, files_of
 from agent.system import journald, state, upgrades
 
 _LAYOUT: Final = Layout()
@@ -127,6 +127,8 @@ FILES: Final = (
     File(str(_SERVER.address), "address of machine-server while it serves", SERVER_, "reboot"),
     File(str(_SERVER.event), "written after each start and end of machine-server", "its unit", "reboot"),
     File(str(_SERVER.allowed), "exists once machine-server may be started after the boot", AGENT_, "reboot"),
+    File(str(RESTART_PAUSE), "pause before the next restart of machine-server, after more than one crash", AGENT_,
+         "10 minutes without a crash, stop, uninstall, reboot"),
     File(f"{_RUN}/apt.log", "output of package installations", AGENT_, "reboot"),
 )  # fmt: skip
 """Files and folders. In `--dev-mode`, those of `/run/machine` are in `run` of the root, and there are no units."""

@@ -24,6 +24,7 @@ from agent.install.target import ETC_UNITS, Say, Target
 from agent.launch.links import install_launcher, point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.releases.trust import check_pin, pin
+from agent.supervise.units import RESTART_PAUSE
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import WantedFile
 from agent.system.state import MANIFEST as SYSTEM
@@ -250,6 +251,10 @@ def _remove(target: Target, say: Say) -> list[str]:
         (wants / f"{program}.service").unlink(missing_ok=True)
     with suppress(OSError):  # it has other units, or does not exist
         wants.rmdir()
+    pause = target.inside(RESTART_PAUSE)
+    pause.unlink(missing_ok=True)
+    with suppress(OSError):  # it has other drop-ins, or does not exist
+        pause.parent.rmdir()
     target.run(["systemctl", "daemon-reload"], check=False)
     target.run(["systemctl", "reset-failed", *(f"{program}.service" for program in PROGRAMS)], check=False)
     return left

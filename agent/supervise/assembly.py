@@ -10,7 +10,7 @@ from agent.supervise.probe import AddressProbe
 from agent.supervise.processes import started_with
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.systemd import SystemdBackend
-from agent.supervise.units import files_of
+from agent.supervise.units import RESTART_PAUSE, files_of
 from support.worker import Worker
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def with_systemd(layout: Layout, worker: Worker) -> tuple[Supervisor, SystemdBackend]:
     """Return the supervisor of the unit of machine-server, and its back end."""
-    backend = SystemdBackend(files_of(layout), worker.run)
+    backend = SystemdBackend(files_of(layout), RESTART_PAUSE, worker.run)
     return _supervisor(layout, worker, backend), backend
 
 

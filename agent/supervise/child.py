@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 import trio
 
-from agent.supervise.health import STABLE, restart_delay
+from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.supervise.processes import IDENTITY, oom_kills, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from nursery_graph import ProcessGroup, process_group
@@ -92,7 +92,7 @@ class ChildBackend:
                     ended(end)
                 finally:
                     self._idle.set()
-                crashes = 1 if end.ran >= STABLE else crashes + 1
+                crashes = crashes_in_a_row(crashes, end.ran)
 
     def _is_enabled(self) -> bool:
         return self._should_run

@@ -62,6 +62,11 @@ def judge(health: Health, answer: Answer, now: float, limits: Limits) -> tuple[H
     return health, f"it did not answer {health.failures} requests in a row" if dead else ""
 
 
+def crashes_in_a_row(before: int, ran: float) -> int:
+    """Return the number of crashes in a row after one more, of a process that ran for `ran` seconds."""
+    return 1 if ran >= STABLE else before + 1
+
+
 def restart_delay(crashes: int) -> float:
     """Return the seconds to wait before the restart after so many crashes in a row."""
     return min(FIRST_DELAY * 2.0 ** min(crashes - 1, 20), LONGEST_DELAY) if crashes > 0 else 0.0

@@ -3,10 +3,12 @@
 Changes are noticed without polling: the unit writes a file after each start and end (ExecStartPost=, ExecStopPost=),
 which inotify reports. This works with every version of systemd and of control groups, needs no D-Bus library and no
 process that waits, and keeps working while the agent is restarted. The properties are read then with `systemctl show`.
+The pause before a restart is set by the agent: see `agent.supervise.pause`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -18,6 +20,8 @@ from typing import Any, Final, NamedTuple
 import structlog
 import trio
 
+from agent.supervise.health import STABLE
+from agent.supervise.pause import RestartPause
 from agent.supervise.processes import IDENTITY, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from agent.supervise.units import SERVER_UNIT, ServerFiles, environment_file
@@ -46,6 +50,7 @@ class Unit(NamedTuple):
     began: float
     ended: float
     reason: str  # why the last main process ended
+    stopped: bool = False  # it does not run, and systemd will not restart it
 
 
 def parse(text: str) -> Unit:
@@ -67,6 +72,7 @@ def parse(text: str) -> Unit:
         number("ExecMainStartTimestampMonotonic") / 1e6,
         number("ExecMainExitTimestampMonotonic") / 1e6,
         reason,
+        values.get("ActiveState") in ("inactive", "failed"),
     )
 
 
@@ -96,10 +102,16 @@ def _failure(arguments: tuple[str, ...], reason: str) -> MachineError:
 
 
 class SystemdBackend:
-    """Controls the unit of machine-server. `run` calls blocking functions in a worker."""
+    """Controls the unit of machine-server. `drop_in` is the file with the pause before its next restart; `run` calls
+    blocking functions in a worker.
+    """
 
-    def __init__(self, files: ServerFiles, run: Runner, control: Systemctl = systemctl) -> None:
+    def __init__(self, files: ServerFiles, drop_in: Path, run: Runner, control: Systemctl = systemctl) -> None:
         self._files, self._run, self._control = files, run, control
+        self._pause = RestartPause(drop_in, run, control)
+        self._last: Unit | None = None  # as it was seen last
+        self._stable_at = 0.0  # when its process has run for STABLE, by Trio's clock
+        self._stopped = 0  # id of the process that was stopped on request
         self._changed = trio.Event()
 
     async def configure(self, environment: Mapping[str, str], *, disabled: bool) -> None:
@@ -121,8 +133,10 @@ class SystemdBackend:
         await self._control("start", "--no-block", SERVER_UNIT)
 
     async def stop(self) -> None:
-        """See Backend.stop."""
+        """See Backend.stop. The next crash counts as the first one."""
+        self._stopped = self._last.pid if self._last is not None else 0
         await self._control("stop", SERVER_UNIT, limit=STOP_TIME + KILL_TIME + COMMAND_LIMIT)
+        await self._pause.reset()
         self._notice()
 
     async def kill(self) -> None:
@@ -131,7 +145,7 @@ class SystemdBackend:
 
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
         """See Backend.run. While systemctl fails, the state that was seen last remains."""
-        last = Unit(0, 0, 0.0, 0.0, "")
+        await self._pause.load()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follow, [self._files.event], self._notice, _not_watched)
             ready = False
@@ -142,22 +156,43 @@ class SystemdBackend:
                 except MachineError as error:
                     _log.warning("the state of machine-server is not known", error=str(error))
                 else:
+                    last, self._last = self._last, unit
+                    if last is None or unit.began != last.began:
+                        self._stable_at = trio.current_time() + STABLE - (time.monotonic() - unit.began)
                     await self._report(last, unit, started, ended)
-                    last = unit
+                    if unit.stopped:
+                        await self._pause.reset()
                 if not ready:
                     ready = True
                     task_status.started()
-                await changed.wait()
+                if self._until_stable() == 0:
+                    await self._pause.reset()
+                with trio.move_on_after(self._until_stable()):
+                    await changed.wait()
 
-    async def _report(self, last: Unit, unit: Unit, started: Started, ended: Ended) -> None:
-        if last.pid and (unit.pid, unit.began) != (last.pid, last.began):
+    def _until_stable(self) -> float:
+        """Return the seconds until earlier crashes are forgotten, because the process has run for so long."""
+        if self._last is None or not self._last.pid or not self._pause.crashes:
+            return math.inf
+        return max(0.0, self._stable_at - trio.current_time())
+
+    async def _report(self, last: Unit | None, unit: Unit, started: Started, ended: Ended) -> None:
+        if last is not None and last.pid and (unit.pid, unit.began) != (last.pid, last.began):
             observed = unit.last_pid == last.pid and unit.ended >= last.began
             at = unit.ended if observed else time.monotonic()
             reason = unit.reason if observed else "it ended while its end could not be observed"
-            ended(Exit(_wall(at), reason, max(0.0, at - last.began)))
-        if unit.pid and (unit.pid, unit.began) != (last.pid, last.began):
+            await self._end(ended, last._replace(ended=at, reason=reason), crashed=last.pid != self._stopped)
+        elif last is not None and unit.began > last.began and unit.ended >= unit.began and not unit.stopped:
+            await self._end(ended, unit, crashed=True)  # it ran for a moment only, and was never seen running
+        if unit.pid and (last is None or (unit.pid, unit.began) != (last.pid, last.began)):
             facts = await self._run(partial(variables, unit.pid))
             started(Process(unit.pid, _wall(unit.began), facts.get("MACHINE_RELEASE", ""), facts.get(IDENTITY, "")))
+
+    async def _end(self, ended: Ended, unit: Unit, *, crashed: bool) -> None:
+        ran = max(0.0, unit.ended - unit.began)
+        ended(Exit(_wall(unit.ended), unit.reason, ran))
+        if crashed:
+            await self._pause.crashed(ran)
 
     def _notice(self) -> None:
         changed, self._changed = self._changed, trio.Event()

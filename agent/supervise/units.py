@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.layout import AGENT, SERVER, Layout
+from agent.supervise.health import FIRST_DELAY
 
 SERVER_UNIT: Final = f"{SERVER}.service"
 AGENT_UNIT: Final = f"{AGENT}.service"
+RESTART_PAUSE: Final = Path(f"/run/systemd/system/{SERVER_UNIT}.d/10-restart-pause.conf")
+"""Drop-in of the agent: see `agent.supervise.pause`. Drop-ins of people, such as override.conf, have names that come
+later in the order of systemd, and so count more."""
 WATCHDOG: Final = 120  # seconds without progress after which systemd kills the agent
 
 
@@ -83,9 +87,7 @@ ExecStopPost={touch}
 RuntimeDirectory=machine
 RuntimeDirectoryPreserve=yes
 Restart=always
-RestartSec=5
-RestartSteps=6
-RestartMaxDelaySec=300
+RestartSec={FIRST_DELAY:g}
 KillMode=mixed
 TimeoutStopSec=120
 OOMPolicy=continue

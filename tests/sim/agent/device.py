@@ -34,6 +34,7 @@ from agent.hooks.moments import LIMITS, Answer, Change, Moment, too_slow
 from agent.launch import links
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
 from agent.maintenance.decide import Verdict
+from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.update import store
 from agent.update.record import Offer, Record, Release, Slots, Step
 from schema.errors import ErrorKind, MachineError
@@ -42,7 +43,6 @@ PLATFORM = "linux/x86_64"
 EPOCH = 1_790_000_000.0
 START_TIMEOUT = 600.0  # of machine-server
 WATCHDOG = 120.0  # of the agent
-BACK_OFF = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 
 
 _READING = (store.load, links.read, disk.rebuild)
@@ -266,7 +266,10 @@ class OwnersHooks:
 
 
 class SystemdServer:
-    """machine-server below a service manager, which restarts it. Implements Program; it runs on without the agent."""
+    """machine-server below a service manager, which restarts it. Implements Program; it runs on without the agent.
+
+    The pauses are those that the agent sets. Without an agent they would not become longer, which is easier to survive.
+    """
 
     def __init__(self, layout: Layout, cloud: Cloud, is_full: Callable[[], bool]) -> None:
         self._layout, self._cloud, self._is_full = layout, cloud, is_full
@@ -292,9 +295,9 @@ class SystemdServer:
                 self._stopped.set()
                 failures = 0
                 continue
-            failures = 0 if trio.current_time() - begun > 600 else failures + 1
+            failures = crashes_in_a_row(failures, trio.current_time() - begun)
             with trio.CancelScope() as self._scope:
-                await trio.sleep(BACK_OFF[min(failures, len(BACK_OFF) - 1)])
+                await trio.sleep(restart_delay(failures))
             if self._scope.cancelled_caught:
                 self._stopped.set()
 

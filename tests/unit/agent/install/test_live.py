@@ -14,6 +14,7 @@ from agent.install.install import Request, install, uninstall
 from agent.install.source import stage_package
 from agent.install.target import Target
 from agent.layout import PROGRAMS, Layout
+from agent.supervise.units import RESTART_PAUSE
 from agent.system import journald
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import WantedFile
@@ -151,6 +152,9 @@ def test_the_removal_stops_both_programs_and_leaves_nothing(target: Target) -> N
     before = names()
     put(target)
     (target.root.parent / "active/machine-server.service").touch()
+    pause = target.inside(RESTART_PAUSE)  # machine-server has crashed
+    pause.parent.mkdir(parents=True)
+    pause.touch()
     uninstall(target, lambda line: None, config=CONFIG, defaults=DEFAULTS)
     assert active(target) == set()
     assert names() - before == set()

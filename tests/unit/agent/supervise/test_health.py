@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.supervise.health import Answer, Health, Limits, judge, restart_delay
+from agent.supervise.health import Answer, Health, Limits, crashes_in_a_row, judge, restart_delay
 
 YES, NO, EXCUSED = Answer.ANSWERED, Answer.SILENT, Answer.EXCUSED
 LIMITS = Limits(start=600.0, failures=3)
@@ -42,3 +42,7 @@ def test_the_start_has_a_limit(now: float, answer: Answer, killed: bool) -> None
 
 def test_restarts_are_delayed_more_and_more() -> None:
     assert [restart_delay(crashes) for crashes in (0, 1, 2, 3, 6, 7, 10**6)] == [0, 5, 10, 20, 160, 300, 300]
+
+
+def test_a_long_run_makes_the_next_crash_the_first_one() -> None:
+    assert [crashes_in_a_row(before, ran) for before, ran in ((0, 1), (1, 599), (9, 600), (0, 600))] == [1, 2, 1, 1]

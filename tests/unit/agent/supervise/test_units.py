@@ -35,7 +35,8 @@ def keys(text: str) -> dict[str, list[str]]:
 def test_the_unit_of_machine_server() -> None:
     unit = keys(server_unit(Layout(), CREDENTIALS))
     assert unit["ExecStart"] == ['/opt/machine/bin/machine-launch machine-server -config "/etc/machine.json"']
-    assert unit["Restart"] == ["always"]
+    assert (unit["Restart"], unit["RestartSec"]) == (["always"], ["5"])
+    assert not {"RestartSteps", "RestartMaxDelaySec"} & unit.keys(), "unknown to systemd before 254"
     assert unit["StartLimitIntervalSec"] == ["0"]
     assert (unit["MemoryMax"], unit["TasksMax"], unit["OOMPolicy"]) == (["80%"], ["4096"], ["continue"])
     assert unit["EnvironmentFile"] == ["-/opt/machine/state/machine-server.env"]
@@ -128,7 +129,7 @@ async def run_now(function: Callable[[], Any]) -> Any:
 async def observed(tmp_path: Path, *states: str) -> list[Process | Exit]:
     """Return what is reported while the unit goes through the states."""
     control = Control(*states)
-    backend = SystemdBackend(files_of(Layout(tmp_path, tmp_path)), run_now, control)
+    backend = SystemdBackend(files_of(Layout(tmp_path, tmp_path)), tmp_path / "unit.d/pause.conf", run_now, control)
     events: list[Process | Exit] = []
     async with trio.open_nursery() as nursery:
         await nursery.start(backend.run, events.append, events.append)
@@ -165,9 +166,25 @@ async def test_an_end_that_was_missed_is_reported_without_its_reason(tmp_path: P
     assert "could not be observed" in events[1].reason  # type: ignore[union-attr]
 
 
+async def test_a_process_that_was_never_seen_running_is_reported_as_ended(tmp_path: Path) -> None:
+    first, second, third = 2**22 + 1, 2**22 + 2, 2**22 + 3
+    events = await observed(
+        tmp_path,
+        shown(0, first, 5, 6, 1, 3, "exit-code", "activating"),  # before the agent
+        shown(0, first, 5, 6, 1, 3, "exit-code", "activating"),
+        shown(0, second, 11, 12, 1, 4, "exit-code", "activating"),
+        shown(0, second, 11, 12, 1, 4, "exit-code", "activating"),
+        shown(0, third, 17, 18, 1, 0, "success", "inactive"),  # stopped on request
+    )
+    assert [(type(event), event.reason, event.ran) for event in events if isinstance(event, Exit)] == [
+        (Exit, "exit code 4", 1.0)
+    ]
+    assert len(events) == 1
+
+
 async def test_secrets_are_readable_only_by_root_and_flags_appear(tmp_path: Path) -> None:
     files = files_of(Layout(tmp_path, tmp_path))
-    backend = SystemdBackend(files, run_now, Control())
+    backend = SystemdBackend(files, tmp_path / "pause.conf", run_now, Control())
     await backend.configure({"TOKEN": "secret"}, disabled=True)
     assert files.environment.stat().st_mode & 0o777 == 0o600
     assert files.environment.read_text() == 'TOKEN="secret"\n'
