@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 PROGRAMS: Final = ("machine-agent", "machine-server")
 _PATH: Final = click.Path(path_type=Path)
+_CONFIG: Final = click.option(
+    "--config", type=_PATH, default=Path("/etc/machine.json"), show_default=True, metavar="FILE",
+    help="Credentials file.",
+)  # fmt: skip
+_DEFAULTS: Final = click.option(
+    "--defaults", type=_PATH, default=Path("/etc/machine-defaults.json"), show_default=True, metavar="FILE",
+    help="Settings of the manufacturer, as for the agent.",
+)  # fmt: skip
 
 
 @click.group(
@@ -68,17 +76,18 @@ def status(layout: Layout, as_json: bool) -> None:
 
 
 @agent.command(epilog="\b\nExample:\n  sudo machine agent check")
-@click.option("--config", type=_PATH, default=Path("/etc/machine.json"), show_default=True, help="Credentials file.")
+@_CONFIG
+@_DEFAULTS
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.pass_obj
-def check(layout: Layout, config: Path, as_json: bool) -> None:
+def check(layout: Layout, config: Path, defaults: Path, as_json: bool) -> None:
     """Check clock, DNS, cloud, disk, units, control groups, credentials, Wi-Fi and ports, and suggest remedies.
 
     Changes nothing, and needs no running agent. Exit code 1: at least one check has failed.
     """
     from agent.diagnosis.finding import Level, table
 
-    findings = _checked(_device(layout, config))
+    findings = _checked(_device(layout, config, defaults))
     if as_json:
         click.echo(json.dumps([{**finding._asdict(), "level": finding.level.value} for finding in findings]))
     else:
@@ -89,9 +98,10 @@ def check(layout: Layout, config: Path, as_json: bool) -> None:
 
 @agent.command(epilog="\b\nExample:\n  sudo machine agent bundle rover.tar.gz")
 @click.argument("file", type=_PATH, required=False)
-@click.option("--config", type=_PATH, default=Path("/etc/machine.json"), show_default=True, help="Credentials file.")
+@_CONFIG
+@_DEFAULTS
 @click.pass_obj
-def bundle(layout: Layout, file: Path | None, config: Path) -> None:
+def bundle(layout: Layout, file: Path | None, config: Path, defaults: Path) -> None:
     """Write an archive for support: checks, state, logs and system facts, without secrets.
 
     The default for FILE is machine-bundle-TIME.tar.gz in the current folder. An existing file is never replaced.
@@ -103,7 +113,7 @@ def bundle(layout: Layout, file: Path | None, config: Path) -> None:
     from schema.errors import MachineError
 
     path = file or Path(time.strftime("machine-bundle-%Y%m%d-%H%M%S.tar.gz"))
-    device = _device(layout, config)
+    device = _device(layout, config, defaults)
     click.echo("Running the checks", err=True)
     findings = table(_checked(device))
     try:
@@ -233,10 +243,10 @@ def logs(follow: bool, lines: int, program: tuple[str, ...]) -> None:
         ) from None
 
 
-def _device(layout: Layout, config: Path) -> Device:
+def _device(layout: Layout, config: Path, defaults: Path) -> Device:
     from agent.diagnosis.checks import Device
 
-    return Device(layout, config)
+    return Device(layout, config, defaults=defaults)
 
 
 def _checked(device: Device) -> list[Any]:
