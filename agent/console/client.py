@@ -13,9 +13,13 @@ from agent.console.protocol import MAX_LINE, Request, decode_reply, encode, rais
 from schema.errors import ErrorKind, MachineError
 
 
+class NoAgentError(MachineError):
+    """No agent listens at the socket."""
+
+
 @asynccontextmanager
 async def opened(path: Path) -> AsyncGenerator[trio.SocketStream, None]:
-    """Connect to the socket while the context is open. UNAVAILABLE if no agent listens; PERMISSION if it refuses."""
+    """Connect to the socket while the context is open. NoAgentError if no agent listens; PERMISSION if it refuses."""
     try:
         stream = await trio.open_unix_socket(str(path))
     except PermissionError:
@@ -23,7 +27,7 @@ async def opened(path: Path) -> AsyncGenerator[trio.SocketStream, None]:
             f"permission denied for {path}", kind=ErrorKind.PERMISSION, remedy="run the command as root, with sudo"
         ) from None
     except OSError as error:
-        raise MachineError(
+        raise NoAgentError(
             f"machine-agent does not answer on {path}: {error.strerror}",
             kind=ErrorKind.UNAVAILABLE,
             remedy="start it with `systemctl start machine-agent`; `machine agent check` says what is wrong",

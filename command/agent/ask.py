@@ -32,13 +32,14 @@ def duration(text: str) -> float:
 
 def last(layout: Layout, command: str, /, **arguments: Any) -> Any:
     """Return the last value of a command of the running agent; end the program with its error, if it fails."""
-    from schema.errors import ErrorKind, MachineError
+    from agent.console.client import NoAgentError
+    from schema.errors import MachineError
 
     try:
         return run(ask(layout, command, **arguments))[-1]
+    except NoAgentError as error:
+        raise NoAgent(str(error)) from None
     except MachineError as error:
-        if error.kind is ErrorKind.UNAVAILABLE:
-            raise NoAgent(str(error)) from None
         raise click.ClickException(str(error)) from None
 
 
