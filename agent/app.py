@@ -233,13 +233,12 @@ class Agent:
 
     def report(self) -> Report:
         """Return the state of everything, for the cloud and for people."""
-        waiting = self.updates.waiting(AGENT)
         own = program_report(
             self.updates.record(AGENT),
             running=True,
             since=self._started,
             serving=True,
-            waiting_for=(waiting,) if waiting is not None else (),
+            waiting_for=self.updates.waiting(AGENT),
         )
         own = msgspec.structs.replace(own, version=version())
         return Report(

@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from agent.actions.permission import Maintenance
-from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_report
+from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_report, waits
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.leases.leases import Leases
@@ -50,7 +50,7 @@ class Updates(Protocol):
         """Return the record of a program; None if it is not installed."""
         ...
 
-    def waiting(self, name: str) -> Waiting | None:
+    def waiting(self, name: str) -> tuple[Waiting, ...]:
         """Return what the update of a program waits for."""
         ...
 
@@ -86,7 +86,7 @@ class ManagedServer:
         self._problems: dict[str, Problem] = {}  # by what has failed
         self._restart_begun = 0.0  # by Trio's clock, which is never set
         self._changed = trio.Event()  # the problems, or what a restart waits for
-        self._restart_waits: Waiting | None = None
+        self._restart_waits: tuple[Waiting, ...] = ()
 
     async def run(self, settings: SettingsState, asked: trio.Event, progress: Progress, updates: Updates) -> None:
         """Start machine-server and keep it running with the settings, and `updates`, until cancelled.
@@ -115,16 +115,15 @@ class ManagedServer:
     def report(self) -> ProgramReport:
         """Return what is known about machine-server."""
         state = self.supervisor.state()
-        waiting = self._updates.waiting(SERVER) if self._updates is not None else None
         return program_report(
             self._record(),
-            waiting_for=(waiting,) if waiting is not None else (),
+            waiting_for=self._updates.waiting(SERVER) if self._updates is not None else (),
             running=state.process is not None,
             since=state.process.since if state.process is not None else 0.0,
             serving=state.answering,
             exits=[Exit(end.time, end.reason, end.ran) for end in state.exits],
             restart=Waiting(state.restart_needed, self._restart_since()) if state.restart_needed else None,
-            restart_waiting_for=(self._restart_waits,) if state.restart_needed and self._restart_waits else (),
+            restart_waiting_for=self._restart_waits if state.restart_needed else (),
         )
 
     def _record(self) -> Record | None:
@@ -238,7 +237,7 @@ class ManagedServer:
         async with aclosing(self.supervisor.changes()) as changes:
             async for state in changes:
                 if state.restart_needed:
-                    self._restart_begun, self._restart_waits = trio.current_time(), None
+                    self._restart_begun, self._restart_waits = trio.current_time(), ()
                     await self._restart_when_allowed()
 
     async def _restart_when_allowed(self) -> None:
@@ -249,9 +248,9 @@ class ManagedServer:
             if verdict.allowed:
                 if await self._done("restart", partial(self.supervisor.restart, reason=reason)):
                     return
-            elif self._restart_waits is None or self._restart_waits.reason != verdict.reason:
-                _log.info("a restart waits for maintenance", restart=reason, reason=verdict.reason)
-                self._restart_waits = Waiting(verdict.reason, time.time())
+            elif (waiting := waits(self._restart_waits, verdict.reasons, time.time())) != self._restart_waits:
+                _log.info("a restart waits for maintenance", restart=reason, reason="; ".join(verdict.reasons))
+                self._restart_waits = waiting
                 self._notice()
             with trio.move_on_after(pause):
                 await change()

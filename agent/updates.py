@@ -131,10 +131,10 @@ class Updates:
         progress = record.progress if record is not None else None
         return progress is not None and progress.step not in (*PREPARING, Step.WAIT)
 
-    def waiting(self, name: str) -> Waiting | None:
+    def waiting(self, name: str) -> tuple[Waiting, ...]:
         """Return what the update of a program waits for."""
         driver = self.drivers.get(name)
-        return driver.waiting if driver is not None else None
+        return driver.waiting if driver is not None else ()
 
     def settings(self, versions: VersionControl, *, allow_http: bool, trust_first_root: bool) -> None:
         """Take `version_control` of the settings, and the consents of the device."""

@@ -17,7 +17,7 @@ from agent.actions.clock import Clock
 from agent.actions.gate import Gate
 from agent.actions.program import Facts, Hooks, Permission, Program
 from agent.actions.steps import Actions, StepFailedError
-from agent.control.report import Waiting
+from agent.control.report import Waiting, waits
 from agent.launch import links
 from agent.layout import Layout
 from agent.update import store
@@ -84,7 +84,7 @@ class Driver:
     ) -> None:
         self.record: Record | None = None
         """The stored record; None until `run` has loaded it, and if the program is not installed."""
-        self.waiting: Waiting | None = None
+        self.waiting: tuple[Waiting, ...] = ()
         """What the step WAIT waits for."""
         self.problem = ""
         """Why the record cannot be loaded or stored, or files cannot be deleted; or empty."""
@@ -235,7 +235,7 @@ class Driver:
             _log_progress(before, decision.record)
             self._gate.ended(before, decision.record)
             if decision.record.progress is None or decision.record.progress.step is not Step.WAIT:
-                self.waiting = None
+                self.waiting = ()
             self._notice()
         await self._act(nursery, decision)
 
@@ -374,9 +374,9 @@ class Driver:
             again = ASK_AGAIN
             now = self._clock.now()
             if obstacle := self._program.obstacle():
-                self._wait_for(obstacle, progress.since)
+                self._wait_for(obstacle)
             elif self.record is not None and is_held(self.record, now) and not progress.explicit:
-                self._wait_for("a person holds updates", progress.since)
+                self._wait_for("a person holds updates")
                 again = min(again, self.record.hold_until - now)
             else:
                 requested = progress.target.sha256 == self._requested
@@ -386,15 +386,16 @@ class Driver:
                     changed = self._changed
                     await self._post(WindowOpened(offline))
                 else:
-                    self._wait_for(verdict.reason, progress.since)
+                    self._wait_for(*verdict.reasons)
                     if verdict.until is not None:
                         again = min(again, max(1.0, verdict.until - self._clock.wall()))
             await self._first(again, permission, hooks, self._program.change, changed.wait)
 
-    def _wait_for(self, reason: str, since: float) -> None:
-        if self.waiting is None or self.waiting.reason != reason:
-            _log.info("the update waits", program=self._name, reason=reason)
-            self.waiting = Waiting(reason, since)
+    def _wait_for(self, *reasons: str) -> None:
+        waiting = waits(self.waiting, reasons, self._clock.now())
+        if waiting != self.waiting:
+            _log.info("the update waits", program=self._name, reason="; ".join(reasons))
+            self.waiting = waiting
             self._notice()
 
     async def _first(self, seconds: float, *changes: Callable[[], Awaitable[None]]) -> None:

@@ -30,7 +30,13 @@ class Waiting(msgspec.Struct, frozen=True):
     """Something that an update or restart waits for."""
 
     reason: str
-    since: float
+    since: float  # when it became a reason; when the step began is in `step_since`
+
+
+def waits(before: Iterable[Waiting], reasons: Iterable[str], now: float) -> tuple[Waiting, ...]:
+    """Return what is waited for now: a reason that was one before keeps its time."""
+    since = {waiting.reason: waiting.since for waiting in before}
+    return tuple(Waiting(reason, since.get(reason, now)) for reason in reasons)
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -64,6 +64,13 @@ class Verdict:
     allowed: time at which the window closes, or None. In seconds since 1970."""
     latest: float | None = None
     """Time from which maintenance is allowed whatever forbids it: the end of the longest deferral; None: never."""
+    others: tuple[str, ...] = ()
+    """If not allowed: the further reasons."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All reasons, the first one first."""
+        return (self.reason, *self.others)
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,8 @@ _Rule = Callable[[float, Policy, Facts], _Result | None]
 def decide(now: float, settings: Policy, facts: Facts) -> Verdict:
     """Return whether an update or a restart may take place at `now`, in seconds since 1970.
 
-    The first rule of PERMISSIONS that applies allows it. Otherwise the first rule of REFUSALS that applies forbids it
-    and gives the reason. A clock that is set back before `waiting_since` only makes the deferral longer.
+    The first rule of PERMISSIONS that applies allows it. Otherwise every rule of REFUSALS that applies forbids it,
+    and gives a reason. A clock that is set back before `waiting_since` only makes the deferral longer.
     """
     limit = settings.longest_deferral
     latest = None if limit is None else facts.waiting_since + limit
@@ -94,7 +101,8 @@ def decide(now: float, settings: Policy, facts: Facts) -> Verdict:
     until = max((result.until for result in refusals if result.until is not None), default=None)
     if latest is not None:
         until = latest if until is None else min(until, latest)
-    return Verdict(False, refusals[0].reason, facts.waiting_since, until, latest)
+    reason, *others = (result.reason for result in refusals)
+    return Verdict(False, reason, facts.waiting_since, until, latest, tuple(others))
 
 
 def _requested(now: float, settings: Policy, facts: Facts) -> _Result | None:
@@ -139,4 +147,4 @@ def _local(moment: float, zone: tzinfo) -> str:
 PERMISSIONS: Final[Sequence[_Rule]] = (_requested, _deferred_long_enough)
 """Rules that allow maintenance whatever else is true."""
 REFUSALS: Final[Sequence[_Rule]] = (_leased, _server_refuses, _outside_windows)
-"""Rules that forbid maintenance; the first one gives the reason that people see."""
+"""Rules that forbid maintenance, in the order in which people see their reasons."""

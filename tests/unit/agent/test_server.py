@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 import agent.server as module
-from agent.control.report import ProgramReport
+from agent.control.report import ProgramReport, Waiting
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.server import ASK_AGAIN, RETRY, WAIT_LIMIT, ManagedServer
@@ -45,8 +45,8 @@ class Records:
     def record(self, name: str) -> Record | None:
         return store.load(self._layout.record(name)).record
 
-    def waiting(self, name: str) -> None:
-        return None
+    def waiting(self, name: str) -> tuple[Waiting, ...]:
+        return ()
 
 
 class World:

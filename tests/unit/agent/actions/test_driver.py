@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -150,19 +150,43 @@ async def test_the_switch_waits_for_permission_and_a_request_does_not(
         device.offer(SERVER, new)
         await trio.sleep(24 * HOUR)
         driver = device.drivers[SERVER]
-        assert driver.waiting is not None
-        assert driver.waiting.reason == "the arm moves"
+        assert [waiting.reason for waiting in driver.waiting] == ["the arm moves"]
         assert device.server.release != new.sha256
         await driver.offer(device.wanted[SERVER], now=True)
         await trio.sleep(HOUR)
         assert device.record(SERVER).slots.current == new
 
 
-def refusing(longest_deferral: float) -> Callable[[Device], None]:
-    """Let machine-server refuse, with a longest deferral."""
+async def test_each_reason_is_shown_since_it_became_one(tmp_path: Path, autojump_clock: MockClock) -> None:
+    refusals = ["the arm moves"]
+    async with running(tmp_path, refusing(100 * HOUR, refusals)) as device:
+        driver, permission = device.drivers[SERVER], device.permission
+        assert isinstance(permission, Maintenance)
+        device.offer(SERVER, device.cloud.publish(SERVER, "1.1.0"))
+        await trio.sleep(2 * HOUR)
+        await permission._leases.take("flash", 20 * HOUR)
+        leased = driver._clock.now()
+        await trio.sleep(HOUR)
+        progress = device.record(SERVER).progress
+        assert progress is not None
+        lease, refusal = driver.waiting
+        assert lease.reason.startswith("held by flash until ")
+        assert leased <= lease.since < leased + 5
+        assert refusal.reason == "the arm moves"
+        assert progress.since <= refusal.since < progress.since + 60
+        refusals[0] = "the arm moves fast"
+        changed = driver._clock.now()
+        await trio.sleep(HOUR)
+        assert driver.waiting[0] == lease
+        assert driver.waiting[1].reason == "the arm moves fast"
+        assert changed <= driver.waiting[1].since < changed + 120
+
+
+def refusing(longest_deferral: float, refusals: Sequence[str] = ("the arm moves",)) -> Callable[[Device], None]:
+    """Let machine-server refuse with the first reason, with a longest deferral."""
 
     async def refuse() -> str | None:
-        return "the arm moves"
+        return refusals[0]
 
     def change(device: Device) -> None:
         leases = Leases(device.layout.leases, device._blocking, device.wall, trio.current_time)
@@ -183,8 +207,7 @@ async def test_the_longest_deferral_is_counted_and_not_read_from_a_clock_that_is
             device.wall_offset += jump
             await trio.sleep(3 * HOUR)
             assert device.record(SERVER).slots.current != new
-            assert device.drivers[SERVER].waiting is not None
-            assert device.drivers[SERVER].waiting.reason == "the arm moves"
+            assert [waiting.reason for waiting in device.drivers[SERVER].waiting] == ["the arm moves"]
         await trio.sleep(2.5 * HOUR)
         assert device.record(SERVER).slots.current == new
 
@@ -197,8 +220,7 @@ async def test_a_hold_ends_by_itself(tmp_path: Path, autojump_clock: MockClock) 
         device.offer(SERVER, new)
         await trio.sleep(9 * HOUR)
         assert device.record(SERVER).slots.current != new
-        assert driver.waiting is not None
-        assert driver.waiting.reason == "a person holds updates"
+        assert [waiting.reason for waiting in driver.waiting] == ["a person holds updates"]
         await trio.sleep(2 * HOUR)
         assert device.record(SERVER).slots.current == new
 

@@ -42,8 +42,7 @@ def step(device: Device) -> Step | None:
 
 def reason(device: Device) -> str:
     """Return what the update of machine-server waits for."""
-    waiting = device.drivers[SERVER].waiting
-    return waiting.reason if waiting is not None else ""
+    return "; ".join(waiting.reason for waiting in device.drivers[SERVER].waiting)
 
 
 def runs(device: Device, moment: Moment) -> int:

@@ -110,3 +110,14 @@ def test_a_request_of_a_person_is_allowed_whatever_forbids_it() -> None:
 def test_a_window_with_impossible_days_is_refused(days: frozenset[int]) -> None:
     with pytest.raises(ValueError, match="days of a window"):
         Window(time(1), time(2), days)
+
+
+def test_all_refusals_are_reasons() -> None:
+    facts = Facts(NOON, leases=[Lease("flash", NOON + HOUR)], server_refuses="the arm moves")
+    verdict = decide(NOON, NIGHT, facts)
+    assert verdict.reasons == (
+        "held by flash until 2026-06-03 13:00 CEST",
+        "the arm moves",
+        "the maintenance window opens at 2026-06-03 22:00 CEST",
+    )
+    assert verdict.reason == verdict.reasons[0]
