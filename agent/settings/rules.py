@@ -95,10 +95,18 @@ def _is_filter(text: str) -> bool:
 
 
 def _is_environment(variables: Mapping[str, str]) -> bool:
-    """Return whether systemd and the kernel accept these variables: otherwise the program could not be started."""
+    """Return whether systemd, the kernel and dash accept these variables: otherwise the program could not be started.
+
+    dash ends before it runs a script, here the launcher, if OPTIND is not a number.
+    """
     size = sum(_bytes(name) + _bytes(value) for name, value in variables.items())
     names = all(re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) for name in variables)
-    return names and size <= ENVIRONMENT_BYTES and not any("\0" in value for value in variables.values())
+    return (
+        names
+        and "OPTIND" not in variables
+        and size <= ENVIRONMENT_BYTES
+        and not any("\0" in value for value in variables.values())
+    )
 
 
 def _is_time(text: str) -> bool:
@@ -144,7 +152,7 @@ Environment = Annotated[
     dict[str, str],
     ruled(
         "a set of environment variables",
-        "names of letters, digits and _ without a leading digit, and values without NUL characters, "
+        "names of letters, digits and _ without a leading digit, not OPTIND, and values without NUL characters, "
         f"of at most {ENVIRONMENT_BYTES >> 10} KiB together",
         _is_environment,
     ),

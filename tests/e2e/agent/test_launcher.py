@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +19,17 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"]}
 SAY = '#!/bin/sh\necho "${MACHINE_RELEASE%%${MACHINE_RELEASE#?}} ${MACHINE_LAUNCH_FELL_BACK-} $*"\n'
 LIMIT = 20.0
+SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # of the launcher
+HOSTILE = {
+    "IFS": "1/ \t", "ENV": "{folder}/env", "BASH_ENV": "{folder}/env", "PS4": "$(touch {folder}/ran)",
+    "CDPATH": "/tmp", "PWD": "/nonexistent", "OLDPWD": "/", "HOME": "", "LC_ALL": "xx", "LINENO": "x", "PPID": "x",
+    "LD_PRELOAD": "/nonexistent.so", "LD_LIBRARY_PATH": "/nonexistent", "PYTHONHOME": "/nonexistent",
+    "PYTHONPATH": "{folder}", "POSIXLY_CORRECT": "1", "program": "x", "launch": "/x", "folder": "/x", "name": "back",
+    "after": "run", "starts": "9", "link": "/x", "factory": "/x",
+}  # fmt: skip
+"""Variables that `viam_server_env` may contain, and that would change what a careless script does."""
+CHANGED = {"IFS", "LINENO", "PPID", "PWD"}
+"""Those that shells set themselves."""
 
 
 @pytest.fixture(params=[name for name, command in SHELLS.items() if shutil.which(command[0])])
@@ -36,6 +49,9 @@ def layout(tmp_path: Path) -> Layout:
     for sha256 in (A, B, C):
         stage(layout, sha256)
     install_launcher(layout)
+    tools = tmp_path / "bin"
+    if tools.exists():
+        layout.launcher.write_text(layout.launcher.read_text().replace(SYSTEM_PATH, str(tools)))
     return layout
 
 
@@ -148,6 +164,36 @@ def test_variables_of_the_launcher_are_not_passed_on(shell: list[str], layout: L
     point(layout, SERVER, run=A, back=None, trial=False)
     done = launch(shell, layout, SERVER, MACHINE_LAUNCH_FELL_BACK="1", MACHINE_RELEASE=B)
     assert done.stdout.split() == ["a"]
+
+
+@pytest.mark.parametrize("path", ["", "/nonexistent", "{folder}", None])
+def test_variables_of_the_settings_change_nothing_and_reach_the_program(
+    shell: list[str], layout: Layout, tmp_path: Path, path: str | None
+) -> None:
+    for tool in ("sync", "mv", "sh", "printf", "env"):
+        (tmp_path / tool).write_text(f"#!/bin/sh\n: >{tmp_path}/ran\nexit 1\n")
+        (tmp_path / tool).chmod(0o755)
+    (tmp_path / "env").write_text(f": >{tmp_path}/ran\nexit 1\n")
+    program = f"#!{sys.executable} -ISs\nimport json, os\nprint(json.dumps(dict(os.environ)))\n"
+    for sha256 in (A, B):
+        stage(layout, sha256, program)
+    point(layout, SERVER, run=B, back=A, trial=True)
+    variables = {name: value.format(folder=tmp_path) for name, value in HOSTILE.items()}
+    variables["PATH"] = (path or "").format(folder=tmp_path)
+    if path is None:
+        del variables["PATH"]
+    command = [str(shutil.which(shell[0])), *shell[1:], str(layout.launcher), SERVER]
+    for release, fell_back in ((B, None), (B, None), (B, None), (A, "1")):
+        done = subprocess.run(
+            command, env={**variables, "MACHINE_ROOT": str(layout.root)}, capture_output=True, text=True,
+            timeout=LIMIT, check=False,
+        )  # fmt: skip
+        seen = json.loads(done.stdout)
+        assert (seen["MACHINE_RELEASE"], seen.get("MACHINE_LAUNCH_FELL_BACK")) == (release, fell_back), done.stderr
+        assert {name: seen.get(name) for name in variables.keys() - CHANGED} == {
+            name: value for name, value in variables.items() if name not in CHANGED
+        }
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("arguments", [(), ("",), ("../x",), ("-v",), (".",)])

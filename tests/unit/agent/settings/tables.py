@@ -137,7 +137,7 @@ def megabytes(key: str) -> Key:
 ADVANCED, NETWORK, SYSTEM = "advanced_settings", "network_configuration", "system_configuration"
 NIGHT = {"start": "22:00", "end": "04:00"}
 ENVIRONMENT = (
-    "write names of letters, digits and _ without a leading digit, and values without NUL characters, "
+    "write names of letters, digits and _ without a leading digit, not OPTIND, and values without NUL characters, "
     "of at most 64 KiB together"
 )
 BAD_ENVIRONMENTS = (

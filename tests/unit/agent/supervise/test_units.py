@@ -81,6 +81,13 @@ def test_every_environment_that_the_settings_accept_can_be_stored(variables: dic
     assert dict(word.split("=", 1) for word in words) == accepted
 
 
+def test_a_variable_with_which_no_shell_script_can_run_is_refused() -> None:
+    settings, (problem,) = read(None, {"advanced_settings": {"viam_server_env": {"OPTIND": "x"}}})
+    assert settings.advanced_settings.viam_server_env == {}
+    assert problem.path == "agent.advanced_settings.viam_server_env"
+    assert "not OPTIND" in problem.remedy + problem.reason
+
+
 @pytest.mark.parametrize(("status", "memory", "reason"), [
     (0, False, "exit code 0"), (-9, False, "killed by SIGKILL"), (-9, True, "killed by SIGKILL (out of memory)"),
     (-99, False, "killed by signal 99")])  # fmt: skip
