@@ -82,6 +82,7 @@ ConditionPathExists=|{_escaped(files.allowed)}
 Type=exec
 {environment}EnvironmentFile=-{_escaped(files.environment)}
 ExecStart={_quoted(str(layout.launcher))} {SERVER} -config {_quoted(str(credentials))}
+SyslogIdentifier={SERVER}
 ExecStartPost={touch}
 ExecStopPost={touch}
 RuntimeDirectory=machine
@@ -111,6 +112,7 @@ StartLimitIntervalSec=0
 Type=notify
 Environment={_quoted(f"MACHINE_ROOT={layout.root}")}
 ExecStart={_quoted(str(layout.launcher))} {AGENT} {options}
+SyslogIdentifier={AGENT}
 RuntimeDirectory=machine
 RuntimeDirectoryPreserve=yes
 Restart=always

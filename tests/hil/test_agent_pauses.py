@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +20,7 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
 
 STARTS = "/root/starts"
-EXITS = f"cut -d ' ' -f 1 /proc/uptime >> {STARTS}\nexit 3\n"
+EXITS = f"echo begins >&2; cut -d ' ' -f 1 /proc/uptime >> {STARTS}\nexit 3\n"
 LATE = 1.9
 """Part of a pause within which the next start must come: the next pause is twice as long."""
 
@@ -54,8 +56,24 @@ async def test_the_pauses_of_a_server_that_always_exits(guest: Guest, tmp_path: 
         await guest.run(f"rm -f {STARTS}")
         await device.ask("restart")
         await check(device, 5, 10)
+        await check_journal(guest)
         await guest.run("machine-agent --uninstall")
         assert (await guest.run(f"ls -d {RESTART_PAUSE.parent} || echo gone")).stdout.strip() == "gone"
+
+
+async def check_journal(guest: Guest) -> None:
+    """Both programs write by their own names, which the forwarding leaves out; `machine agent logs` selects by unit."""
+    units = " + ".join(f"_TRANSPORT=stdout _SYSTEMD_UNIT={program}.service" for program in (AGENT, SERVER))
+    entries = "journalctl -b -o json --output-fields=SYSLOG_IDENTIFIER,_SYSTEMD_UNIT"
+    seen = {
+        (entry["_SYSTEMD_UNIT"], entry["SYSLOG_IDENTIFIER"])
+        for line in (await guest.run(f"{entries} {units}")).stdout.splitlines()
+        for entry in (json.loads(line),)
+        if "_SYSTEMD_UNIT" in entry
+    }
+    assert seen == {(f"{program}.service", program) for program in (AGENT, SERVER)}
+    shown = (await guest.run(f"journalctl -b -u {SERVER} --no-pager")).stdout
+    assert re.search(rf"{SERVER}\[\d+\]: begins", shown)
 
 
 async def check(device: Device, *pauses: float) -> None:

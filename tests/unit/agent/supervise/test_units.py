@@ -13,7 +13,8 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.layout import Layout
+from agent.configure.forwarding import OWN
+from agent.layout import AGENT, SERVER, Layout
 from agent.settings.reading import read
 from agent.supervise.state import Exit, Process, died
 from agent.supervise.systemd import SystemdBackend, parse
@@ -49,6 +50,13 @@ def test_the_unit_of_machine_agent() -> None:
     unit = keys(agent_unit(Layout(), CREDENTIALS, Path("/etc/machine-defaults.json")))
     assert unit["Type"] == ["notify"]
     assert (unit["Restart"], unit["RestartSec"], unit["WatchdogSec"]) == (["always"], ["5"], ["120"])
+
+
+def test_the_journal_names_the_programs_and_nothing_of_them_is_forwarded() -> None:
+    texts = {SERVER: server_unit(Layout(), CREDENTIALS), AGENT: agent_unit(Layout(), CREDENTIALS, CREDENTIALS)}
+    for program, text in texts.items():
+        assert keys(text)["SyslogIdentifier"] == [program]
+        assert program in OWN
 
 
 def test_paths_are_escaped() -> None:
