@@ -13,6 +13,7 @@ import msgspec
 import trio
 
 from agent.supervise.processes import listening
+from rpc.network.tls import client_context
 
 _REQUEST: Final = b"GET %b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: machine-agent\r\nConnection: close\r\n\r\n"
 _START: Final = b"HTTP/1."
@@ -155,9 +156,7 @@ async def _response(address: Address, tls: bool, page: str, most: int) -> bytes:
         async with tcp:
             stream: trio.abc.Stream = tcp
             if tls:
-                context = ssl.create_default_context()
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
+                context = client_context(verify=False, protocols=["http/1.1"])
                 stream = trio.SSLStream(tcp, context, server_hostname="localhost", https_compatible=True)
             await stream.send_all(_REQUEST % page.encode())
             received = b""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from cryptography.hazmat.primitives import serialization
 
 from rpc.network.tls import ServerTls, TlsError, client_context
 from tests.selfsigned import self_signed, write_self_signed
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the program openssl is not installed")
 
 
 @pytest.fixture
@@ -38,7 +42,54 @@ def test_settings(files: tuple[Path, Path]) -> None:
         names = [cipher["name"] for cipher in context.get_ciphers()]
         assert all(n.startswith("TLS_") or (n.startswith("ECDHE") and ("GCM" in n or "CHACHA20" in n)) for n in names)
     assert client_context().verify_mode == ssl.CERT_REQUIRED
-    assert client_context(verify=False).verify_mode == ssl.CERT_NONE
+    unverified = client_context(verify=False)
+    assert (unverified.verify_mode, unverified.cert_store_stats()["x509"]) == (ssl.CERT_NONE, 0)
+
+
+def system_authorities(folder: Path, monkeypatch: pytest.MonkeyPatch, *, in_file: int) -> Path:
+    """Let a self-signed certificate be the only authority in the system's folder, and `in_file` times in its file."""
+    authority, file = folder / "authority.pem", folder / "all.crt"
+    write_self_signed(authority, folder / "key.pem")
+    command = ["openssl", "x509", "-noout", "-subject_hash", "-in", str(authority)]
+    digest = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    (folder / "hashed").mkdir()
+    (folder / "hashed" / f"{digest}.0").symlink_to(authority)
+    file.write_text(authority.read_text() * in_file)
+    places = ("SSL_CERT_FILE", str(file), "SSL_CERT_DIR", str(folder / "hashed"))
+    paths = ssl.DefaultVerifyPaths(str(file), str(folder / "hashed"), *places)
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: paths)
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return authority
+
+
+@needs_openssl
+async def test_authorities_of_the_system_are_loaded_when_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = system_authorities(tmp_path, monkeypatch, in_file=1)
+    context = client_context()
+    assert context.cert_store_stats()["x509"] == 0
+    near, far = trio.testing.memory_stream_pair()
+    client = trio.SSLStream(near, context, server_hostname="localhost")
+    server = trio.SSLStream(far, ServerTls(authority, tmp_path / "key.pem").context, server_side=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.do_handshake)
+        nursery.start_soon(server.do_handshake)
+    assert context.cert_store_stats()["x509"] == 1
+
+
+@needs_openssl
+@pytest.mark.parametrize(("in_file", "variable"), [(2, ""), (1, "SSL_CERT_FILE"), (1, "SSL_CERT_DIR")])
+def test_authorities_are_those_of_a_file_that_was_edited_or_is_chosen(
+    in_file: int, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = system_authorities(tmp_path, monkeypatch, in_file=in_file)
+    if variable:
+        monkeypatch.setenv(variable, str(authority))
+    default = ssl.create_default_context()
+    assert client_context().cert_store_stats() == default.cert_store_stats()
+    assert default.cert_store_stats()["x509"] > 0
 
 
 def refused(certificate: Path, key: Path) -> str:
