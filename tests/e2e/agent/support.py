@@ -23,6 +23,7 @@ from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S
 
 APP = "viam.app.v1.AppService"
 LIMIT = START_LIMIT_S
+THIS_AGENT = (sys.executable, "-m", "agent.start")
 
 
 async def until(condition: Callable[[], object | Awaitable[object]], explain: Callable[[], str] = str) -> None:
@@ -116,24 +117,19 @@ class Agent:
 
 @asynccontextmanager
 async def agent(
-    folder: Path, config: Path, *options: str, prefix: Sequence[str] = (), **environment: str
+    folder: Path,
+    config: Path,
+    *options: str,
+    prefix: Sequence[str] = (),
+    program: Sequence[str] = THIS_AGENT,
+    **environment: str,
 ) -> AsyncIterator[Agent]:
     """Run machine-agent in --dev-mode while the context is open; yield it when its control socket answers.
 
-    `prefix` is a command that replaces itself by the agent.
+    `prefix` is a command that replaces itself by the agent; `program` is the agent, by default that of this checkout.
     """
     layout, log = Layout(folder / "opt", folder / "opt" / "run"), folder / "agent.log"
-    command = [
-        *prefix,
-        sys.executable,
-        "-m",
-        "agent.start",
-        "--dev-mode",
-        "--root",
-        str(layout.root),
-        "-c",
-        str(config),
-    ]
+    command = [*prefix, *program, "--dev-mode", "--root", str(layout.root), "-c", str(config)]
     command += ["--defaults", str(folder / "defaults.json"), *options]
     with log.open("ab") as output:
         process = await trio.lowlevel.open_process(
