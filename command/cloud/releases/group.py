@@ -243,7 +243,9 @@ async def withdraw(
 @click.option("--targets-keys", "targets", is_flag=True, help="Replace the keys that sign releases.")
 @click.option("--root-keys", "root", is_flag=True, help="Replace the keys that sign root.json.")
 @click.option("--into", type=_FOLDER, multiple=True, metavar="FOLDER", help="Folder for a new key; default: --keys.")
-@click.option("--passphrase", is_flag=True, help="Encrypt the new keys with a passphrase.")
+@click.option(
+    "--passphrase", is_flag=True, help="Ask for a passphrase of the new keys. [default: that of the keys in --keys]"
+)
 @ORGANIZATION
 @_JSON
 @with_client
@@ -265,12 +267,20 @@ async def rotate(
     from command.cloud.releases import keys
     from command.cloud.releases.repository import Repository
 
+    secret = ""
+
+    def ask() -> str:
+        nonlocal secret
+        secret = _ask()
+        return secret
+
     owner = (await organization_of(client, organization))["id"]
     places = into or folders
-    before = Repository(client, owner, folders, _ask)
+    before = Repository(client, owner, folders, ask)
     _ = before.signers
     await before.verified(accept_older=parts["online"])
-    secret = _ask(new=True) if passphrase else ""
+    if passphrase:
+        secret = _ask(new=True)
     roles = [role for role in (ROOT, TARGETS) if parts[role]]
     replaced = {role: [keys.create(folder, role, secret) for folder in places] for role in roles}
     repository = Repository(client, owner, tuple(dict.fromkeys((*folders, *places))), lambda: secret or _ask())

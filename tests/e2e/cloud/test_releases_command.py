@@ -181,6 +181,11 @@ async def test_two_people_with_a_passphrase_sign_together(tmp_path: Path) -> Non
         said = await terminal("releases", "upload", file, *both[:2], status=1, **secret)
         assert "needs 2 signatures, and the folders have 1" in said
         assert "published in dev" in await terminal("releases", "upload", file, *both, **secret)
+        old = set(key_files(tmp_path / "ada", tmp_path / "bob"))
+        await terminal("releases", "rotate", "--targets-keys", "--root-keys", *both, **secret)
+        new = set(key_files(tmp_path / "ada", tmp_path / "bob")) - old
+        assert len(new) == len(old) == 4
+        assert all(b"ENCRYPTED" in path.read_bytes() for path in new)
         said = await terminal("releases", "init", *both, status=1, **secret)
         assert "this organization has a release repository" in said
 
