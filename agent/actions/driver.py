@@ -151,11 +151,11 @@ class Driver:
         before = self.record
         await self._post(RollBackRequested(), may_fail=True)
         if before is not None and self.record == before:
-            step = before.progress.step.value if before.progress is not None else ""
+            back = before.progress is not None and before.progress.step in (Step.ROLL_BACK, Step.RECOVER)
             raise MachineError(
-                f"{self._name} goes back already" if step else f"there is no older release of {self._name} on the disk",
+                f"{self._name} goes back already" if back else f"there is no older release of {self._name} on the disk",
                 kind=ErrorKind.PRECONDITION,
-                remedy="wait until it has ended" if step else "select a version: `machine agent update VERSION`",
+                remedy="wait until it has ended" if back else "select a version: `machine agent update VERSION`",
             )
 
     async def hold(self, until: float) -> None:

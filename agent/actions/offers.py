@@ -222,6 +222,7 @@ class Offers:
             platform=self._platform,
             allow_http=self._allow_http or state.wish is not None,
             explicit=state.explicit,
+            chosen=state.wish is not None,
         )
         choice = choose(record, asked, self._wall())
         if not isinstance(choice, Read):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 COMMAND_LIMIT: Final = 10.0  # seconds
+_MAX_FILE: Final = 4096
 
 
 class Unit(NamedTuple):
@@ -33,6 +35,20 @@ class Radio(NamedTuple):
 
     name: str
     blocked: str  # "" | "by software" | "by a switch"
+
+
+def runs(file: Path) -> bool:
+    """Return whether the process that has written its addresses to this file still runs."""
+    try:
+        pid = json.loads(file.read_bytes()[:_MAX_FILE])["pid"]
+        if pid < 1:  # a process group
+            return False
+        os.kill(pid, 0)
+    except PermissionError:  # of another user
+        return True
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return False
+    return True
 
 
 def output(command: Sequence[str]) -> str | None:

@@ -113,7 +113,7 @@ def _write(target: Target, request: Request, say: Say) -> None:
             say(f"{staged.program} {staged.release.version}: staged")
         plan = apply_files(Disk(target.root), _relative(INSTALLED), _files(target, request.units))
         for error in plan.problems.values():
-            raise error
+            raise MachineError(error.message, kind=error.kind, remedy="move it away, then run the installation again")
         for file in plan.write:
             say(f"/{file.path}: written")
         _enable(target, say)

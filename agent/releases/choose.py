@@ -52,6 +52,7 @@ class Asked(NamedTuple):
     platform: str  # such as linux/aarch64
     allow_http: bool = False  # consent of the device
     explicit: bool = False  # a person asks for this now, even if the release is in quarantine
+    chosen: bool = False  # a person has chosen `setting` with `machine agent update`
 
 
 class Take(NamedTuple):
@@ -140,6 +141,14 @@ def _own(record: Record, asked: Asked, usable: list[Signed], now: float) -> Choi
         return _url(record, asked, asked.setting, must_be_signed=False)
     if form is not VersionForm.SEMANTIC:
         return Keep("the cloud has no release for this machine")
+    if asked.signed is None:
+        return _refuse(
+            record,
+            asked,
+            "without a pinned root.json, the agent does not know which file a version is",
+            asked.setting,
+            "write the URL of the release file, or pin root.json: `machine-agent --install --release-root root.json`",
+        )
     for entry in usable:
         if entry.custom.version == asked.setting:
             return _signed(record, asked, entry, now)
@@ -222,4 +231,5 @@ def _take(record: Record, asked: Asked, release: Release, now: float) -> Take | 
 def _refuse(record: Record, asked: Asked, reason: str, value: str, remedy: str) -> Refuse:
     program = "agent" if record.program == "machine-agent" else record.program
     root = "defaults" if asked.answer is None else "agent"
-    return Refuse(ConfigError(f"{root}.version_control.{program}", reason, value=value[:200], remedy=remedy))
+    path = f"chosen-versions.{record.program}" if asked.chosen else f"{root}.version_control.{program}"
+    return Refuse(ConfigError(path, reason, value=value[:200], remedy=remedy))

@@ -61,7 +61,8 @@ def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterato
         for waiting in program.get("waiting_for", ()):
             yield f"    waits for: {clean(waiting['reason'])}, since {span(now - waiting['since'])}"
         if program.get("error"):
-            yield f"    last error: {clean(program['error'])}"
+            label = "not confirmed yet" if program["step"] == "trial" else "last error"
+            yield f"    {label}: {clean(program['error'])}"
         if program.get("pausing"):
             yield f"    next attempt in {span(program.get('deadline', 0.0) - now)}"
     if restart := program.get("restart"):

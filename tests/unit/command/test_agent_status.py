@@ -71,6 +71,14 @@ def test_an_update_that_failed_and_pauses() -> None:
     assert "next attempt in 20" in text
 
 
+def test_an_update_on_trial_names_what_it_waits_for() -> None:
+    reason = "it has not run for 10 minutes without a break"
+    server = ProgramReport(version="1.1.0", target="1.1.0", step="trial", error=reason)
+    text = "\n".join(lines(server))
+    assert f"not confirmed yet: {reason}" in text
+    assert "last error" not in text
+
+
 def test_the_last_outcome_the_quarantine_and_the_last_crash() -> None:
     server = ProgramReport(
         version="1.0.0",

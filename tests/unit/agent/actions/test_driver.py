@@ -241,6 +241,22 @@ async def test_a_person_goes_back(tmp_path: Path, autojump_clock: MockClock) -> 
         assert device.server.release == old.sha256
 
 
+async def test_a_person_cannot_go_back_from_the_only_release_while_an_update_is_held(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        driver = device.drivers[SERVER]
+        await driver.hold(driver._clock.now() + 10 * HOUR)
+        new = device.cloud.publish(SERVER, "1.1.0")
+        device.offer(SERVER, new)
+        await trio.sleep(HOUR)
+        progress = device.record(SERVER).progress
+        assert progress is not None
+        with pytest.raises(MachineError, match="there is no older release"):
+            await driver.roll_back()
+        assert device.record(SERVER).progress == progress
+
+
 async def test_another_offer_replaces_a_trial(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with running(tmp_path) as device:
         first = device.cloud.publish(SERVER, "1.1.0", Behavior(serves_after=None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -178,6 +179,21 @@ async def test_a_port_that_another_program_uses(device: Device, monkeypatch: pyt
         monkeypatch.setattr(checks, "SERVER_PORT", port)
         assert (await finding(device, "port")).level is Level.WARN
     assert (await finding(device, "port")).level is Level.PASS
+
+
+@pytest.mark.parametrize(
+    ("content", "level"),
+    [(f'{{"pid": {os.getpid()}, "addresses": []}}', Level.PASS), ('{"pid": 0}', Level.WARN), ("[]", Level.WARN)],
+)
+async def test_the_port_of_a_machine_server_that_no_unit_starts(
+    device: Device, monkeypatch: pytest.MonkeyPatch, content: str, level: Level
+) -> None:
+    monkeypatch.setattr(facts, "unit", lambda name: Unit("loaded", "inactive"))
+    device.layout.run.mkdir(parents=True, exist_ok=True)
+    (device.layout.run / "machine-server.address").write_text(content)
+    async with listening() as port:
+        monkeypatch.setattr(checks, "SERVER_PORT", port)
+        assert (await finding(device, "port")).level is level
 
 
 def cloud_that(answer: Callable[[], None]) -> Callable[..., Any]:

@@ -365,3 +365,14 @@ def test_a_pinned_root_is_checked_before_anything_is_changed(target: Target) -> 
     assert pinned.read_bytes() == root
     put(target)
     assert pinned.read_bytes() == root
+
+
+def test_a_command_of_another_source_is_not_overwritten_and_the_remedy_fits(target: Target) -> None:
+    command = target.inside(Path("/usr/local/bin/machine-agent"))
+    command.parent.mkdir(parents=True)
+    command.write_text("#!/bin/sh\n")
+    with pytest.raises(MachineError, match=r"did not write it.*move it away, then run the installation again"):
+        put(target)
+    assert command.read_text() == "#!/bin/sh\n"
+    command.unlink()
+    put(target)

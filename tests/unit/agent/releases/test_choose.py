@@ -121,6 +121,11 @@ def test_without_an_answer_a_version_of_the_device_is_taken_from_the_signed_ones
     assert text.startswith("defaults.version_control.machine-server: ")
 
 
+def test_without_a_pinned_root_a_version_of_the_device_cannot_be_looked_up() -> None:
+    text = refused(choose(IDLE, asked(None, setting="1.1.0", trusted=False, chosen=True), NOW))
+    assert text.startswith("chosen-versions.machine-server: without a pinned root.json")
+
+
 def test_the_installed_release_is_not_offered() -> None:
     answer = Answer(CURRENT.version, URL, CURRENT.sha256)
     assert isinstance(choose(IDLE, asked(answer, trusted=False), NOW), Keep)
