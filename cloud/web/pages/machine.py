@@ -97,6 +97,7 @@ class MachinePages:
             owner=machine.role is Role.OWNER,
             part=shown.facts.id,
             restarted="restarted" in request.query_params,
+            requested=request.query_params.get("requested", ""),
             error=error,
             at=at,
             lines=lines,
@@ -146,7 +147,7 @@ class MachinePages:
             await service.mark_agent_for_update(subject, text_of(form, "program"))
         except MachineError as error:
             return await self._show(request, error, "agent")
-        return redirect(f"/machines/{subject}#software")
+        return redirect(f"/machines/{subject}?requested=update#requested")
 
     async def check_agent(self, request: Request) -> Response:
         """`POST /machines/<part>/agent/check`: ask for settings and versions now."""
@@ -155,7 +156,7 @@ class MachinePages:
             await AgentService(self._cloud, author_of(request)).mark_agent_for_check(subject)
         except MachineError as error:
             return await self._show(request, error, "agent")
-        return redirect(f"/machines/{subject}#software")
+        return redirect(f"/machines/{subject}?requested=check#requested")
 
     async def setup(self, request: Request) -> Response:
         """`POST /machines/<part>/setup`: show the credentials file of a part."""

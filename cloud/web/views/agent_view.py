@@ -26,6 +26,7 @@ _DISABLED: Final = ("unconfigured", "switched off")
 _STOPPED: Final = ("unhealthy", "does not run")
 _SILENT: Final = ("unhealthy", "does not answer")
 _SERVES: Final = ("ready", "serves")
+_SWITCHED: Final = frozenset({"switch", "trial", "roll_back", "recover"})
 _RESULTS: Final = {"updated": "ready", "rolled_back": "unhealthy", "rejected": "unhealthy"}
 
 
@@ -66,12 +67,14 @@ class ProgramView:
     step_since: datetime | None
     next_attempt: datetime | None
     error: str
+    trial: bool  # then `error` is why the release is not confirmed yet
     waiting: tuple[Entry, ...]
     restart: Entry | None
     hold_until: datetime | None
     quarantine: tuple[Entry, ...]
     exits: tuple[Entry, ...]
     last: Outcome | None
+    updatable: bool  # an update has not begun to switch, so a person can have it installed now
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +151,14 @@ def _program(name: str, report: Program, clock: _Clock, ended: Sequence[Outcome]
         step_since=clock.of(report.step_since),
         next_attempt=clock.later(report.deadline) if report.pausing else None,
         error=report.error,
+        trial=report.step == "trial",
         waiting=tuple(Entry(item.reason, clock.of(item.since)) for item in report.waiting_for),
         restart=Entry(restart.reason, clock.of(restart.since)) if restart is not None else None,
         hold_until=clock.later(report.hold_until),
         quarantine=tuple(Entry(item.reason, clock.of(item.time), item.version) for item in report.quarantine),
         exits=tuple(Entry(_exit(item), clock.of(item.time)) for item in reversed(report.exits)),
         last=next((outcome for outcome in ended if outcome.program == name), None),
+        updatable=bool(report.target) and report.step not in _SWITCHED,
     )
 
 

@@ -99,6 +99,16 @@ async def test_everything_of_a_report_is_shown(cloud: MemoryCloud, part: str) ->
     assert f'href="/machines/{part}/config#agent.advanced_settings.debug"' in html
 
 
+async def test_an_update_on_trial_is_no_error_and_cannot_be_requested_again(cloud: MemoryCloud, part: str) -> None:
+    trial = ProgramReport(version="1.4.0", running=True, serving=True, target="1.4.0", step="trial", error="too early")
+    await send(cloud, part, encode(Report(NOW, OWN, trial)))
+    html = await page_of(cloud, part)
+    assert "The version is not confirmed yet: too early" in text_of(html)
+    assert "Last error" not in html
+    assert "Update machine-agent now" in html
+    assert "Update machine-server now" not in html
+
+
 async def test_the_last_report_of_an_offline_machine_is_shown_with_its_age(
     cloud: MemoryCloud, part: str, clock: Clock
 ) -> None:
@@ -183,8 +193,12 @@ async def test_the_buttons_request_and_the_page_shows_what_has_not_arrived(
     await send(cloud, part, encode(FULL))
     assert 'value="machine-server"' in await page_of(cloud, part, person)
     reply = await post(person, f"/machines/{part}/agent/update", program="machine-server")
-    assert (reply.status, reply.headers["location"]) == (303, f"/machines/{part}#software")
-    assert (await post(person, f"/machines/{part}/agent/check")).status == 303
+    assert (reply.status, reply.headers["location"]) == (303, f"/machines/{part}?requested=update#requested")
+    assert "Update requested" in (await person.get(f"/machines/{part}?requested=update")).text
+    reply = await post(person, f"/machines/{part}/agent/check")
+    assert (reply.status, reply.headers["location"]) == (303, f"/machines/{part}?requested=check#requested")
+    assert "Check requested" in (await person.get(f"/machines/{part}?requested=check")).text
+    assert 'id="requested"' not in (await person.get(f"/machines/{part}?requested=%3Cb%3E")).text
     text = text_of(await page_of(cloud, part, person))
     assert "machine-server is to be updated now: requested 0 s ago, not received by the machine yet" in text
     assert "The agent is to ask for settings and versions now" in text
