@@ -99,7 +99,7 @@ async def test_everything_of_a_report_is_shown(cloud: MemoryCloud, part: str) ->
     assert f'href="/machines/{part}/config#agent.advanced_settings.debug"' in html
 
 
-async def test_an_update_on_trial_is_no_error_and_cannot_be_requested_again(cloud: MemoryCloud, part: str) -> None:
+async def test_a_trial_is_not_shown_as_an_error_and_has_no_button_to_update(cloud: MemoryCloud, part: str) -> None:
     trial = ProgramReport(version="1.4.0", running=True, serving=True, target="1.4.0", step="trial", error="too early")
     await send(cloud, part, encode(Report(NOW, OWN, trial)))
     html = await page_of(cloud, part)
