@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -100,6 +101,7 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
     """
     from command.cloud.http import get
     from rpc.access import install_line as lines
+    from rpc.access.addresses import is_loopback_name
 
     part = await find(client, machine)
     address = login.load(os.environ).address
@@ -127,3 +129,8 @@ async def install_line(client: ApiClient, machine: str, cloud_init: bool) -> Non
     click.echo(f"once it is online, delete the key: machine cloud keys delete {key['id']}", err=True)
     if not url.startswith("https://"):
         click.echo("warning: this cloud has no TLS: anyone on the network path can read the key", err=True)
+    if is_loopback_name(urlsplit(url).hostname or ""):
+        click.echo(
+            "warning: the line works only on this computer: for others, sign in with an address that they can reach",
+            err=True,
+        )

@@ -180,6 +180,7 @@ async def test_the_user_data_for_cloud_init_installs(tmp_path: Path) -> None:
     async with world(tmp_path) as computer:
         printed = (await computer.terminal("install-line", "rover", "--cloud-init")).splitlines()
         assert printed[:2] == ["#cloud-config", "runcmd:"]
+        assert "works only on this computer" in printed[-1]
         script = tmp_path / "runcmd"
         script.write_text(f"#!/bin/sh\n{json.loads(printed[2].removeprefix('  - '))}\n")
         script.chmod(0o700)
