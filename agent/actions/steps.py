@@ -62,10 +62,14 @@ class Actions:
     async def clean(self, record: Record) -> None:
         """End an update: link the current release without a trial, and delete what is no longer needed.
 
-        Raises MachineError, OSError.
+        If the launcher has started an older release before the end of the trial was linked, restart the program. Does
+        not return if that is this agent. Raises MachineError, OSError.
         """
         self._wrong.clear()
-        await self._run(partial(self._settle, record))
+        fell_back = await self._run(partial(self._settle, record))
+        current, running = record.slots.current.sha256, (await self._program.facts()).sha256
+        if fell_back and running not in ("", current):
+            await self._program.start(current)
         running = (await self._program.facts()).sha256
         await self._run(partial(disk.clean, self._layout, record, {running}))
 
@@ -73,7 +77,15 @@ class Actions:
         self._wrong[release.sha256] += 1
         return self._wrong[release.sha256] >= MAX_WRONG
 
-    def _settle(self, record: Record) -> None:
+    def _end_trial(self, record: Record) -> None:
+        """Link the current release without a trial, if a roll-back that this update follows has left it on trial."""
+        layout, program = self._layout, record.program
+        if links.read(layout, program).on_trial and links.is_usable(layout, program, record.slots.current.sha256):
+            self._settle(record)
+
+    def _settle(self, record: Record) -> bool:
+        """Link the current release without a trial; return whether the launcher has started the one below it."""
+        fell_back = links.read(self._layout, record.program).fell_back
         slots, back = record.slots, fallback(record)
         links.point(
             self._layout,
@@ -82,6 +94,7 @@ class Actions:
             back=back.sha256 if back is not None else None,
             trial=False,
         )
+        return fell_back
 
     # ---- the steps
 
@@ -92,6 +105,7 @@ class Actions:
                 kind=ErrorKind.INVALID,
                 remedy=f"select a version for {self._platform}",
             )
+        await self._run(partial(self._end_trial, record))
         running = (await self._program.facts()).sha256
         await self._run(partial(disk.clean, self._layout, record, {running}))
         await self._source.check(release)

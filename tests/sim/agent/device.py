@@ -6,17 +6,13 @@ The drivers, the actions, the records and the links are the real ones. The launc
 from __future__ import annotations
 
 import errno
-import hashlib
-import io
-import json
 import os
 import random
-import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,11 +33,13 @@ from agent.maintenance.decide import Verdict
 from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.update import store
 from agent.update.record import Offer, Record, Release, Slots, Step
-from schema.errors import ErrorKind, MachineError
+from schema.errors import MachineError
+from tests.sim.agent.cloud import PLATFORM, START_TIMEOUT, Behavior, Cloud, CloudSource, unpack
+from tests.sim.agent.invariants import Invariants, Run
 
-PLATFORM = "linux/x86_64"
 EPOCH = 1_790_000_000.0
-START_TIMEOUT = 600.0  # of machine-server
+MOST_STEPS = 10_000  # of the agent's tasks at one moment
+MOST_STARTS = 60  # of machine-server within an hour without a reboot
 WATCHDOG = 120.0  # of the agent
 
 
@@ -57,12 +55,19 @@ class Life:
 
     def __init__(self, after_step: Callable[[Life], None]) -> None:
         self.steps = 0  # of its tasks, each from one await to the next
-        self.dead = False
+        self.dead = self.busy = False
+        self._counted_at = -1.0
         self.scope = trio.CancelScope()
         self._after_step = after_step
 
     def step(self) -> None:
         self.steps += 1
+        if self.steps % MOST_STEPS == 0:
+            now = trio.current_time()
+            if now == self._counted_at:
+                self.busy = True
+                self.kill()
+            self._counted_at = now
         if not self.scope.cancel_called:
             self._after_step(self)
 
@@ -91,109 +96,6 @@ class Steps(trio.abc.Instrument):
         life = task.context.get(_LIFE)
         if life is not None:
             life.step()
-
-
-@dataclass(frozen=True)
-class Behavior:
-    """How a release behaves when it runs."""
-
-    serves_after: float | None = 2.0  # seconds; None: it never answers
-    crashes_after: float | None = None  # seconds; None: it does not
-    configured: bool = True  # it can fetch and read its configuration
-    fills_disk: bool = False  # all space that is free while it runs; it stays full then
-
-
-@dataclass
-class Published:
-    """A release in the cloud."""
-
-    release: Release
-    content: bytes  # as the cloud delivers it
-    genuine: bytes  # as it was built
-    behavior: Behavior = Behavior()
-    withdrawn: bool = False
-
-
-def header(program: str, version: str, platform: str) -> bytes:
-    text = json.dumps({"program": program, "version": version, "platform": platform})
-    return f"#!/bin/sh\n# machine-release {text}\n".encode()
-
-
-@dataclass
-class Cloud:
-    """Releases by hash, and whether the cloud can be reached."""
-
-    published: dict[str, Published] = field(default_factory=dict)
-    reachable: bool = True
-
-    def publish(
-        self,
-        program: str,
-        version: str,
-        behavior: Behavior | None = None,
-        *,
-        claims: dict[str, str] | None = None,
-        deliver: Callable[[bytes], bytes] = lambda content: content,
-        platform: str = PLATFORM,
-    ) -> Release:
-        """Publish a release. `claims` are other values in its header; `deliver` damages what is downloaded."""
-        names = {"program": program, "version": version, "platform": platform, **(claims or {})}
-        genuine = header(**names) + f"{program} {version}".encode() + bytes(2000)
-        genuine += zlib.crc32(genuine).to_bytes(4, "big")
-        sha256 = hashlib.sha256(genuine).hexdigest()
-        release = Release(version, sha256, len(genuine), f"/{program}/{version}", platform)
-        self.published[sha256] = Published(release, deliver(genuine), genuine, behavior or Behavior())
-        return release
-
-    def behavior(self, sha256: str) -> Behavior:
-        return self.published[sha256].behavior
-
-
-@dataclass
-class CloudSource:
-    """Implements Source: a download takes some seconds, and ends in the middle when the cloud goes away."""
-
-    cloud: Cloud
-    rng: random.Random
-    occurred: Counter[str] = field(default_factory=Counter)
-
-    async def check(self, release: Release) -> None:
-        await self._reach()
-        if self.cloud.published[release.sha256].withdrawn:
-            raise MachineError("it was withdrawn", kind=ErrorKind.NOT_FOUND)
-
-    async def download(self, release: Release, file: Path) -> None:
-        content = io.BytesIO(self.cloud.published[release.sha256].content)
-        with file.open("ab") as output:
-            content.seek(output.tell())
-            while chunk := content.read(1000):
-                await self._reach()
-                output.write(chunk)
-                output.flush()
-                if output.tell() > release.size:
-                    output.truncate(0)
-                    raise MachineError("the file is too long", kind=ErrorKind.INVALID)
-            size = output.tell()
-        if size < release.size:
-            raise MachineError("the connection was closed", kind=ErrorKind.UNAVAILABLE)
-
-    async def _reach(self) -> None:
-        await trio.sleep(self.rng.uniform(0.1, 5))
-        if not self.cloud.reachable:
-            self.occurred["cloud is away"] += 1
-            raise MachineError("the cloud cannot be reached", kind=ErrorKind.UNAVAILABLE)
-
-
-def unpack(file: Path, folder: Path) -> None:
-    """Implements Unpack for the files of `publish`, which end with a checksum as those of `make release` do."""
-    content = file.read_bytes()
-    if zlib.crc32(content[:-4]).to_bytes(4, "big") != content[-4:]:
-        raise MachineError(f"{file.name} is damaged", kind=ErrorKind.INVALID)
-    part = folder.with_name(f"{folder.name}.tmp")
-    part.mkdir(exist_ok=True)
-    (part / "run").write_bytes(content)
-    (part / "run").chmod(0o755)
-    part.replace(folder)
 
 
 def launch(layout: Layout, program: str, *, full: bool = False) -> str | None:
@@ -278,16 +180,21 @@ class SystemdServer:
         self._scope = trio.CancelScope()
         self._stopped = trio.Event()
         self._changed = trio.Event()
+        self._crashed = trio.Event()
         self.release: str | None = None
         self.since = 0.0
+        self.configured = False  # it has fetched its configuration since its start
+        self.start_timeout = START_TIMEOUT
         self.starts: list[str] = []
+        self.ended: Callable[[Run], None] = lambda run: None
+        self._started: deque[float] = deque(maxlen=MOST_STARTS)  # when, since the last reboot
 
     async def run(self) -> None:
         """Run it as the service manager does, until cancelled."""
         failures = 0
         while True:
             await self._wanted.wait()
-            begun = trio.current_time()
+            begun, self._crashed = trio.current_time(), trio.Event()
             with trio.CancelScope() as self._scope:
                 await self._process()
             self._notice(None)
@@ -305,18 +212,33 @@ class SystemdServer:
         sha256 = launch(self._layout, SERVER, full=self._is_full())
         assert sha256 is not None, "there is nothing to start"
         self.starts.append(sha256)
+        now = trio.current_time()
+        busy = len(self._started) == MOST_STARTS and now - self._started[0] < 3600
+        assert not busy, f"machine-server was started {MOST_STARTS} times within an hour"
+        self._started.append(now)
         self._notice(sha256)
         behavior = self._cloud.behavior(sha256)
-        limit = START_TIMEOUT if behavior.serves_after is None else float("inf")
+        late = behavior.serves_after is None or behavior.serves_after >= self.start_timeout
+        limit = self.start_timeout if late else float("inf")
         with trio.move_on_after(min(limit, behavior.crashes_after or float("inf"))):
             if behavior.serves_after is not None:
                 await trio.sleep(behavior.serves_after)
                 self._notice(sha256)
-            await trio.sleep_forever()
+            await self._crashed.wait()
+
+    def process(self) -> Run | None:
+        """Return the process that runs."""
+        return None if self.release is None else Run(self.release, self.since, trio.current_time(), self.configured)
+
+    def crash(self) -> None:
+        """End the process as an error in it does; the service manager starts it again."""
+        self._crashed.set()
 
     def _notice(self, release: str | None) -> None:
         if release != self.release:
-            self.since = trio.current_time()
+            if (process := self.process()) is not None:
+                self.ended(process)
+            self.since, self.configured = trio.current_time(), False
         self.release = release
         changed, self._changed = self._changed, trio.Event()
         changed.set()
@@ -327,6 +249,7 @@ class SystemdServer:
 
     def reboot(self) -> None:
         """Start it again with the computer, also if it was stopped."""
+        self._started.clear()
         self.enable()
         self._scope.cancel()
 
@@ -349,8 +272,8 @@ class SystemdServer:
             return Facts(offline=self._offline())
         behavior, up = self._cloud.behavior(self.release), trio.current_time() - self.since
         served = behavior.serves_after is not None and up >= behavior.serves_after
-        configured = served and behavior.configured and self._cloud.reachable
-        return Facts(self.release, up, served, configured, self._offline())
+        self.configured |= up > 1 and behavior.configured and self._cloud.reachable  # it may do so before it serves
+        return Facts(self.release, up, served, self.configured, self._offline())
 
     def _offline(self) -> str:
         return "" if self._cloud.reachable else "unreachable"
@@ -426,10 +349,12 @@ class Device:
         self.wanted: dict[str, Offer] = {}
         self.drivers: dict[str, Driver] = {}
         self.agents: list[str] = []  # releases of the agent that were started
-        self.tried_offline: set[str] = set()  # releases whose trial began offline: they need no configuration
         self.wall_offset = 0.0
         self.offered_every = 600.0  # seconds
-        self.checks = 0
+        self.cuts: dict[Step | None, float] = {}  # further probabilities of a power loss once a step was stored
+        self.invariants = Invariants(self)
+        self.server.ended = partial(self.invariants.ran, SERVER)
+        self._agent_runs: Run | None = None
 
     def install(self, program: str, version: str = "1.0.0") -> Release:
         """Install a release as the installation does."""
@@ -461,14 +386,31 @@ class Device:
         """Run everything until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.server.run)
+            for program in PROGRAMS:
+                nursery.start_soon(self.invariants.watch, program)
             while True:
                 sha256 = launch(self.layout, AGENT, full=self._full())
                 assert sha256 is not None, "there is no agent to start"
                 self.agents.append(sha256)
                 behavior = self.cloud.behavior(sha256)
+                self._agent_runs = Run(sha256, trio.current_time(), 0.0, False)
                 with suppress(PowerLoss):
                     await self._agent(sha256, behavior)
+                self.invariants.ran(AGENT, self._agent_runs._replace(end=trio.current_time()))
+                self._agent_runs = None
                 await trio.sleep(5)
+
+    def running(self, program: str) -> Run | None:
+        """Return the process of a program that runs now."""
+        if program == SERVER:
+            return self.server.process()
+        return None if self._agent_runs is None else self._agent_runs._replace(end=trio.current_time())
+
+    def _offline(self) -> str:
+        """Return why the agent is offline; note that it was online."""
+        if self.cloud.reachable and self._agent_runs is not None:
+            self._agent_runs = self._agent_runs._replace(configured=True)
+        return self.server._offline()
 
     async def _agent(self, sha256: str, behavior: Behavior) -> None:
         with trio.move_on_after(behavior.crashes_after or float("inf")):
@@ -480,7 +422,7 @@ class Device:
             try:
                 with life.scope:
                     async with trio.open_nursery() as nursery:
-                        own = OwnProgram(sha256, self.server._offline, life.end)
+                        own = OwnProgram(sha256, self._offline, life.end)
                         programs: dict[str, Program] = {SERVER: Reached(self.server, life), AGENT: own}
                         for name in PROGRAMS:
                             driver = self.drivers[name] = self._driver(name, programs[name], life)
@@ -491,6 +433,7 @@ class Device:
                 raise PowerLoss from None
             finally:
                 _LIFE.reset(token)
+                assert not life.busy, "the agent is in a busy loop"
 
     def after_step(self, life: Life) -> None:
         """Crash the agent after a step of one of its tasks, perhaps."""
@@ -538,15 +481,24 @@ class Device:
         if isinstance(function, partial) and self._is_refused(function):
             self.occurred["disk is full"] += 1
             raise OSError(errno.ENOSPC, "No space left on device")
-        result = function()
-        if not isinstance(function, partial) or function.func not in _READING:
-            self.check()
+        saved: Record | None = None
         if isinstance(function, partial) and function.func is store.save:
+            saved = function.args[1]
+            self.invariants.stored(self.drivers[saved.program].record, saved)
+        try:
+            result = self._call(function)
+        finally:
+            if not isinstance(function, partial) or function.func not in _READING:
+                self.invariants.check()
+        if saved is not None:
             stored, self._stored = self._stored, trio.Event()
-            self.step = function.args[1].progress.step if function.args[1].progress is not None else None
+            self.step = saved.progress.step if saved.progress is not None else None
             stored.set()
-        self._lose_power("after", life)
+        self._lose_power("after", life, self.cuts.get(self.step, 0.0) if saved is not None else 0.0)
         return result
+
+    def _call(self, function: Callable[[], Any]) -> Any:
+        return function()
 
     async def reached(self, step: Step) -> None:
         """Wait until an update of any program has reached a step, in any process of the agent."""
@@ -573,41 +525,9 @@ class Device:
             self.freed = True
         return self.filled and not frees and (not self.freed or function.func is disk.reserve_space)
 
-    def _lose_power(self, when: str, life: Life) -> None:
-        if self.rng.random() < self.faults:
+    def _lose_power(self, when: str, life: Life, more: float = 0.0) -> None:
+        if self.rng.random() < self.faults + more:
             self.occurred[f"power fails {when} a call"] += 1
             self.server.reboot()
             life.kill()
             raise PowerLoss
-
-    # ---- what must always be true
-
-    def check(self) -> None:
-        """Raise AssertionError if a device in this state could not go on by itself."""
-        self.checks += 1
-        for program in PROGRAMS:
-            if not self.layout.record(program).exists():
-                continue
-            try:
-                record = self.record(program)
-            except MachineError:
-                assert disk.rebuild(self.layout, program, EPOCH) is not None, (
-                    f"the record of {program} is lost for good"
-                )
-                continue
-            current = self.layout.release(program, record.slots.current.sha256) / "run"
-            assert current.is_file(), f"the current release of {program} is missing"
-            launched = links.read(self.layout, program)
-            startable = [sha for sha in (launched.run, launched.back) if sha is not None]
-            assert startable, f"the launcher has no release of {program}"
-            for sha256 in startable:
-                published = self.cloud.published[sha256]
-                content = (self.layout.release(program, sha256) / "run").read_bytes()
-                assert content == published.genuine, "a file that was not verified is linked"
-            if launched.on_trial and not launched.fell_back:
-                assert launched.back is not None or record.slots.factory is not None
-            progress = record.progress
-            if progress is not None and progress.step is Step.TRIAL and progress.offline_before:
-                self.tried_offline.add(progress.target.sha256)
-            if progress is not None and not progress.explicit and record.is_quarantined(progress.target):
-                assert progress.step.value in ("roll_back", "recover"), "a release in quarantine is installed again"

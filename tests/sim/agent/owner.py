@@ -117,7 +117,7 @@ class OwnedDevice(Device):
                 await self.take("late", HOUR)
                 self.happened["lease while the hook ran"] += 1
         if self.rng.random() < self.faults:
-            self.occurred["power fails in a hook"] += 1
+            self.happened["power fails while a hook runs"] += 1
             raise PowerLoss
 
     # ---- what must be true

@@ -14,11 +14,12 @@ import trio
 from trio.testing import MockClock
 
 from agent.layout import PROGRAMS
-from tests.sim.agent.device import Behavior, Device, Life, Steps
+from tests.sim.agent.cloud import Behavior
+from tests.sim.agent.device import Device, Life, Steps
 from tests.sim.agent.scenario import reproducible, update
 
-STRIDE = 23
-"""End the agent at each 23rd of some 600 awaits; 1 ends it at each, which takes minutes."""
+STRIDE = 29
+"""End the agent at each 29th of some 600 awaits; 1 ends it at each, which takes minutes."""
 
 
 class CrashingDevice(Device):

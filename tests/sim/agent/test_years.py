@@ -2,14 +2,16 @@
 
 Each device lives for a year: releases of both programs are published every few weeks, one in three is bad; the cloud
 goes away, the clock jumps, the disk is full, files are damaged, the power fails before or after any blocking call, and
-the agent crashes at any await. Device.check runs after each blocking call. At the end the faults stop, and each device
-must reach what the cloud wants, or have rejected it. Each fault must have occurred, and each kind of outcome.
+the agent crashes at any await. Invariants.check runs after each blocking call, and each confirmation is compared with
+what the device has seen of the release. At the end the faults stop, and each device must reach what the cloud wants, or
+have rejected it. Each fault must have occurred, and each kind of outcome.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +20,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from agent.hooks.moments import Change, Moment
 from agent.layout import AGENT, PROGRAMS, SERVER
 from agent.update import store
 from agent.update.record import Release, Result, Step
 from schema.errors import MachineError
-from tests.sim.agent.device import Behavior, Device, Open, Steps
+from tests.sim.agent.cloud import Behavior, sealed
+from tests.sim.agent.device import Device, Open, Steps
 from tests.sim.agent.scenario import reproducible
 
 HOUR = 3600.0
@@ -34,13 +38,21 @@ LOOP = 10  # devices of one test
 BAD = (
     Behavior(crashes_after=0.1),
     Behavior(crashes_after=200),
+    Behavior(crashes_after=595),  # just before it would be confirmed
     Behavior(serves_after=None),
     Behavior(configured=False),
+    Behavior(serves_after=900),  # good only if the start timeout allows it
 )
+OF_AGENT = 4  # of these releases, the first ones may be agents
 
 
 def flipped(content: bytes) -> bytes:
     return content[:1200] + b"x" + content[1201:]
+
+
+def another(content: bytes) -> bytes:
+    """Return another build of the release: only its hash is wrong."""
+    return sealed(flipped(content[:-4]))
 
 
 async def publish(device: Device, rng: random.Random) -> None:
@@ -50,12 +62,13 @@ async def publish(device: Device, rng: random.Random) -> None:
         await trio.sleep(rng.uniform(0, HOUR) if rng.random() < 0.3 else rng.uniform(7, 75) * DAY)
         number += 1
         program = rng.choice(PROGRAMS)
-        behavior, deliver, claims = Behavior(), bytes, {}
+        deliver: Callable[[bytes], bytes] = bytes
+        behavior, claims = Behavior(), {}
         kind = rng.random()
         if kind < 0.2:
-            behavior = rng.choice(BAD[:3] if program == AGENT else BAD)
+            behavior = rng.choice(BAD[:OF_AGENT] if program == AGENT else BAD)
         elif kind < 0.26:
-            deliver = flipped
+            deliver = rng.choice((flipped, another))
         elif kind < 0.32:
             claims = {"program": AGENT if program == SERVER else SERVER}
         release = device.cloud.publish(program, f"1.{number}.0", behavior, deliver=deliver, claims=claims)
@@ -111,6 +124,7 @@ def rot(device: Device, rng: random.Random) -> None:
         device.occurred["a count of starts rots"] += 1
         trial.write_bytes(b"rot")
     device.occurred["a record rots"] += 1
+    device.invariants.damage(program)
     record.write_bytes(b"rot")
     if rng.random() < 0.3:
         device.occurred["a record and its copy rot"] += 1
@@ -138,6 +152,18 @@ async def live(folder: Path, seed: int) -> Device:
     rng = random.Random(seed)
     device = Device(folder, rng, faults=rng.choice((0.0, 0.005, 0.03)), crashes=rng.choice((0.0, 0.002, 0.01)))
     device.offered_every = 6 * HOUR
+    device.server.start_timeout = rng.choice((600.0, 1500.0))
+    if device.faults:
+        device.cuts = {Step.SWITCH: 0.1, Step.TRIAL: 0.1, Step.ROLL_BACK: 0.1, Step.RECOVER: 0.1, None: 0.1}
+
+    async def during(moment: Moment, change: Change) -> None:
+        """Let machine-server crash while a hook of its owner runs."""
+        if rng.random() < 0.2:
+            device.occurred["machine-server crashes before an update"] += 1
+            device.server.crash()
+            await trio.sleep(rng.uniform(0.1, 3))
+
+    device.hooks.during = during
     for program in PROGRAMS:
         device.install(program)
     async with trio.open_nursery() as nursery:
@@ -148,6 +174,7 @@ async def live(folder: Path, seed: int) -> Device:
             await trio.sleep(YEAR)
             trouble.cancel_scope.cancel()
         device.faults = device.disk_full = device.crashes = 0.0
+        device.cuts.clear()
         device.cloud.reachable = True
         device.permission = Open()
         device.wall_offset = 0.0
@@ -169,15 +196,16 @@ def settled(device: Device, program: str) -> None:
     if current != offered:
         assert record.is_quarantined(offered) or device.cloud.published[offered.sha256].withdrawn, record
     behavior = device.cloud.behavior(current.sha256)
-    if current.sha256 in device.tried_offline:
+    if current.sha256 in device.invariants.tried_offline:
         behavior = replace(behavior, configured=True)
-    assert behavior == Behavior(), f"a bad release of {program} was confirmed: {behavior}"
+    assert behavior.is_good(device.server.start_timeout), f"a bad release of {program} was confirmed: {behavior}"
     running = device.server.release if program == SERVER else device.agents[-1]
     assert running == current.sha256
 
 
 FAULTS = {
     "cloud is away": 10,
+    "machine-server crashes before an update": 10,
     "clock jumps": 20,
     "disk is full": 20,
     "a download rots": 10,
@@ -204,7 +232,7 @@ async def test_a_year(first: int, tmp_path: Path, autojump_clock: MockClock) -> 
         begun = trio.current_time()
         device = await live(tmp_path / str(seed), seed)
         assert trio.current_time() - begun >= YEAR
-        assert device.checks > 100
+        assert device.invariants.checks > 100
         for program in PROGRAMS:
             settled(device, program)
             record = device.drivers[program].record

@@ -20,7 +20,8 @@ from agent.settings.records import AdvancedSettings
 from agent.update import store
 from agent.update.record import Offer, Result, Step
 from schema.errors import MachineError
-from tests.sim.agent.device import Behavior, Device, Open
+from tests.sim.agent.cloud import Behavior
+from tests.sim.agent.device import Device, Open
 
 HOUR = 3600.0
 
@@ -339,6 +340,7 @@ async def test_a_lost_record_is_made_again_from_the_links(tmp_path: Path, autoju
     device.install(AGENT)
     release = device.install(SERVER)
     device.layout.record(SERVER).write_text("{")
+    device.invariants.damage(SERVER)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(device.run)
         await trio.sleep(1)
@@ -360,6 +362,7 @@ async def test_a_release_whose_record_is_lost_during_its_trial_is_rolled_back(
         assert device.server.release == new.sha256 or device.agents[-1] == new.sha256
         del device.wanted[program]
         record = device.layout.record(program)
+        device.invariants.damage(program)
         for path in (record, record.with_name(record.name + store.COPY)):
             path.write_text("{")
         device.life.kill()
@@ -409,12 +412,51 @@ async def test_a_record_that_cannot_be_made_again_is_a_problem_and_not_a_crash(
     device = Device(tmp_path, random.Random(1))
     device.install(SERVER)
     device.layout.record(SERVER).write_text("{")
+    device.invariants.damage(SERVER)
     (device.layout.release(SERVER, (links.read(device.layout, SERVER).run or "")) / disk.DESCRIPTION).unlink()
     async with trio.open_nursery() as nursery:
         driver = device._driver(SERVER, device.server, device.life)
-        device.check = lambda: None  # type: ignore[method-assign]
+        device.invariants.check = lambda: None  # type: ignore[method-assign]
         await nursery.start(driver.run)
         assert "damaged" in driver.problem
         with pytest.raises(MachineError, match="cannot be updated"):
             await driver.roll_back()
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("program", [SERVER, AGENT])
+async def test_a_trial_is_over_before_an_update_that_follows_a_roll_back(
+    program: str, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        old = device.record(program).slots.current
+        bad = device.cloud.publish(program, "1.1.0", Behavior(crashes_after=0.1))
+        device.offer(program, bad)
+        await device.reached(Step.RECOVER)
+        assert links.read(device.layout, program).on_trial
+        device.permission = Open("the window is closed")
+        device.offer(program, device.cloud.publish(program, "1.2.0"))
+        await device.reached(Step.WAIT)
+        launch = links.read(device.layout, program)
+        assert (launch.run, launch.on_trial) == (old.sha256, False)
+
+
+@pytest.mark.parametrize("program", [SERVER, AGENT])
+async def test_a_power_loss_after_the_confirmation_does_not_bring_back_the_older_release(
+    program: str, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with running(tmp_path) as device:
+        old = device.record(program).slots.current
+        new = device.cloud.publish(program, "1.1.0")
+        device.offer(program, new)
+        await device.reached(Step.TRIAL)
+        await trio.sleep(60)
+        (device.layout.launch(program) / "trial").write_text("3\n")  # it was started three times
+        device.cuts = {None: 1.0}
+        await trio.sleep(HOUR)
+        assert device.occurred["power fails after a call"] == 1
+        assert (device.record(program).slots.current, device.record(program).slots.previous) == (new, old)
+        launch = links.read(device.layout, program)
+        assert (launch.run, launch.on_trial) == (new.sha256, False)
+        started = device.server.starts if program == SERVER else device.agents
+        assert started[-2:] == [old.sha256, new.sha256], "it does not end with the new release"

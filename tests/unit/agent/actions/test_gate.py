@@ -16,7 +16,8 @@ from agent.hooks.moments import LIMITS, Change, Moment
 from agent.layout import AGENT, SERVER
 from agent.update.record import Outcome, Progress, Record, Release, Result, Slots, Step
 from agent.update.steps import LONGEST_PAUSE
-from tests.sim.agent.device import EPOCH, PLATFORM, Behavior, Device, Open, PowerLoss
+from tests.sim.agent.cloud import PLATFORM, Behavior
+from tests.sim.agent.device import EPOCH, Device, Open, PowerLoss
 from tests.unit.agent.actions.test_driver import HOUR, refusing, running
 
 UPDATE = Change(SERVER, "1.0.0", "1.1.0")

@@ -27,7 +27,8 @@ from agent.releases.trust import Trust, pin
 from agent.update.record import Release, Step
 from schema.errors import MachineError
 from support.worker import Worker
-from tests.sim.agent.device import PLATFORM, Device, Open
+from tests.sim.agent.cloud import PLATFORM
+from tests.sim.agent.device import Device, Open
 from tests.unit.agent.releases.repository import Repository
 from uplink.releases import TARGETS
 
