@@ -352,6 +352,7 @@ class Device:
         self.wall_offset = 0.0
         self.offered_every = 600.0  # seconds
         self.cuts: dict[Step | None, float] = {}  # further probabilities of a power loss once a step was stored
+        self.clock_is_lost = False  # with the power, sometimes: it has no battery
         self.invariants = Invariants(self)
         self.server.ended = partial(self.invariants.ran, SERVER)
         self._agent_runs: Run | None = None
@@ -529,5 +530,8 @@ class Device:
         if self.rng.random() < self.faults + more:
             self.occurred[f"power fails {when} a call"] += 1
             self.server.reboot()
+            if self.clock_is_lost and self.rng.random() < 0.3:
+                self.occurred["clock is lost with the power"] += 1
+                self.wall_offset = self.rng.choice((-5.0, -0.1, 0.0, 5.0)) * 365 * 24 * 3600
             life.kill()
             raise PowerLoss

@@ -152,6 +152,7 @@ async def live(folder: Path, seed: int) -> Device:
     rng = random.Random(seed)
     device = Device(folder, rng, faults=rng.choice((0.0, 0.005, 0.03)), crashes=rng.choice((0.0, 0.002, 0.01)))
     device.offered_every = 6 * HOUR
+    device.clock_is_lost = rng.random() < 0.5
     device.server.start_timeout = rng.choice((600.0, 1500.0))
     if device.faults:
         device.cuts = {Step.SWITCH: 0.1, Step.TRIAL: 0.1, Step.ROLL_BACK: 0.1, Step.RECOVER: 0.1, None: 0.1}
@@ -207,6 +208,7 @@ FAULTS = {
     "cloud is away": 10,
     "machine-server crashes before an update": 10,
     "clock jumps": 20,
+    "clock is lost with the power": 5,
     "disk is full": 20,
     "a download rots": 10,
     "a count of starts rots": 2,
