@@ -130,6 +130,7 @@ class Invariants:
         for name in ("run", "back", "factory"):
             link = self._link(program, name)
             if not link.is_symlink():
+                assert name != "run", f"the link of {program} is missing"
                 continue
             file = link / "run"
             sha256 = Path(os.readlink(link)).name

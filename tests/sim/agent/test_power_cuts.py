@@ -29,6 +29,9 @@ STRIDE = 13
 OPERATIONS = ("replace", "unlink", "mkdir", "rmdir", "symlink", "open", "fsync", "fchmod", "posix_fallocate")
 
 
+symlink = os.symlink
+
+
 class Cuts:
     """Counts the operations on files of a device, and cuts the power before the one with number `at`."""
 
@@ -41,19 +44,22 @@ class Cuts:
             patch.setattr(module, "open", self._wrapped(module.open))
 
     def _wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        weight = STRIDE if function is symlink else 1  # the power fails before each change of a link
+
         def operation(*arguments: Any, **options: Any) -> Any:
-            if self.cut():
+            if self.cut(weight):
                 raise PowerLoss
             result = function(*arguments, **options)
             return _File(result, self) if getattr(result, "writable", bool)() else result
 
         return operation
 
-    def cut(self) -> bool:
+    def cut(self, weight: int = 1) -> bool:
         """Count an operation; return whether the power is off. Then nothing that cleans up has an effect either."""
         if self.active:
-            self.count += 1
-            self.off = self.off or self.count == self.at
+            before = self.count
+            self.count += weight
+            self.off = self.off or before < self.at <= self.count
         return self.off
 
     @property

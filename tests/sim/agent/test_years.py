@@ -118,7 +118,8 @@ async def during_downloads(device: Device, rng: random.Random) -> None:
 
 def rot(device: Device, rng: random.Random) -> None:
     """Damage files of the agent, as a worn-out SD card does."""
-    program = rng.choice(PROGRAMS)
+    tried = [program for program in PROGRAMS if (device.layout.launch(program) / "trial").exists()]
+    program = rng.choice(tried or PROGRAMS)
     record, trial = device.layout.record(program), device.layout.launch(program) / "trial"
     if trial.exists():
         device.occurred["a count of starts rots"] += 1
