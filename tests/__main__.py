@@ -31,7 +31,8 @@ ROOT: Final = HERE.parent
 OUTPUT: Final = ROOT / "build" / "tests"
 APART: Final = ("hil",)  # run by python -m tests.hil
 SECONDS: Final = {
-    "e2e/cloud": 330, "unit/cloud": 140, "unit/runtime": 130, "e2e/modules": 115, "e2e/files": 95, "netns": 95,
+    "e2e/agent": 330, "e2e/cloud": 330, "unit/cloud": 140, "unit/runtime": 130, "e2e/modules": 115, "sim/agent": 110,
+    "e2e/files": 95, "netns": 95,
     "e2e/options": 90, "e2e/rig": 80, "sim/cloud_triggers": 80, "e2e/browser": 75, "e2e/module_api": 75,
     "sim/reconfigure": 75, "sim/remotes": 65, "e2e/sdk": 60, "e2e/server": 55, "e2e/access": 50,
     "unit/rpc": 46, "e2e/maintenance": 45, "e2e/logs": 40, "e2e/remotes": 35,
