@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,27 +41,32 @@ while True:
 """
 
 
+EVERYWHERE = "tests/unit/agent/actions/test_driver.py, tests/sim/agent"
+PROCESSES = "tests/e2e/agent/test_update.py"
+
+
 class Case(NamedTuple):
     """A bad release, and how it ends."""
 
     program: str
     script: str
     reason: str  # part of it
+    also: str = ""  # other tests of it; then it is tested here only if MACHINE_HIL_ALL is set, because it takes 40 s
 
 
 STARTED = "it was started 3 times and not confirmed"
 CASES = {
     "server crashes at once": Case(SERVER, "kill -9 $$\n", ""),
-    "server crashes after five minutes": Case(SERVER, f"(sleep 5; kill -9 $$) &\n{real(SERVER)}", ""),
-    "server exits with status 0": Case(SERVER, "exit 0\n", ""),
+    "server crashes after five minutes": Case(SERVER, f"(sleep 5; kill -9 $$) &\n{real(SERVER)}", "", PROCESSES),
+    "server exits with status 0": Case(SERVER, "exit 0\n", "", PROCESSES),
     "server needs all memory": Case(SERVER, HOG, ""),  # by the kernel
-    "server hangs before it serves": Case(SERVER, "exec sleep 1000\n", "it does not answer requests"),
+    "server hangs before it serves": Case(SERVER, "exec sleep 1000\n", "it does not answer requests", PROCESSES),
     "server fills the disk": Case(
-        SERVER, f"dd if=/dev/zero of={GARBAGE} bs=64k 2>/dev/null\n{real(SERVER)}", "the disk became full"
+        SERVER, f"dd if=/dev/zero of={GARBAGE} bs=64k 2>/dev/null\n{real(SERVER)}", "the disk became full", PROCESSES
     ),
-    "agent crashes at once": Case(AGENT, "kill -9 $$\n", STARTED),
-    "agent crashes after five minutes": Case(AGENT, f"(sleep 5; kill -9 $$) &\n{real(AGENT)}", STARTED),
-    "agent hangs before it serves": Case(AGENT, "exec sleep 1000\n", STARTED),
+    "agent crashes at once": Case(AGENT, "kill -9 $$\n", STARTED, EVERYWHERE),
+    "agent crashes after five minutes": Case(AGENT, f"(sleep 5; kill -9 $$) &\n{real(AGENT)}", STARTED, EVERYWHERE),
+    "agent hangs before it serves": Case(AGENT, "exec sleep 1000\n", STARTED, EVERYWHERE),
     "agent starves its watchdog": Case(AGENT, BLOCKED, STARTED),
     "agent cannot read its credentials": Case(AGENT, f"set -- --config /etc/hostname\n{real(AGENT)}", STARTED),
 }
@@ -81,8 +87,11 @@ async def test_bad_releases_end_and_the_former_one_runs(guest: Guest, tmp_path: 
         await device.install(*(write(tmp_path, name, "1.0.0") for name in PROGRAMS))
         for name in PROGRAMS:
             await device.settled(name, "1.0.0")
-        cases = [name for name in CASES if CASES[name].program == program]
+        cases = [name for name, case in CASES.items() if case.program == program]
         for number, name in enumerate(cases, start=2):
+            if CASES[name].also and not os.environ.get("MACHINE_HIL_ALL"):
+                print(f"{name}: left to {CASES[name].also}; MACHINE_HIL_ALL=yes tests it here, too")
+                continue
             await ends(device, tmp_path, name, f"{number}.0.0")
 
 

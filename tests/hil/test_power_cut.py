@@ -44,7 +44,10 @@ while True:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["safely", "carelessly"])
 async def test_a_configuration_is_complete_after_a_power_cut(guest: Guest, record_recovery: Recorder, how: str) -> None:
-    """Safely: write a new file, sync it to the disk, rename it. Carelessly: rename without a sync."""
+    """Safely: write a new file, sync it to the disk, rename it. Carelessly: rename without a sync.
+
+    Without a sync, the file may also be empty: ext4 usually writes the data before the rename, but promises nothing.
+    """
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     await guest.run("mkdir -p /var/lib/machine; rm -f /var/lib/machine/*; sync")
@@ -60,6 +63,9 @@ async def test_a_configuration_is_complete_after_a_power_cut(guest: Guest, recor
     start = time.monotonic()
     await guest.boot()
     text = (await guest.read(CONFIG)).decode()
+    if how == "carelessly" and not text:
+        print("the file is empty")
+        return
     numbers = {entry["name"].rpartition("-")[2] for entry in json.loads(text)["components"]}
     print(f"rewrite {numbers} is on the disk")
     assert len(numbers) == 1
