@@ -96,7 +96,7 @@ async def test_bad_releases_end_and_the_former_one_runs(guest: Guest, tmp_path: 
 
 
 async def ends(device: Device, folder: Path, name: str, version: str) -> None:
-    program, script, reason = CASES[name]
+    program, script, reason, _ = CASES[name]
     key, other = ("agent", SERVER) if program == AGENT else ("server", AGENT)
     before = await device.state()
     [file] = await device.put(write(folder, program, version, script))
