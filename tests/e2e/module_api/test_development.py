@@ -139,7 +139,7 @@ async def test_a_saved_file_restarts_the_module_and_nothing_else(folder: Path) -
         await readings(client, {"a": 1, "b": 2, "c": 3})
         driver.write_text(good.replace("fmean(values) for", "-fmean(values) for"))
         await readings(client, {"a": -1, "b": -2, "c": -3})
-        driver.write_text("this is not Python\n")
+        driver.write_text("def unfinished(\n")
         with trio.fail_after(30):
             while True:
                 assert await client.call(SENSOR, "source", "get_readings") == {"a": 1, "b": 2, "c": 3}
