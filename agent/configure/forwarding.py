@@ -166,7 +166,7 @@ class Forwarder:
     # ---- reading
 
     async def _read(self, sink: OutboxSink) -> None:
-        """Follow the journal for ever. journalctl is started again if it ends."""
+        """Follow the journal until cancelled. journalctl is started again if it ends."""
         delay = FIRST_RETRY
         while True:
             began = trio.current_time()

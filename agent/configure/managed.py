@@ -131,7 +131,7 @@ class ManagedUpgrades:
             return None
         boot = (await self._run(self._boot)).strip()
         if written == record.reboot_file and boot != record.reboot_boot:
-            # It must not reboot for ever: usually the file is in memory, and a reboot removes it.
+            # It must not reboot again and again: usually the file is in memory, and a reboot removes it.
             self.problems = (
                 Problem(
                     SETTING,

@@ -82,7 +82,7 @@ class ProgramReport(msgspec.Struct, frozen=True, omit_defaults=True):
 class SystemReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the agent has done to the operating system."""
 
-    files: tuple[str, ...] = ()  # files outside of its own folder that the system configuration has written
+    files: tuple[str, ...] = ()  # files outside its own folder that the system configuration has written
     upgraded: float = 0.0  # end of the last upgrade of packages by the agent
     outcome: str = ""  # of this upgrade
     waiting: Waiting | None = None  # an upgrade of packages, or a reboot for it

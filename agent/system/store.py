@@ -32,7 +32,7 @@ class Store:
     def __init__(self, layout: Layout, run: Runner, root: Path = Path("/")) -> None:
         self.record = SystemRecord()
         self.files: tuple[str, ...] = ()
-        """Paths of the files that the agent has written outside of its own folder."""
+        """Paths of the files that the agent has written outside its own folder."""
         self._disk, self._run = Disk(root), run
         self._manifest = str((layout.state / MANIFEST).absolute().relative_to(root))
         self._record = layout.state / RECORD
