@@ -1,4 +1,4 @@
-"""Network management: links, addresses, routes, Wi-Fi, provisioning.
+"""Network management: links, addresses, routes, DNS, Wi-Fi, the provisioning hotspot and its portal.
 
-Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
+Started by machine-agent. docs/design/netmgr.md describes the parts.
 """
