@@ -44,6 +44,8 @@ class Reporter:
 
     def __init__(self, address: CloudAddress, report: Callable[[], Report]) -> None:
         self._report, self._part, self._contact = report, address.part, address.contact
+        self.connectivity_key = ""
+        """Key of rpc.access.proof, from the answer to the last report that was accepted. A secret."""
         self._news = trio.Event()
         self._logged = ""  # the failure that is logged
 
@@ -84,7 +86,8 @@ class Reporter:
         try:
             data = encode(report)
             with trio.fail_after(LIMIT):
-                await client.call(AGENTS, "", "report_agent", part_id=self._part, report_json=data)
+                key = await client.call(AGENTS, "", "report_agent", part_id=self._part, report_json=data)
+                self.connectivity_key = key if isinstance(key, str) else ""  # an older cloud returns nothing
         except trio.TooSlowError:
             failure = MachineError(f"no answer within {LIMIT:g} s", kind=ErrorKind.UNAVAILABLE)
         except ValueError as error:  # a defect of ours, which must not end the agent

@@ -20,6 +20,7 @@ from cloud.store.turns import working_for
 from cloud.web import pages
 from cloud.web.api import (
     authorities,
+    connectivity,
     installation,
     packages,
     releases,
@@ -70,6 +71,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         Route(METRICS, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
         *authorities.routes(cloud),
+        *connectivity.routes(cloud),
         *installation.routes(cloud),
         *packages.routes(cloud),
         *releases.routes(cloud),

@@ -47,6 +47,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /healthz": public("returns only ok"),
     "GET /static/{file}": public("scripts and styles, the same for all callers"),
     "GET /ca.pem": public("certificates of authorities; with a key those of the caller's organization too"),
+    "GET /connectivity/{part}": public("proves that this cloud answers, the same for parts that do not exist"),
     "GET /install.sh": public("the installer, which contains no secrets"),
     "GET /invites/{secret}": public("the secret in the path is the credential"),
     "POST /invites/{secret}": public("the secret in the path is the credential"),

@@ -214,7 +214,7 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "GetRolloutResponse": ("Rollout rollout = 1", "repeated RolloutMachine machines = 2"),
     # AgentService
     "ReportAgentRequest": ("string part_id = 1", "bytes report_json = 2"),
-    "ReportAgentResponse": (),
+    "ReportAgentResponse": ("string connectivity_key = 1",),
     "AgentOutcome": (
         "string program = 1",
         "string version = 2",

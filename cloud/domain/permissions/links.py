@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Final
 
 from cloud.store.sql import Sql, inserted
+from rpc.access.proof import proof_key
 from schema.errors import ErrorKind, MachineError
 
 SETTING: Final = "links_secret"
@@ -51,6 +52,10 @@ class Links:
                 kind=ErrorKind.PERMISSION,
                 remedy="ask for a new one",
             )
+
+    def proof_key(self, part: str) -> str:
+        """Return the key with which this cloud proves to the agent of a part that it answers: see rpc.access.proof."""
+        return proof_key(self._secret.decode(), part)
 
     def _sign(self, path: str, expires: int) -> str:
         return hmac.new(self._secret, f"{expires}\n{path}".encode(), sha256).hexdigest()

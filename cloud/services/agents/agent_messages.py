@@ -7,6 +7,15 @@ from datetime import datetime
 from msgspec import Struct
 
 
+class ReportAgentResponse(Struct, frozen=True):
+    """`connectivity_key` is the key of rpc.access.proof for the part: a secret of the part."""
+
+    connectivity_key: str
+
+    def __repr__(self) -> str:
+        return "ReportAgentResponse(...)"
+
+
 class AgentOutcome(Struct, frozen=True):
     """How an update ended. `ended` is by the clock of the machine, `received` by that of the cloud."""
 

@@ -14,10 +14,14 @@ from cloud.store.sql import Sql
 class AgentReports(Service):
     """Reports of agents."""
 
-    async def report_agent(self, part_id: str, report_json: bytes) -> None:
-        """Store the report of a part's agent, and the outcomes in it. INVALID, also if it is too large."""
+    async def report_agent(self, part_id: str, report_json: bytes) -> m.ReportAgentResponse:
+        """Store the report of a part's agent, and the outcomes in it. INVALID, also if it is too large.
+
+        Return the key with which the cloud proves to the agent that it answers, see rpc.access.proof.
+        """
         report = await self.offload(len(report_json), lambda: agent_report.decode(report_json))
         await self.write(lambda sql: reports.store(sql, part_id, report, self.now()))
+        return m.ReportAgentResponse(self.cloud.links.proof_key(part_id))
 
     async def get_agent_state(self, part_id: str) -> m.GetAgentStateResponse:
         """Return the newest report of a part, the outcomes of its updates, and requests that have not arrived."""

@@ -32,6 +32,7 @@ class World:
         self.silent = False  # the cloud does not answer
         self.sent: list[tuple[float, str, Report]] = []
         self.version = "1.0.0"
+        self.key: str | None = None
         self.report = Report(0.0, ProgramReport(), ProgramReport())
         self.changed = trio.Event()
         self.address = CloudAddress("https://cloud.example", "p1", "p1", "robot-secret", "secret")
@@ -40,7 +41,7 @@ class World:
     def _report(self) -> Report:
         return msgspec.structs.replace(self.report, time=trio.current_time(), agent=ProgramReport(version=self.version))
 
-    async def call(self, service: str, name: str, method: str, **arguments: Any) -> None:
+    async def call(self, service: str, name: str, method: str, **arguments: Any) -> str | None:
         assert (service, name, method) == ("machine.cloud.v1.AgentService", "", "report_agent")
         if self.silent:
             await trio.sleep_forever()
@@ -48,6 +49,7 @@ class World:
         self.sent.append((trio.current_time(), arguments["part_id"], report))
         if self.errors:
             raise self.errors.pop(0)
+        return self.key
 
     async def changes(self) -> AsyncGenerator[None, None]:
         while True:
@@ -220,3 +222,15 @@ async def test_long_and_odd_texts_do_not_keep_a_report_from_being_sent(autojump_
     ((_, _, report),) = world.sent
     assert (len(report.server.target), report.problems[0].message) == (300, "it is ? wrong")
     assert (len(report.problems[0].path), len(report.problems[0].remedy)) == (500, 500)
+
+
+async def test_the_key_for_proofs_is_that_of_the_last_answer(autojump_clock: Any) -> None:
+    world, asked = World(), trio.Event()
+    asked.set()
+    async with reporting(world, asked):
+        await trio.sleep(GATHER + 0.1)
+        assert world.reporter.connectivity_key == ""  # an older cloud
+        world.key = "a" * 64
+        world.change("1.0.1")
+        await trio.sleep(100)
+        assert world.reporter.connectivity_key == "a" * 64

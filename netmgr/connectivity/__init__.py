@@ -1,0 +1,1 @@
+"""Proof that the cloud answers, through one interface or any."""
