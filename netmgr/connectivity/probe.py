@@ -112,7 +112,7 @@ async def _get(stream: trio.abc.Stream, host: str, target: str) -> bytes:
     while len(body) <= proof.MAX_ANSWER:
         event = connection.next_event()
         if event is h11.NEED_DATA:
-            connection.receive_data(await stream.receive_some(READ))
+            connection.receive_data(bytes(await stream.receive_some(READ)))
         elif isinstance(event, h11.Data):
             body += event.data
         elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
