@@ -26,6 +26,7 @@ from agent.layout import AGENT, SERVER, Layout
 from agent.releases.choose import Answer
 from agent.releases.transport import Transport
 from agent.releases.trust import Trust
+from agent.releases.verifier import in_process
 from agent.releases.web import Web
 from agent.settings.records import VersionControl
 from agent.supervise.supervisor import Supervisor
@@ -64,7 +65,7 @@ class Updates:
         self._files = Worker("releases")
         self._layout, self._worker = layout, worker
         web = Web(address, worker)
-        trust = Trust(layout.trust, self._files)
+        trust = Trust(layout.trust, self._files, in_process)
         releases = self._releases = Releases(trust, Transport(web, address.part), web, self._files, layout.downloads)
         self._hooks = Hooks(layout.hooks, worker.run)
         programs: dict[str, Program] = {SERVER: ServerProgram(layout, supervisor, worker.run, offline)}

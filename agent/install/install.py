@@ -23,7 +23,7 @@ from agent.install.source import PACKAGE, Staged, point_factory, stage_package
 from agent.install.target import ETC_UNITS, Say, Target
 from agent.launch.links import install_launcher, point
 from agent.layout import AGENT, PROGRAMS, SERVER, Layout
-from agent.releases.trust import check_pin, pin
+from agent.releases.chain import check_pin, pin
 from agent.supervise.units import RESTART_PAUSE
 from agent.system.apply_files import Disk, apply_files
 from agent.system.managed_files import WantedFile

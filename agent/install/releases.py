@@ -35,11 +35,12 @@ from agent.install.source import PACKAGE, Staged
 from agent.install.target import Say
 from agent.launch.links import is_usable
 from agent.layout import AGENT, PROGRAMS, Layout
+from agent.releases.chain import has_pin, pin
 from agent.releases.choose import Answer, Asked, Keep, Read, Refuse, Take, choose, choose_file
 from agent.releases.header import check_identity, read_identity
 from agent.releases.signed import Signed
 from agent.releases.transport import Transport
-from agent.releases.trust import Trust, has_pin, pin
+from agent.releases.trust import Trust
 from agent.releases.unpack import unpack
 from agent.releases.web import Web
 from agent.system.host import host_facts

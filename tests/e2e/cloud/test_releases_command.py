@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 import trio
 
+from agent.releases.chain import Untrusted, pin
 from agent.releases.download import Downloads
 from agent.releases.signed import Signed
 from agent.releases.transport import Transport
-from agent.releases.trust import Trust, Untrusted, pin
+from agent.releases.trust import Trust
 from agent.releases.web import Web
 from agent.update.record import Release
 from schema.errors import MachineError

@@ -22,8 +22,9 @@ from agent.actions.offers import HURRY, Offers
 from agent.commands import UpdateCommands
 from agent.control.requests import Request
 from agent.layout import AGENT, SERVER
+from agent.releases.chain import pin
 from agent.releases.choose import Answer
-from agent.releases.trust import Trust, pin
+from agent.releases.trust import Trust
 from agent.update.record import Release, Step
 from schema.errors import MachineError
 from support.worker import Worker

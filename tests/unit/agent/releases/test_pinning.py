@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.releases.chain import Untrusted, pin
 from agent.releases.transport import Transport
-from agent.releases.trust import Fetch, Trust, Untrusted, pin
+from agent.releases.trust import Fetch, Trust
 from agent.releases.web import Web
 from support.worker import Worker
 from tests.unit.agent.releases.hostile import Server, serving

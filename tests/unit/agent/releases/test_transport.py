@@ -11,8 +11,9 @@ import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
+from agent.releases.chain import Untrusted, pin
 from agent.releases.transport import Transport
-from agent.releases.trust import Trust, Untrusted, pin
+from agent.releases.trust import Trust
 from agent.releases.web import Web
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker

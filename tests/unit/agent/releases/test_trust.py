@@ -11,7 +11,8 @@ import pytest
 import trio
 
 from agent.releases import trust
-from agent.releases.trust import Trust, Untrusted, pin
+from agent.releases.chain import Untrusted, pin
+from agent.releases.trust import Trust
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from tests.unit.agent.releases.repository import NOW, Repository
