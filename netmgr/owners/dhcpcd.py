@@ -1,0 +1,84 @@
+"""dhcpcd, as on Raspberry Pi OS before bookworm, with the wpa_supplicant that its hook starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from netmgr.model.facts import Manager
+from netmgr.model.network import Network
+from netmgr.owners.adopt import from_wpa_supplicant
+from netmgr.owners.files import RunBlocking, read
+from netmgr.programs import run
+from schema.errors import MachineError
+
+PIDS: Final = ("run/dhcpcd/pid", "run/dhcpcd.pid")
+"""Files with the id of the process, of version 9 and of older ones."""
+WPA: Final = ("etc/wpa_supplicant/wpa_supplicant-{}.conf", "etc/wpa_supplicant/wpa_supplicant.conf")
+
+
+class Dhcpcd:
+    """See Owner. `root` is the root of the file system."""
+
+    name: Manager = "dhcpcd"
+
+    def __init__(self, run_blocking: RunBlocking[Any], root: Path = Path("/")) -> None:
+        self._run_blocking, self._root = run_blocking, root
+
+    async def manages(self, interface: str) -> bool:
+        """See Owner."""
+        return bool(await self._run_blocking(partial(_manages, self._root, interface)))
+
+    async def networks(self, interface: str) -> tuple[Network, ...]:
+        """See Owner. Static addresses of dhcpcd.conf are left out: they belong to interfaces, not to networks."""
+        for name in WPA:
+            text = await self._run_blocking(partial(read, self._root / name.format(interface)))
+            if text:
+                return from_wpa_supplicant(text, interface)
+        return ()
+
+    async def take(self, interface: str) -> None:
+        """See Owner."""
+        await run(["dhcpcd", "--exit", interface])
+        if await self._run_blocking((self._root / f"run/wpa_supplicant/{interface}").exists):
+            try:
+                await run(["wpa_cli", "-p", "/run/wpa_supplicant", "-i", interface, "terminate"])
+            except MachineError:
+                pass  # it has ended meanwhile, or belongs to another program, which then is the owner
+
+    async def give_back(self, interface: str) -> None:
+        """See Owner. The hook of dhcpcd starts wpa_supplicant again."""
+        await run(["dhcpcd", "--rebind", interface])
+
+
+def _manages(root: Path, interface: str) -> bool:
+    """Return whether dhcpcd runs and its configuration includes the interface."""
+    running = any(_alive(root / pid) for pid in PIDS)
+    return running and shutil.which("dhcpcd") is not None and includes(read(root / "etc/dhcpcd.conf"), interface)
+
+
+def _alive(pid: Path) -> bool:
+    text = read(pid).strip()
+    return text.isdecimal() and os.path.isdir(f"/proc/{text}")
+
+
+def includes(configuration: str, interface: str) -> bool:
+    """Return whether dhcpcd.conf includes an interface: by `allowinterfaces` and `denyinterfaces`. Pure."""
+    rules: dict[str, list[str]] = {"allow": [], "deny": []}
+    for line in configuration.splitlines():
+        words = line.split("#")[0].split()
+        if words and words[0] in ("allowinterfaces", "denyinterfaces"):
+            rules[words[0].removesuffix("interfaces")] += words[1:]
+    if any(_matches(pattern, interface) for pattern in rules["deny"]):
+        return False
+    return not rules["allow"] or any(_matches(pattern, interface) for pattern in rules["allow"])
+
+
+def _matches(pattern: str, interface: str) -> bool:
+    """Return whether a pattern of the shell, as dhcpcd.conf has them, matches an interface."""
+    expression = "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern)
+    return re.fullmatch(expression, interface) is not None

@@ -1,0 +1,44 @@
+"""ifupdown: interfaces of /etc/network/interfaces."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from netmgr.model.facts import Manager
+from netmgr.model.network import Network
+from netmgr.owners.adopt import from_wpa_supplicant
+from netmgr.owners.files import RunBlocking, read
+from netmgr.programs import run
+
+STATE: Final = "run/network/ifstate"
+LIMIT: Final = 90.0
+"""Seconds for `ifup`, which waits for a lease of DHCP."""
+
+
+class Ifupdown:
+    """See Owner. `root` is the root of the file system."""
+
+    name: Manager = "ifupdown"
+
+    def __init__(self, run_blocking: RunBlocking[Any], root: Path = Path("/")) -> None:
+        self._run_blocking, self._root = run_blocking, root
+
+    async def manages(self, interface: str) -> bool:
+        """See Owner: an interface that was configured by `ifup`. The loopback interface is not one."""
+        text = await self._run_blocking(partial(read, self._root / STATE))
+        return interface in {line.partition("=")[0].strip() for line in text.splitlines()} - {"", "lo"}
+
+    async def networks(self, interface: str) -> tuple[Network, ...]:
+        """See Owner. Options such as `wpa-ssid` of /etc/network/interfaces are left out."""
+        file = self._root / "etc/wpa_supplicant/wpa_supplicant.conf"
+        return from_wpa_supplicant(await self._run_blocking(partial(read, file)), interface)
+
+    async def take(self, interface: str) -> None:
+        """See Owner."""
+        await run(["ifdown", interface], limit=LIMIT)
+
+    async def give_back(self, interface: str) -> None:
+        """See Owner."""
+        await run(["ifup", interface], limit=LIMIT)
