@@ -64,7 +64,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class TakeOver(Effect, frozen=True, kw_only=True):
-    """Make the present manager leave the interface alone, after its networks were adopted."""
+    """Make the present manager leave the interface alone, after its networks were adopted, and remove its addresses."""
 
     manager: Manager
 

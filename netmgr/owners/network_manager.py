@@ -47,7 +47,7 @@ class NetworkManager:
         return tuple(networks[:MAX_ADOPTED])
 
     async def take(self, interface: str) -> None:
-        """See Owner. NetworkManager removes the addresses that it has set."""
+        """See Owner. The wifi connection ends; the addresses stay."""
         await self._set_managed(interface, managed=False)
 
     async def give_back(self, interface: str) -> None:

@@ -22,7 +22,10 @@ class Owner(Protocol):
         ...
 
     async def take(self, interface: str) -> None:
-        """Make it leave the interface alone, until `give_back` or the next start of the computer."""
+        """Make it leave the interface alone, until `give_back` or the next start of the computer.
+
+        Its addresses and routes may stay on the interface: the caller removes them.
+        """
         ...
 
     async def give_back(self, interface: str) -> None:

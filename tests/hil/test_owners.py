@@ -1,0 +1,70 @@
+"""Interfaces of the real NetworkManager and systemd-networkd: adopt their networks, take them over, give them back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.hil.image.contents import SOURCE
+from tests.hil.rig.guest import Guest
+from tests.hil.rig.plant import Plant
+from tests.hil.test_air import HOME, PASSPHRASE, join, know
+
+pytestmark = pytest.mark.systemd
+
+WIRED = """[Match]
+Name=eth7
+
+[Network]
+Address=192.0.2.7/24
+"""
+
+
+async def owners(guest: Guest, *words: str) -> Any:
+    done = await guest.run(f"cd {SOURCE} && python3 -m tests.hil.guest.owners {' '.join(words)}", limit=60)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+async def addresses(guest: Guest, interface: str) -> str:
+    return (await guest.run(f"ip -4 -brief address show dev {interface}")).stdout
+
+
+async def test_network_manager_gives_up_its_radio_and_gets_it_back(guest: Guest, plant: Plant) -> None:
+    air = await plant.air(radios=2)
+    point = await air.access_point(HOME, PASSPHRASE)
+    await air.network_manager()
+    await know(guest, HOME, HOME, PASSPHRASE, **{"connection.autoconnect-priority": "7"})
+    await join(guest, HOME)
+    assert await owners(guest, "owner", "wlan0") == "NetworkManager"
+    (network,) = await owners(guest, "networks", "wlan0")
+    assert (network["label"], network["priority"]) == (f"adopted: {HOME}", 7)
+    assert network["security"]["passphrase"] == PASSPHRASE
+    await owners(guest, "take", "wlan0")
+    assert await owners(guest, "owner", "wlan0") is None
+    assert "unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
+    assert await point.stations() == []
+    await guest.run("ip address flush dev wlan0")  # NetworkManager leaves its address there
+    await owners(guest, "give_back", "wlan0", "NetworkManager")
+    assert await owners(guest, "owner", "wlan0") == "NetworkManager"
+    await guest.run("nm-online -q -t 100", limit=110)
+    assert "192.168." in await addresses(guest, "wlan0")
+
+
+async def test_networkd_gives_up_its_link_and_gets_it_back(guest: Guest) -> None:
+    await guest.run("ip link add eth7 type veth peer name peer7 && ip link set peer7 up")
+    await guest.run("mkdir -p /etc/systemd/network")
+    await guest.write("/etc/systemd/network/10-eth7.network", WIRED)
+    await guest.run("systemctl unmask --runtime systemd-networkd; rm -f /etc/systemd/system/systemd-networkd.service")
+    await guest.run("systemctl daemon-reload && systemctl start systemd-networkd")
+    await guest.run("/lib/systemd/systemd-networkd-wait-online -i eth7 --timeout=60", limit=70)
+    assert "192.0.2.7/24" in await addresses(guest, "eth7")
+    assert await owners(guest, "owner", "eth7") == "systemd-networkd"
+    await owners(guest, "take", "eth7")
+    assert await owners(guest, "owner", "eth7") is None
+    assert "unmanaged" in (await guest.run("networkctl --no-legend list eth7")).stdout
+    await owners(guest, "give_back", "eth7", "systemd-networkd")
+    await guest.run("/lib/systemd/systemd-networkd-wait-online -i eth7 --timeout=60", limit=70)
+    assert await owners(guest, "owner", "eth7") == "systemd-networkd"
+    assert "192.0.2.7/24" in await addresses(guest, "eth7")
