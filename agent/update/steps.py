@@ -120,7 +120,8 @@ def advance(record: Record, event: Event, now: float) -> Decision:
             return _failed(record, progress, reason, permanent, now)
         case Started(sha256) if progress.step in (Step.TRIAL, Step.RECOVER) and sha256 == subject(record).sha256:
             if progress.attempts >= MAX_TRIES:
-                return _failed(record, progress, f"it was started {MAX_TRIES} times and not confirmed", True, now)
+                reason = f"it was not confirmed: it was started {MAX_TRIES} times, or ran too long"
+                return _failed(record, progress, reason, True, now)
             return Decision(replace(record, progress=replace(progress, attempts=progress.attempts + 1)), Action.NOTHING)
         case Observed() if event.sha256 == subject(record).sha256:
             return _observed(record, progress, event, now)

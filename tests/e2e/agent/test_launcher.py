@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     command = SHELLS[request.param]
     if command[0] == "busybox":
         (tmp_path / "bin").mkdir()
-        for tool in ("sync", "mv", "sh"):
+        for tool in ("sync", "mv", "sh", "sleep"):
             (tmp_path / "bin" / tool).symlink_to(str(shutil.which("busybox")))
     return command
 
@@ -275,3 +276,87 @@ def interrupted(
         except PowerCut:
             return False
         return True
+
+
+HANGS = "#!/bin/sh\necho $$ ${MACHINE_RELEASE%%${MACHINE_RELEASE#?}}\nexec sleep 60\n"
+"""A release that does nothing, as an agent whose update hangs while its watchdog is fed."""
+
+
+def shorten_trial(layout: Layout, seconds: str) -> None:
+    layout.launcher.write_text(layout.launcher.read_text().replace("_trial_seconds=2400", f"_trial_seconds={seconds}"))
+
+
+def stage_agents(layout: Layout, *, program: str) -> None:
+    for sha256 in (A, B):
+        layout.release(AGENT, sha256).mkdir(parents=True)
+        (layout.release(AGENT, sha256) / "run").write_text(program)
+        (layout.release(AGENT, sha256) / "run").chmod(0o755)
+
+
+def start_agent(shell: list[str], layout: Layout) -> subprocess.Popen[str]:
+    tools = layout.root.parent / "bin"
+    path = f"{tools}:{os.environ['PATH']}" if tools.exists() else os.environ["PATH"]
+    return subprocess.Popen(
+        [*shell, str(layout.launcher), AGENT],
+        env={"PATH": path, "MACHINE_ROOT": str(layout.root)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def test_an_agent_that_does_not_end_its_trial_is_killed_and_replaced(shell: list[str], layout: Layout) -> None:
+    stage_agents(layout, program=HANGS)
+    point(layout, AGENT, run=B, back=A, trial=True)
+    shorten_trial(layout, "0.5")
+    with start_agent(shell, layout) as process:
+        assert process.wait(LIMIT) == -9
+        assert process.stderr is not None
+        assert "was not confirmed within 0.5 seconds" in process.stderr.read()
+    assert read(layout, AGENT).fell_back
+    with start_agent(shell, layout) as second:
+        assert second.stdout is not None
+        assert second.stdout.readline().split()[1] == "a"
+        second.kill()
+
+
+def test_a_confirmed_agent_and_one_that_is_not_on_trial_run_on(shell: list[str], layout: Layout) -> None:
+    stage_agents(layout, program=HANGS)
+    shorten_trial(layout, "1")
+    point(layout, AGENT, run=B, back=A, trial=True)
+    with start_agent(shell, layout) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        point(layout, AGENT, run=B, back=A, trial=False)  # confirmed
+        judge = [pid for pid in processes_of(process.pid) if pid != process.pid]
+        assert judge
+        for pid in judge:
+            wait_for_end(pid)
+        assert process.poll() is None
+        assert not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()  # no zombie
+        process.kill()
+    with start_agent(shell, layout) as later:
+        assert later.stdout is not None
+        later.stdout.readline()
+        assert processes_of(later.pid) == [later.pid]
+        later.kill()
+
+
+def processes_of(session: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    processes = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            processes.append(int(path.parent.name))
+    return sorted(processes)
+
+
+def wait_for_end(pid: int) -> None:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    select.select([descriptor], [], [], LIMIT)
+    os.close(descriptor)

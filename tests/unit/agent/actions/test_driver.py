@@ -77,7 +77,7 @@ BAD: dict[str, tuple[str, Behavior, dict[str, str], Callable[[bytes], bytes], st
     "another platform in the header": (SERVER, Behavior(), {"platform": "linux/aarch64"}, bytes, "rejected"),
 }
 
-STARTS = "it was started 3 times and not confirmed"
+STARTS = "it was not confirmed: it was started 3 times, or ran too long"
 REASONS = {
     "server crashes at once": STARTS,
     "server crashes after 5 minutes": STARTS,
