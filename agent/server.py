@@ -30,6 +30,7 @@ from schema.errors import MachineError
 from support.worker import Worker
 
 WAIT_LIMIT: Final = 60.0  # seconds for the first answer of the cloud, with wait_for_update_check; reference value
+INSTALL_LIMIT: Final = 900.0  # seconds for the update that it leads to: 100 MiB at 120 KiB/s take as long
 RETRY: Final = 30.0  # seconds after which settings, or a start, that have failed are tried again
 ASK_SOON: Final = 1.0  # seconds until the second request whether a restart is allowed, doubled up to ASK_AGAIN
 ASK_AGAIN: Final = 60.0  # the sensor window is as coarse
@@ -48,6 +49,10 @@ class Updates(Protocol):
 
     def record(self, name: str) -> Record | None:
         """Return the record of a program; None if it is not installed."""
+        ...
+
+    async def first_update(self, name: str) -> None:
+        """Wait until the first answer of the cloud has led to the start of another release, or to none."""
         ...
 
     def waiting(self, name: str) -> tuple[Waiting, ...]:
@@ -102,9 +107,12 @@ class ManagedServer:
             await nursery.start(updates.run)
             nursery.start_soon(self._restart_when_needed)
             if self._waits(settings.current.advanced_settings):
-                _log.info("machine-server is started when the cloud was asked for versions")
+                _log.info("machine-server is started when the cloud was asked for versions, and a new one is installed")
                 with trio.move_on_after(WAIT_LIMIT):  # at boot the network may come up some time after the agent
                     await asked.wait()
+                if asked.is_set() and updates.record(SERVER) is not None:
+                    with trio.move_on_after(INSTALL_LIMIT):
+                        await updates.first_update(SERVER)
             if updates.record(SERVER) is None:
                 remedy = "install it, or try it with `machine-agent --dev-mode`"
                 self._note("start", Problem(SERVER, f"{SERVER} is not installed", remedy))

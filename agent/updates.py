@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +41,8 @@ RELEASE: Final = "MACHINE_RELEASE"
 """Variable in which the launcher names the release that it has started."""
 SPEED: Final = "MACHINE_AGENT_CLOCK_SPEED"
 """Variable that lets the times of updates pass faster, for tests. In a service, only root can set it."""
+_STARTED: Final = frozenset({Step.TRIAL, Step.ROLL_BACK, Step.RECOVER})
+"""Steps in which the update decides which release is started."""
 
 
 class Updates:
@@ -109,6 +111,21 @@ class Updates:
             if AGENT in self.drivers:
                 nursery.start_soon(self._renew_launcher)
             task_status.started()
+
+    async def first_update(self, name: str) -> None:
+        """Wait until the first answer of the cloud has led to the start of another release, or to none.
+
+        Returns also when the update waits for maintenance, or pauses after a failure.
+        """
+        driver = self.drivers[name]
+        await self.offers.considered(name)
+        async with aclosing(driver.changes()) as changes:
+            async for record in changes:
+                progress = record.progress if record is not None else None
+                if progress is None or progress.pausing or progress.step in _STARTED:
+                    return
+                if progress.step is Step.WAIT and driver.waiting:
+                    return
 
     def driver(self, name: str) -> Driver:
         """Return the driver of a program. PRECONDITION if this agent does not update it."""

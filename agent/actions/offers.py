@@ -98,6 +98,7 @@ class Offers:
         self._drivers, self._catalog, self._file, self._run_blocking = drivers, catalog, file, run_blocking
         self._part, self._platform, self._wall = part, platform, wall
         self._states = {name: _State() for name in drivers}
+        self._considered = {name: trio.Event() for name in drivers}
         self._read: dict[str, Identified] = {}  # files at URLs, so that they are downloaded once
         self._allow_http = False
         self._news = trio.Event()
@@ -126,6 +127,10 @@ class Offers:
             if state is not None and (not state.answered or state.answer != answer):
                 state.answer, state.answered = answer, True
                 self._news.set()
+
+    async def considered(self, name: str) -> None:
+        """Wait until the first answer of the cloud has led to an offer for this program, or to none."""
+        await self._considered[name].wait()
 
     def wish(self, name: str) -> Wish | None:
         """Return what a person has chosen on this device."""
@@ -180,8 +185,11 @@ class Offers:
             wait = float("inf")
             self._news = trio.Event()
             for name, state in self._states.items():
+                answered = state.answered
                 if not await self._offer(name, state):
                     wait = RETRY
+                if answered:
+                    self._considered[name].set()
             with trio.move_on_after(wait):
                 await self._news.wait()
 

@@ -104,8 +104,9 @@ class AdvancedSettings(SettingsSection, frozen=True, kw_only=True):
     machine_server_start_timeout: Minutes = msgspec.field(default=10 * MINUTE, name="viam_server_start_timeout_minutes")
     """Time after which machine-server is killed and started again if it does not serve."""
     wait_for_update_check: bool = False
-    """At start, wait for the network and for an update check before starting machine-server. Otherwise it starts at
-    once. Periodic checks take place in both cases."""
+    """At start, wait for the network, for an update check and for the installation of a newer machine-server before
+    starting it: at most one minute for the network and 15 minutes for the installation. Otherwise it starts at once.
+    Periodic checks take place in both cases."""
 
 
 class NetworkConfiguration(SettingsSection, frozen=True, kw_only=True):

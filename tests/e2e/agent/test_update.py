@@ -177,3 +177,18 @@ async def test_an_interrupted_update_goes_on_after_a_kill(tmp_path: Path) -> Non
         async with agent(tmp_path, part.file, **SPEED) as second:
             settled = await until_settled(second, "9.4.0")
             assert settled["history"][-1]["result"] == "updated"
+
+
+@pytest.mark.parametrize("options", [("--wait",), ()])
+async def test_the_first_server_is_the_new_one_if_the_agent_waits_for_it(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    new = write_release(tmp_path / "new", "9.4.0", fake_server())
+    async with cloud(tmp_path / "cloud") as running_cloud, running_cloud.client() as client:
+        part = await new_part(running_cloud, client, tmp_path)
+        await part.save({"agent": {"version_control": {"machine-server": f"file://{new}"}}})
+        async with agent(tmp_path, part.file, *options, **SPEED) as running:
+            await running.status_until(lambda status: server(status).get("version") == "9.4.0")
+            await running.status_until(lambda status: server(status).get("serving"))
+            starts = running.log.read_text().count("machine-server runs")
+    assert starts == (1 if options else 2)

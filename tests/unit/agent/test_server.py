@@ -18,7 +18,7 @@ import agent.server as module
 from agent.control.report import ProgramReport, Waiting
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
-from agent.server import ASK_AGAIN, RETRY, WAIT_LIMIT, ManagedServer
+from agent.server import ASK_AGAIN, INSTALL_LIMIT, RETRY, WAIT_LIMIT, ManagedServer
 from agent.supervise.probe import RestartStatus, _status
 from agent.supervise.supervisor import Supervisor
 from agent.supervise.watchdog import Watchdog
@@ -37,6 +37,7 @@ class Records:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self.installed = trio.Event()  # what the first answer of the cloud leads to
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         task_status.started()
@@ -44,6 +45,9 @@ class Records:
 
     def record(self, name: str) -> Record | None:
         return store.load(self._layout.record(name)).record
+
+    async def first_update(self, name: str) -> None:
+        await self.installed.wait()
 
     def waiting(self, name: str) -> tuple[Waiting, ...]:
         return ()
@@ -58,6 +62,7 @@ class World:
         if installed:
             store.save(self.layout.record(SERVER), Record(SERVER, Slots(RELEASE)))
         self.process = Machine()
+        self.updates = Records(self.layout)
         self.asked = trio.Event()
         self.settings = SettingsState(folder / "defaults", folder / "stored", run_now)
         self.server = ManagedServer(self.layout, folder / "machine.json", Worker("tests"), systemd=False, **options)
@@ -82,7 +87,7 @@ async def opened(world: World) -> AsyncIterator[World]:
     await world.settings.load()
     with Watchdog(ServiceManager()).task("settings", 600) as progress:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(world.server.run, world.settings, world.asked, progress, Records(world.layout))
+            nursery.start_soon(world.server.run, world.settings, world.asked, progress, world.updates)
             await trio.testing.wait_all_tasks_blocked()
             yield world
             nursery.cancel_scope.cancel()
@@ -173,9 +178,22 @@ async def test_the_first_start_waits_until_the_cloud_was_asked(tmp_path: Path, o
     world = World(tmp_path, wait=option)
     (tmp_path / "stored").write_text(json.dumps({ADVANCED: {"wait_for_update_check": setting}}))
     async with opened(world):
-        assert world.process.calls == []
         world.asked.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert world.process.calls == []
+        world.updates.installed.set()
         await world.until(lambda report: report.running)
+
+
+async def test_the_first_start_does_not_wait_forever_for_an_installation(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    async with opened(World(tmp_path, wait=True)) as world:
+        world.asked.set()
+        await trio.sleep(INSTALL_LIMIT - 1)
+        assert world.process.calls == []
+        await trio.sleep(2)
+        assert world.process.calls == ["start"]
 
 
 async def test_a_fast_start_does_not_wait(tmp_path: Path) -> None:
