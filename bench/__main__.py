@@ -22,6 +22,7 @@ BENCHES = {
     "largest_machine": "the same for machine-server: requests, replies and HTTP with JSON",
     "ftdc": "the cost of counting calls and of sampling all statistics",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
+    "netlink": "requests to the kernel's rtnetlink, against pyroute2 on asyncio",
     "agent": "machine-agent: start-up time, resident memory, idle CPU",
 }
 
