@@ -58,6 +58,8 @@ EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_STUCK: Final = 3
 STOP_LIMIT: Final = 150.0  # seconds for an orderly end; a child may take 130 of them
+LOAD_LIMIT: Final = 10.0
+"""Seconds that a request for the status waits for the records of the programs, which are loaded after the start."""
 CREDENTIALS_LIMIT: Final = 300.0  # seconds until a release on trial must have read the credentials
 
 _log = structlog.get_logger("agent")
@@ -294,6 +296,8 @@ class Agent:
             reported = self.settings.problems
 
     async def _status(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+        with trio.move_on_after(LOAD_LIMIT):
+            await self.updates.loaded.wait()
         yield msgspec.to_builtins(self.report())
 
     async def _restart_server(self) -> None:

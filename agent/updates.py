@@ -86,6 +86,8 @@ class Updates:
             )
             for name, program in programs.items()
         }
+        self.loaded = trio.Event()
+        """Set once the records of the programs are loaded."""
         self.offers = Offers(
             self.drivers,
             releases,
@@ -110,6 +112,7 @@ class Updates:
             nursery.start_soon(self.offers.run)
             if AGENT in self.drivers:
                 nursery.start_soon(self._renew_launcher)
+            self.loaded.set()
             task_status.started()
 
     async def first_update(self, name: str) -> None:

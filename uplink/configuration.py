@@ -30,6 +30,8 @@ FIRST_DELAY: Final = 0.5  # seconds before the second connection attempt; double
 MAX_DELAY: Final = 10.0  # seconds; the specification promises that a change arrives within 15
 REPORT_EVERY: Final = 2.0  # seconds between two state reports
 SAVE_AGAIN: Final = 30.0  # seconds until saving a configuration is retried after a disk error
+FIRST_ANSWER: Final = 5.0
+"""Seconds without a cached configuration in which the cloud's first answer is awaited, unless it cannot be reached."""
 SILENCE: Final = 30.0  # seconds without a pong after which the connection counts as lost
 
 _NOT_CACHED: Final = "the configuration cannot be cached for a start without the cloud"
@@ -67,6 +69,7 @@ class CloudSource:
         self._unsaved: bytes | None = None  # a document that could not be saved
         self._save_failed = trio.Event()
         self._changed = trio.Event()
+        self._attempted = trio.Event()  # the first attempt to fetch a configuration has ended
         self._state: State | None = None
         self._changes: Changes = tuple
         self._send_live: Tell | None = None
@@ -84,7 +87,11 @@ class CloudSource:
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
-        """See FileSource.readings. The first reading is the cached configuration, or else the credentials file."""
+        """See FileSource.readings. The first reading is the cached configuration if there is one.
+
+        Otherwise it is the cloud's. It is the credentials file after a failed attempt or FIRST_ANSWER seconds. So the
+        machine does not first open a port that its configuration does not name.
+        """
         async with self._worker.opened(), trio.open_nursery() as nursery:
             last = await self._worker.run(lambda: cached.load(self._cache))
             if last is not None:
@@ -92,6 +99,9 @@ class CloudSource:
                 self._take(bytes(last.document))
             nursery.start_soon(self._follow)
             nursery.start_soon(self._save_again)
+            if last is None:
+                with trio.move_on_after(FIRST_ANSWER):
+                    await self._attempted.wait()
             yield self._iterate()
             nursery.cancel_scope.cancel()
 
@@ -168,6 +178,7 @@ class CloudSource:
         if self.connected or reason != self.trouble:
             _log.warning("not connected to the cloud", address=self.address.url, reason=reason)
         self.connected, self.trouble = False, reason
+        self._attempted.set()
 
     async def _speak(self, socket: WebSocketConnection) -> None:
         async with trio.open_nursery() as nursery:
@@ -200,6 +211,7 @@ class CloudSource:
         if data != self._reading.data:
             self._received = data
             self._take(data)
+        self._attempted.set()
 
     async def _handle_authorities(self, authorities: Any) -> None:
         if authorities is None or self._trust is None:

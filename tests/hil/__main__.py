@@ -27,7 +27,10 @@ USUAL: Final = 15  # seconds for a file that is not in SECONDS
 SECONDS: Final = {
     "test_agent.py": 140,
     "test_chips.py": 200,
-    "test_agent_bad.py": 130,
+    "test_agent_bad.py": 200,
+    "test_agent_held.py": 30,
+    "test_agent_pauses.py": 75,
+    "test_owners.py": 50,
     "test_air.py": 140,
     "test_raspberry_pi.py": 120,
     "test_i2c.py": 110,

@@ -44,6 +44,7 @@ LINKED = ("/files/", "/packages/", "/releases/files/")
 """Prefixes of paths that a signed link opens. The page itself verifies the link; an unknown HTTP method gets 405."""
 
 OPEN_CLOUD = {
+    "/connectivity/{part}": "asked by machine-agent through each network; an answer proves the cloud, no more",
     "/ca.pem": "the certificate of the cloud's authority is public, and needed before one can show a key safely",
     "/healthz": "asked by load balancers; says ok and nothing else",
     "/install.sh": "a script that a new computer runs; it is the same for all callers, and asks for a key",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,8 +19,8 @@ from trio_websocket import ConnectionClosed
 from runtime.parts.data.files.disk import InlineDisk
 from runtime.server.memory import open_machine
 from uplink import cached
-from uplink.configuration import FIRST_DELAY, MAX_DELAY, SAVE_AGAIN, SILENCE, CloudSource
-from uplink.dial import CloudAddress
+from uplink.configuration import FIRST_ANSWER, FIRST_DELAY, MAX_DELAY, SAVE_AGAIN, SILENCE, CloudSource
+from uplink.dial import CloudAddress, CloudUnavailable
 from uplink.files import Reading
 
 if TYPE_CHECKING:
@@ -173,6 +173,50 @@ async def test_a_cloud_that_hangs_up_at_once_is_called_ever_more_seldom(
         lasts = MAX_DELAY + 1
         await trio.sleep(600)
         assert gap() <= lasts + FIRST_DELAY
+
+
+class Answering(Socket):
+    """A push channel that sends one document `after` some seconds."""
+
+    def __init__(self, after: float) -> None:
+        super().__init__(lasts=1000)
+        self._messages = iter([(after, said(components=[1]))])
+
+    async def get_message(self) -> str:
+        for after, text in self._messages:
+            await trio.sleep(after)
+            return text
+        return await super().get_message()
+
+
+@pytest.mark.parametrize(
+    ("after", "waited", "first"),
+    [
+        (1.0, 1.0, [1]),
+        (FIRST_ANSWER + 1, FIRST_ANSWER, None),
+        (None, 0.0, None),  # it cannot be reached
+    ],
+)
+async def test_the_first_reading_waits_for_the_cloud(
+    autojump_clock: MockClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: float | None,
+    waited: float,
+    first: list[int] | None,
+) -> None:
+    @asynccontextmanager
+    async def connected(address: CloudAddress) -> AsyncIterator[Socket]:
+        if after is None:
+            raise CloudUnavailable("connection refused")
+        yield Answering(after)
+
+    monkeypatch.setattr("uplink.configuration.connected", connected)
+    began = trio.current_time()
+    async with Cloud(tmp_path).readings() as readings, aclosing(cast("AsyncGenerator[Reading]", readings)):
+        reading = await anext(readings)
+    assert json.loads(reading.data or b"").get("components") == first
+    assert trio.current_time() - began == pytest.approx(waited)
 
 
 @pytest.mark.parametrize(
