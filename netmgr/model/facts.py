@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
+
+from netmgr.model.network import Network
 
 Manager = Literal["", "NetworkManager", "dhcpcd", "systemd-networkd", "ifupdown", "machine-agent"]
 """Program that configures an interface; empty means none."""
 Cipher = Literal["open", "owe", "wep", "wpa1", "wpa2", "wpa3", "wpa2-wpa3", "enterprise"]
 """What an access point requires, as its announcements say."""
+
+
+OWN: Final[Manager] = "machine-agent"
+IGNORED: Final = -1
+"""Value of Facts.advertisements for an interface that ignores router advertisements."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -45,6 +52,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     carrier: bool
     """Connected: a cable or an access point is there (IFF_LOWER_UP)."""
     mac: str
+    mtu: int = 1500
     radio: int | None = None
     """Number of the radio (wiphy) of a wifi device."""
     manager: Manager = ""
@@ -126,11 +134,29 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """By interface."""
     associations: dict[str, Association] = {}
     """By interface, only of clients with completed authentication."""
-    joining: dict[str, str] = {}
-    """By interface: label of the network that is being joined or is joined."""
+    joining: dict[str, Network] = {}
+    """By interface: network that is being joined or is joined."""
+    dhcp: frozenset[str] = frozenset()
+    """Interfaces on which a DHCP client of netmgr runs."""
     hotspot: str = ""
-    """Interface on which the hotspot runs; empty means none."""
-    dns: tuple[str, ...] = ()
-    """Name servers in use, as text."""
+    """Interface that the hotspot was asked for; empty means none."""
     cloud: dict[str, bool] = {}
     """By interface: the last proof of the cloud's answer through it succeeded."""
+
+    # What netmgr has set last.
+    advertisements: dict[str, int] = {}
+    """By interface: metric of the routes from router advertisements, or IGNORED."""
+    power_save: dict[str, bool] = {}
+    country: str = ""
+    dns: dict[str, tuple[str, ...]] = {}
+    domains: dict[str, tuple[str, ...]] = {}
+
+    def link(self, name: str) -> Link | None:
+        """Return the link with this name."""
+        return next((link for link in self.links if link.name == name), None)
+
+    def radio_of(self, interface: str) -> Radio | None:
+        """Return the radio of a wifi interface."""
+        link = self.link(interface)
+        number = link.radio if link is not None else None
+        return next((radio for radio in self.radios if radio.number == number), None)

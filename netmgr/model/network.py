@@ -99,6 +99,11 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         return self.metric or USUAL_METRIC[self.kind]
 
 
+def same_connection(first: Network, second: Network) -> bool:
+    """Return whether both are joined in the same way, so that a change from one to the other needs no new attempt."""
+    return (first.ssid, first.security, first.hidden) == (second.ssid, second.security, second.hidden)
+
+
 def ssid_text(ssid: bytes) -> str:
     """Return an SSID for people: as text, with bytes that are not printable UTF-8 as `\\xNN`."""
     text = ssid.decode("utf-8", errors="backslashreplace")

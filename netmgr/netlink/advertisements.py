@@ -1,15 +1,19 @@
-"""Router advertisements: whether the kernel accepts them on an interface, and the metric of its default route."""
+"""IPv6 of the kernel on an interface: router advertisements, and a reset after another program has configured it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from schema.errors import ErrorKind, MachineError
 
+IPV4: Final = Path("/proc/sys/net/ipv4/conf")
 SETTINGS: Final = Path("/proc/sys/net/ipv6/conf")
 ALWAYS: Final = "2"
 """Value of accept_ra that also accepts them on a computer that forwards packets, as the hotspot may need."""
+EUI64: Final = "0"
+"""Value of addr_gen_mode with which the kernel chooses the link-local address; NetworkManager sets another one."""
 METRIC: Final = "ra_defrtr_metric"
 """Since Linux 5.12; before, the metric is 1024."""
 
@@ -19,17 +23,38 @@ def accept(interface: str, metric: int | None, settings: Path = SETTINGS) -> Non
 
     Does nothing if the kernel has no IPv6. UNAVAILABLE if a value cannot be written.
     """
-    folder = settings / interface
     values = {"accept_ra": "0"} if metric is None else {METRIC: str(metric), "accept_ra": ALWAYS}
     for name, value in values.items():
-        path = folder / name
-        try:
-            if path.read_text().strip() != value:
-                path.write_text(f"{value}\n")
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise MachineError(
-                f"{path} cannot be set to {value}: {error.strerror}", kind=ErrorKind.UNAVAILABLE,
-                remedy="check whether the file system /proc is writable for machine-agent",
-            ) from None  # fmt: skip
+        _set(settings / interface / name, value)
+
+
+def ignore_dead_routes(interface: str, settings: Sequence[Path] = (IPV4, SETTINGS)) -> None:
+    """Make the kernel ignore routes through an interface while it has no cable or access point.
+
+    UNAVAILABLE if a value cannot be written.
+    """
+    for folder in settings:
+        _set(folder / interface / "ignore_routes_with_linkdown", "1")
+
+
+def reset(interface: str, settings: Path = SETTINGS) -> None:
+    """Remove all IPv6 addresses and routes of an interface, and let the kernel choose its link-local address.
+
+    Does nothing if the kernel has no IPv6. UNAVAILABLE if a value cannot be written.
+    """
+    folder = settings / interface
+    for name, value in (("addr_gen_mode", EUI64), ("disable_ipv6", "1"), ("disable_ipv6", "0")):
+        _set(folder / name, value)
+
+
+def _set(path: Path, value: str) -> None:
+    try:
+        if path.read_text().strip() != value:
+            path.write_text(f"{value}\n")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise MachineError(
+            f"{path} cannot be set to {value}: {error.strerror}", kind=ErrorKind.UNAVAILABLE,
+            remedy="check whether the file system /proc is writable for machine-agent",
+        ) from None  # fmt: skip

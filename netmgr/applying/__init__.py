@@ -1,0 +1,1 @@
+"""Applies the effects of a plan to the kernel and the daemons."""

@@ -1,0 +1,84 @@
+"""Applies effects, one after the other. A failed one is reported and repeated with growing pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final
+
+import structlog
+import trio
+from msgspec import Struct
+
+from netmgr.model.plan import Effect
+from schema.errors import MachineError
+
+FIRST_PAUSE: Final = 1.0
+"""Seconds until a failed effect is tried again; doubled each time."""
+MAX_PAUSE: Final = 60.0
+
+Handlers = Mapping[type[Effect], Callable[[Any], Awaitable[None]]]
+"""Function for each kind of effect; it raises MachineError if the effect fails."""
+
+_log = structlog.get_logger("netmgr.effects")
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """Effect that has failed, and when it is tried again."""
+
+    effect: Effect
+    reason: str
+    since: float
+    """Monotonic time of the first failure in seconds."""
+    pause: float
+    again: float
+    """Monotonic time of the next attempt in seconds."""
+
+
+class Executor:
+    """Applies effects with handlers."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = handlers
+        self._failures: dict[Effect, Failure] = {}
+
+    async def apply(self, effects: Iterable[Effect]) -> None:
+        """Apply effects in order. After a failure, the other effects of the same interface wait for the next call."""
+        due = tuple(effects)
+        self._failures = {effect: failure for effect, failure in self._failures.items() if effect in due}
+        blocked: set[str] = set()
+        for effect in due:
+            if effect.interface in blocked:
+                continue
+            failure = self._failures.get(effect)
+            if failure is not None and trio.current_time() < failure.again:
+                blocked.add(effect.interface)
+                continue
+            try:
+                await self._handlers[type(effect)](effect)
+            except MachineError as error:
+                blocked.add(effect.interface)
+                self._failed(effect, failure, str(error))
+            else:
+                self._failures.pop(effect, None)
+
+    def failures(self) -> tuple[Failure, ...]:
+        """Return the effects that have failed at their last attempt."""
+        return tuple(self._failures.values())
+
+    def next_attempt(self) -> float:
+        """Return the monotonic time at which a failed effect is tried again; infinity if none has failed."""
+        return min((failure.again for failure in self._failures.values()), default=float("inf"))
+
+    def _failed(self, effect: Effect, before: Failure | None, reason: str) -> None:
+        now = trio.current_time()
+        pause = FIRST_PAUSE if before is None else min(2 * before.pause, MAX_PAUSE)
+        self._failures[effect] = Failure(
+            effect=effect,
+            reason=reason,
+            since=now if before is None else before.since,
+            pause=pause,
+            again=now + pause,
+        )
+        if before is None or before.reason != reason:
+            kind = type(effect).__name__
+            _log.warning("a change of the network has failed", change=kind, interface=effect.interface, reason=reason)
