@@ -11,6 +11,7 @@ from grpclib.const import Cardinality
 from grpclib.exceptions import GRPCError
 
 from cloud.server.memory import MemoryCloud
+from cloud.services.agents import agent_requests
 from cloud.services.target import SERVICES
 from rpc.access.auth import API_KEY
 from rpc.api.memory import MemoryChannel
@@ -79,6 +80,12 @@ async def known_ids(cloud: MemoryCloud) -> dict[str, list[str]]:
         "file": [],
         "box": [],
     }
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls that wait for news return soon."""
+    monkeypatch.setattr(agent_requests, "REQUEST_WAIT", 0.1)
 
 
 @pytest.mark.parametrize(

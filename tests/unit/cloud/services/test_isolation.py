@@ -19,6 +19,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.people import invites
 from cloud.server.memory import APP, ROBOT, MemoryCloud
+from cloud.services.agents import agent_requests
 from cloud.services.organizations.people import Invitations
 from cloud.services.target import SERVICES
 from cloud.store.moving import tables
@@ -164,6 +165,12 @@ async def answer(world: World, service: str, method: Method, value: dict[str, An
         return repr(results)
     except MachineError as error:
         return str(error)
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls that wait for news return soon."""
+    monkeypatch.setattr(agent_requests, "REQUEST_WAIT", 0.1)
 
 
 @pytest.mark.parametrize("path", sorted(METHODS))
