@@ -1,0 +1,1 @@
+"""DNS: the answers of the hotspot, and the name servers of the system."""
