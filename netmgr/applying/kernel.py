@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from netmgr.applying.executor import Handlers
-from netmgr.model.facts import IGNORED, Link, Manager
+from netmgr.model.facts import Link, Manager
 from netmgr.model.plan import (
     AddAddress,
     AddRoute,
@@ -17,7 +17,7 @@ from netmgr.model.plan import (
     TakeOver,
     Unblock,
 )
-from netmgr.netlink.advertisements import accept, ignore_dead_routes, reset
+from netmgr.netlink.advertisements import accept, reset
 from netmgr.netlink.rfkill import Switches
 from netmgr.netlink.route import Kernel
 from netmgr.observation.board import Board
@@ -75,7 +75,6 @@ class KernelEffects:
         if owner is not None:
             await owner.take(effect.interface)
         self._forget(effect.interface)
-        self._board.put_for("advertisements", effect.interface, None)
         link = self._link(effect.interface)
         for address in link.addresses:
             if address.value.version == 4:  # the kernel deletes the routes with the last address
@@ -96,12 +95,10 @@ class KernelEffects:
         await self._kernel.set_up(self._link(effect.interface).index, mtu=effect.mtu)
 
     async def _router_advertisements(self, effect: SetRouterAdvertisements) -> None:
-        ignore_dead_routes(effect.interface)
         accept(effect.interface, effect.metric)
-        self._board.put_for("advertisements", effect.interface, IGNORED if effect.metric is None else effect.metric)
 
     async def _add_address(self, effect: AddAddress) -> None:
-        await self._kernel.add_address(self._link(effect.interface).index, effect.address, with_route=False)
+        await self._kernel.add_address(self._link(effect.interface).index, effect.address)
 
     async def _delete_address(self, effect: DeleteAddress) -> None:
         await self._kernel.delete_address(self._link(effect.interface).index, effect.address)

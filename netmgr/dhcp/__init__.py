@@ -1,1 +1,1 @@
-"""DHCP for IPv4: the codec, a client and the hotspot's server as state machines without I/O, and their packet sockets."""
+"""DHCP for IPv4: the codec, a client and the server of the hotspot as state machines, and their packet sockets."""

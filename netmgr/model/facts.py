@@ -11,13 +11,9 @@ from netmgr.model.network import Network
 
 Manager = Literal["", "NetworkManager", "dhcpcd", "systemd-networkd", "ifupdown", "machine-agent"]
 """Program that configures an interface; empty means none."""
+OWN: Final[Manager] = "machine-agent"
 Cipher = Literal["open", "owe", "wep", "wpa1", "wpa2", "wpa3", "wpa2-wpa3", "enterprise"]
 """What an access point requires, as its announcements say."""
-
-
-OWN: Final[Manager] = "machine-agent"
-IGNORED: Final = -1
-"""Value of Facts.advertisements for an interface that ignores router advertisements."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -52,11 +48,16 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     carrier: bool
     """Connected: a cable or an access point is there (IFF_LOWER_UP)."""
     mac: str
-    mtu: int = 1500
     radio: int | None = None
     """Number of the radio (wiphy) of a wifi device."""
     manager: Manager = ""
     addresses: tuple[Address, ...] = ()
+    mtu: int | None = None
+    """None: not observed."""
+    ra_metric: int | None = None
+    """Metric of the routes from router advertisements; None: they are ignored, or it was not observed."""
+    power_save: bool | None = None
+    """None: not observed, or not a wifi device."""
 
 
 class Radio(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,22 +135,25 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """By interface."""
     associations: dict[str, Association] = {}
     """By interface, only of clients with completed authentication."""
-    joining: dict[str, Network] = {}
-    """By interface: network that is being joined or is joined."""
-    dhcp: frozenset[str] = frozenset()
-    """Interfaces on which a DHCP client of netmgr runs."""
+    joining: dict[str, str] = {}
+    """By interface: label of the network that is being joined or is joined."""
+    clients: dict[str, Network] = {}
+    """By interface: the network as the wifi client was given it, with the label in `joining`. It differs from the
+    settings after these have changed, for example in the password."""
     hotspot: str = ""
-    """Interface that the hotspot was asked for; empty means none."""
+    """Interface for which the hotspot was started; empty means none."""
+    dhcp: frozenset[str] = frozenset()
+    """Interfaces on which the DHCP client of netmgr runs. Leases of others are not in `leases`."""
+    dns: tuple[str, ...] = ()
+    """Name servers in use, as text."""
+    resolvers: dict[str, tuple[str, ...]] = {}
+    """By interface, in order: the name servers that netmgr has set and that are in effect."""
+    domains: dict[str, tuple[str, ...]] = {}
+    """By interface: the search domains that netmgr has set and that are in effect."""
+    country: str = ""
+    """Regulatory domain; empty: not observed."""
     cloud: dict[str, bool] = {}
     """By interface: the last proof of the cloud's answer through it succeeded."""
-
-    # What netmgr has set last.
-    advertisements: dict[str, int] = {}
-    """By interface: metric of the routes from router advertisements, or IGNORED."""
-    power_save: dict[str, bool] = {}
-    country: str = ""
-    dns: dict[str, tuple[str, ...]] = {}
-    domains: dict[str, tuple[str, ...]] = {}
 
     def link(self, name: str) -> Link | None:
         """Return the link with this name."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from schema.errors import ErrorKind, MachineError
 
-IPV4: Final = Path("/proc/sys/net/ipv4/conf")
 SETTINGS: Final = Path("/proc/sys/net/ipv6/conf")
 ALWAYS: Final = "2"
 """Value of accept_ra that also accepts them on a computer that forwards packets, as the hotspot may need."""
@@ -28,13 +26,14 @@ def accept(interface: str, metric: int | None, settings: Path = SETTINGS) -> Non
         _set(settings / interface / name, value)
 
 
-def ignore_dead_routes(interface: str, settings: Sequence[Path] = (IPV4, SETTINGS)) -> None:
-    """Make the kernel ignore routes through an interface while it has no cable or access point.
-
-    UNAVAILABLE if a value cannot be written.
-    """
-    for folder in settings:
-        _set(folder / interface / "ignore_routes_with_linkdown", "1")
+def metric_of(interface: str, settings: Path = SETTINGS) -> int | None:
+    """Return the metric of the default routes of router advertisements; None if they are ignored, or without IPv6."""
+    try:
+        if (settings / interface / "accept_ra").read_text().strip() != ALWAYS:
+            return None
+        return int((settings / interface / METRIC).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def reset(interface: str, settings: Path = SETTINGS) -> None:

@@ -22,7 +22,6 @@ MAIN_TABLE: Final = 254
 UNICAST: Final = 1
 SCOPE_UNIVERSE, SCOPE_LINK = 0, 253
 PERMANENT: Final = 0x80
-NO_PREFIX_ROUTE: Final = 0x200
 FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 SYSFS: Final = Path("/sys/class/net")
 _GONE: Final = frozenset({3, 6, 19, 99})  # ESRCH, ENXIO, ENODEV, EADDRNOTAVAIL
@@ -45,7 +44,7 @@ def link_of(message: Any, wifi: Mapping[str, int | None], physical: bool) -> Lin
         up=bool(flags & IFF_UP),
         carrier=bool(flags & IFF_LOWER_UP),
         mac=message.get_attr("IFLA_ADDRESS") or "",
-        mtu=message.get_attr("IFLA_MTU") or 0,
+        mtu=message.get_attr("IFLA_MTU"),
         radio=wifi.get(name),
     )
 
@@ -108,20 +107,10 @@ class Kernel:
         await self._requests.change(codecs.NEW_LINK, fields, [("IFLA_MTU", mtu)])
 
     async def add_address(
-        self,
-        index: int,
-        address: IPv4Interface | IPv6Interface,
-        lifetime: int | None = None,
-        *,
-        with_route: bool = True,
+        self, index: int, address: IPv4Interface | IPv6Interface, lifetime: int | None = None
     ) -> None:
-        """Add an address, or renew it. After `lifetime` seconds the kernel removes it; None keeps it.
-
-        `with_route` also adds the route to its network, with the metric 0.
-        """
+        """Add an address, or renew it. After `lifetime` seconds the kernel removes it; None keeps it."""
         attributes = _address(address)
-        if not with_route:
-            attributes.append(("IFA_FLAGS", NO_PREFIX_ROUTE))
         if lifetime is not None:
             attributes.append(
                 ("IFA_CACHEINFO", {"ifa_preferred": lifetime, "ifa_valid": lifetime, "cstamp": 0, "tstamp": 0})

@@ -1,1 +1,1 @@
-"""Computes the desired state of the network, the changes that lead to it, and their explanation. Pure."""
+"""Desired state of the network from settings, facts and a decision, the effects that lead there, and why. Pure."""

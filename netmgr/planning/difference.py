@@ -1,16 +1,13 @@
-"""Effects that lead from the facts to a plan. Pure.
-
-Their order keeps a working connection until the next works: what is missing is added before what is left over is
-removed.
-"""
+"""Effects that lead from the facts to the plan, in an order that keeps a working connection. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from ipaddress import IPv4Interface
+from typing import TypeAlias
 
-from netmgr.model.facts import IGNORED, OWN, Facts, Link, Route
-from netmgr.model.network import same_connection
+from netmgr.model.facts import OWN, Facts, Link, Route
+from netmgr.model.network import Network
 from netmgr.model.plan import (
     HOTSPOT_ADDRESS,
     PROTOCOL,
@@ -37,126 +34,145 @@ from netmgr.model.plan import (
     TakeOver,
     Unblock,
 )
+from netmgr.planning.choice import radio_of
+
+Owned: TypeAlias = frozenset[tuple[str, IPv4Interface]]
+"""Interface and address of every address that netmgr has added."""
 
 
-def difference(facts: Facts, plan: Plan, owned: Collection[tuple[str, IPv4Interface]]) -> tuple[Effect, ...]:
-    """Return the effects that are needed now, in order. `owned` has the addresses that netmgr has added.
+def difference(facts: Facts, plan: Plan, owned: Owned) -> tuple[Effect, ...]:
+    """Return the effects that are still needed, in order. Those for a reached state are left out.
 
-    Some effects are needed only when others have had their result: call it again after each change of the facts.
+    The order keeps a working default route until another one works: additions on interfaces that netmgr already manages
+    come first, then interfaces are taken over, those with a new default route first, and then comes everything that
+    removes something. Only routes with PROTOCOL and addresses in `owned` are deleted. If an effect of an interface
+    fails, the caller leaves out the later ones of this interface.
     """
-    plans = {planned.name: planned for planned in plan.interfaces}
     links = {link.name: link for link in facts.links}
-    left = [link for link in facts.links if link.manager == OWN and link.name not in plans]
-    pairs = [(links[name], planned) for name, planned in plans.items() if name in links]
+    plans = [(links[each.name], each) for each in plan.interfaces if each.name in links]
+    kept = [pair for pair in plans if pair[0].manager == OWN]
+    taken = sorted((pair for pair in plans if pair[0].manager != OWN), key=lambda pair: not _has_default(pair[1]))
     return (
         *_radios(facts, plan),
-        *_ended(facts, plans),
-        *(effect for link, planned in pairs for effect in _prepared(facts, link, planned)),
-        *(effect for link, planned in pairs for effect in _added(facts, link, planned)),
-        *_names(facts, plan),
-        *(effect for link, planned in pairs for effect in _removed(facts, link, planned, owned)),
-        *(effect for link in left for effect in _given_back(facts, link, owned)),
+        *(effect for link, each in (*kept, *taken) for effect in _additions(link, each, facts, owned)),
+        *_dns(facts, plan),
+        *_deletions(facts, plan, owned),
+        *_wifi(facts, plan, [each for _, each in plans]),
+        *(StartDhcp(interface=each.name) for _, each in plans if each.dhcp and each.name not in facts.dhcp),
+        *_returns(facts, plan),
     )
 
 
 def _radios(facts: Facts, plan: Plan) -> Iterator[Effect]:
-    for radio in facts.radios:
-        if radio.number in plan.unblock and radio.blocked == "soft":
-            yield Unblock(radio=radio.number)
+    blocked = {radio.number for radio in facts.radios if radio.blocked == "soft"}
+    yield from (Unblock(radio=number) for number in plan.unblock if number in blocked)
     if plan.country and plan.country != facts.country:
         yield SetCountry(country=plan.country)
 
 
-def _ended(facts: Facts, plans: Mapping[str, InterfacePlan]) -> Iterator[Effect]:
-    """Yield what must end before something else can use the interfaces."""
-    for name in sorted(facts.dhcp):
-        if name not in plans or not plans[name].dhcp:
-            yield StopDhcp(interface=name)
-    if facts.hotspot:
-        planned = plans.get(facts.hotspot)
-        if planned is None or planned.hotspot is None:
-            yield StopHotspot(interface=facts.hotspot)
-    for name, network in facts.joining.items():
-        planned = plans.get(name)
-        if planned is None or planned.network is None or not same_connection(network, planned.network):
-            yield Leave(interface=name)
-
-
-def _prepared(facts: Facts, link: Link, planned: InterfacePlan) -> Iterator[Effect]:
-    """Yield what comes before addresses."""
-    name, network = link.name, planned.network
-    if link.manager not in ("", OWN):
+def _additions(link: Link, plan: InterfacePlan, facts: Facts, owned: Owned) -> Iterator[Effect]:
+    """Yield what prepares an interface and adds addresses, then routes: first those to gateways outside the subnet."""
+    name, fresh = link.name, link.manager != OWN
+    if fresh:
         yield TakeOver(interface=name, manager=link.manager)
-    if not link.up or (planned.mtu is not None and planned.mtu != link.mtu):
-        yield SetUp(interface=name, mtu=planned.mtu)
-    if planned.power_save is not None and facts.power_save.get(name) != planned.power_save:
-        yield SetPowerSave(interface=name, on=planned.power_save)
-    if planned.hotspot is not None and facts.hotspot != name:
-        yield StartHotspot(interface=name, hotspot=planned.hotspot)
-    if link.kind == "wifi" and network is not None:
-        joining = facts.joining.get(name)
-        if joining is None or not same_connection(joining, network):
-            yield Join(interface=name, network=network)
-    if planned.dhcp and name not in facts.dhcp:
-        yield StartDhcp(interface=name)
+    radio = radio_of(link, facts)
+    wrong_mtu = plan.mtu is not None and plan.mtu != link.mtu
+    if (not link.up or wrong_mtu) and not (radio is not None and radio.blocked == "hard"):
+        yield SetUp(interface=name, mtu=plan.mtu)
+    if plan.ra_metric != link.ra_metric:
+        yield SetRouterAdvertisements(interface=name, metric=plan.ra_metric)
+    if plan.power_save is not None and plan.power_save != link.power_save:
+        yield SetPowerSave(interface=name, on=plan.power_save)
+    # TakeOver removes the addresses, and the kernel their routes.
+    addresses = frozenset() if fresh else _lasting(link, owned)
+    routes = frozenset() if fresh else frozenset(_planned(route) for route in _own_routes(facts, name))
+    yield from (AddAddress(interface=name, address=each) for each in sorted(plan.addresses - addresses))
+    yield from (AddRoute(interface=name, route=each) for each in sorted(plan.routes - routes, key=_route_order))
 
 
-def _added(facts: Facts, link: Link, planned: InterfacePlan) -> Iterator[Effect]:
-    present = {address.value for address in link.addresses}
-    for address in sorted(planned.addresses - present):
-        yield AddAddress(interface=link.name, address=address)
-    metric = IGNORED if planned.ra_metric is None else planned.ra_metric
-    if facts.advertisements.get(link.name) != metric:
-        yield SetRouterAdvertisements(interface=link.name, metric=planned.ra_metric)
-    own = {_as_planned(route) for route in _own_routes(facts, link.name)}
-    for route in sorted(planned.routes - own, key=_through_gateway):
-        yield AddRoute(interface=link.name, route=route)
+def _lasting(link: Link, owned: Owned) -> frozenset[IPv4Interface]:
+    """Return the addresses that stay: the kernel removes those of other programs that have a lifetime."""
+    return frozenset(
+        each.value
+        for each in link.addresses
+        if isinstance(each.value, IPv4Interface) and (not each.dynamic or (link.name, each.value) in owned)
+    )
 
 
-def _names(facts: Facts, plan: Plan) -> Iterator[Effect]:
-    if (plan.dns, plan.domains) != (facts.dns, facts.domains):
+def _dns(facts: Facts, plan: Plan) -> Iterator[Effect]:
+    if list(plan.dns.items()) != list(facts.resolvers.items()) or plan.domains != facts.domains:
         yield SetDns(servers=plan.dns, domains=plan.domains)
 
 
-def _removed(
-    facts: Facts, link: Link, planned: InterfacePlan, owned: Collection[tuple[str, IPv4Interface]]
-) -> Iterator[Effect]:
-    """Yield what is left over on a managed interface."""
-    for route in sorted(_own_routes(facts, link.name), key=lambda route: _through_gateway(_as_planned(route)))[::-1]:
-        if _as_planned(route) not in planned.routes:
-            yield DeleteRoute(interface=link.name, route=_as_planned(route))
-    yield from _addresses(link, planned.addresses, owned)
+def _deletions(facts: Facts, plan: Plan, owned: Owned) -> Iterator[Effect]:
+    """Yield what removes routes, DHCP clients and addresses, on all interfaces: an earlier run may have left some."""
+    plans = {each.name: each for each in plan.interfaces}
+    nothing = InterfacePlan(name="")
+    hosted = any(each.hotspot is not None for each in plan.interfaces)
+    for link in facts.links:
+        planned = plans.get(link.name, nothing).routes
+        routes = {_planned(route) for route in _own_routes(facts, link.name)}
+        yield from (DeleteRoute(interface=link.name, route=each) for each in sorted(routes - planned, key=_last_first))
+    for name in sorted(facts.dhcp):
+        if not plans.get(name, nothing).dhcp:
+            yield StopDhcp(interface=name)
+    for link in facts.links:
+        addresses = {each.value for each in link.addresses if isinstance(each.value, IPv4Interface)}
+        for address in sorted(addresses - plans.get(link.name, nothing).addresses):
+            in_use = hosted and address == HOTSPOT_ADDRESS  # StartHotspot has added it, perhaps to a virtual interface
+            if (link.name, address) in owned and not in_use:
+                yield DeleteAddress(interface=link.name, address=address)
 
 
-def _given_back(facts: Facts, link: Link, owned: Collection[tuple[str, IPv4Interface]]) -> Iterator[Effect]:
-    for route in _own_routes(facts, link.name):
-        yield DeleteRoute(interface=link.name, route=_as_planned(route))
-    yield from _addresses(link, frozenset(), owned)
-    yield GiveBack(interface=link.name)
+def _wifi(facts: Facts, plan: Plan, plans: list[InterfacePlan]) -> Iterator[Effect]:
+    """Yield what frees radios, and then what uses them."""
+    networks = {each.name: each.network for each in plan.interfaces if each.network is not None}
+    host = next((each for each in plans if each.hotspot is not None), None)
+    if facts.hotspot and (host is None or host.name != facts.hotspot):
+        yield StopHotspot(interface=facts.hotspot)
+    yield from (Leave(interface=name) for name in sorted(facts.joining) if name not in networks)
+    for each in plans:
+        if each.network is not None and each.network.kind == "wifi" and not _is_joining(facts, each.name, each.network):
+            yield Join(interface=each.name, network=each.network)
+    if host is not None and host.hotspot is not None and host.name != facts.hotspot:
+        yield StartHotspot(interface=host.name, hotspot=host.hotspot)
 
 
-def _addresses(
-    link: Link, planned: frozenset[IPv4Interface], owned: Collection[tuple[str, IPv4Interface]]
-) -> Iterator[Effect]:
-    kept = planned | {HOTSPOT_ADDRESS}  # the hotspot adds and removes its own
-    for address in link.addresses:
-        value = address.value
-        if isinstance(value, IPv4Interface) and (link.name, value) in owned and value not in kept:
-            yield DeleteAddress(interface=link.name, address=value)
+def _is_joining(facts: Facts, interface: str, network: Network) -> bool:
+    """Return whether the client is joining this network, with the same credentials."""
+    client = facts.clients.get(interface)
+    return (
+        client is not None
+        and facts.joining.get(interface) == network.label
+        and (client.ssid, client.security, client.hidden) == (network.ssid, network.security, network.hidden)
+    )
 
 
-def _own_routes(facts: Facts, interface: str) -> list[Route]:
-    return [
-        route
-        for route in facts.routes
-        if route.interface == interface and route.protocol == PROTOCOL and route.destination.version == 4
-    ]
+def _returns(facts: Facts, plan: Plan) -> Iterator[Effect]:
+    managed = {each.name for each in plan.interfaces}
+    yield from (
+        GiveBack(interface=link.name)
+        for link in facts.links
+        if link.kind != "other" and link.manager == OWN and link.name not in managed
+    )
 
 
-def _as_planned(route: Route) -> PlannedRoute:
+def _own_routes(facts: Facts, interface: str) -> Iterator[Route]:
+    return (route for route in facts.routes if route.interface == interface and route.protocol == PROTOCOL)
+
+
+def _planned(route: Route) -> PlannedRoute:
     return PlannedRoute(destination=route.destination, gateway=route.gateway, metric=route.metric)
 
 
-def _through_gateway(route: PlannedRoute) -> tuple[bool, str]:
-    """Return a sort key: routes on the link come first, because gateways must be reachable."""
-    return route.gateway is not None, str(route.destination)
+def _has_default(plan: InterfacePlan) -> bool:
+    return any(route.destination.prefixlen == 0 for route in plan.routes)
+
+
+def _route_order(route: PlannedRoute) -> tuple[bool, str]:
+    """Return the sort key: routes on the link come before those through gateways."""
+    return (route.gateway is not None, str(route.destination))
+
+
+def _last_first(route: PlannedRoute) -> tuple[bool, str]:
+    return (route.gateway is None, str(route.destination))

@@ -86,10 +86,10 @@ def network_of(world: World, label: str) -> Network | None:
 def is_joined(world: World, interface: str, network: Network) -> bool:
     """Return whether the interface is associated with the network and has an address."""
     link, association = world.facts.link(interface), world.facts.associations.get(interface)
-    joining = world.facts.joining.get(interface)
+    client = world.facts.clients.get(interface)
     if link is None or association is None or association.ssid != network.ssid:
         return False
-    if joining is not None and not same_connection(joining, network):
+    if client is not None and not same_connection(client, network):
         return False
     return any(not address.value.is_link_local for address in link.addresses)
 

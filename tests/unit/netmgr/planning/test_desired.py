@@ -1,198 +1,376 @@
-"""The desired state: which interfaces netmgr manages, and their addresses, routes and name servers."""
+"""The desired state, as tables of cases."""
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Address
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from netmgr.model.decision import Decision
-from netmgr.model.facts import OWN, Facts, Link
-from netmgr.model.plan import InterfacePlan, Plan
+from netmgr.model.facts import Address, Association, Facts, Link
+from netmgr.model.network import Network
+from netmgr.model.plan import Plan
 from netmgr.model.settings import Settings
 from netmgr.planning.desired import desired
-from tests.unit.netmgr.planning.model import HOTSPOT, association, lease, link, radio, static, wifi, wired
+from tests.unit.netmgr.planning.support import HOME, HOTSPOT, RADIO, WIRED, lease, link, route, static
 
-NOTHING = Decision()
-ETH0, ETH1, WLAN0 = link("eth0"), link("eth1"), link("wlan0")
-ANY = IPv4Network("0.0.0.0/0")
-
-
-def plan_of(plan: Plan, name: str) -> InterfacePlan:
-    return next(planned for planned in plan.interfaces if planned.name == name)
-
-
-def managed(plan: Plan) -> list[str]:
-    return sorted(planned.name for planned in plan.interfaces)
+NM = "NetworkManager"
+DYNAMIC = (Address(lease().address, dynamic=True),)
+ADOPTED = replace(WIRED, label="adopted: wire", source="adopted")
+ETH0, ETH1, WLAN0, WLAN1 = link("eth0"), link("eth1"), link("wlan0"), link("wlan1")
+JOIN = Decision(join={"wlan0": "home"})
+BOTH = Decision(join={"wlan0": "home"}, hotspot="wlan0")
 
 
-def defaults(plan: Plan) -> dict[str, tuple[str, int]]:
-    return {
-        planned.name: (str(route.gateway), route.metric)
-        for planned in plan.interfaces
-        for route in planned.routes
-        if route.destination == ANY
-    }
+def facts(*links: Link, **values: Any) -> Facts:
+    """Return facts in which wlan0 is connected with `home`, unless `values` say otherwise."""
+    joined: dict[str, Any] = {}
+    if any(each.name == "wlan0" for each in links):
+        joined = {
+            "associations": {"wlan0": Association(ssid=b"home", bssid="", frequency=2412)},
+            "joining": {"wlan0": "home"},
+        }
+    radios = tuple(replace(RADIO, number=each.radio) for each in links if each.radio is not None)
+    return Facts(now=0, links=links, **{"radios": radios, **joined, **values})
+
+
+def plan(*networks: Network, facts: Facts, decision: Decision | None = None, **values: Any) -> Plan:
+    return desired(Settings(networks=networks, **{"hotspot": HOTSPOT, **values}), facts, decision or Decision())
+
+
+def planned_routes(result: Plan) -> list[str]:
+    """Return the routes as text, in the order of the interfaces."""
+    return [
+        f"{each.destination} via {each.gateway} dev {interface.name} metric {each.metric}"
+        for interface in result.interfaces
+        for each in sorted(interface.routes, key=lambda each: (each.gateway is not None, str(each.destination)))
+    ]
+
+
+# ---- which interfaces are managed, and with which network
+
+
+def case(name: str, result: dict[str, str], networks: list[Network], *links: Link, **values: Any) -> Any:
+    """Return a case: the label of the network by managed interface, empty without a network."""
+    return pytest.param(result, networks, links, values, id=name)
 
 
 @pytest.mark.parametrize(
-    ("settings", "links", "decision", "names"),
+    ("result", "networks", "links", "values"),
     [
-        pytest.param(Settings(), [ETH0, WLAN0], NOTHING, [], id="nothing is asked for"),
-        pytest.param(Settings(networks=(wired(),), enabled=False), [ETH0], NOTHING, [], id="disabled"),
-        pytest.param(Settings(networks=(wired(),)), [ETH0, WLAN0], NOTHING, ["eth0"], id="a wired network"),
-        pytest.param(
-            Settings(networks=(wired(interface="eth1"),)), [ETH0, ETH1], NOTHING, ["eth1"], id="for one interface"
+        case("nothing is asked for", {}, [], ETH0, WLAN0),
+        case("turned off", {}, [WIRED, HOME], ETH0, WLAN0, decision=BOTH, enabled=False),
+        case("wired", {"eth0": "wire"}, [WIRED], ETH0),
+        case("wired of the portal", {"eth0": "wire"}, [replace(WIRED, source="portal")], ETH0),
+        case("wired of another manager", {"eth0": "wire"}, [WIRED], link("eth0", manager=NM)),
+        case("wired, that the manager does", {}, [WIRED], link("eth0", manager=NM, addresses=DYNAMIC)),
+        case("wired, that the manager is about to do", {}, [WIRED, ADOPTED], link("eth0", manager=NM)),
+        case("wired, another manager, no cable", {}, [WIRED], link("eth0", manager=NM, carrier=False)),
+        case("wired, no cable", {"eth0": "wire"}, [WIRED], link("eth0", carrier=False)),
+        case("only adopted", {}, [ADOPTED], link("eth0", manager=NM)),
+        case("only adopted, after it was taken over", {}, [ADOPTED], link("eth0", manager="machine-agent")),
+        case("adopted with a higher priority", {}, [WIRED, replace(ADOPTED, priority=1)], ETH0),
+        case(
+            "static, that the manager does not do",
+            {"eth0": "wire"},
+            [replace(WIRED, static=static("192.0.2.9/24"))],
+            link("eth0", manager=NM, addresses=DYNAMIC),
         ),
-        pytest.param(Settings(networks=(wired(source="adopted"),)), [ETH0], NOTHING, [], id="the manager's own"),
-        pytest.param(
-            Settings(networks=(wired(source="adopted"),)),
-            [replace(ETH0, manager="")], NOTHING, ["eth0"], id="a network whose manager has gone",
+        case(
+            "name servers that the manager does not use",
+            {"eth0": "wire"},
+            [replace(WIRED, dns=(IPv4Address("192.0.2.53"),))],
+            link("eth0", manager=NM, addresses=DYNAMIC),
         ),
-        pytest.param(
-            Settings(networks=(wired(),)), [link("eth0", kind="other")], NOTHING, [], id="a bridge is never configured"
+        case(
+            "a metric that the manager does not use",
+            {"eth0": "wire"},
+            [replace(WIRED, metric=7)],
+            link("eth0", manager=NM, addresses=DYNAMIC),
         ),
-        pytest.param(
-            Settings(networks=(wifi(),)), [ETH0, WLAN0], Decision(join={"wlan0": "home"}), ["wlan0"], id="a network"
+        case(
+            "by interface and priority",
+            {"eth0": "b", "eth1": "c"},
+            [
+                replace(WIRED, label="a"),
+                replace(WIRED, label="b", priority=5),
+                replace(WIRED, label="c", priority=9, interface="eth1"),
+            ],
+            ETH0,
+            ETH1,
         ),
-        pytest.param(
-            Settings(networks=(wifi(),)), [WLAN0], NOTHING, [], id="a wifi network that is not to be joined"
+        case(
+            "a static address only once, where the cable is",
+            {"eth0": "wire", "eth1": "static"},
+            [WIRED, replace(WIRED, label="static", priority=5, static=static("192.0.2.9/24"))],
+            link("eth0", carrier=False),
+            ETH1,
         ),
-        pytest.param(
-            Settings(networks=(wifi(source="adopted"),)),
-            [WLAN0], Decision(join={"wlan0": "home"}), [], id="a wifi network that its manager joins",
+        case("links of other kinds", {}, [replace(WIRED, interface="docker0")], link("docker0"), decision=Decision()),
+        case("a removed link", {}, [HOME], decision=BOTH),
+        case("wifi", {"wlan0": "home"}, [HOME], WLAN0, decision=JOIN),
+        case("wifi of another manager, that it uses", {}, [HOME], link("wlan0", manager=NM, addresses=DYNAMIC)),
+        case("wifi of another manager, not decided", {}, [HOME], link("wlan0", manager=NM)),
+        case(
+            "wifi that the manager uses",
+            {},
+            [HOME],
+            link("wlan0", manager=NM, addresses=DYNAMIC),
+            decision=JOIN,
         ),
-        pytest.param(
-            Settings(networks=(wifi(source="adopted"),)),
-            [replace(WLAN0, manager=OWN)], Decision(join={"wlan0": "home"}), ["wlan0"], id="adopted before",
+        case(
+            "wifi, the manager is connected elsewhere",
+            {"wlan0": "home"},
+            [HOME, replace(HOME, label="adopted: home", source="adopted")],
+            link("wlan0", manager=NM, addresses=DYNAMIC),
+            decision=JOIN,
+            associations={"wlan0": Association(ssid=b"other", bssid="", frequency=2412)},
         ),
-        pytest.param(Settings(hotspot=HOTSPOT), [WLAN0], Decision(hotspot="wlan0"), ["wlan0"], id="the hotspot"),
-        pytest.param(
-            Settings(), [replace(WLAN0, manager=OWN)], NOTHING, ["wlan0"], id="a radio that waits for its next network"
+        case(
+            "wifi that the manager knows, before it is connected",
+            {},
+            [HOME, replace(HOME, label="adopted: home", source="adopted")],
+            link("wlan0", manager=NM),
+            decision=JOIN,
+            associations={},
         ),
-        pytest.param(Settings(), [replace(ETH0, manager=OWN)], NOTHING, [], id="a cable that is given back"),
+        case("adopted wifi", {}, [replace(HOME, source="adopted")], link("wlan0", manager=NM), decision=JOIN),
+        case(
+            "adopted wifi, on an interface that was taken over",
+            {"wlan0": "home"},
+            [replace(HOME, source="adopted")],
+            link("wlan0", manager="machine-agent"),
+            decision=JOIN,
+        ),
+        case("wifi, between two networks", {"wlan0": ""}, [HOME], link("wlan0", manager="machine-agent")),
+        case(
+            "a label that is not in the settings", {"wlan0": ""}, [HOME], WLAN0, decision=Decision(join={"wlan0": "x"})
+        ),
+        case("the first wifi interface", {"wlan0": ""}, [HOME], WLAN1, WLAN0),
+        case("the wifi interface of the settings", {"wlan1": ""}, [HOME], WLAN1, WLAN0, wifi_interface="wlan1"),
+        case("a wired network on wifi", {}, [WIRED], WLAN0, decision=Decision(join={"wlan0": "wire"})),
+        case("hotspot", {"wlan0": ""}, [], link("wlan0", manager=NM), decision=Decision(hotspot="wlan0")),
+        case("hotspot on a radio that cannot", {}, [], WLAN0, decision=Decision(hotspot="wlan0"), radios=()),
+        case("hotspot without settings", {}, [], WLAN0, decision=Decision(hotspot="wlan0"), hotspot=None),
+        case("hotspot on a radio that does one thing", {"wlan0": ""}, [HOME], WLAN0, decision=BOTH),
+        case(
+            "hotspot with a client",
+            {"wlan0": "home"},
+            [HOME],
+            WLAN0,
+            decision=BOTH,
+            radios=(replace(RADIO, both=True),),
+        ),
+        case(
+            "hotspot and client on two radios",
+            {"wlan0": "home", "wlan1": ""},
+            [HOME],
+            WLAN0,
+            WLAN1,
+            decision=Decision(join={"wlan0": "home"}, hotspot="wlan1"),
+        ),
+        case(
+            "hotspot and client on two interfaces of one radio",
+            {"wlan0": "", "wlan1": ""},
+            [HOME],
+            WLAN0,
+            link("wlan1", radio=0),
+            decision=Decision(join={"wlan0": "home"}, hotspot="wlan1"),
+            radios=(RADIO,),
+        ),
+        case("a switch turned wifi off", {}, [HOME], WLAN0, decision=JOIN, radios=(replace(RADIO, blocked="hard"),)),
+        case(
+            "a switch turned the radio of netmgr off",
+            {"wlan0": ""},
+            [HOME],
+            link("wlan0", manager="machine-agent"),
+            decision=BOTH,
+            radios=(replace(RADIO, blocked="hard"),),
+        ),
     ],
-)  # fmt: skip
-def test_interfaces_are_managed_only_for_a_reason(
-    settings: Settings, links: list[Link], decision: Decision, names: list[str]
+)
+def test_networks_of_interfaces(
+    result: dict[str, str], networks: list[Network], links: tuple[Link, ...], values: dict[str, Any]
 ) -> None:
-    assert managed(desired(settings, Facts(now=0, links=tuple(links)), decision)) == names
+    observed = {key: value for key, value in values.items() if key in ("associations", "radios")}
+    others = {key: value for key, value in values.items() if key not in observed}
+    planned = plan(*networks, facts=facts(*links, **observed), **others)
+    assert {each.name: each.network.label if each.network else "" for each in planned.interfaces} == result
+
+
+@pytest.mark.parametrize(
+    ("radio", "decision", "expected"),
+    [
+        (RADIO, Decision(hotspot="wlan0"), True),
+        (RADIO, BOTH, True),
+        (replace(RADIO, both=True), BOTH, True),
+        (replace(RADIO, hotspot=False), BOTH, False),
+        (replace(RADIO, blocked="hard"), BOTH, False),
+        (RADIO, JOIN, False),
+    ],
+)
+def test_hotspot(radio: Any, decision: Decision, expected: bool) -> None:
+    state = facts(link("wlan0", manager="machine-agent"), radios=(radio,))
+    (interface,) = plan(HOME, facts=state, decision=decision).interfaces
+    assert interface.hotspot == (HOTSPOT if expected else None)
+
+
+# ---- addresses and routes
+
+
+@pytest.mark.parametrize(
+    ("network", "leases", "addresses", "routes"),
+    [
+        (WIRED, {}, [], []),
+        (
+            WIRED,
+            {"eth0": lease()},
+            ["192.0.2.7/24"],
+            ["0.0.0.0/0 via 192.0.2.1 dev eth0 metric 100"],
+        ),
+        (WIRED, {"eth0": lease(gateway=None)}, ["192.0.2.7/24"], []),
+        (WIRED, {"eth1": lease()}, [], []),
+        (replace(WIRED, metric=5), {"eth0": lease()}, ["192.0.2.7/24"], ["0.0.0.0/0 via 192.0.2.1 dev eth0 metric 5"]),
+        (
+            WIRED,
+            {"eth0": lease(gateway="203.0.113.1")},
+            ["192.0.2.7/24"],
+            [
+                "203.0.113.1/32 via None dev eth0 metric 100",
+                "0.0.0.0/0 via 203.0.113.1 dev eth0 metric 100",
+            ],
+        ),
+        (  # RFC 3442: the routes replace the gateway, and 0.0.0.0 is on the link
+            WIRED,
+            {"eth0": lease(routes=[("198.51.100.0/24", "0.0.0.0"), ("203.0.113.0/24", "192.0.2.3")])},
+            ["192.0.2.7/24"],
+            [
+                "198.51.100.0/24 via None dev eth0 metric 100",
+                "203.0.113.0/24 via 192.0.2.3 dev eth0 metric 100",
+            ],
+        ),
+        (  # of two routes to a destination, the first counts
+            WIRED,
+            {"eth0": lease(routes=[("0.0.0.0/0", "192.0.2.2"), ("0.0.0.0/0", "192.0.2.3")])},
+            ["192.0.2.7/24"],
+            ["0.0.0.0/0 via 192.0.2.2 dev eth0 metric 100"],
+        ),
+        (WIRED, {"eth0": lease(gateway="192.0.2.7")}, ["192.0.2.7/24"], []),  # a server that lies
+        (WIRED, {"eth0": lease(gateway="0.0.0.0")}, ["192.0.2.7/24"], []),
+        (WIRED, {"eth0": lease(gateway="224.0.0.1")}, ["192.0.2.7/24"], []),
+        (WIRED, {"eth0": lease(routes=[("127.0.0.0/8", "192.0.2.3")])}, ["192.0.2.7/24"], []),
+        (WIRED, {"eth0": lease(routes=[("0.0.0.0/0", "0.0.0.0")])}, ["192.0.2.7/24"], []),
+        (WIRED, {"eth0": lease("192.0.2.7/0")}, [], []),  # its subnet would replace every default route
+        (WIRED, {"eth0": lease("192.0.2.7/7")}, [], []),
+        (WIRED, {"eth0": lease("127.0.0.1/8")}, [], []),
+        (WIRED, {"eth0": lease("0.0.0.0/24")}, [], []),
+        (
+            replace(WIRED, static=static("192.0.2.9/24", "192.0.2.1")),
+            {"eth0": lease()},
+            ["192.0.2.9/24"],
+            ["0.0.0.0/0 via 192.0.2.1 dev eth0 metric 100"],
+        ),
+        (replace(WIRED, static=static("192.0.2.9/24")), {}, ["192.0.2.9/24"], []),
+        (
+            replace(WIRED, static=static("192.0.2.9/32", "192.0.2.1")),
+            {},
+            ["192.0.2.9/32"],
+            ["192.0.2.1/32 via None dev eth0 metric 100", "0.0.0.0/0 via 192.0.2.1 dev eth0 metric 100"],
+        ),
+    ],
+)
+def test_addresses_and_routes(network: Network, leases: Any, addresses: list[str], routes: list[str]) -> None:
+    result = plan(network, facts=facts(ETH0, leases=leases))
+    (interface,) = result.interfaces
+    assert sorted(map(str, interface.addresses)) == addresses
+    assert planned_routes(result) == routes
+    assert interface.dhcp == (network.static is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "observed"),
+    [
+        ("eth0", facts(link("eth0", carrier=False), leases={"eth0": lease()})),
+        ("wlan0", facts(WLAN0, associations={}, leases={"wlan0": lease()})),
+        ("wlan0", facts(WLAN0, joining={"wlan0": "former"}, leases={"wlan0": lease()})),
+        (
+            "wlan0",
+            facts(
+                WLAN0,
+                associations={"wlan0": Association(ssid=b"other", bssid="", frequency=2412)},
+                leases={"wlan0": lease()},
+            ),
+        ),
+    ],
+)
+def test_nothing_is_configured_without_a_connection(name: str, observed: Facts) -> None:
+    result = plan(WIRED, HOME, facts=observed, decision=JOIN)
+    (interface,) = result.interfaces
+    assert interface.name == name
+    assert (interface.dhcp, interface.addresses, interface.routes, result.dns) == (False, frozenset(), frozenset(), {})
+    assert interface.ra_metric is not None
+
+
+# ---- metrics
+
+
+@pytest.mark.parametrize(
+    ("networks", "routes", "metrics"),
+    [
+        ([WIRED, HOME], [], {"eth0": 100, "eth1": 101, "wlan0": 600}),
+        ([replace(WIRED, metric=600), HOME], [], {"eth0": 600, "eth1": 601, "wlan0": 602}),
+        (
+            [replace(WIRED, metric=101, interface="eth0"), replace(WIRED, label="second", interface="eth1")],
+            [],
+            {"eth1": 100, "eth0": 101},
+        ),
+        ([WIRED], [route("docker0", 100, protocol=4)], {"eth0": 101, "eth1": 102}),  # of another program
+        ([WIRED], [route("eth1", 100, protocol=16)], {"eth0": 100, "eth1": 101}),  # removed when it is taken over
+        ([WIRED], [route("eth1", 100)], {"eth0": 100, "eth1": 101}),  # of netmgr itself
+    ],
+)
+def test_metrics(networks: list[Network], routes: Any, metrics: dict[str, int]) -> None:
+    state = facts(ETH1, ETH0, WLAN0, link("docker0"), routes=tuple(routes))
+    result = plan(*networks, facts=state, decision=JOIN)
+    planned = {each.name: each.ra_metric for each in result.interfaces if each.ra_metric is not None}
+    assert list(planned.items()) == list(metrics.items())
 
 
 def test_two_gateways_have_different_metrics() -> None:
-    networks = (
-        wired("a", interface="eth0", static=static("10.0.0.5/24", "10.0.0.1")),
-        wired("b", interface="eth1"),
-        wifi(),
-    )
-    facts = Facts(
-        now=0,
-        links=(ETH0, ETH1, WLAN0),
-        leases={"eth1": lease(), "wlan0": lease("192.168.7.9/24", "192.168.7.1")},
-        associations={"wlan0": association()},
-        joining={"wlan0": wifi()},
-    )
-    plan = desired(Settings(networks=networks), facts, Decision(join={"wlan0": "home"}))
-    assert defaults(plan) == {"eth0": ("10.0.0.1", 100), "eth1": ("192.168.1.1", 101), "wlan0": ("192.168.7.1", 600)}
-    assert [plan_of(plan, name).ra_metric for name in ("eth0", "eth1", "wlan0")] == [100, 101, 600]
-    assert plan.dns == {"eth1": ("192.168.1.1",), "wlan0": ("192.168.7.1",)}
-    assert list(plan.dns) == ["eth1", "wlan0"]
+    leases = {"eth0": lease(), "eth1": lease("198.51.100.7/24", "198.51.100.1")}
+    assert planned_routes(plan(WIRED, facts=facts(ETH1, ETH0, leases=leases))) == [
+        "0.0.0.0/0 via 192.0.2.1 dev eth0 metric 100",
+        "0.0.0.0/0 via 198.51.100.1 dev eth1 metric 101",
+    ]
 
 
-def test_a_lease_of_the_former_network_is_not_used() -> None:
-    facts = Facts(now=0, links=(WLAN0,), leases={"wlan0": lease()}, associations={"wlan0": association("office")})
-    planned = plan_of(desired(Settings(networks=(wifi(),)), facts, Decision(join={"wlan0": "home"})), "wlan0")
-    assert not planned.dhcp
-    assert not planned.addresses
-    facts = replace(facts, joining={"wlan0": wifi()})
-    planned = plan_of(desired(Settings(networks=(wifi(),)), facts, Decision(join={"wlan0": "home"})), "wlan0")
-    assert planned.dhcp
-    assert planned.addresses == {IPv4Interface("192.168.1.50/24")}
+# ---- name servers, MTU, radios
 
 
-def test_configured_metrics_decide_the_order_of_name_servers() -> None:
-    networks = (
-        wired("a", interface="eth0", metric=700),
-        wired("b", interface="eth1", metric=50, dns=(IPv4Address("9.9.9.9"),)),
-    )
-    facts = Facts(now=0, links=(ETH0, ETH1), leases={"eth0": lease(), "eth1": lease("10.1.0.2/16", "10.1.0.1")})
-    plan = desired(Settings(networks=networks), facts, NOTHING)
-    assert list(plan.dns.items()) == [("eth1", ("9.9.9.9", "10.1.0.1")), ("eth0", ("192.168.1.1",))]
-    assert defaults(plan) == {"eth0": ("192.168.1.1", 700), "eth1": ("10.1.0.1", 50)}
-
-
-def test_dhcp_is_asked_only_with_a_cable_and_the_address_survives_without_one() -> None:
-    settings = Settings(networks=(wired(),))
-    out = replace(ETH0, carrier=False)
-    assert plan_of(desired(settings, Facts(now=0, links=(ETH0,)), NOTHING), "eth0").dhcp
-    plan = desired(settings, Facts(now=0, links=(out,), leases={"eth0": lease()}), NOTHING)
-    assert not plan_of(plan, "eth0").dhcp
-    assert plan_of(plan, "eth0").addresses == {IPv4Interface("192.168.1.50/24")}
-    assert plan.dns == {}, "its name servers would only delay every look-up"
+def test_name_servers_are_in_the_order_of_metrics() -> None:
+    network = replace(WIRED, dns=(IPv4Address("203.0.113.53"),))
+    leases = {
+        "wlan0": lease(dns=["198.51.100.53"]),
+        "eth0": lease(dns=["192.0.2.53", "203.0.113.53", "127.0.0.1"], domains=("example",)),
+    }
+    result = plan(network, HOME, facts=facts(WLAN0, ETH0, leases=leases), decision=JOIN)
+    assert list(result.dns.items()) == [("eth0", ("203.0.113.53", "192.0.2.53")), ("wlan0", ("198.51.100.53",))]
+    assert result.domains == {"eth0": ("example",)}
 
 
 @pytest.mark.parametrize(
-    ("granted", "routes"),
-    [
-        pytest.param(lease(), {"192.168.1.0/24": None, "0.0.0.0/0": "192.168.1.1"}, id="usual"),
-        pytest.param(lease(gateway=""), {"192.168.1.0/24": None}, id="no gateway"),
-        pytest.param(
-            lease("100.64.3.7/32", "100.64.0.1"),
-            {"100.64.0.1/32": None, "0.0.0.0/0": "100.64.0.1"}, id="a gateway outside the network",
-        ),
-        pytest.param(
-            lease(routes=((IPv4Network("10.0.0.0/8"), IPv4Address("192.168.1.2")),)),
-            {"192.168.1.0/24": None, "10.0.0.0/8": "192.168.1.2"}, id="classless routes replace the gateway",
-        ),
-        pytest.param(
-            lease(routes=((IPv4Network("10.0.0.0/8"), IPv4Address("0.0.0.0")),)),
-            {"192.168.1.0/24": None, "10.0.0.0/8": None}, id="a classless route on the link",
-        ),
-    ],
-)  # fmt: skip
-def test_routes_of_a_lease(granted: object, routes: dict[str, str | None]) -> None:
-    plan = desired(Settings(networks=(wired(),)), Facts(now=0, links=(ETH0,), leases={"eth0": granted}), NOTHING)  # type: ignore[dict-item]
-    planned = {str(r.destination): str(r.gateway) if r.gateway else None for r in plan_of(plan, "eth0").routes}
-    assert planned == routes
+    ("mtu", "expected"), [(None, None), (68, None), (1279, None), (1280, 1280), (9000, 9000), (65535, None)]
+)
+def test_mtu(mtu: int | None, expected: int | None) -> None:
+    (interface,) = plan(WIRED, facts=facts(ETH0, leases={"eth0": lease(mtu=mtu)})).interfaces
+    assert interface.mtu == expected
 
 
-@pytest.mark.parametrize(("mtu", "used"), [(1400, 1400), (576, None), (65535, None), (None, None), (9000, 9000)])
-def test_an_mtu_that_breaks_the_connection_is_ignored(mtu: int | None, used: int | None) -> None:
-    facts = Facts(now=0, links=(ETH0,), leases={"eth0": lease(mtu=mtu)})
-    assert plan_of(desired(Settings(networks=(wired(),)), facts, NOTHING), "eth0").mtu == used
-
-
-def test_a_static_address_is_used_on_one_link_the_one_with_a_cable() -> None:
-    fixed = wired(static=static("10.0.0.5/24"))
-    settings = Settings(networks=(fixed, wired("dhcp", priority=-1)))
-    facts = Facts(now=0, links=(replace(ETH0, carrier=False), ETH1))
-    plan = desired(settings, facts, NOTHING)
-    assert plan_of(plan, "eth1").network == fixed
-    assert plan_of(plan, "eth0").network == wired("dhcp", priority=-1)
-
-
-def test_priority_and_then_the_own_interface_choose_the_wired_network() -> None:
-    networks = (wired("a"), wired("b", interface="eth0"), wired("c", priority=5))
-    plan = desired(Settings(networks=networks), Facts(now=0, links=(ETH0,)), NOTHING)
-    assert plan_of(plan, "eth0").network == networks[2]
-    plan = desired(Settings(networks=networks[:2]), Facts(now=0, links=(ETH0,)), NOTHING)
-    assert plan_of(plan, "eth0").network == networks[1]
-
-
-@pytest.mark.parametrize("both", [True, False])
-def test_only_some_radios_join_a_network_during_the_hotspot(both: bool) -> None:
-    facts = Facts(now=0, links=(WLAN0,), radios=(radio(both=both),))
-    decision = Decision(join={"wlan0": "home"}, hotspot="wlan0")
-    planned = plan_of(desired(Settings(networks=(wifi(),), hotspot=HOTSPOT), facts, decision), "wlan0")
-    assert planned.hotspot == HOTSPOT
-    assert (planned.network is not None) == both
-
-
-def test_soft_blocks_are_removed_only_from_radios_in_use() -> None:
-    facts = Facts(now=0, links=(WLAN0, link("wlan1")), radios=(radio(0, blocked="soft"), radio(1, blocked="soft")))
-    plan = desired(Settings(networks=(wifi(),), country="DE"), facts, Decision(join={"wlan0": "home"}))
-    assert plan.unblock == (0,)
-    assert plan.country == "DE"
-    hard = replace(facts, radios=(radio(0, blocked="hard"),))
-    assert desired(Settings(networks=(wifi(),)), hard, Decision(join={"wlan0": "home"})).unblock == ()
+def test_radio_settings() -> None:
+    state = facts(ETH0, WLAN0, WLAN1, radios=tuple(replace(RADIO, number=n, blocked="soft") for n in (0, 1)))
+    result = plan(WIRED, HOME, facts=state, decision=JOIN, wifi_power_save=False, country="DE")
+    assert {each.name: each.power_save for each in result.interfaces} == {"eth0": None, "wlan0": False}
+    assert (result.country, result.unblock) == ("DE", (0,))  # radio 1 is not needed
+    assert plan(WIRED, facts=facts(ETH0), country="DE").country == ""

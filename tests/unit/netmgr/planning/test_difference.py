@@ -1,182 +1,216 @@
-"""Effects: they reach the plan, in an order that keeps a working connection, and touch nothing of other programs."""
+"""The effects and their order, as tables of cases."""
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import IPv4Address, IPv4Interface
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from netmgr.model.decision import Decision
-from netmgr.model.facts import IGNORED, OWN, Address, Facts, Route
+from netmgr.model.facts import Address, Facts, Link
 from netmgr.model.network import Personal
-from netmgr.model.plan import PROTOCOL, InterfacePlan, Plan
-from netmgr.model.settings import Settings
-from netmgr.planning.desired import desired
+from netmgr.model.plan import HOTSPOT_ADDRESS, Effect, InterfacePlan, Join, Plan, SetUp, TakeOver
 from netmgr.planning.difference import difference
-from tests.unit.netmgr.planning.model import (
-    HOTSPOT,
-    Owned,
-    all_applied,
-    applied,
-    association,
-    kinds,
-    lease,
-    link,
-    radio,
-    static,
-    wifi,
-    wired,
-    works,
+from tests.unit.netmgr.planning.support import DEFAULT, HOME, HOTSPOT, RADIO, WIRED, lease, link, route
+
+OWN = "machine-agent"
+ADDRESS = IPv4Interface("192.0.2.7/24")
+OWNED = frozenset([("eth0", ADDRESS)])
+WIRE = InterfacePlan(
+    name="eth0", network=WIRED, dhcp=True, addresses=frozenset([ADDRESS]), routes=frozenset([DEFAULT]), ra_metric=100
 )
-
-ETH0, ETH1, WLAN0 = link("eth0"), link("eth1"), link("wlan0")
-OWN_ETH0, OWN_WLAN0 = replace(ETH0, manager=OWN), replace(WLAN0, manager=OWN)
-JOIN = Decision(join={"wlan0": "home"})
-NONE: Owned = frozenset()
+CLIENT = InterfacePlan(name="wlan0", network=HOME, ra_metric=600)
+JOINED: dict[str, Any] = {"joining": {"wlan0": "home"}, "clients": {"wlan0": HOME}}
 
 
-def test_a_wired_network_is_taken_over_and_asked_for_a_lease() -> None:
-    facts = Facts(now=0, links=(replace(ETH0, up=False),))
-    plan = desired(Settings(networks=(wired(),)), facts, Decision())
-    assert kinds(difference(facts, plan, NONE)) == [
-        "TakeOver eth0", "SetUp eth0", "StartDhcp eth0", "SetRouterAdvertisements eth0",
-    ]  # fmt: skip
+def eth0(**values: Any) -> Link:
+    return link("eth0", **{"manager": OWN, "ra_metric": 100, "addresses": (Address(ADDRESS),), **values})
 
 
-def test_a_lease_becomes_an_address_then_a_route_then_name_servers() -> None:
-    facts = Facts(
-        now=0,
-        links=(OWN_ETH0,),
-        dhcp=frozenset({"eth0"}),
-        advertisements={"eth0": 100},
-        leases={"eth0": lease("100.64.3.7/32", "100.64.0.1")},
+def wlan0(**values: Any) -> Link:
+    return link("wlan0", **{"manager": OWN, "ra_metric": 600, **values})
+
+
+def facts(*links: Link, **values: Any) -> Facts:
+    return Facts(now=0, links=links, **{"radios": (RADIO,), **values})
+
+
+def connected(*links: Link, **values: Any) -> Facts:
+    """Return facts in which the plan WIRE is reached."""
+    return facts(
+        *links, **{"dhcp": frozenset({"eth0"}), "routes": (route("eth0", 100),), "leases": {"eth0": lease()}, **values}
     )
-    effects = difference(facts, desired(Settings(networks=(wired(),)), facts, Decision()), NONE)
-    assert kinds(effects) == ["AddAddress eth0", "AddRoute eth0", "AddRoute eth0", "SetDns"]
-    assert [str(effect.route.destination) for effect in effects[1:3]] == ["100.64.0.1/32", "0.0.0.0/0"]  # type: ignore[attr-defined]
 
 
-def test_a_wifi_network_is_left_before_the_next_is_joined() -> None:
-    facts = Facts(
-        now=0,
-        links=(OWN_WLAN0,),
-        joining={"wlan0": wifi("office")},
-        dhcp=frozenset({"wlan0"}),
-        advertisements={"wlan0": 600},
-        associations={"wlan0": association()},
-    )
-    plan = desired(Settings(networks=(wifi(),)), facts, JOIN)
-    assert kinds(difference(facts, plan, NONE)) == ["StopDhcp wlan0", "Leave wlan0", "Join wlan0"]
+def words(effects: tuple[Effect, ...]) -> list[str]:
+    """Return the names of effects with their interface."""
+    return [f"{type(effect).__name__} {effect.interface}".strip() for effect in effects]
 
 
 @pytest.mark.parametrize(
-    ("fields", "rejoined"),
+    ("plans", "observed", "effects"),
     [
-        ({"priority": 7}, False),
-        ({"metric": 50}, False),
-        ({"security": Personal(passphrase="another one")}, True),
-        ({"hidden": True}, True),
+        pytest.param([WIRE], connected(eth0()), [], id="reached"),
+        pytest.param([WIRE], facts(), [], id="the link was removed"),
+        pytest.param(
+            [WIRE],
+            facts(eth0(up=False, ra_metric=None, addresses=())),
+            [
+                "SetUp eth0",
+                "SetRouterAdvertisements eth0",
+                "AddAddress eth0",
+                "AddRoute eth0",
+                "StartDhcp eth0",
+            ],
+            id="everything is missing",
+        ),
+        pytest.param(
+            [WIRE],
+            connected(eth0(manager="NetworkManager"), dhcp=frozenset()),
+            ["TakeOver eth0", "AddAddress eth0", "AddRoute eth0", "StartDhcp eth0"],
+            id="taking over removes the addresses",
+        ),
+        pytest.param(
+            [InterfacePlan(name="eth0", network=WIRED, ra_metric=100)],
+            connected(eth0(carrier=False)),
+            ["DeleteRoute eth0", "StopDhcp eth0", "DeleteAddress eth0"],
+            id="the cable was pulled out",
+        ),
+        pytest.param(
+            [replace(WIRE, routes=frozenset([replace(DEFAULT, gateway=IPv4Address("192.0.2.2"))]))],
+            connected(eth0()),
+            ["AddRoute eth0", "DeleteRoute eth0"],
+            id="another gateway",
+        ),
+        pytest.param(
+            [replace(WIRE, addresses=frozenset([IPv4Interface("192.0.2.8/24")]))],
+            connected(eth0()),
+            ["AddAddress eth0", "DeleteAddress eth0"],
+            id="another address",
+        ),
+        pytest.param(
+            [WIRE],
+            connected(eth0(addresses=(Address(ADDRESS), Address(IPv4Interface("192.0.2.99/24"))))),
+            [],
+            id="an address of another program",
+        ),
+        pytest.param(
+            [WIRE],
+            connected(eth0(), routes=(route("eth0", 100), route("eth0", 5, protocol=3))),
+            [],
+            id="a route of another program",
+        ),
+        pytest.param([], connected(eth0(manager="")), [
+            "DeleteRoute eth0", "StopDhcp eth0", "DeleteAddress eth0",
+        ], id="left by an earlier run"),
+        pytest.param([], connected(eth0()), [
+            "DeleteRoute eth0", "StopDhcp eth0", "DeleteAddress eth0", "GiveBack eth0",
+        ], id="no longer asked for"),
+        pytest.param([CLIENT], facts(wlan0()), ["Join wlan0"], id="join"),
+        pytest.param([CLIENT], facts(wlan0(), **JOINED), [], id="joined"),
+        pytest.param([], facts(wlan0(), **JOINED), ["Leave wlan0", "GiveBack wlan0"], id="leave"),
+        pytest.param(
+            [CLIENT],
+            facts(wlan0(), joining={"wlan0": "home"}, clients={
+                "wlan0": replace(HOME, security=Personal(passphrase="12345678"))
+            }),
+            ["Join wlan0"],
+            id="the password was changed",
+        ),
+        pytest.param(
+            [replace(CLIENT, power_save=False)],
+            facts(wlan0(power_save=True), **JOINED),
+            ["SetPowerSave wlan0"],
+            id="power saving",
+        ),
+        pytest.param(
+            [replace(CLIENT, network=None, ra_metric=None, hotspot=HOTSPOT)],
+            facts(wlan0(ra_metric=None), **JOINED),
+            ["Leave wlan0", "StartHotspot wlan0"],
+            id="from a network to the hotspot",
+        ),
+        pytest.param([CLIENT], facts(wlan0(), hotspot="wlan0"), [
+            "StopHotspot wlan0", "Join wlan0",
+        ], id="from the hotspot to a network"),
+        pytest.param([replace(CLIENT, hotspot=HOTSPOT)], facts(wlan0(), hotspot="wlan0", **JOINED), [], id="both"),
+        pytest.param([], facts(hotspot="wlan0"), ["StopHotspot wlan0"], id="the radio was removed"),
+        pytest.param(
+            [replace(CLIENT, network=None, ra_metric=None)],
+            facts(wlan0(up=False, ra_metric=None), radios=(replace(RADIO, blocked="hard"),)),
+            [],
+            id="a switch turned the radio off",
+        ),
+        pytest.param(
+            [WIRE, CLIENT],
+            connected(
+                link("eth0"), wlan0(), routes=(route("wlan0", 600),), dhcp=frozenset({"wlan0"}), **JOINED
+            ),
+            [
+                "TakeOver eth0", "SetRouterAdvertisements eth0", "AddAddress eth0", "AddRoute eth0",
+                "DeleteRoute wlan0", "StopDhcp wlan0", "StartDhcp eth0",
+            ],
+            id="the new default route comes before the old one is removed",
+        ),
+        pytest.param(
+            [replace(WIRE, routes=frozenset()), replace(WIRE, name="eth1")],
+            facts(eth0(manager="NetworkManager"), link("eth1", manager="NetworkManager", ra_metric=100)),
+            [
+                "TakeOver eth1", "AddAddress eth1", "AddRoute eth1", "TakeOver eth0", "AddAddress eth0",
+                "StartDhcp eth0", "StartDhcp eth1",
+            ],
+            id="an interface with a new default route is taken over first",
+        ),
+        pytest.param(
+            [WIRE, replace(WIRE, name="eth1", routes=frozenset([replace(DEFAULT, metric=101)]))],
+            facts(eth0(manager="NetworkManager"), link("eth1", manager=OWN, ra_metric=100)),
+            [
+                "AddAddress eth1", "AddRoute eth1", "TakeOver eth0", "AddAddress eth0", "AddRoute eth0",
+                "StartDhcp eth0", "StartDhcp eth1",
+            ],
+            id="an interface is taken over after what the others get",
+        ),
     ],
-)
-def test_only_a_change_of_the_connection_joins_again(fields: dict[str, Any], rejoined: bool) -> None:
-    facts = Facts(now=0, links=(OWN_WLAN0,), joining={"wlan0": wifi()})
-    plan = desired(Settings(networks=(wifi(**fields),)), facts, JOIN)
-    assert ("Join wlan0" in kinds(difference(facts, plan, NONE))) == rejoined
+)  # fmt: skip
+def test_effects(plans: list[InterfacePlan], observed: Facts, effects: list[str]) -> None:
+    assert words(difference(observed, Plan(interfaces=tuple(plans)), OWNED)) == effects
 
 
-def test_the_hotspot_starts_and_ends() -> None:
-    settings = Settings(networks=(wifi(),), hotspot=HOTSPOT)
-    facts = Facts(now=0, links=(WLAN0,), radios=(radio(),))
-    plan = desired(settings, facts, Decision(hotspot="wlan0"))
-    assert kinds(difference(facts, plan, NONE))[:2] == ["TakeOver wlan0", "StartHotspot wlan0"]
-    running = replace(facts, links=(OWN_WLAN0,), hotspot="wlan0", advertisements={"wlan0": IGNORED})
-    assert difference(running, plan, NONE) == ()
-    effects = kinds(difference(running, desired(settings, running, JOIN), NONE))
-    assert effects[:2] == ["StopHotspot wlan0", "Join wlan0"]
+def test_the_hotspot_keeps_its_address() -> None:
+    observed = facts(wlan0(ra_metric=None, addresses=(Address(HOTSPOT_ADDRESS),)), hotspot="wlan0")
+    owned = frozenset([("wlan0", HOTSPOT_ADDRESS)])
+    running = Plan(interfaces=(InterfacePlan(name="wlan0", hotspot=HOTSPOT),))
+    assert difference(observed, running, owned) == ()
+    stopped = Plan(interfaces=(InterfacePlan(name="wlan0"),))
+    assert words(difference(observed, stopped, owned)) == ["DeleteAddress wlan0", "StopHotspot wlan0"]
 
 
-def test_routes_and_addresses_of_others_stay() -> None:
-    foreign = Route(
-        destination=IPv4Network("0.0.0.0/0"), gateway=IPv4Address("10.0.0.1"), interface="eth0", metric=20, protocol=4
-    )
-    own = replace(foreign, protocol=PROTOCOL, metric=100)
-    addresses = (Address(IPv4Interface("10.0.0.2/24")), Address(IPv4Interface("10.0.0.3/24")))
-    facts = Facts(now=0, links=(replace(OWN_ETH0, addresses=addresses),), routes=(foreign, own))
-    effects = difference(facts, Plan(), frozenset({("eth0", IPv4Interface("10.0.0.3/24"))}))
-    assert kinds(effects) == ["DeleteRoute eth0", "DeleteAddress eth0", "GiveBack eth0"]
-    assert effects[1].address == IPv4Interface("10.0.0.3/24")  # type: ignore[attr-defined]
+@pytest.mark.parametrize(("owned", "effects"), [(OWNED, []), (frozenset(), ["AddAddress eth0"])])
+def test_an_address_with_a_lifetime_stays_only_if_netmgr_made_it(owned: Any, effects: list[str]) -> None:
+    observed = connected(eth0(addresses=(Address(ADDRESS, dynamic=True),)))
+    assert words(difference(observed, Plan(interfaces=(WIRE,)), owned)) == effects
 
 
-def test_an_interface_that_has_gone_needs_nothing() -> None:
-    assert difference(Facts(now=0), Plan(interfaces=(InterfacePlan(name="eth9", dhcp=True),)), NONE) == ()
+def test_radios_come_first() -> None:
+    observed = facts(wlan0(up=False), radios=(replace(RADIO, blocked="soft"),))
+    plan = Plan(interfaces=(CLIENT,), country="DE", unblock=(0,))
+    assert words(difference(observed, plan, OWNED)) == ["Unblock", "SetCountry", "SetUp wlan0", "Join wlan0"]
+    reached = replace(observed, radios=(RADIO,), country="DE")
+    assert words(difference(reached, plan, OWNED)) == ["SetUp wlan0", "Join wlan0"]
 
 
-NETWORKS = st.lists(
-    st.sampled_from(
-        [
-            wired("dhcp"),
-            wired("eth1", interface="eth1", metric=100),
-            wired("static", static=static("10.9.0.5/24", "10.9.0.1"), priority=1),
-            wired("elsewhere", static=static("172.16.0.5/16"), interface="eth0"),
-            wifi("home"),
-            wifi("office", priority=3),
-            wifi("adopted", source="adopted"),
-        ]
-    ),
-    unique_by=lambda network: network.label,
-    max_size=5,
-)
-SETTINGS = st.builds(
-    lambda networks, enabled, power: Settings(
-        networks=tuple(networks), enabled=enabled, hotspot=HOTSPOT, wifi_power_save=power
-    ),
-    NETWORKS,
-    st.sampled_from([True, True, True, False]),
-    st.sampled_from([None, True, False]),
-)
-DECISIONS = st.builds(
-    lambda join, hotspot: Decision(join={"wlan0": join} if join else {}, hotspot=hotspot),
-    st.sampled_from(["", "home", "office", "adopted"]),
-    st.sampled_from(["", "", "wlan0"]),
-)
-LEASES = st.dictionaries(
-    st.sampled_from(["eth0", "eth1", "wlan0"]),
-    st.sampled_from(
-        [lease(), lease("10.3.0.9/16", "10.3.0.1"), lease("100.64.3.7/32", "100.64.0.1"), lease(gateway="")]
-    ),
-)
-FACTS = st.builds(
-    lambda leases, carrier, both: Facts(
-        now=0,
-        links=(ETH0, replace(ETH1, carrier=carrier), replace(WLAN0, up=carrier)),
-        radios=(radio(both=both, blocked="" if both else "soft"),),
-        leases=leases,
-        associations={"wlan0": association()},
-    ),
-    LEASES,
-    st.booleans(),
-    st.booleans(),
-)
+def test_name_servers_are_set_if_their_order_differs() -> None:
+    servers: dict[str, tuple[str, ...]] = {"eth0": ("192.0.2.53",), "wlan0": ("198.51.100.53",)}
+    plan = Plan(dns=servers, domains={"eth0": ("example",)})
+    assert difference(facts(resolvers=servers, domains={"eth0": ("example",)}), plan, OWNED) == ()
+    assert words(difference(facts(resolvers=servers), plan, OWNED)) == ["SetDns"]
+    other = dict(reversed(servers.items()))
+    assert words(difference(facts(resolvers=other, domains=plan.domains), plan, OWNED)) == ["SetDns"]
 
 
-@settings(max_examples=300, deadline=None)
-@given(facts=FACTS, steps=st.lists(st.tuples(SETTINGS, DECISIONS, LEASES), min_size=1, max_size=4))
-def test_effects_reach_every_plan_and_keep_what_works(facts: Facts, steps: list[Any]) -> None:
-    owned: Owned = NONE
-    for chosen, decision, leases in steps:
-        facts = replace(facts, leases=leases, associations={"wlan0": association()})
-        plan = desired(chosen, facts, decision)
-        final, _ = all_applied(facts, owned, plan)
-        survivors = [at.name for at in facts.links if works(facts, at.name) and works(final, at.name)]
-        for effect in difference(facts, plan, owned):
-            facts, owned = applied(facts, owned, effect)
-            assert not survivors or any(works(facts, at.name) for at in facts.links), effect
-        assert difference(facts, plan, owned) == ()
-        names = {planned.name for planned in plan.interfaces}
-        assert {at.name for at in facts.links if at.manager == OWN} == names
-        assert {name for name, _ in owned} <= names, "addresses of an interface that was given back"
-        assert {route.interface for route in facts.routes} <= names
+def test_contents_of_effects() -> None:
+    plan = Plan(interfaces=(replace(WIRE, mtu=1400), CLIENT))
+    effects = difference(facts(link("eth0", manager="dhcpcd", mtu=1500), wlan0()), plan, OWNED)
+    assert TakeOver(interface="eth0", manager="dhcpcd") in effects
+    assert SetUp(interface="eth0", mtu=1400) in effects
+    assert Join(interface="wlan0", network=HOME) in effects
