@@ -1,0 +1,1 @@
+"""One wpa_supplicant for each radio: client and hotspot through its control socket."""

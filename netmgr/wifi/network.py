@@ -1,0 +1,149 @@
+"""Networks and hotspots as settings of wpa_supplicant. Pure.
+
+Values of people are written as hexadecimal digits, which need no quoting. The only one that cannot be, because digits
+mean the key itself there, is `psk`: wpa_supplicant reads it up to the last quotation mark.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from typing import Final
+
+import msgspec
+
+from netmgr.model.network import Enterprise, Network, Open, Personal, Secret, ssid_text
+from netmgr.model.settings import Hotspot
+from schema.errors import ErrorKind, MachineError
+
+SYSTEM_AUTHORITIES: Final = "/etc/ssl/certs/ca-certificates.crt"
+"""Certificates that Debian trusts."""
+MAX_BLOB: Final = 4000
+"""Bytes of a certificate or key: a request has at most 8192 bytes, and two digits are needed for a byte."""
+PREFERRED_CHANNEL: Final = 6
+CHANNELS: Final = {1: 2412, 6: 2437, 11: 2462}
+"""Channels of a hotspot without a joined network, in MHz: allowed in every country, and they do not overlap."""
+_KEY: Final = re.compile(r"[0-9a-fA-F]{64}")
+_PASSPHRASE: Final = re.compile(r"[\x20-\x7e]{8,63}")
+_PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----\s(.*?)-----END \1-----", re.DOTALL)
+_CIPHERS: Final = {"proto": "RSN", "pairwise": "CCMP", "group": "CCMP"}
+
+
+class Requested(Secret, frozen=True, kw_only=True):
+    """What configures a network: values of SET_NETWORK, and blobs that they name, set before them."""
+
+    values: dict[str, str]
+    blobs: dict[str, bytes] = msgspec.field(default_factory=dict)
+
+
+def client(network: Network, *, sae: bool = True) -> Requested:
+    """Return the settings that join a network; `sae`: the radio and wpa_supplicant can use WPA3.
+
+    INVALID, without the value, if wpa_supplicant cannot use a credential.
+    """
+    values = {"ssid": network.ssid.hex(), "scan_ssid": str(int(network.hidden))}
+    security = network.security
+    if isinstance(security, Open):
+        # Without OWE in the list an access point with only OWE is not joined; NONE joins the open ones.
+        return Requested(values={**values, "key_mgmt": "NONE OWE", "ieee80211w": "1"})
+    if isinstance(security, Personal):
+        return Requested(values={**values, **_personal(network, security, sae)})
+    return _enterprise(network, security, values)
+
+
+def _personal(network: Network, security: Personal, sae: bool) -> dict[str, str]:
+    passphrase = security.passphrase
+    if _KEY.fullmatch(passphrase):
+        return {"key_mgmt": "WPA-PSK WPA-PSK-SHA256", "psk": passphrase, "ieee80211w": "1"}
+    if not _PASSPHRASE.fullmatch(passphrase):
+        raise _invalid(network, "the password", "enter 8 to 63 printable ASCII characters")
+    values = {"key_mgmt": "WPA-PSK WPA-PSK-SHA256", "psk": f'"{passphrase}"', "ieee80211w": "1"}
+    if sae:
+        values["key_mgmt"] += " SAE"
+        values["sae_password"] = passphrase.encode().hex()
+    return values
+
+
+def _enterprise(network: Network, security: Enterprise, values: dict[str, str]) -> Requested:
+    blobs: dict[str, bytes] = {}
+
+    def blob(name: str, pem: str) -> str:
+        data = _der(pem)
+        if data is None:
+            raise _invalid(network, name.replace("-", " "), "enter it as PEM, as one text from BEGIN to END")
+        if len(data) > MAX_BLOB:
+            raise _invalid(network, name.replace("-", " "), f"it has more than {MAX_BLOB} bytes")
+        blobs[name] = data
+        return f'"blob://{name}"'
+
+    values = {
+        **values,
+        "key_mgmt": "WPA-EAP WPA-EAP-SHA256",
+        "ieee80211w": "1",
+        "eap": security.method.upper(),
+        "identity": security.identity.encode().hex(),
+    }
+    if security.ca_certificate:
+        values["ca_cert"] = blob("ca-certificate", security.ca_certificate)
+    elif security.server_name:
+        values["ca_cert"] = f'"{SYSTEM_AUTHORITIES}"'
+    else:
+        raise _invalid(network, "ca_certificate", "enter it, or enter server_name to accept what the system trusts")
+    if security.server_name:
+        values["domain_suffix_match"] = security.server_name.encode().hex()
+    if security.method == "peap":
+        values["anonymous_identity"] = (security.anonymous_identity or security.identity).encode().hex()
+        values |= {"password": security.password.encode().hex(), "phase2": '"auth=MSCHAPV2"'}
+    else:
+        values["client_cert"] = blob("client-certificate", security.client_certificate)
+        values["private_key"] = blob("private-key", security.private_key)
+        if security.private_key_password:
+            values["private_key_passwd"] = security.private_key_password.encode().hex()
+    return Requested(values={key: value for key, value in values.items() if value}, blobs=blobs)
+
+
+def _der(pem: str) -> bytes | None:
+    """Return one PEM text in binary form, which is a quarter shorter; as it is if there are several or it is encrypted.
+
+    None if there is none.
+    """
+    parts = list(_PEM.finditer(pem))
+    if not parts:
+        return None
+    if len(parts) > 1 or "ENCRYPTED" in parts[0][0]:
+        return "\n".join(part[0] for part in parts).encode() + b"\n"
+    try:
+        return binascii.a2b_base64(parts[0][2], strict_mode=False)
+    except binascii.Error:
+        return None
+
+
+def hotspot(settings: Hotspot, frequency: int) -> Requested:
+    """Return the settings of a hotspot with WPA2 on a channel, in MHz. INVALID if the password cannot be used."""
+    if not _PASSPHRASE.fullmatch(settings.password):
+        raise MachineError(
+            "the password of the hotspot cannot be used", kind=ErrorKind.INVALID,
+            remedy="set 8 to 63 printable ASCII characters",
+        )  # fmt: skip
+    values = {
+        "ssid": settings.ssid.hex(),
+        "mode": "2",
+        "frequency": str(frequency),
+        "key_mgmt": "WPA-PSK",
+        **_CIPHERS,
+        "psk": f'"{settings.password}"',
+    }
+    return Requested(values=values)
+
+
+def quietest(frequencies: list[int]) -> int:
+    """Return the frequency of CHANNELS that is used by the fewest access points; the usual one if several are."""
+    counts = {frequency: sum(abs(frequency - used) < 25 for used in frequencies) for frequency in CHANNELS.values()}
+    preferred = CHANNELS[PREFERRED_CHANNEL]
+    return min(counts, key=lambda frequency: (counts[frequency], frequency != preferred))
+
+
+def _invalid(network: Network, what: str, remedy: str) -> MachineError:
+    return MachineError(
+        f"{what} of the network {ssid_text(network.ssid)} cannot be used", kind=ErrorKind.INVALID, remedy=remedy
+    )

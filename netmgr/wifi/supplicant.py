@@ -1,0 +1,185 @@
+"""wpa_supplicant of a radio, with its interfaces: the client, and the hotspot."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from netmgr.model.facts import AccessPoint, Association
+from netmgr.model.network import Network
+from netmgr.model.settings import Hotspot
+from netmgr.wifi.attempt import Report
+from netmgr.wifi.control import Control, connect
+from netmgr.wifi.interface import Interface
+from netmgr.wifi.network import quietest
+from netmgr.wifi.process import PROGRAM, START_LIMIT, Running, running
+from nursery_graph import Restart
+from nursery_graph.restart import back_off
+from schema.errors import ErrorKind, MachineError
+from support.gather import unwrap
+
+FOLDER: Final = Path("/run/machine-agent/wifi")
+"""Folder of the control sockets, with a folder for each radio."""
+_RESTART: Final = Restart(first_delay=1.0, max_delay=60.0)
+_HEALTHY: Final = 60.0  # seconds after which an end counts as the first one again
+
+
+def _ignore(_: str) -> None:
+    """Drop an event of the global socket, which concerns no interface."""
+
+
+class Supplicant:
+    """wpa_supplicant of one radio, while `run` runs. Interfaces are added when they are first used.
+
+    `report` gets what happens to networks, `failed` why wpa_supplicant has ended; both return at once.
+    """
+
+    def __init__(
+        self,
+        radio: int,
+        report: Callable[[Report], None],
+        failed: Callable[[MachineError], None],
+        *,
+        folder: Path = FOLDER,
+        program: Sequence[str] = PROGRAM,
+    ) -> None:
+        self.error: MachineError | None = None
+        """Why it does not run now."""
+        self._folder = folder / f"radio{radio}"
+        self._program = program
+        self._report = report
+        self._failed = failed
+        self._interfaces: dict[str, Interface] = {}
+        self._ready = trio.Event()
+        self._adding = trio.Lock()
+        self._control: Control
+        self._nursery: trio.Nursery
+
+    async def run(self) -> None:
+        """Run wpa_supplicant until cancelled, and start it again with growing pauses when it ends.
+
+        After its end nothing is joined and there is no hotspot: each attempt was reported as failed, or as left.
+        """
+        failures = 0
+        while True:
+            begin = trio.current_time()
+            try:
+                async with running(self._folder, self._program) as process:
+                    await self._serve(process)
+            except MachineError as error:
+                self.error = error
+                self._failed(error)
+            failures = 1 if trio.current_time() - begin > _HEALTHY else failures + 1
+            await trio.sleep(back_off(_RESTART, failures, random.random()))
+
+    @property
+    def joining(self) -> dict[str, str]:
+        """By interface: label of the network that is being joined or is joined."""
+        interfaces = self._interfaces.items()
+        return {name: interface.attempt.label for name, interface in interfaces if interface.attempt is not None}
+
+    @property
+    def hotspot(self) -> str:
+        """Interface on which the hotspot runs; empty means none."""
+        return next((name for name, interface in self._interfaces.items() if interface.hotspot is not None), "")
+
+    async def join(self, interface: str, network: Network) -> None:
+        """Start to join a network, see Interface.join. A hotspot on another interface follows to its channel."""
+        client = await self._interface(interface)
+        hotspot = self._interfaces.get(self.hotspot)
+        if hotspot is not None and hotspot is not client:
+            frequency = await self._channel(client, network)
+            if frequency is not None:
+                await hotspot.move_hotspot(frequency)
+        await client.join(network)
+
+    async def leave(self, interface: str) -> None:
+        """Leave the network that is joined or being joined; nothing is reported."""
+        if interface in self._interfaces:
+            await self._interfaces[interface].leave()
+
+    async def scan(self, interface: str) -> tuple[AccessPoint, ...]:
+        """Scan, see Interface.scan."""
+        return await (await self._interface(interface)).scan()
+
+    async def access_points(self, interface: str) -> tuple[AccessPoint, ...]:
+        """Return the access points of recent scans."""
+        return await (await self._interface(interface)).access_points()
+
+    async def association(self, interface: str) -> Association | None:
+        """Return the connection of a client with an access point."""
+        return await (await self._interface(interface)).association()
+
+    async def start_hotspot(self, interface: str, hotspot: Hotspot) -> None:
+        """Start the hotspot: on the channel of the joined network, or on one that few access points use.
+
+        Returns when it runs. `interface` is that of the client, whose network is left, or another one of this radio.
+        """
+        target = await self._interface(interface)
+        frequency = None
+        for name, client in self._interfaces.items():
+            if name != interface and client.attempt is not None:
+                association = await client.association()
+                frequency = association.frequency if association is not None else None
+        if frequency is None:
+            frequency = quietest([point.frequency for point in await self._heard_by_any()])
+        await target.start_hotspot(hotspot, frequency)
+
+    async def stop_hotspot(self) -> None:
+        """Stop the hotspot, if it runs."""
+        if self.hotspot:
+            await self._interfaces[self.hotspot].leave()
+
+    async def release(self, interface: str) -> None:
+        """Give an interface up, so that it can be deleted or used by others. Nothing is reported."""
+        if (released := self._interfaces.pop(interface, None)) is not None:
+            released.control.close()
+            await self._control.do(f"INTERFACE_REMOVE {interface}")
+
+    async def _heard_by_any(self) -> list[AccessPoint]:
+        return [point for interface in self._interfaces.values() for point in await interface.access_points()]
+
+    async def _channel(self, client: Interface, network: Network) -> int | None:
+        """Return the channel of the strongest access point of a network, in MHz; None if none was heard."""
+        points = [point for point in await client.access_points() if point.ssid == network.ssid]
+        if not points:
+            points = [point for point in await client.scan(network.ssid) if point.ssid == network.ssid]
+        return max(points, key=lambda point: point.signal).frequency if points else None
+
+    async def _interface(self, name: str) -> Interface:
+        """Return an interface, which is added if it is new."""
+        if self.error is None:
+            with trio.move_on_after(START_LIMIT):
+                await self._ready.wait()
+        if not self._ready.is_set():
+            raise self.error or MachineError("wpa_supplicant has not started", kind=ErrorKind.TIMEOUT)
+        async with self._adding:
+            if name not in self._interfaces:
+                interface = Interface(name, self._report, self._nursery)
+                fields = (name, "", "nl80211", str(self._folder))  # without a configuration file
+                await self._control.do("INTERFACE_ADD " + "\t".join(fields))
+                interface.control = await connect(self._folder / name, interface.heard, self._nursery)
+                self._interfaces[name] = interface
+            return self._interfaces[name]
+
+    async def _serve(self, process: Running) -> None:
+        """Serve requests until the process ends or does not answer; raise the reason."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(process.wait)
+                self._control = await connect(process.path, _ignore, self._nursery)
+                self.error = None
+                self._ready.set()
+                await trio.sleep_forever()
+        except BaseExceptionGroup as group:
+            raise unwrap(group) from None
+        finally:
+            self._ready = trio.Event()
+            interfaces, self._interfaces = self._interfaces, {}
+            for interface in interfaces.values():
+                interface.control.close()
+                interface.lost()
