@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import trio
 
-from netmgr.netlink.codecs import NetlinkError, RouteMarshal, encode
+from netmgr.netlink.codecs import CLASSES, Classes, NetlinkError, encode, marshal
 from schema.errors import ErrorKind, MachineError
 
 # linux/netlink.h
@@ -38,9 +38,9 @@ class KernelError(MachineError):
         self.number = number
 
 
-def open_socket(groups: int = 0) -> socket.socket:
-    """Open a socket of rtnetlink that receives the notifications of multicast groups (RTMGRP_..., as bits)."""
-    connection = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+def open_socket(groups: int = 0, protocol: int = socket.NETLINK_ROUTE) -> socket.socket:
+    """Open a netlink socket that receives the notifications of multicast groups (RTMGRP_..., as bits)."""
+    connection = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
     try:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
         connection.setsockopt(_SOL_NETLINK, _EXT_ACK, 1)  # errors have a text
@@ -55,12 +55,14 @@ def open_socket(groups: int = 0) -> socket.socket:
 class Requests:
     """Socket for requests, one at a time. Close it, or use it as a context manager.
 
+    `classes` are those of the messages, by type: of rtnetlink, unless others are passed with their `protocol`.
     A cancelled request may have been carried out; its late answers are recognized by their number, and ignored.
     """
 
-    def __init__(self) -> None:
-        self._socket = trio.socket.from_stdlib_socket(open_socket())
-        self._marshal = RouteMarshal()
+    def __init__(self, classes: Classes = CLASSES, protocol: int = socket.NETLINK_ROUTE) -> None:
+        self._socket = trio.socket.from_stdlib_socket(open_socket(protocol=protocol))
+        self._classes = classes
+        self._marshal = marshal(classes)
         self._lock = trio.Lock()
         self._number = 0
 
@@ -81,11 +83,21 @@ class Requests:
         async with self._lock:
             await self._exchange(kind, REQUEST | ACK | flags, fields, attributes)
 
+    async def ask(self, kind: int, fields: dict[str, int], attributes: list[tuple[str, Any]]) -> list[Any]:
+        """Return the messages that answer a request. Raises KernelError with the kernel's reason."""
+        async with self._lock:
+            messages, _ = await self._exchange(kind, REQUEST | ACK, fields, attributes)
+            return messages
+
     async def dump(self, kind: int, family: int = socket.AF_UNSPEC) -> list[Any]:
-        """Return all messages of a table. UNAVAILABLE if it changes faster than it can be read."""
+        """Return all messages of a table of rtnetlink. UNAVAILABLE if it changes faster than it can be read."""
+        return await self.dump_all(kind, {"family": family}, [])
+
+    async def dump_all(self, kind: int, fields: dict[str, int], attributes: list[tuple[str, Any]]) -> list[Any]:
+        """Return all messages that answer a request. UNAVAILABLE if they change faster than they can be read."""
         async with self._lock:
             for _ in range(_DUMPS):
-                messages, whole = await self._exchange(kind, REQUEST | DUMP, {"family": family}, [])
+                messages, whole = await self._exchange(kind, REQUEST | DUMP, fields, attributes)
                 if whole:
                     return messages
         raise MachineError("the tables of the kernel change too fast to be read", kind=ErrorKind.UNAVAILABLE)
@@ -97,7 +109,7 @@ class Requests:
         self._number = self._number % 0xFFFF_FFFF + 1
         number, whole = self._number, True
         messages: list[Any] = []
-        await self._socket.send(encode(kind, flags, number, fields, attributes))
+        await self._socket.send(encode(self._classes[kind], kind, flags, number, fields, attributes))
         while True:
             data = await self._receive()
             for message in self._marshal.parse(data):
