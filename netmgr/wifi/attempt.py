@@ -29,13 +29,15 @@ class Rule(NamedTuple):
 
     An access point that loses power in the middle of the handshake looks like one with another password.
     """
+    eap: bool = False
+    """It counts only after EAP has started: the end of EAP with a network can be reported after its removal."""
 
 
 RULES: Final = (
-    Rule("CTRL-EVENT-EAP-TLS-CERT-ERROR", "", JoinFailure.SERVER_CERTIFICATE, 1, 3),
-    Rule("CTRL-EVENT-EAP-FAILURE", "", JoinFailure.CREDENTIALS, 1, 3),
+    Rule("CTRL-EVENT-EAP-TLS-CERT-ERROR", "", JoinFailure.SERVER_CERTIFICATE, 1, 3, eap=True),
+    Rule("CTRL-EVENT-EAP-FAILURE", "", JoinFailure.CREDENTIALS, 1, 3, eap=True),
     Rule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=WRONG_KEY", JoinFailure.WRONG_PASSWORD, 1, 3),
-    Rule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=AUTH_FAILED", JoinFailure.CREDENTIALS, 1, 3),
+    Rule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=AUTH_FAILED", JoinFailure.CREDENTIALS, 1, 3, eap=True),
     Rule("CTRL-EVENT-SSID-TEMP-DISABLED", r"reason=CONN_FAILED", JoinFailure.REJECTED, 2, 6),
     # SAE (3): unspecified failure (1), challenge failure (15). The password is proved before the association.
     Rule("CTRL-EVENT-AUTH-REJECT", r"auth_type=3 .*status_code=(1|15)\b", JoinFailure.WRONG_PASSWORD, 2, 6),
@@ -46,6 +48,7 @@ RULES: Final = (
 )
 """The first rule that fits an event applies."""
 _CONNECTED: Final = "CTRL-EVENT-CONNECTED"
+_EAP: Final = "CTRL-EVENT-EAP-STARTED"
 _DISCONNECTED: Final = "CTRL-EVENT-DISCONNECTED"
 _WORDS: Final = re.compile(r"\b(reason|status_code|auth_type|auth_transaction|err|locally_generated)=('[^']*'|\S+)")
 _QUOTED: Final = re.compile(r'ssid="(?:[^"\\]|\\.)*"')
@@ -59,6 +62,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase = "joining"
     seen: Mapping[int, int] = {}
     """How often each of RULES has applied in this phase."""
+    eap: bool = False
+    """EAP has started in this phase."""
 
 
 Report = Joined | JoinFailed | Left
@@ -67,7 +72,7 @@ Report = Joined | JoinFailed | Left
 def step(attempt: Attempt, event: str) -> tuple[Attempt | None, Report | None]:
     """Return the attempt after an event, None if it has ended without success, and what is to be reported."""
     if event.startswith(_CONNECTED):
-        joined = msgspec.structs.replace(attempt, phase="joined", seen={})
+        joined = msgspec.structs.replace(attempt, phase="joined", seen={}, eap=False)
         report = None if attempt.phase == "joined" else Joined(interface=attempt.interface, label=attempt.label)
         return joined, report
     if attempt.phase == "joined":
@@ -79,9 +84,11 @@ def step(attempt: Attempt, event: str) -> tuple[Attempt | None, Report | None]:
 
 
 def _failing(attempt: Attempt, event: str) -> tuple[Attempt | None, Report | None]:
+    if event.startswith(_EAP):
+        return msgspec.structs.replace(attempt, eap=True), None
     event = _QUOTED.sub("", event)  # an SSID can contain the words of the rules
     for number, rule in enumerate(RULES):
-        if event.startswith(rule.prefix) and re.search(rule.pattern, event):
+        if event.startswith(rule.prefix) and re.search(rule.pattern, event) and attempt.eap >= rule.eap:
             count = attempt.seen.get(number, 0) + 1
             limit = rule.first if attempt.phase == "joining" else rule.again
             if limit is not None and count >= limit:

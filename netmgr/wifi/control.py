@@ -22,7 +22,7 @@ MAX_REQUEST: Final = 8192
 """Bytes of a request, CTRL_IFACE_MAX_LEN of wpa_supplicant."""
 MAX_WAITING: Final = 8
 """Requests without an answer; a socket of Linux keeps at least 10 datagrams, so that sending never waits."""
-_EVENT: Final = re.compile(r"<[0-9]>")
+_EVENT: Final = re.compile(r"(IFNAME=\S+ )?<[0-9]>")  # with the interface at the global socket
 _SOCKETS: Final = itertools.count()
 
 Heard = Callable[[str], None]

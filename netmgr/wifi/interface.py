@@ -22,6 +22,7 @@ SCAN_LIMIT: Final = 30.0
 HOTSPOT_LIMIT: Final = 15.0
 MAX_ACCESS_POINTS: Final = 256
 """wpa_supplicant keeps 200 (bss_max_count)."""
+_ANNOUNCED: Final = 5  # beacons that announce a new channel of the hotspot
 _SCAN_ENDS: Final = ("CTRL-EVENT-SCAN-RESULTS", "CTRL-EVENT-SCAN-FAILED")
 _HOTSPOT_ENDS: Final = ("AP-ENABLED", "AP-DISABLED", "CTRL-EVENT-TERMINATING")
 _ENDED: Final = "wpa_supplicant has ended"
@@ -97,10 +98,10 @@ class Interface:
         """
         requested = client(network, sae=await self.sae())
         async with self._lock:
-            number = await self._configure(requested)
+            await self._configure(requested)
             attempt = self.attempt = Attempt(interface=self.name, label=network.label)
             try:
-                await self.control.do(f"SELECT_NETWORK {number}")
+                await self.control.do("SELECT_NETWORK any")
             except BaseException:
                 if self.attempt is attempt:
                     self.attempt = None
@@ -153,20 +154,23 @@ class Interface:
         """Become a hotspot on a channel, in MHz; return when it runs. UNAVAILABLE or TIMEOUT if it does not."""
         requested = hotspot(settings, frequency)
         async with self._lock:
-            number = await self._configure(requested)
-            with self._waiting(_HOTSPOT_ENDS) as waiter:
-                try:
-                    await self.control.do(f"SELECT_NETWORK {number}")
-                    event = await _arrival(waiter, HOTSPOT_LIMIT, f"the hotspot on {self.name} did not start")
-                except BaseException:
-                    self._nursery.start_soon(self._abandon)
-                    raise
-            if not event.startswith("AP-ENABLED"):
-                raise MachineError(
-                    f"the hotspot on {self.name} did not start: {event[:40]}", kind=ErrorKind.UNAVAILABLE,
-                    remedy="check that the country is set and that the channel may be used there",
-                )  # fmt: skip
+            await self._configure(requested)
+            try:
+                await self._enable_hotspot()
+            except BaseException:
+                self._nursery.start_soon(self._abandon)
+                raise
             self.hotspot, self.frequency = settings, frequency
+
+    async def _enable_hotspot(self) -> None:
+        with self._waiting(_HOTSPOT_ENDS) as waiter:
+            await self.control.do("SELECT_NETWORK any")
+            event = await _arrival(waiter, HOTSPOT_LIMIT, f"the hotspot on {self.name} did not start")
+        if not event.startswith("AP-ENABLED"):
+            raise MachineError(
+                f"the hotspot on {self.name} did not start: {event[:40]}", kind=ErrorKind.UNAVAILABLE,
+                remedy="check that the country is set and that the channel may be used there",
+            )  # fmt: skip
 
     async def move_hotspot(self, frequency: int) -> None:
         """Move the hotspot to a channel: announced to its clients, or by a restart if the driver cannot do that."""
@@ -175,7 +179,7 @@ class Interface:
             return
         async with self._lock:
             with self._waiting(("AP-CSA-FINISHED", "AP-DISABLED")) as waiter:
-                if await self.control.ask(f"CHAN_SWITCH 5 {frequency}") == "OK":
+                if await self.control.ask(f"CHAN_SWITCH {_ANNOUNCED} {frequency} ht") == "OK":
                     event = await _arrival(
                         waiter, HOTSPOT_LIMIT, f"the hotspot on {self.name} did not change its channel"
                     )
@@ -195,17 +199,17 @@ class Interface:
         else:
             self._report(failed(attempt, JoinFailure.RADIO, _ENDED))
 
-    async def _configure(self, requested: Requested) -> str:
-        """Replace the networks by a new one; return its number."""
+    async def _configure(self, requested: Requested) -> None:
+        """Replace the networks by new ones, which are not yet enabled."""
         await self._clear()
         for name, data in requested.blobs.items():
             await self.control.do(f"SET blob {name} {data.hex()}")
-        number = await self.control.ask("ADD_NETWORK")
-        if not number.isdecimal():
-            raise MachineError(f"wpa_supplicant adds no network to {self.name}", kind=ErrorKind.UNAVAILABLE)
-        for key, value in requested.values.items():
-            await self.control.do(f"SET_NETWORK {number} {key} {value}")
-        return number
+        for values in requested.alternatives:
+            number = await self.control.ask("ADD_NETWORK")
+            if not number.isdecimal():
+                raise MachineError(f"wpa_supplicant adds no network to {self.name}", kind=ErrorKind.UNAVAILABLE)
+            for key, value in values.items():
+                await self.control.do(f"SET_NETWORK {number} {key} {value}")
 
     async def _clear(self) -> None:
         self._decided.set()

@@ -30,9 +30,10 @@ _CIPHERS: Final = {"proto": "RSN", "pairwise": "CCMP", "group": "CCMP"}
 
 
 class Requested(Secret, frozen=True, kw_only=True):
-    """What configures a network: values of SET_NETWORK, and blobs that they name, set before them."""
+    """What configures a network: values of SET_NETWORK, of one or more alternatives, and blobs that they name."""
 
-    values: dict[str, str]
+    alternatives: tuple[dict[str, str], ...]
+    """All are enabled; wpa_supplicant prefers one with a higher priority if both fit."""
     blobs: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 
@@ -44,10 +45,11 @@ def client(network: Network, *, sae: bool = True) -> Requested:
     values = {"ssid": network.ssid.hex(), "scan_ssid": str(int(network.hidden))}
     security = network.security
     if isinstance(security, Open):
-        # Without OWE in the list an access point with only OWE is not joined; NONE joins the open ones.
-        return Requested(values={**values, "key_mgmt": "NONE OWE", "ieee80211w": "1"})
+        # Together in one key_mgmt, NONE would be used with access points that have only OWE.
+        owe = {**values, "key_mgmt": "OWE", "ieee80211w": "2", "priority": "1"}
+        return Requested(alternatives=(owe, {**values, "key_mgmt": "NONE"}))
     if isinstance(security, Personal):
-        return Requested(values={**values, **_personal(network, security, sae)})
+        return Requested(alternatives=({**values, **_personal(network, security, sae)},))
     return _enterprise(network, security, values)
 
 
@@ -70,7 +72,7 @@ def _enterprise(network: Network, security: Enterprise, values: dict[str, str]) 
     def blob(name: str, pem: str) -> str:
         data = _der(pem)
         if data is None:
-            raise _invalid(network, name.replace("-", " "), "enter it as PEM, as one text from BEGIN to END")
+            raise _invalid(network, name.replace("-", " "), "enter one as PEM, from BEGIN to END")
         if len(data) > MAX_BLOB:
             raise _invalid(network, name.replace("-", " "), f"it has more than {MAX_BLOB} bytes")
         blobs[name] = data
@@ -99,21 +101,21 @@ def _enterprise(network: Network, security: Enterprise, values: dict[str, str]) 
         values["private_key"] = blob("private-key", security.private_key)
         if security.private_key_password:
             values["private_key_passwd"] = security.private_key_password.encode().hex()
-    return Requested(values={key: value for key, value in values.items() if value}, blobs=blobs)
+    return Requested(alternatives=({key: value for key, value in values.items() if value},), blobs=blobs)
 
 
 def _der(pem: str) -> bytes | None:
-    """Return one PEM text in binary form, which is a quarter shorter; as it is if there are several or it is encrypted.
+    """Return a certificate or key in binary form, which is a quarter shorter; an encrypted key as it is.
 
-    None if there is none.
+    None unless it is exactly one: wpa_supplicant 2.10 uses only the first one of a blob.
     """
-    parts = list(_PEM.finditer(pem))
-    if not parts:
+    parts = [part for part in _PEM.finditer(pem) if part[1] != "EC PARAMETERS"]  # openssl writes them before a key
+    if len(parts) != 1:
         return None
-    if len(parts) > 1 or "ENCRYPTED" in parts[0][0]:
-        return "\n".join(part[0] for part in parts).encode() + b"\n"
+    if "ENCRYPTED" in parts[0][0]:
+        return parts[0][0].encode() + b"\n"
     try:
-        return binascii.a2b_base64(parts[0][2], strict_mode=False)
+        return binascii.a2b_base64(parts[0][2])
     except binascii.Error:
         return None
 
@@ -130,10 +132,11 @@ def hotspot(settings: Hotspot, frequency: int) -> Requested:
         "mode": "2",
         "frequency": str(frequency),
         "key_mgmt": "WPA-PSK",
+        "wps_disabled": "1",  # it would let a neighbour join who guesses a number of 8 digits
         **_CIPHERS,
         "psk": f'"{settings.password}"',
     }
-    return Requested(values=values)
+    return Requested(alternatives=(values,))
 
 
 def quietest(frequencies: list[int]) -> int:

@@ -13,12 +13,17 @@ import trio
 from netmgr.programs import ENVIRONMENT
 from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
-from support.inotify import CREATE, Inotify
+from support.gather import unwrap
+from support.inotify import CREATE, DELETE, Inotify
 
 PROGRAM: Final = ("wpa_supplicant",)
 START_LIMIT: Final = 10.0
 """Seconds until its socket exists."""
 SOCKET: Final = "global"
+SETTINGS: Final = "settings"
+"""File for each interface: what cannot be set later. Without it wpa_supplicant answers Wi-Fi Direct requests."""
+_SETTINGS_TEXT: Final = "p2p_disabled=1\n"
+_END_LIMIT: Final = 5.0  # seconds for a process that an ended agent has left
 _KILL_TIME: Final = 3.0  # seconds between SIGTERM, at which it leaves its networks, and SIGKILL
 _LAST_WORDS: Final = 1.0  # seconds to read what it has written before its end
 _KEPT: Final = 2000  # bytes of its messages; it writes no secrets unless asked to with -K
@@ -56,6 +61,8 @@ class Running:
             raise MachineError(
                 f"wpa_supplicant has not started within {START_LIMIT:g} s", kind=ErrorKind.TIMEOUT
             ) from None
+        except BaseExceptionGroup as group:
+            raise unwrap(group) from None
 
     async def _read(self) -> None:
         assert self._group.process.stdout is not None
@@ -67,16 +74,18 @@ class Running:
 async def running(folder: Path, program: Sequence[str] = PROGRAM) -> AsyncIterator[Running]:
     """Run wpa_supplicant without an interface, with its sockets in `folder`, and end it with the block.
 
-    The folder is created for root only, and what an earlier process has left there is removed. UNAVAILABLE if
-    wpa_supplicant is not installed or does not start.
+    The folder is created for root only. A wpa_supplicant that uses it is ended first: it was left by an agent that was
+    killed. UNAVAILABLE if wpa_supplicant is not installed or does not start.
     """
     path = folder / SOCKET
     async with AsyncExitStack() as stack:
         try:
-            _clear(folder)
-            watcher = Inotify(CREATE)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - below /run, in memory
+            watcher = Inotify(CREATE | DELETE)
             stack.callback(watcher.close)
             watcher.watch({folder})
+            await _end_former(path, watcher)
+            _clear(folder)
             group = await stack.enter_async_context(
                 process_group(
                     [*program, "-g", str(path)], grace=_KILL_TIME, env=ENVIRONMENT, cwd="/",
@@ -93,8 +102,18 @@ async def running(folder: Path, program: Sequence[str] = PROGRAM) -> AsyncIterat
         yield process
 
 
+async def _end_former(path: Path, watcher: Inotify) -> None:
+    with trio.move_on_after(_END_LIMIT), trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_DGRAM) as socket:
+        try:
+            await socket.sendto(b"TERMINATE", str(path))
+        except OSError:  # nobody listens
+            return
+        while path.exists():  # noqa: ASYNC240 - below /run, in memory
+            await watcher.wait({path})
+
+
 def _clear(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     for entry in folder.iterdir():
         entry.unlink()
+    (folder / SETTINGS).write_text(_SETTINGS_TEXT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from netmgr.wifi.attempt import Report
 from netmgr.wifi.control import Control, connect
 from netmgr.wifi.interface import Interface
 from netmgr.wifi.network import quietest
-from netmgr.wifi.process import PROGRAM, START_LIMIT, Running, running
+from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, Running, running
 from nursery_graph import Restart
 from nursery_graph.restart import back_off
 from schema.errors import ErrorKind, MachineError
@@ -35,14 +36,15 @@ def _ignore(_: str) -> None:
 class Supplicant:
     """wpa_supplicant of one radio, while `run` runs. Interfaces are added when they are first used.
 
-    `report` gets what happens to networks, `failed` why wpa_supplicant has ended; both return at once.
+    `report` gets what happens to networks, `runs` None when wpa_supplicant runs and the reason when it has ended.
+    Both return at once.
     """
 
     def __init__(
         self,
         radio: int,
         report: Callable[[Report], None],
-        failed: Callable[[MachineError], None],
+        runs: Callable[[MachineError | None], None],
         *,
         folder: Path = FOLDER,
         program: Sequence[str] = PROGRAM,
@@ -52,7 +54,7 @@ class Supplicant:
         self._folder = folder / f"radio{radio}"
         self._program = program
         self._report = report
-        self._failed = failed
+        self._runs = runs
         self._interfaces: dict[str, Interface] = {}
         self._ready = trio.Event()
         self._adding = trio.Lock()
@@ -72,7 +74,7 @@ class Supplicant:
                     await self._serve(process)
             except MachineError as error:
                 self.error = error
-                self._failed(error)
+                self._runs(error)
             failures = 1 if trio.current_time() - begin > _HEALTHY else failures + 1
             await trio.sleep(back_off(_RESTART, failures, random.random()))
 
@@ -160,7 +162,7 @@ class Supplicant:
         async with self._adding:
             if name not in self._interfaces:
                 interface = Interface(name, self._report, self._nursery)
-                fields = (name, "", "nl80211", str(self._folder))  # without a configuration file
+                fields = (name, str(self._folder / SETTINGS), "nl80211", str(self._folder))
                 await self._control.do("INTERFACE_ADD " + "\t".join(fields))
                 interface.control = await connect(self._folder / name, interface.heard, self._nursery)
                 self._interfaces[name] = interface
@@ -172,9 +174,11 @@ class Supplicant:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(process.wait)
                 self._control = await connect(process.path, _ignore, self._nursery)
-                self.error = None
-                self._ready.set()
-                await trio.sleep_forever()
+                with closing(self._control):
+                    self.error = None
+                    self._ready.set()
+                    self._runs(None)
+                    await trio.sleep_forever()
         except BaseExceptionGroup as group:
             raise unwrap(group) from None
         finally:

@@ -16,6 +16,7 @@ REJECTED = "CTRL-EVENT-ASSOC-REJECT bssid=02:00:00:00:01:00 status_code=17"
 WRONG_SAE = "CTRL-EVENT-AUTH-REJECT 02:00:00:00:01:00 auth_type=3 auth_transaction=2 status_code=15"
 FULL_SAE = "CTRL-EVENT-AUTH-REJECT 02:00:00:00:01:00 auth_type=3 auth_transaction=1 status_code=17"
 NO_CERTIFICATE = "CTRL-EVENT-EAP-TLS-CERT-ERROR reason=1 depth=0 subject='/CN=evil' err='self-signed certificate'"
+EAP_STARTED = "CTRL-EVENT-EAP-STARTED EAP authentication started"
 EAP_FAILURE = "CTRL-EVENT-EAP-FAILURE EAP authentication failed"
 START = Attempt(interface="wlan0", label="home")
 
@@ -49,9 +50,9 @@ def failures(*events: str) -> list[JoinFailure]:
         ([REJECTED] * 3, JoinFailure.REJECTED),
         ([disabled("CONN_FAILED")] * 2, JoinFailure.REJECTED),
         ([NOT_FOUND] * 3, JoinFailure.NOT_FOUND),
-        ([NO_CERTIFICATE, EAP_FAILURE], JoinFailure.SERVER_CERTIFICATE),
-        ([EAP_FAILURE], JoinFailure.CREDENTIALS),
-        ([disabled("AUTH_FAILED")], JoinFailure.CREDENTIALS),
+        ([EAP_FAILURE, EAP_STARTED, NO_CERTIFICATE, EAP_FAILURE], JoinFailure.SERVER_CERTIFICATE),
+        ([EAP_STARTED, EAP_FAILURE], JoinFailure.CREDENTIALS),
+        ([EAP_STARTED, disabled("AUTH_FAILED")], JoinFailure.CREDENTIALS),
     ],
 )
 def test_each_failure_has_its_reason(events: list[str], failure: JoinFailure) -> None:
@@ -91,7 +92,11 @@ def test_details_have_codes_but_no_names() -> None:
     assert left.detail == "DISCONNECTED reason=4 locally_generated=1"
 
 
-PREFIXES = st.sampled_from([CONNECTED, DISCONNECTED, *(rule.prefix for rule in RULES)])
+def test_the_end_of_a_former_attempt_does_not_count() -> None:
+    assert reports(EAP_FAILURE, EAP_STARTED, CONNECTED) == [Joined(interface="wlan0", label="home")]
+
+
+PREFIXES = st.sampled_from([CONNECTED, DISCONNECTED, EAP_STARTED, *(rule.prefix for rule in RULES)])
 
 
 @given(st.lists(st.one_of(st.text(), st.builds("{} {}".format, PREFIXES, st.text()))))

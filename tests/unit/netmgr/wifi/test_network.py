@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from netmgr.model.network import Enterprise, Network, Open, Personal, Security
 from netmgr.model.settings import Hotspot
-from netmgr.wifi.network import MAX_BLOB, SYSTEM_AUTHORITIES, client, hotspot, quietest
+from netmgr.wifi.network import MAX_BLOB, SYSTEM_AUTHORITIES, Requested, client, hotspot, quietest
 from schema.errors import ErrorKind, MachineError
 
 
@@ -26,19 +26,25 @@ PEAP = Enterprise(
     method="peap", identity='a"b', password="p\nq", ca_certificate=pem(b"authority"), server_name="r.example"
 )
 TLS = Enterprise(
-    method="tls", identity="device", ca_certificate=pem(b"a") + pem(b"b"), client_certificate=pem(b"c"),
+    method="tls", identity="device", ca_certificate=pem(b"p", "EC PARAMETERS") + pem(b"a"),
+    client_certificate=pem(b"c"),
     private_key=pem(b"k", "ENCRYPTED PRIVATE KEY"), private_key_password="word",
 )  # fmt: skip
 
 
+def values_of(requested: Requested) -> dict[str, str]:
+    (values,) = requested.alternatives
+    return values
+
+
 def test_an_open_network_may_have_owe() -> None:
-    values = client(network(Open())).values
-    assert values["ssid"] == b"home".hex()
-    assert (values["key_mgmt"], values["scan_ssid"]) == ("NONE OWE", "0")
+    alternatives = client(network(Open())).alternatives
+    assert [values["key_mgmt"] for values in alternatives] == ["OWE", "NONE"]
+    assert {(values["ssid"], values["scan_ssid"]) for values in alternatives} == {(b"home".hex(), "0")}
 
 
 def test_a_password_is_for_wpa2_and_wpa3() -> None:
-    values = client(network(Personal(passphrase='a "b" \\c'), hidden=True)).values
+    values = values_of(client(network(Personal(passphrase='a "b" \\c'), hidden=True)))
     assert values["key_mgmt"].split() == ["WPA-PSK", "WPA-PSK-SHA256", "SAE"]
     assert values["psk"] == '"a "b" \\c"'
     assert bytes.fromhex(values["sae_password"]) == b'a "b" \\c'
@@ -46,19 +52,19 @@ def test_a_password_is_for_wpa2_and_wpa3() -> None:
 
 
 def test_a_radio_without_wpa3_uses_wpa2() -> None:
-    values = client(network(Personal(passphrase="password")), sae=False).values
+    values = values_of(client(network(Personal(passphrase="password")), sae=False))
     assert "SAE" not in values["key_mgmt"]
     assert "sae_password" not in values
 
 
 def test_a_key_is_for_wpa2_only() -> None:
-    values = client(network(Personal(passphrase="ab" * 32))).values
+    values = values_of(client(network(Personal(passphrase="ab" * 32))))
     assert (values["psk"], values["key_mgmt"]) == ("ab" * 32, "WPA-PSK WPA-PSK-SHA256")
 
 
 def test_peap() -> None:
     requested = client(network(PEAP))
-    values = requested.values
+    values = values_of(requested)
     assert (values["key_mgmt"], values["eap"], values["phase2"]) == (
         "WPA-EAP WPA-EAP-SHA256",
         "PEAP",
@@ -73,16 +79,16 @@ def test_peap() -> None:
 
 def test_tls() -> None:
     requested = client(network(TLS))
-    assert requested.values["eap"] == "TLS"
-    assert bytes.fromhex(requested.values["private_key_passwd"]) == b"word"
+    assert values_of(requested)["eap"] == "TLS"
+    assert bytes.fromhex(values_of(requested)["private_key_passwd"]) == b"word"
     assert requested.blobs["client-certificate"] == b"c"
-    assert requested.blobs["ca-certificate"].count(b"BEGIN CERTIFICATE") == 2
+    assert requested.blobs["ca-certificate"] == b"a"
     assert requested.blobs["private-key"].startswith(b"-----BEGIN ENCRYPTED")
 
 
 def test_without_an_authority_the_system_decides_but_only_with_a_name() -> None:
     trusting = Enterprise(method="peap", identity="i", password="p", server_name="r.example")
-    assert client(network(trusting)).values["ca_cert"] == f'"{SYSTEM_AUTHORITIES}"'
+    assert values_of(client(network(trusting)))["ca_cert"] == f'"{SYSTEM_AUTHORITIES}"'
     with pytest.raises(MachineError, match="ca_certificate") as caught:
         client(network(Enterprise(method="peap", identity="i", password="p")))
     assert caught.value.kind is ErrorKind.INVALID
@@ -95,6 +101,7 @@ def test_without_an_authority_the_system_decides_but_only_with_a_name() -> None:
         Personal(passphrase="with\nnewline"),
         Personal(passphrase="x" * 64),
         Enterprise(method="tls", identity="i", ca_certificate="no certificate"),
+        Enterprise(method="tls", identity="i", ca_certificate=pem(b"x") + pem(b"x")),
         Enterprise(method="tls", identity="i", ca_certificate=pem(b"x" * (MAX_BLOB + 1))),
     ],
 )
@@ -113,7 +120,7 @@ def test_invalid_credentials_are_rejected_without_showing_them(security: Securit
 def test_values_cannot_add_settings(ssid: bytes, passphrase: str, identity: str) -> None:
     enterprise = Enterprise(method="peap", identity=identity, password=identity, server_name=identity)
     for security in (Personal(passphrase=passphrase), enterprise):
-        values = client(network(security, ssid)).values
+        values = values_of(client(network(security, ssid)))
         assert bytes.fromhex(values["ssid"]) == ssid
         assert all("\n" not in value for value in values.values())
 
@@ -124,7 +131,7 @@ def test_requests_have_no_text_form() -> None:
 
 
 def test_a_hotspot_has_wpa2() -> None:
-    values = hotspot(Hotspot(ssid=b"setup", password="password"), 2437).values
+    values = values_of(hotspot(Hotspot(ssid=b"setup", password="password"), 2437))
     assert (values["mode"], values["frequency"], values["key_mgmt"], values["proto"]) == ("2", "2437", "WPA-PSK", "RSN")
     with pytest.raises(MachineError, match="hotspot"):
         hotspot(Hotspot(ssid=b"setup", password="short"), 2437)
