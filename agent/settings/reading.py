@@ -43,6 +43,8 @@ SECTIONS: Final[Mapping[str, type[SettingsSection]]] = {
     "system_configuration": SystemConfiguration,
 }
 NETWORKS: Final = "additional_networks"
+LONGEST_LABEL: Final = 64
+"""Characters of the label of a network."""
 OTHER_NAMES: Final[Mapping[str, str]] = {"viam-server": "machine-server"}
 """Keys of the reference in `version_control`, and the keys that they stand for."""
 _REBOOT: Final = "device_reboot_after_offline"
@@ -100,7 +102,7 @@ class _Reader:
             path = join(root, name)
             if name == NETWORKS:
                 networks = self.members(section, None, path)
-                items = {label: self.network(network, join(path, label)) for label, network in networks.items()}
+                items = {label: self.network(label, network, join(path, label)) for label, network in networks.items()}
             else:
                 items = self.section(SECTIONS[name], section, path)
             layer[name].update({key: item for key, item in items.items() if item is not None})
@@ -120,7 +122,12 @@ class _Reader:
                     self.report.problem(join(path, key), "unknown key", remedy=remedy)
         return {key: item for key, item in value.items() if item is not None and (keys is None or key in keys)}
 
-    def network(self, network: object, path: str) -> _Item | None:
+    def network(self, label: str, network: object, path: str) -> _Item | None:
+        if not 1 <= len(label) <= LONGEST_LABEL or not label.isprintable():
+            self.report.problem(
+                path, "is not a label of a network", remedy=f"write 1 to {LONGEST_LABEL} printable characters"
+            )
+            return None
         members = self.members(network, fields_of(AdditionalNetwork).keys(), path)
         decoded = conform(AdditionalNetwork, members, path, self.report) if isinstance(network, Mapping) else None
         return None if decoded is None else _Item(decoded, path)

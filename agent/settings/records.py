@@ -5,6 +5,7 @@ Keys of documents are those of the specification; fields that hold a time have n
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv4Interface
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from agent.settings.rules import (
     MINUTE,
     Addresses,
     Cidr,
+    Country,
     Environment,
     Gateway,
     Hours,
@@ -117,6 +119,9 @@ class NetworkConfiguration(SettingsSection, frozen=True, kw_only=True):
     device_reboot_after_offline: MinutesOrZero = msgspec.field(default=0.0, name="device_reboot_after_offline_minutes")
     """Reboot after the device has been offline for this time; 0 never reboots. It must not be shorter than
     `offline_before_starting_hotspot_minutes` and `user_idle_minutes`."""
+    country: Country = ""
+    """Country of the device, two capital letters as in ISO 3166: it decides which channels and powers wifi may use.
+    Empty leaves the system's choice."""
     disable_bt_provisioning: bool = False
     """Do not offer provisioning over Bluetooth."""
     disable_captive_portal_redirect: bool = False
@@ -169,6 +174,43 @@ class NetworkConfiguration(SettingsSection, frozen=True, kw_only=True):
         return self.device_reboot_after_offline == 0 or self.device_reboot_after_offline >= self.shortest_reboot
 
 
+class EnterpriseAccount(SettingsSection, frozen=True, kw_only=True):
+    """Account of a WPA2 or WPA3 Enterprise network."""
+
+    method: Literal["peap", "tls"]
+    """EAP-PEAP with MSCHAPv2, or EAP-TLS."""
+    identity: str
+    """User name."""
+    anonymous_identity: str = ""
+    """Outer identity of EAP-PEAP, which is sent unencrypted; empty sends `identity`."""
+    password: str = ""
+    """Password of EAP-PEAP."""
+    ca_certificate: str = ""
+    """Certificates of the authorities of the server, PEM. Empty accepts those that the system trusts, and then
+    `server_name` is needed."""
+    server_name: str = ""
+    """Name, or end of the name, that the server's certificate must have."""
+    client_certificate: str = ""
+    """Certificate of EAP-TLS, PEM."""
+    private_key: str = ""
+    """Key of EAP-TLS, PEM."""
+    private_key_password: str = ""
+    """Password of the key, if it is encrypted."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.ca_certificate and not self.server_name:
+            raise ConfigError(
+                "server_name",
+                "is missing, and so is ca_certificate: any computer could pose as the server",
+                remedy="write the name in the server's certificate, or the certificate of its authority",
+            )
+        needed = ("password",) if self.method == "peap" else ("client_certificate", "private_key")
+        for key in needed:
+            if not getattr(self, key):
+                raise ConfigError(key, f"is missing, but the method is {self.method!r}", remedy="write it")
+
+
 class AdditionalNetwork(SettingsSection, frozen=True, kw_only=True):
     """Network that the device may use."""
 
@@ -179,7 +221,11 @@ class AdditionalNetwork(SettingsSection, frozen=True, kw_only=True):
     ssid: Ssid = ""
     """SSID, which a network of type `wifi` needs."""
     psk: Passphrase = ""
-    """Wifi password; empty means an open network."""
+    """Wifi password; empty means an open network, or an account in `enterprise`."""
+    enterprise: EnterpriseAccount | None = None
+    """Account of an enterprise network, instead of `psk`."""
+    hidden: bool = False
+    """The access point does not announce the SSID, so that it is asked for by name."""
     priority: Priority = 0
     """Order in which networks are tried; higher comes first."""
     ipv4_address: Cidr = "auto"
@@ -195,6 +241,23 @@ class AdditionalNetwork(SettingsSection, frozen=True, kw_only=True):
         super().__post_init__()
         if self.type == "wifi" and not self.ssid:
             raise ConfigError("ssid", "is missing, but the type is 'wifi'", remedy="write the name of the network")
+        if self.psk and self.enterprise is not None:
+            raise ConfigError("psk", "is set, and so is 'enterprise'", remedy="keep one of them")
+        if self.ipv4_gateway:
+            self._check_gateway()
+
+    def _check_gateway(self) -> None:
+        if self.ipv4_address == "auto":
+            raise ConfigError(
+                "ipv4_gateway", "is set, but ipv4_address is auto: DHCP provides the gateway",
+                remedy="write an ipv4_address, or remove the gateway",
+            )  # fmt: skip
+        network = IPv4Interface(self.ipv4_address).network
+        if IPv4Address(self.ipv4_gateway) not in network:
+            raise ConfigError(
+                "ipv4_gateway", f"{self.ipv4_gateway} is not in the network {network} of ipv4_address",
+                value=self.ipv4_gateway, remedy=f"write an address of {network}, or correct the prefix length",
+            )  # fmt: skip
 
     @property
     def route_metric(self) -> int:

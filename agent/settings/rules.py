@@ -141,6 +141,10 @@ Cidr = Annotated[
         lambda text: text == "auto" or _is_cidr(text),
     ),
 ]
+Country = Annotated[
+    str,
+    ruled("a country", "two capital letters such as DE", lambda text: not text or bool(re.fullmatch("[A-Z]{2}", text))),
+]
 Gateway = Annotated[str, ruled("an IPv4 address", "an address such as 192.168.1.1", _empty_or(_is_address))]
 Addresses = Annotated[
     tuple[str, ...], ruled("a list of IPv4 addresses", 'addresses such as ["192.168.1.1"]', _are_addresses)

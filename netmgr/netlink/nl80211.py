@@ -100,6 +100,14 @@ class Radios:
         names = ((message.get_attr("IFNAME"), message.get_attr("WIPHY")) for message in messages)
         return {name: radio for name, radio in names if name is not None and radio is not None}
 
+    async def joined(self) -> dict[str, bytes]:
+        """Return the SSID of each interface that is connected with an access point, whichever program has done that."""
+        messages = await self._requests.dump_all(self._family, {"cmd": codecs.GET_INTERFACE}, [])
+        entries = (
+            (message.get_attr("IFNAME"), message.get_attr("IFTYPE"), message.get_attr("SSID")) for message in messages
+        )
+        return {name: bytes(ssid) for name, kind, ssid in entries if name and ssid and kind == codecs.STATION}
+
     async def power_save(self, index: int) -> bool:
         """Return whether an interface saves power while it is connected."""
         (message,) = await self._ask(codecs.GET_POWER_SAVE, [("IFINDEX", index)])

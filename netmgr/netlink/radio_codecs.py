@@ -30,6 +30,7 @@ class RadioMessage(genlmsg):  # type: ignore[misc]
         (5, "IFTYPE", "uint32"),
         (32, "SUPPORTED_IFTYPES", "types"),
         (33, "REG_ALPHA2", "asciiz"),
+        (52, "SSID", "cdata"),
         (93, "PS_STATE", "uint32"),
         (120, "INTERFACE_COMBINATIONS", "*combination"),
         (143, "FEATURE_FLAGS", "uint32"),

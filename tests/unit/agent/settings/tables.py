@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.settings.reading import SECTIONS, read
-from agent.settings.records import MaintenanceWindow, Settings
+from agent.settings.records import EnterpriseAccount, MaintenanceWindow, Settings
 
 MINUTES = 'write a number of minutes, or text such as "1h20m"'
 HOURS = 'write a number of hours, or text such as "1h20m"'
@@ -147,6 +147,7 @@ BAD_ENVIRONMENTS = (
 )
 INTERFACES = tuple((value, INTERFACE) for value in ("sixteen-letters-", "wlan 0", "a/b", "a:b", "..", "w\n"))
 
+COUNTRY = "write two capital letters such as DE"
 KEYS = (
     version("agent"),
     version("machine-server", "machine_server"),
@@ -193,6 +194,7 @@ KEYS = (
     switch(NETWORK, "disable_wifi_provisioning"),
     text(NETWORK, "fragment_id", ""),
     text(NETWORK, "hotspot_interface", "", valid="fifteen-letters", invalid=INTERFACES),
+    text(NETWORK, "country", "", valid="DE", invalid=tuple((value, COUNTRY) for value in ("de", "DEU", "D", "D1"))),
     secret(NETWORK, "hotspot_password"),
     text(
         NETWORK,
@@ -250,6 +252,11 @@ NETWORK_KEYS: dict[str, tuple[Any, tuple[tuple[Any, str], ...]]] = {
     "interface": ("wlan0", INTERFACES),
     "ssid": ("home", (("x" * 33, SSID), ("", "write the name of the network"), (1, 'write "1"'))),
     "psk": ("correct horse", (("7 bytes", PASSWORD), (12345678, 'write "***"'), ("g" * 64, PASSWORD))),
+    "enterprise": (
+        EnterpriseAccount(method="peap", identity="robot", password="horse", server_name="radius.example"),
+        ((1, "write an object"), ("robot", "write an object")),
+    ),
+    "hidden": (True, (("yes", "write true or false"), (1, "write true or false"))),
     "priority": (
         -999,
         (
@@ -266,7 +273,7 @@ NETWORK_KEYS: dict[str, tuple[Any, tuple[tuple[Any, str], ...]]] = {
         ),
     ),
     "ipv4_gateway": (
-        "192.168.1.1",
+        "192.168.1.1",  # with a fitting ipv4_address
         tuple((value, "write an address such as 192.168.1.1") for value in ("192.168.1", "fe80::1", "gateway")),
     ),
     "ipv4_dns": (

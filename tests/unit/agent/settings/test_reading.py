@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,7 +173,9 @@ def test_deep_nesting_is_a_problem() -> None:
 @pytest.mark.parametrize("key", NETWORK_KEYS)
 def test_networks_with_valid_values(key: str) -> None:
     value, _ = NETWORK_KEYS[key]
-    settings, paths = from_cloud({"additional_networks": {"a b": {**WIFI, key: value}}})
+    fitting = {"ipv4_address": "192.168.1.20/24"} if key == "ipv4_gateway" else {}
+    written = msgspec.to_builtins(value)
+    settings, paths = from_cloud({"additional_networks": {"a b": {**WIFI, **fitting, key: written}}})
     assert paths == []
     assert getattr(settings.additional_networks["a b"], key) == (tuple(value) if isinstance(value, list) else value)
 

@@ -1,0 +1,1 @@
+"""What netmgr keeps on disk."""

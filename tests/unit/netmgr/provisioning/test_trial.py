@@ -1,0 +1,89 @@
+"""Trials of changed networks from the cloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from netmgr.model.facts import Facts, Link
+from netmgr.model.network import Personal
+from netmgr.provisioning.trial import LIMIT, Proof, Record, Result, advance, applied, offer, restarted, wake_at
+from tests.unit.netmgr.provisioning.device import wifi
+
+HOME, OFFICE = wifi("home"), wifi("office")
+CHANGED = wifi("home", security=Personal(passphrase="another one"))
+LINKS = (
+    Link(index=2, name="eth0", kind="wired", up=True, carrier=True, mac=""),
+    Link(index=3, name="wlan0", kind="wifi", up=True, carrier=True, mac=""),
+)
+
+
+def facts(now: float = 0.0, **fields: Any) -> Facts:
+    """Return the facts of a device that is online through the network home."""
+    defaults: dict[str, Any] = {"links": LINKS, "joining": {"wlan0": "home"}, "cloud": {"wlan0": True}}
+    return Facts(now=now, **{**defaults, **fields})
+
+
+def on_trial() -> Record:
+    return offer(Record(networks=(HOME,)), (CHANGED,), facts())
+
+
+@pytest.mark.parametrize(
+    ("networks", "state"),
+    [
+        pytest.param((HOME, OFFICE), facts(), id="another network is added"),
+        pytest.param((CHANGED,), facts(cloud={}), id="the device is offline"),
+        pytest.param((CHANGED,), facts(cloud={"eth0": True, "wlan0": False}), id="it is online through a cable"),
+        pytest.param((CHANGED,), facts(joining={"wlan0": "office"}), id="it uses another network"),
+    ],
+)
+def test_changes_without_danger_apply_at_once(networks: tuple[Any, ...], state: Facts) -> None:
+    record = offer(Record(networks=(HOME,)), networks, state)
+    assert record == Record(networks=networks, result=Result.APPLIED)
+
+
+def test_a_change_of_the_connection_is_on_trial_until_the_cloud_answers_through_it() -> None:
+    record = on_trial()
+    assert applied(record) == (CHANGED,)
+    assert wake_at(record) == LIMIT
+    assert advance(record, Proof(interface="wlan0", asked=-1.0), facts(5.0)) == record, "asked before the change"
+    assert advance(record, Proof(interface="eth0", asked=5.0), facts(5.0)) == record, "through another interface"
+    confirmed = advance(record, Proof(interface="wlan0", asked=5.0), facts(5.0))
+    assert confirmed == Record(networks=(CHANGED,), result=Result.CONFIRMED)
+
+
+def test_the_former_networks_return_and_the_change_is_not_tried_again() -> None:
+    record = advance(on_trial(), None, facts(LIMIT))
+    assert (applied(record), record.result) == ((HOME,), Result.REVERTED)
+    assert offer(record, (CHANGED,), facts(LIMIT + 1)) == record
+    other = offer(record, (wifi("home", security=Personal(passphrase="the right one")),), facts(LIMIT + 2))
+    assert other.started == LIMIT + 2
+
+
+def test_a_power_cut_ends_a_trial_and_the_change_is_tried_once_more_when_online() -> None:
+    record = restarted(replace(on_trial(), started=None))
+    assert applied(record) == (HOME,)
+    assert offer(record, (CHANGED,), facts(cloud={})).started is None
+    second = offer(record, (CHANGED,), facts(1.0))
+    assert (applied(second), second.tries) == ((CHANGED,), 2)
+    third = restarted(replace(second, started=None))
+    assert (applied(third), third.result) == ((HOME,), Result.INTERRUPTED)
+    assert applied(offer(third, (CHANGED,), facts(2.0))) == (HOME,)
+
+
+def test_a_withdrawn_change_ends_its_trial() -> None:
+    record = offer(on_trial(), (HOME,), facts(1.0))
+    assert applied(record) == (HOME,)
+    assert wake_at(record) is None
+
+
+def test_the_removal_of_the_network_in_use_is_confirmed_by_any_answer() -> None:
+    record = offer(Record(networks=(HOME,)), (), facts())
+    assert applied(record) == ()
+    assert advance(record, Proof(interface="eth0", asked=5.0), facts(5.0)).result is Result.CONFIRMED
+
+
+def test_no_text_form_has_a_secret() -> None:
+    assert "another one" not in repr(on_trial())
