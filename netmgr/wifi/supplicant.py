@@ -163,9 +163,10 @@ class Supplicant:
             if name not in self._interfaces:
                 interface = Interface(name, self._report, self._nursery)
                 fields = (name, str(self._folder / SETTINGS), "nl80211", str(self._folder))
-                await self._control.do("INTERFACE_ADD " + "\t".join(fields))
-                interface.control = await connect(self._folder / name, interface.heard, self._nursery)
-                self._interfaces[name] = interface
+                with trio.CancelScope(shield=True):  # some ms; an interface cannot be added twice
+                    await self._control.do("INTERFACE_ADD " + "\t".join(fields))
+                    interface.control = await connect(self._folder / name, interface.heard, self._nursery)
+                    self._interfaces[name] = interface
             return self._interfaces[name]
 
     async def _serve(self, process: Running) -> None:

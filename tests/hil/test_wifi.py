@@ -18,7 +18,7 @@ from tests.hil.rig.plant import Plant, PlantError
 
 HOME, PASSPHRASE = "home", "correct horse"
 SETUP = Hotspot(ssid=b"machine-setup", password="battery staple")
-LIMIT = 90.0
+LIMIT = 180.0
 INTERFACE, VIRTUAL = "wlan0", "ap0"
 ADDRESS = "10.42.0.1"
 DHCP = "exec dnsmasq -k -C /dev/null --port=0 --bind-interfaces --leasefile-ro --dhcp-range=10.42.0.10,10.42.0.99"

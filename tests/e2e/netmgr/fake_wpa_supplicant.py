@@ -47,6 +47,8 @@ class Server:
             self.listeners[str(path)] = sender
         elif word == "INTERFACE_ADD":
             name, _, _, folder = rest.split("\t")
+            if (Path(folder) / name).exists():
+                return "FAIL\n", ""
             self.open(Path(folder) / name)
         elif word == "SET_NETWORK":
             _, name, value = rest.split(" ", 2)

@@ -130,7 +130,7 @@ async def test_errors_do_not_show_secrets(scene: Scene) -> None:
         await scene.daemon.request()
         await scene.daemon.send(b"FAIL\n")
 
-    for request in ('SET_NETWORK 0 psk "the secret"', "SET blob private-key 736563726574"):
+    for request in ('SET_NETWORK 0 psk "secret words"', "SET blob private-key 736563726574"):
         scene.nursery.start_soon(fail)
         with pytest.raises(MachineError) as caught:
             await scene.control.do(request)
@@ -192,6 +192,20 @@ async def test_networks_are_joined_by_the_process(tmp_path: Path, nursery: trio.
     assert isinstance(joined, Joined)
     assert radio.supplicant.joining == {"wlan0": "home"}
     assert (tmp_path / "radio0").stat().st_mode & 0o777 == 0o700
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_cancelled_join_leaves_the_interface_usable(tmp_path: Path, nursery: trio.Nursery) -> None:
+    radio = Radio(tmp_path)
+    nursery.start_soon(radio.supplicant.run)
+    await until(lambda: radio.runs)
+    async with trio.open_nursery() as joining:
+        joining.start_soon(radio.supplicant.join, "wlan0", network("right password"))
+        while not os.path.exists(tmp_path / "radio0" / "wlan0"):  # noqa: ASYNC240 - cancel before the answer
+            await trio.lowlevel.checkpoint()
+        joining.cancel_scope.cancel()
+    await radio.supplicant.join("wlan0", network("right password"))
+    await until(lambda: radio.reports)
     nursery.cancel_scope.cancel()
 
 

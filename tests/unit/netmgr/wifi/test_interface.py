@@ -94,9 +94,13 @@ async def test_a_failed_network_is_removed(nursery: trio.Nursery) -> None:
 
 async def test_the_end_of_an_attempt_does_not_remove_the_next(nursery: trio.Nursery) -> None:
     setup = Setup(nursery)
-    await setup.interface.join(HOME)
-    setup.interface.heard(WRONG_KEY)
-    await setup.interface.join(HOME)
+    setup.control.events["SELECT_NETWORK"] = WRONG_KEY
+    nursery.start_soon(setup.interface.join, HOME)
+    nursery.start_soon(setup.interface.join, HOME)  # waits until the first one has begun, before its end is handled
+    with trio.fail_after(5):
+        while not setup.reports:
+            await trio.lowlevel.checkpoint()
+    setup.control.events.clear()
     await trio.testing.wait_all_tasks_blocked()
     assert setup.control.requests[-1] == "SELECT_NETWORK any"
     assert setup.interface.attempt is not None

@@ -86,6 +86,11 @@ def test_access_points_are_read() -> None:
     assert [point.cipher for point in points] == ["wpa2", "wpa3"]
 
 
+def test_an_ssid_that_is_too_long_is_left_out() -> None:
+    points, highest = messages.access_points(BSS.replace("ssid=caf", f"ssid={'x' * 30}"), now=0.0)
+    assert ([point.frequency for point in points], highest) == ([5180], 7)
+
+
 def test_only_a_complete_authentication_is_an_association() -> None:
     association = messages.association(STATUS, "RSSI=-44\nLINKSPEED=54\n")
     assert association is not None
