@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import structlog
@@ -53,6 +53,9 @@ from telemetry.outbox.queue import Outbox
 from uplink.dial import CloudAddress, address_of, shared
 from uplink.files import FileSource, Reading
 from uplink.upload import upload
+
+if TYPE_CHECKING:
+    from agent.network.part import AgentNetwork
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -136,10 +139,15 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
         stack.push_async_callback(_say_stopping, manager)
         # A device may wait for its credentials for months: systemd must not end an agent that is not "ready" by then.
         await manager.send(READY="1", STATUS=f"machine-agent {version()}: waits for credentials in {options.config}")
+        settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
+        await settings.load()
+        network = _network(layout, settings, options.config, worker) if systemd else None
+        if network is not None:
+            nursery.start_soon(network.run)
         reading, cloud = None, None
         limit = await worker.run(partial(_credentials_limit, layout))
         with trio.move_on_after(limit):
-            reading, cloud = await _credentials(options.config)
+            reading, cloud = await _credentials_while_served(options.config, layout, network)
         if reading is None or cloud is None:
             _log.error("this release is on trial and cannot use the credentials: it ends", limit=limit)
             nursery.cancel_scope.cancel()
@@ -161,12 +169,20 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
             address,
             server,
             watchdog,
+            settings,
+            network,
             end=nursery.cancel_scope.cancel if systemd else None,
         )
         nursery.start_soon(_end_with_new_credentials, options.config, reading, nursery.cancel_scope)
         await agent.run()
     _log.info("stopped")
     return EXIT_OK
+
+
+def _network(layout: Layout, settings: SettingsState, credentials: Path, worker: Worker) -> AgentNetwork:
+    from agent.network.part import AgentNetwork  # 8 MiB, which only an installed agent needs
+
+    return AgentNetwork(layout, settings, credentials, worker)
 
 
 class Agent:
@@ -182,6 +198,8 @@ class Agent:
         address: CloudAddress,
         server: ManagedServer,
         watchdog: Watchdog,
+        settings: SettingsState,
+        network: AgentNetwork | None,
         *,
         end: Callable[[], None] | None,
     ) -> None:
@@ -189,7 +207,7 @@ class Agent:
         self._credentials, self._address = credentials, address
         self._server, self._watchdog = server, watchdog
         self._started = time.time()
-        self.settings = SettingsState(options.defaults, layout.state / "settings.json", worker.run)
+        self.settings, self.network = settings, network
         self.fetcher = Fetcher(address, host_facts(), self._versions, self._deliver)
         self.updates = Updates(
             layout, address, server.supervisor, server.maintenance, worker,
@@ -200,12 +218,13 @@ class Agent:
         self.system = SystemConfigurator(
             layout, self.settings, server.maintenance, partial(upload, address=address), enabled=end is not None
         )
-        self._reporter = Reporter(address, self.report)
+        self._reporter = Reporter(address, self.report, network.learned_key if network is not None else None)
         self._updating = UpdateCommands(self.updates, self.fetcher)
 
     async def run(self) -> None:
         """Run all parts until cancelled. No part waits for another one that talks to the network."""
-        await self.settings.load()
+        if self.network is not None:
+            self.network.use(self._credentials)
         sink = OutboxSink(Outbox(self._layout.queue / "agent", self._worker.run))
         self._logs.add(sink)
         with self._watchdog.task("settings of machine-server", LONGEST_STEP) as progress:
@@ -253,6 +272,7 @@ class Agent:
                 *self._server.problems,
                 *self.updates.problems,
                 *self.system.problems,
+                *(self.network.problems if self.network is not None else ()),
                 *problems_of(self.settings.problems),
             ),
             system=self.system.report(),
@@ -313,6 +333,7 @@ class Agent:
             "rollback": updating.rollback,
             "hold": updating.hold,
             **LeaseCommands(self._server.leases, self.updates).commands(),
+            **(self.network.commands() if self.network is not None else {}),
         }
 
     async def _restart(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
@@ -336,6 +357,17 @@ def _credentials_limit(layout: Layout) -> float:
         return math.inf
     on_trial = launch.on_trial and launch.run is not None and launch.run == os.environ.get(RELEASE)
     return CREDENTIALS_LIMIT / _clock_speed() if on_trial else math.inf
+
+
+async def _credentials_while_served(path: Path, layout: Layout, network: AgentNetwork | None) -> tuple[Reading, Cloud]:
+    """Wait for credentials, and answer requests about the network meanwhile."""
+    if network is None:
+        return await _credentials(path)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve, layout.console, network.commands())
+        result = await _credentials(path)
+        nursery.cancel_scope.cancel()
+    return result
 
 
 async def _credentials(path: Path) -> tuple[Reading, Cloud]:

@@ -40,12 +40,16 @@ _log = structlog.get_logger("agent.cloud")
 
 
 class Reporter:
-    """Sends what `report` returns for the machine at `address`."""
+    """Sends what `report` returns for the machine at `address`.
 
-    def __init__(self, address: CloudAddress, report: Callable[[], Report]) -> None:
+    `learned` gets the key of rpc.access.proof, a secret, from each answer that has one.
+    """
+
+    def __init__(
+        self, address: CloudAddress, report: Callable[[], Report], learned: Callable[[str], None] | None = None
+    ) -> None:
         self._report, self._part, self._contact = report, address.part, address.contact
-        self.connectivity_key = ""
-        """Key of rpc.access.proof, from the answer to the last report that was accepted. A secret."""
+        self._learned = learned
         self._news = trio.Event()
         self._logged = ""  # the failure that is logged
 
@@ -87,7 +91,8 @@ class Reporter:
             data = encode(report)
             with trio.fail_after(LIMIT):
                 key = await client.call(AGENTS, "", "report_agent", part_id=self._part, report_json=data)
-                self.connectivity_key = key if isinstance(key, str) else ""  # an older cloud returns nothing
+                if self._learned is not None and isinstance(key, str):  # an older cloud returns nothing
+                    self._learned(key)
         except trio.TooSlowError:
             failure = MachineError(f"no answer within {LIMIT:g} s", kind=ErrorKind.UNAVAILABLE)
         except ValueError as error:  # a defect of ours, which must not end the agent

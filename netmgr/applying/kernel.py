@@ -25,8 +25,8 @@ from netmgr.owners.detect import owner_named
 from netmgr.owners.owner import Owner
 from schema.errors import ErrorKind, MachineError
 
-Own = Callable[[str, Manager], Awaitable[None]]
-"""Stores the former manager of an interface before it is taken over, and an empty name after it is given back."""
+Own = Callable[[str, Manager | None], Awaitable[None]]
+"""Stores the former manager of an interface before it is taken over, and None after it is given back."""
 
 
 class KernelEffects:
@@ -85,7 +85,7 @@ class KernelEffects:
         owner = owner_named(self._former_manager(effect.interface), self._owners)
         if owner is not None:
             await owner.give_back(effect.interface)
-        await self._own(effect.interface, "")
+        await self._own(effect.interface, None)
         self._forget(effect.interface)
 
     async def _unblock(self, effect: Unblock) -> None:

@@ -26,8 +26,12 @@ class Board:
         facts = replace(self._facts, **parts)
         if facts != self._facts:
             self._facts = facts
-            changed, self._changed = self._changed, trio.Event()
-            changed.set()
+            self.poke()
+
+    def poke(self) -> None:
+        """Notify of a change although the facts are the same: something else has changed that decisions depend on."""
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
 
     def put_for(self, field: str, interface: str, value: Any) -> None:
         """Replace the value of an interface in a field that is a dictionary; None removes it."""

@@ -18,6 +18,9 @@ from netmgr.observation.board import Board
 SETTLE: Final = 0.05
 """Seconds between two readings of the tables: a cable that is plugged in causes a dozen notifications."""
 
+HOTSPOT_INTERFACE: Final = "machine-hotspot"
+"""Virtual interface of the hotspot, on a radio that can be a client at the same time. It joins no networks."""
+
 ManagerOf = Callable[[str], Awaitable[Manager]]
 """Returns the program that configures an interface."""
 
@@ -31,6 +34,8 @@ class Managers:
     def __init__(self, manager_of: ManagerOf) -> None:
         self._manager_of = manager_of
         self._asked: dict[str, tuple[Link, Manager]] = {}
+        self.power_save: dict[str, bool] = {}
+        """By interface: the power saving that netmgr has set."""
 
     async def named(self, links: tuple[Link, ...]) -> tuple[Link, ...]:
         """Return the links with their managers. Links that are never configured have none."""
@@ -42,12 +47,21 @@ class Managers:
         self._asked.pop(interface, None)
 
     async def _named(self, link: Link) -> Link:
+        if link.name == HOTSPOT_INTERFACE:
+            link = replace(link, kind="other")
         if link.kind == "other":
             return link
         asked = self._asked.get(link.name)
         if asked is None or asked[0] != link:
             asked = self._asked[link.name] = (link, await self._manager_of(link.name))
-        return replace(link, manager=asked[1], ra_metric=metric_of(link.name))
+        return replace(
+            link, manager=asked[1], ra_metric=metric_of(link.name), power_save=self.power_save.get(link.name)
+        )
+
+
+async def read_kernel(board: Board, kernel: Kernel, managers: Managers) -> None:
+    """Read links and routes now."""
+    board.put(links=await managers.named(await kernel.links()), routes=await kernel.routes())
 
 
 async def follow_kernel(
@@ -57,7 +71,7 @@ async def follow_kernel(
     with Changes() as changes:
         first = True
         while True:
-            board.put(links=await managers.named(await kernel.links()), routes=await kernel.routes())
+            await read_kernel(board, kernel, managers)
             if first:
                 task_status.started()
                 first = False

@@ -63,6 +63,8 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
     """A person has entered a network, which is part of the settings now. It is joined after Leave, or when idle."""
 
     label: str
+    now: bool = False
+    """Join it at once, also outside of the hotspot: it was entered on the device itself."""
 
 
 class Leave(msgspec.Struct, frozen=True):

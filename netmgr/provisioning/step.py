@@ -118,7 +118,8 @@ def _after(state: State, world: World, event: Event, now: float) -> State:
         case Interacted():
             return replace(state, interaction=now)
         case Entered():
-            return replace(state, interaction=now, entered=event.label, leave_at=math.inf)
+            leave_at = now if event.now else math.inf
+            return replace(state, interaction=now, entered=event.label, leave_at=leave_at)
         case Leave():
             return replace(state, interaction=now, leave_at=now + LEAVE_PAUSE)
         case Forced():
@@ -131,7 +132,9 @@ def _entering(state: State, world: World, mode: Mode, now: float) -> State:
     """Return the state after a change of the mode."""
     entered = state.entered
     if state.mode is Mode.HOTSPOT:
-        state = replace(state, left_hotspot=now, forced_until=-math.inf, entered="", leave_at=math.inf)
+        state = replace(state, left_hotspot=now, forced_until=-math.inf)
+    if state.mode is Mode.HOTSPOT or mode is Mode.TESTING:
+        state = replace(state, entered="", leave_at=math.inf)
     state = replace(state, mode=mode, since=now)
     if mode is Mode.TESTING:
         attempt = Attempt(label=entered, progress="joining", at=now)

@@ -80,6 +80,10 @@ TABLE: Final = (
     Row((HOTSPOT,), (has_left, configured), SEARCHING, "a person has finished"),
     Row((HOTSPOT,), (good, idle, NOT_FORCED), ONLINE, "the device is online"),
     Row((HOTSPOT,), (idle, NOT_FORCED, retry_is_due), SEARCHING, "known networks are tried"),
+    Row(
+        (TESTING,), (test_has_failed, good), ONLINE, "the entered network could not be joined, but the device is online"
+    ),
+    Row((TESTING,), (test_has_failed, negated(can_host)), SEARCHING, "the entered network could not be joined"),
     Row((TESTING,), (test_has_failed,), HOTSPOT, "the entered network could not be joined"),
     Row((TESTING,), (tested, configured), SEARCHING, "the entered network was joined"),
     Row(

@@ -50,6 +50,10 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The last used one comes first."""
     password: str = ""
     """Generated password of the hotspot."""
+    device_secret: str = ""
+    """Generated proof that a person may give the device to another cloud."""
+    connectivity_key: str = ""
+    """Key of rpc.access.proof, from the cloud."""
 
     def __repr__(self) -> str:
         return f"Stored({len(self.networks)} networks, ...)"

@@ -37,10 +37,16 @@ class Store:
         return self._stored
 
     async def load(self) -> None:
-        """Read the file, or its copy. A damaged file is set aside. A password of the hotspot is generated once."""
+        """Read the file, or its copy. A damaged file is set aside. Missing secrets of the device are generated."""
         self._stored = await self._run_blocking(partial(load, self._path))
-        if not self._stored.password:
-            await self.change(lambda stored: with_fields(stored, password=new_password()))
+        if not self._stored.password or not self._stored.device_secret:
+            await self.change(
+                lambda stored: with_fields(
+                    stored,
+                    password=stored.password or new_password(),
+                    device_secret=stored.device_secret or new_password(),
+                )
+            )
 
     async def change(self, function: Callable[[Stored], Stored]) -> None:
         """Change the record, and store it. If the disk fails, the change counts until the next start; see `problem`."""

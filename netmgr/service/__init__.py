@@ -1,0 +1,1 @@
+"""The task that runs network management: observes, decides, and applies."""

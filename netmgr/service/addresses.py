@@ -1,0 +1,61 @@
+"""DHCP clients of the interfaces, as tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from netmgr.dhcp.client import Identity
+from netmgr.dhcp.run import run_client
+from netmgr.model.facts import Lease
+from netmgr.model.plan import StartDhcp, StopDhcp
+from netmgr.observation.board import Board
+from netmgr.service.tasks import Tasks
+from schema.errors import ErrorKind, MachineError
+
+Remember = Callable[[str, bytes, Lease], Awaitable[None]]
+"""Stores the lease of an interface in a network, so that it is requested again."""
+
+
+class Leases:
+    """Runs DHCP clients, and puts their leases on the board."""
+
+    def __init__(
+        self,
+        board: Board,
+        tasks: Tasks,
+        hostname: str,
+        remembered: Callable[[str, bytes], Lease | None],
+        remember: Callable[[str, bytes, Lease], None],
+    ) -> None:
+        self._board, self._tasks, self._hostname = board, tasks, hostname
+        self._remembered, self._remember = remembered, remember
+
+    async def start(self, effect: StartDhcp) -> None:
+        """Start a client."""
+        name = effect.interface
+        link = self._board.facts().link(name)
+        if link is None:
+            raise MachineError(f"there is no interface {name}", kind=ErrorKind.NOT_FOUND)
+        ssid = self._ssid(name)
+        identity = Identity(mac=bytes.fromhex(link.mac.replace(":", "")), hostname=self._hostname)
+        self._tasks.start(
+            f"dhcp/{name}",
+            lambda: run_client(name, identity, self._remembered(name, ssid), partial(self._changed, name, ssid)),
+        )
+        self._board.put(dhcp=self._board.facts().dhcp | {name})
+
+    async def stop(self, effect: StopDhcp) -> None:
+        """Stop a client, and forget its lease; it is remembered on disk."""
+        await self._tasks.stop(f"dhcp/{effect.interface}")
+        self._board.put(dhcp=self._board.facts().dhcp - {effect.interface})
+        self._board.put_for("leases", effect.interface, None)
+
+    def _ssid(self, name: str) -> bytes:
+        association = self._board.facts().associations.get(name)
+        return association.ssid if association is not None else b""
+
+    def _changed(self, name: str, ssid: bytes, lease: Lease | None) -> None:
+        self._board.put_for("leases", name, lease)
+        if lease is not None:
+            self._remember(name, ssid, lease)

@@ -1,0 +1,331 @@
+"""Network management as one task: it observes, decides, and applies, until it is cancelled."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+import trio
+from msgspec.structs import replace
+
+from netmgr.applying.executor import Executor, Handlers
+from netmgr.applying.kernel import KernelEffects
+from netmgr.dns.resolver import Resolver
+from netmgr.model.decision import Decision
+from netmgr.model.facts import OWN, Lease, Manager
+from netmgr.model.network import Network
+from netmgr.model.plan import (
+    AddAddress,
+    DeleteAddress,
+    Effect,
+    Join,
+    Leave,
+    SetCountry,
+    SetDns,
+    SetPowerSave,
+    StartDhcp,
+    StartHotspot,
+    StopDhcp,
+    StopHotspot,
+)
+from netmgr.model.settings import Settings
+from netmgr.netlink.rfkill import Switches
+from netmgr.netlink.route import Kernel
+from netmgr.netlink.socket import Requests
+from netmgr.observation.board import Board
+from netmgr.observation.kernel import Managers, follow_kernel, follow_switches, read_kernel
+from netmgr.owners.detect import every_owner, owner_of
+from netmgr.owners.owner import Owner
+from netmgr.planning.desired import desired
+from netmgr.planning.difference import difference
+from netmgr.portal.backend import Backend
+from netmgr.provisioning import trial
+from netmgr.provisioning.records import Event, Kept, Outcome, State, World, kept, restored
+from netmgr.provisioning.step import step
+from netmgr.service.addresses import Leases
+from netmgr.service.proofs import Cloud, Prober
+from netmgr.service.radios import Wifi
+from netmgr.service.tasks import Tasks
+from netmgr.store.records import Stored, with_lease
+from netmgr.store.store import Store
+from schema.errors import MachineError
+
+MAX_ROUNDS: Final = 20
+"""Plans that are applied one after the other without waiting for a change."""
+
+_log = structlog.get_logger("netmgr")
+
+
+class Inputs:
+    """What the rest of the agent provides. All functions return at once.
+
+    `settings` returns the settings, given the networks of the cloud that apply and those that other programs have;
+    `cloud_networks` those of the configuration; `configured` whether there are credentials; `cloud` the cloud to ask;
+    `reboot` restarts the computer.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[tuple[Network, ...], tuple[Network, ...]], Settings],
+        cloud_networks: Callable[[], tuple[Network, ...] | None],
+        configured: Callable[[], bool],
+        cloud: Callable[[], Cloud | None],
+        reboot: Callable[[], Awaitable[None]],
+        hostname: str,
+    ) -> None:
+        self.settings, self.cloud_networks, self.configured = settings, cloud_networks, configured
+        self.cloud, self.reboot, self.hostname = cloud, reboot, hostname
+
+
+class NetworkService:
+    """Manages the network of the computer while `run` runs.
+
+    `store` keeps what must survive a reboot, and `runtime`, below /run, what ends with one: takeovers and addresses.
+    """
+
+    def __init__(
+        self, inputs: Inputs, store: Store, runtime: Store, run_blocking: Callable[..., Awaitable[Any]]
+    ) -> None:
+        self.board = Board()
+        self.store, self._runtime = store, runtime
+        self.outcome: Outcome | None = None
+        self.settings = Settings(enabled=False)
+        """The settings of the last decision."""
+        self.backend: Backend
+        self._inputs, self._run_blocking = inputs, run_blocking
+        self._events: deque[Event] = deque()
+        self._adopted: tuple[Network, ...] = ()
+        self._owners: Sequence[Owner] = every_owner(run_blocking)
+        self._managers = Managers(self._manager_of)
+        self._executor = Executor({})
+        self._wifi: Wifi | None = None
+        self._proof: trial.Proof | None = None
+        self._state = State()
+        self._changes: deque[tuple[Callable[[Stored], Stored], Event | None]] = deque()
+
+    # ---- requests from outside; all return at once
+
+    def post(self, event: Event) -> None:
+        """Let the next decision consider an event."""
+        self._events.append(event)
+        self.board.poke()
+
+    def enter(self, change: Callable[[Stored], Stored], event: Event | None = None) -> None:
+        """Change the stored record before the next decision, and let it consider an event then."""
+        self._changes.append((change, event))
+        self.board.poke()
+
+    def poke(self) -> None:
+        """Decide again: the settings, the credentials or the key of the cloud have changed."""
+        self.board.poke()
+
+    def scan(self) -> None:
+        """Listen for networks now, if the radio can."""
+        if self._wifi is not None:
+            self._wifi.scan()
+
+    @property
+    def decision(self) -> Decision:
+        """The last decision."""
+        return self.outcome.decision if self.outcome is not None else Decision()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What keeps the network from being as it should be, for people."""
+        failed = (
+            f"{type(entry.effect).__name__} {entry.effect.interface}: {entry.reason}"
+            for entry in self._executor.failures()
+        )
+        return (*failed, *filter(None, (self.store.problem,)))
+
+    # ---- the task
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run until cancelled; `started` after the first look at the network. Raises MachineError if that fails."""
+        await self.store.load()
+        await self._runtime.load()
+        with Requests() as requests, Switches() as switches:
+            kernel = Kernel(requests)
+            async with trio.open_nursery() as nursery:
+                tasks = Tasks(nursery)
+                wifi = self._wifi = Wifi(
+                    self.board, kernel, switches, tasks, self.post, self._saves_power, self.backend
+                )
+                await nursery.start(follow_kernel, self.board, kernel, self._managers)
+                tasks.start("switches", partial(follow_switches, self.board, switches))
+                tasks.start("radios", wifi.follow)
+                tasks.start("scans", wifi.scan_regularly)
+                tasks.start("proofs", Prober(self.board, self._inputs.cloud, self._proved).run)
+                self._executor = Executor(self._handlers(kernel, switches, tasks, wifi))
+                await self._adopt()
+                task_status.started()
+                await self._decide(kernel)
+
+    def _handlers(self, kernel: Kernel, switches: Switches, tasks: Tasks, wifi: Wifi) -> Handlers:
+        effects = KernelEffects(
+            self.board, kernel, switches, self._owners,
+            lambda name: self._runtime.stored.managers.get(name, ""), self._own, self._managers.forget,
+        )  # fmt: skip
+        leases = Leases(self.board, tasks, self._inputs.hostname, self._remembered, self._remember)
+        resolver = Resolver(self._run_blocking)
+
+        async def set_names(effect: SetDns) -> None:
+            await resolver.set(effect.servers, effect.domains)
+            self.board.put(resolvers=effect.servers, domains=effect.domains)
+
+        _log.info("network management runs", taken_over=sorted(self._runtime.stored.managers))
+        handlers = effects.handlers()
+        return {
+            **handlers,
+            AddAddress: partial(self._add_address, handlers[AddAddress]),
+            DeleteAddress: partial(self._delete_address, handlers[DeleteAddress]),
+            Join: wifi.join,
+            Leave: wifi.leave,
+            SetCountry: wifi.set_country,
+            SetPowerSave: wifi.set_power_save,
+            StartHotspot: wifi.start_hotspot,
+            StopHotspot: wifi.stop_hotspot,
+            StartDhcp: leases.start,
+            StopDhcp: leases.stop,
+            SetDns: set_names,
+        }
+
+    async def _decide(self, kernel: Kernel) -> None:
+        self._state = restored(self.store.stored.kept, trio.current_time())
+        await self._change_trial(trial.restarted)
+        while True:
+            changed, wake = self.board.changed, float("inf")
+            effects: tuple[Effect, ...] = ()
+            for _ in range(MAX_ROUNDS):
+                changed, before = self.board.changed, effects
+                wake, effects = await self._round()
+                if effects and effects != before and not self._executor.failures():
+                    await read_kernel(self.board, kernel, self._managers)
+                elif not self._events:
+                    break
+            with trio.move_on_at(min(wake, self._executor.next_attempt(), self._trial_ends())):
+                await changed.wait()
+
+    async def _round(self) -> tuple[float, tuple[Effect, ...]]:
+        """Decide once, and apply. Return the time of the next decision that is needed anyway, and the effects."""
+        while self._changes:
+            change, entered = self._changes.popleft()
+            await self.store.change(change)
+            self._events.extend(filter(None, (entered,)))
+        event = self._events.popleft() if self._events else None
+        await self._advance_trial()
+        facts = self.board.facts()
+        self.settings = self._inputs.settings(trial.applied(self.store.stored.trial), self._adopted)
+        world = World(settings=self.settings, facts=facts, configured=self._inputs.configured())
+        outcome = self.outcome = step(self._state, world, event, facts.now)
+        for reason in outcome.reasons:
+            _log.info("provisioning", mode=outcome.state.mode.value, reason=reason)
+        if kept(outcome.state) != kept(self._state):
+            await self.store.change(partial(_with_kept, kept=kept(outcome.state)))
+        self._state = outcome.state
+        if outcome.reboot:
+            _log.warning("the device reboots, because it is offline", reboots=outcome.state.reboots)
+            await self._inputs.reboot()
+        plan = desired(self.settings, facts, outcome.decision)
+        effects = difference(facts, plan, frozenset(self._runtime.stored.addresses))
+        await self._executor.apply(effects)
+        return outcome.wake, effects
+
+    # ---- trials of changed networks
+
+    async def _advance_trial(self) -> None:
+        networks, facts = self._inputs.cloud_networks(), self.board.facts()
+        proof, self._proof = self._proof, None
+        if networks is not None:
+            await self._change_trial(lambda record: trial.offer(record, networks, facts))
+        await self._change_trial(lambda record: trial.advance(record, proof, facts))
+
+    async def _change_trial(self, function: Callable[[trial.Record], trial.Record]) -> None:
+        before = self.store.stored.trial
+        after = function(before)
+        if after != before:
+            await self.store.change(lambda stored: replace(stored, trial=after))
+            if after.result is not None and after.result != before.result:
+                _log.info(
+                    "the networks of the configuration", result=after.result.value, text=trial.TEXTS[after.result]
+                )
+
+    def _trial_ends(self) -> float:
+        end = trial.wake_at(self.store.stored.trial)
+        return float("inf") if end is None else end
+
+    def _proved(self, proof: trial.Proof) -> None:
+        self._proof = proof
+        self.board.poke()
+
+    # ---- takeovers, addresses and leases
+
+    async def _manager_of(self, interface: str) -> Manager:
+        if interface in self._runtime.stored.managers:
+            return OWN
+        owner = await owner_of(interface, self._owners)
+        return owner.name if owner is not None else ""
+
+    async def _own(self, interface: str, manager: Manager | None) -> None:
+        """Record a takeover, after the networks of the former manager are known; None records its end."""
+        if manager:
+            await self._adopt()
+        managers = {name: entry for name, entry in self._runtime.stored.managers.items() if name != interface}
+        if manager is not None:
+            managers[interface] = manager
+        await self._runtime.change(lambda stored: replace(stored, managers=managers))
+
+    async def _adopt(self) -> None:
+        """Read the networks of other programs for the interfaces of this computer."""
+        networks: dict[str, Network] = {}
+        for link in self.board.facts().links:
+            if link.kind == "other":
+                continue
+            for owner in self._owners:
+                try:
+                    networks |= {network.label: network for network in await owner.networks(link.name)}
+                except MachineError as error:
+                    _log.info("networks of another program cannot be read", program=owner.name, reason=str(error))
+        self._adopted = tuple(networks.values())
+
+    async def _add_address(self, handler: Callable[[Any], Awaitable[None]], effect: AddAddress) -> None:
+        entry = (effect.interface, effect.address)
+        if entry not in self._runtime.stored.addresses:
+            await self._runtime.change(lambda stored: replace(stored, addresses=(*stored.addresses, entry)))
+        await handler(effect)
+
+    async def _delete_address(self, handler: Callable[[Any], Awaitable[None]], effect: DeleteAddress) -> None:
+        await handler(effect)
+        entry = (effect.interface, effect.address)
+        rest = tuple(other for other in self._runtime.stored.addresses if other != entry)
+        await self._runtime.change(lambda stored: replace(stored, addresses=rest))
+
+    def _remembered(self, interface: str, ssid: bytes) -> Lease | None:
+        return self.store.stored.lease(interface, ssid)
+
+    def _remember(self, interface: str, ssid: bytes, lease: Lease) -> None:
+        """Keep a lease, unless only its times are new: flash memory wears out."""
+        before = self.store.stored.lease(interface, ssid)
+        if before is None or (before.address, before.server) != (lease.address, lease.server):
+            self.enter(partial(_with_lease, lease=(interface, ssid, lease)))
+
+    def _saves_power(self, interface: str, on: bool) -> None:
+        self._managers.power_save[interface] = on
+        self._managers.forget(interface)
+
+
+def _with_lease(stored: Stored, *, lease: tuple[str, bytes, Lease]) -> Stored:
+    return with_lease(stored, *lease)
+
+
+def _with_kept(stored: Stored, *, kept: Kept) -> Stored:
+    return replace(stored, kept=kept)
+
+
+def files(state: Path, run: Path, run_blocking: Callable[..., Awaitable[Any]]) -> tuple[Store, Store]:
+    """Return the stores below the folders of the agent."""
+    return Store(state / "network.json", run_blocking), Store(run / "network.json", run_blocking)

@@ -1,0 +1,236 @@
+"""Wifi radios: their supplicants, what they hear, and the hotspot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from netmgr.dhcp.run import run_server
+from netmgr.dns.responder import serve_names
+from netmgr.model.events import Joined, JoinFailed, Left
+from netmgr.model.facts import OWN, AccessPoint, Association
+from netmgr.model.plan import (
+    HOTSPOT_ADDRESS,
+    Join,
+    Leave,
+    SetCountry,
+    SetPowerSave,
+    StartHotspot,
+    StopHotspot,
+)
+from netmgr.netlink.nl80211 import RadioChanges, Radios, family
+from netmgr.netlink.rfkill import Switches
+from netmgr.netlink.route import Kernel
+from netmgr.observation.board import Board
+from netmgr.observation.kernel import HOTSPOT_INTERFACE, with_blocks
+from netmgr.portal.backend import Backend
+from netmgr.portal.serve import serve_portal
+from netmgr.service.tasks import Tasks
+from netmgr.wifi.attempt import Report
+from netmgr.wifi.supplicant import Supplicant
+from schema.errors import ErrorKind, MachineError
+
+SCAN_OFFLINE: Final = 20.0
+"""Seconds between scans while no network is joined."""
+SCAN_ONLINE: Final = 120.0
+"""Seconds between scans while one is joined: a scan interrupts traffic for some 100 ms for each channel."""
+MAX_ACCESS_POINTS: Final = 300
+"""Access points in the facts; the strongest stay."""
+AGE: Final = 180.0
+"""Seconds after which an access point is no longer shown."""
+
+_log = structlog.get_logger("netmgr.wifi")
+
+
+class Wifi:
+    """The radios of the computer.
+
+    `report` gets what happens to networks, `saves_power` which power saving was set for an interface.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        kernel: Kernel,
+        switches: Switches,
+        tasks: Tasks,
+        report: Callable[[Report], None],
+        saves_power: Callable[[str, bool], None],
+        backend: Backend,
+        new_supplicant: Callable[..., Supplicant] = Supplicant,
+    ) -> None:
+        self._board, self._kernel, self._switches, self._tasks = board, kernel, switches, tasks
+        self._report, self._saves_power, self._backend = report, saves_power, backend
+        self._new_supplicant = new_supplicant
+        self._radios: Radios | None = None
+        self._supplicants: dict[int, Supplicant] = {}
+        self._hotspot_on = ""  # the interface of the access point itself
+        self._scan_now = trio.Event()
+
+    # ---- observation
+
+    async def follow(self) -> None:
+        """Keep the radios and the connections of other programs current until cancelled. UNSUPPORTED without wifi."""
+        numbers = await family()
+        with Radios(numbers) as self._radios, RadioChanges(numbers) as changes:
+            try:
+                while True:
+                    await self._observe(self._radios)
+                    await changes.wait()
+            finally:
+                self._radios = None
+
+    async def _observe(self, radios: Radios) -> None:
+        present = with_blocks(await radios.radios(), self._switches)
+        country, joined = await radios.country(), await radios.joined()
+        facts = self._board.facts()
+        foreign = {
+            name: Association(ssid=ssid, bssid="", frequency=0)
+            for name, ssid in joined.items()
+            if (link := facts.link(name)) is not None and link.manager != OWN
+        }
+        own = {name: entry for name, entry in facts.associations.items() if name in facts.joining}
+        self._board.put(radios=present, country="" if country == "00" else country, associations={**foreign, **own})
+
+    async def scan_regularly(self) -> None:
+        """Listen for networks on the interfaces of netmgr until cancelled."""
+        while True:
+            self._scan_now = trio.Event()
+            facts = self._board.facts()
+            names = [link.name for link in facts.links if link.kind == "wifi" and link.manager == OWN and link.up]
+            for name in names:
+                try:
+                    self._heard(await self._supplicant(name).scan(name))
+                except MachineError as error:
+                    _log.debug("a scan has failed", interface=name, reason=str(error))
+            idle = SCAN_ONLINE if facts.associations else SCAN_OFFLINE
+            with trio.move_on_after(idle if names else float("inf")):
+                await self._scan_now.wait()
+
+    def scan(self) -> None:
+        """Scan now."""
+        self._scan_now.set()
+
+    def _heard(self, points: Iterable[AccessPoint]) -> None:
+        facts = self._board.facts()
+        merged = {point.bssid: point for point in (*facts.access_points, *points) if point.seen > facts.now - AGE}
+        strongest = sorted(merged.values(), key=lambda point: -point.signal)[:MAX_ACCESS_POINTS]
+        self._board.put(access_points=tuple(strongest))
+
+    def _supplicant(self, interface: str) -> Supplicant:
+        """Return the supplicant of the radio of an interface; it is started with its first use."""
+        link = self._board.facts().link(interface)
+        if link is None or link.radio is None:
+            raise MachineError(f"there is no wifi interface {interface}", kind=ErrorKind.NOT_FOUND)
+        if link.radio not in self._supplicants:
+            supplicant = self._new_supplicant(link.radio, self._reported, partial(self._runs, link.radio))
+            self._supplicants[link.radio] = supplicant
+            self._tasks.start(f"wifi/{link.radio}", supplicant.run)
+        return self._supplicants[link.radio]
+
+    def _runs(self, radio: int, error: MachineError | None) -> None:
+        if error is not None:
+            _log.error("wpa_supplicant does not run", radio=radio, reason=str(error), remedy=error.remedy)
+
+    def _reported(self, report: Report) -> None:
+        """Update the facts, and pass the report on."""
+        name = report.interface
+        match report:
+            case Joined():
+                self._tasks.start(f"association/{name}", partial(self._associate, name))
+            case Left():
+                self._board.put_for("associations", name, None)
+            case JoinFailed():
+                self._forget(name)
+        self._report(report)
+
+    async def _associate(self, name: str) -> None:
+        association = await self._supplicant(name).association(name)
+        if name in self._board.facts().joining:
+            self._board.put_for("associations", name, association)
+
+    def _forget(self, name: str) -> None:
+        for field in ("associations", "joining", "clients", "leases"):
+            self._board.put_for(field, name, None)
+
+    # ---- effects
+
+    async def join(self, effect: Join) -> None:
+        """Start to join a network."""
+        name, network = effect.interface, effect.network
+        self._forget(name)
+        self._board.put_for("joining", name, network.label)
+        self._board.put_for("clients", name, network)
+        try:
+            await self._supplicant(name).join(name, network)
+        except MachineError:
+            self._forget(name)
+            raise
+
+    async def leave(self, effect: Leave) -> None:
+        """Leave the network."""
+        self._forget(effect.interface)
+        await self._supplicant(effect.interface).leave(effect.interface)
+
+    async def set_country(self, effect: SetCountry) -> None:
+        """Set the regulatory domain."""
+        if self._radios is not None:
+            await self._radios.set_country(effect.country)
+
+    async def set_power_save(self, effect: SetPowerSave) -> None:
+        """Switch power saving."""
+        link = self._board.facts().link(effect.interface)
+        if self._radios is None or link is None:
+            return
+        try:
+            await self._radios.set_power_save(link.index, effect.on)
+        except MachineError as error:
+            if error.kind is not ErrorKind.UNSUPPORTED:
+                raise
+            _log.info("the driver has no power saving", interface=link.name)
+        self._saves_power(link.name, effect.on)
+
+    async def start_hotspot(self, effect: StartHotspot) -> None:
+        """Start the hotspot with its services."""
+        name = effect.interface
+        radio = self._board.facts().radio_of(name)
+        target = name
+        if radio is not None and radio.both and self._radios is not None:
+            await self._radios.add_hotspot_interface(radio.number, HOTSPOT_INTERFACE)
+            target = HOTSPOT_INTERFACE
+        else:
+            self._forget(name)
+        await self._supplicant(name).start_hotspot(target, effect.hotspot)
+        index = next(link.index for link in await self._kernel.links() if link.name == target)
+        await self._kernel.set_up(index)
+        await self._kernel.add_address(index, HOTSPOT_ADDRESS)
+        self._hotspot_on = target
+        address = HOTSPOT_ADDRESS.ip
+        portal = f"http://{address}/captive-portal/api"
+        self._tasks.start("hotspot/dhcp", partial(run_server, target, HOTSPOT_ADDRESS, portal))
+        self._tasks.start(
+            "hotspot/dns", partial(serve_names, target, address, redirect_all=effect.hotspot.redirect_all)
+        )
+        self._tasks.start("hotspot/portal", partial(serve_portal, self._backend, str(address), interface=target))
+        self._board.put(hotspot=name)
+        _log.info("the hotspot runs", interface=target, ssid=effect.hotspot.ssid.decode(errors="backslashreplace"))
+
+    async def stop_hotspot(self, effect: StopHotspot) -> None:
+        """Stop the hotspot and its services."""
+        for part in ("hotspot/portal", "hotspot/dns", "hotspot/dhcp"):
+            await self._tasks.stop(part)
+        target, self._hotspot_on = self._hotspot_on, ""
+        supplicant = self._supplicant(effect.interface)
+        await supplicant.stop_hotspot()
+        link = next((link for link in await self._kernel.links() if link.name == target), None)
+        if link is not None:
+            await self._kernel.delete_address(link.index, HOTSPOT_ADDRESS)
+            if target == HOTSPOT_INTERFACE and self._radios is not None:
+                await supplicant.release(target)
+                await self._radios.delete_interface(link.index)
+        self._board.put(hotspot="")
+        _log.info("the hotspot has ended")
