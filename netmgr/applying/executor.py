@@ -39,17 +39,17 @@ class Executor:
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
-        self._failures: dict[Effect, Failure] = {}
+        self._failures: list[Failure] = []  # some effects contain dictionaries, which have no hash
 
     async def apply(self, effects: Iterable[Effect]) -> None:
         """Apply effects in order. After a failure, the other effects of the same interface wait for the next call."""
         due = tuple(effects)
-        self._failures = {effect: failure for effect, failure in self._failures.items() if effect in due}
+        self._failures = [failure for failure in self._failures if failure.effect in due]
         blocked: set[str] = set()
         for effect in due:
             if effect.interface in blocked:
                 continue
-            failure = self._failures.get(effect)
+            failure = next((entry for entry in self._failures if entry.effect == effect), None)
             if failure is not None and trio.current_time() < failure.again:
                 blocked.add(effect.interface)
                 continue
@@ -59,26 +59,25 @@ class Executor:
                 blocked.add(effect.interface)
                 self._failed(effect, failure, str(error))
             else:
-                self._failures.pop(effect, None)
+                self._forget(effect)
 
     def failures(self) -> tuple[Failure, ...]:
         """Return the effects that have failed at their last attempt."""
-        return tuple(self._failures.values())
+        return tuple(self._failures)
 
     def next_attempt(self) -> float:
         """Return the monotonic time at which a failed effect is tried again; infinity if none has failed."""
-        return min((failure.again for failure in self._failures.values()), default=float("inf"))
+        return min((failure.again for failure in self._failures), default=float("inf"))
+
+    def _forget(self, effect: Effect) -> None:
+        self._failures = [entry for entry in self._failures if entry.effect != effect]
 
     def _failed(self, effect: Effect, before: Failure | None, reason: str) -> None:
         now = trio.current_time()
         pause = FIRST_PAUSE if before is None else min(2 * before.pause, MAX_PAUSE)
-        self._failures[effect] = Failure(
-            effect=effect,
-            reason=reason,
-            since=now if before is None else before.since,
-            pause=pause,
-            again=now + pause,
-        )
+        since = now if before is None else before.since
+        self._forget(effect)
+        self._failures.append(Failure(effect=effect, reason=reason, since=since, pause=pause, again=now + pause))
         if before is None or before.reason != reason:
             kind = type(effect).__name__
             _log.warning("a change of the network has failed", change=kind, interface=effect.interface, reason=reason)

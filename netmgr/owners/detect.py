@@ -31,7 +31,7 @@ async def owner_of(interface: str, owners: Sequence[Owner]) -> Owner | None:
             if await owner.manages(interface):
                 return owner
         except MachineError as error:
-            _log.info("a manager of interfaces cannot be asked", manager=owner.name, reason=str(error))
+            _log.debug("a manager of interfaces cannot be asked", manager=owner.name, reason=str(error))
     return None
 
 

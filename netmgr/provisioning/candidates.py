@@ -39,11 +39,8 @@ def client_interface(world: World) -> str:
 def hotspot_interface(world: World) -> str:
     """Return the interface of the hotspot: the configured one, a second radio's, or the first; empty if none can."""
     facts, client = world.facts, client_interface(world)
-    able = [
-        link.name
-        for link in sorted(facts.links, key=lambda link: link.index)
-        if (radio := facts.radio_of(link.name)) is not None and radio.hotspot and radio.blocked != "hard"
-    ]
+    wifi = [link.name for link in sorted(facts.links, key=lambda link: link.index) if link.kind == "wifi"]
+    able = [name for name in wifi if (radio := facts.radio_of(name)) and radio.hotspot and radio.blocked != "hard"]
     if not world.settings.wifi_interface:
         able.sort(key=lambda name: name == client)
         return able[0] if able else ""

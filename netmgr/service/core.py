@@ -97,7 +97,7 @@ class NetworkService:
         """The settings of the last decision."""
         self.backend: Backend
         self._inputs, self._run_blocking = inputs, run_blocking
-        self._events: deque[Event] = deque()
+        self._inbox: deque[tuple[Callable[[Stored], Stored] | None, Event | None]] = deque()
         self._adopted: tuple[Network, ...] = ()
         self._owners: Sequence[Owner] = every_owner(run_blocking)
         self._managers = Managers(self._manager_of)
@@ -105,18 +105,17 @@ class NetworkService:
         self._wifi: Wifi | None = None
         self._proof: trial.Proof | None = None
         self._state = State()
-        self._changes: deque[tuple[Callable[[Stored], Stored], Event | None]] = deque()
 
     # ---- requests from outside; all return at once
 
     def post(self, event: Event) -> None:
         """Let the next decision consider an event."""
-        self._events.append(event)
+        self._inbox.append((None, event))
         self.board.poke()
 
     def enter(self, change: Callable[[Stored], Stored], event: Event | None = None) -> None:
         """Change the stored record before the next decision, and let it consider an event then."""
-        self._changes.append((change, event))
+        self._inbox.append((change, event))
         self.board.poke()
 
     def poke(self) -> None:
@@ -205,18 +204,16 @@ class NetworkService:
                 wake, effects = await self._round()
                 if effects and effects != before and not self._executor.failures():
                     await read_kernel(self.board, kernel, self._managers)
-                elif not self._events:
+                elif not self._inbox:
                     break
             with trio.move_on_at(min(wake, self._executor.next_attempt(), self._trial_ends())):
                 await changed.wait()
 
     async def _round(self) -> tuple[float, tuple[Effect, ...]]:
         """Decide once, and apply. Return the time of the next decision that is needed anyway, and the effects."""
-        while self._changes:
-            change, entered = self._changes.popleft()
+        change, event = self._inbox.popleft() if self._inbox else (None, None)
+        if change is not None:
             await self.store.change(change)
-            self._events.extend(filter(None, (entered,)))
-        event = self._events.popleft() if self._events else None
         await self._advance_trial()
         facts = self.board.facts()
         self.settings = self._inputs.settings(trial.applied(self.store.stored.trial), self._adopted)
@@ -224,6 +221,7 @@ class NetworkService:
         outcome = self.outcome = step(self._state, world, event, facts.now)
         for reason in outcome.reasons:
             _log.info("provisioning", mode=outcome.state.mode.value, reason=reason)
+            self.board.poke()
         if kept(outcome.state) != kept(self._state):
             await self.store.change(partial(_with_kept, kept=kept(outcome.state)))
         self._state = outcome.state
@@ -289,7 +287,7 @@ class NetworkService:
                 try:
                     networks |= {network.label: network for network in await owner.networks(link.name)}
                 except MachineError as error:
-                    _log.info("networks of another program cannot be read", program=owner.name, reason=str(error))
+                    _log.debug("networks of another program cannot be read", program=owner.name, reason=str(error))
         self._adopted = tuple(networks.values())
 
     async def _add_address(self, handler: Callable[[Any], Awaitable[None]], effect: AddAddress) -> None:

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from netmgr.applying.executor import FIRST_PAUSE, MAX_PAUSE, Executor
-from netmgr.model.plan import AddAddress, Effect, SetUp
+from netmgr.model.plan import AddAddress, Effect, SetDns, SetUp
 from schema.errors import MachineError
 
 UP, OTHER = SetUp(interface="eth0"), SetUp(interface="eth1")
@@ -64,6 +64,19 @@ async def test_pauses_grow_and_success_ends_them(autojump_clock: MockClock) -> N
     assert device.applied == [UP, ADDRESS]
     assert executor.failures() == ()
     assert executor.next_attempt() == float("inf")
+
+
+async def test_effects_with_dictionaries_fail_and_succeed(autojump_clock: MockClock) -> None:
+    device = Device()
+    device.broken = {""}
+    names = SetDns(servers={"eth0": ("9.9.9.9",)}, domains={})
+    executor = Executor({SetDns: device.apply})
+    await executor.apply([names])
+    assert len(executor.failures()) == 1
+    device.broken.clear()
+    await trio.sleep(FIRST_PAUSE)
+    await executor.apply([names])
+    assert device.applied == [names]
 
 
 async def test_a_call_before_the_pause_has_passed_repeats_nothing(autojump_clock: MockClock) -> None:
