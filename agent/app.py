@@ -39,7 +39,7 @@ from agent.updates import RELEASE, SPEED, Updates
 from rpc.api.client import ApiClient
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
-from schema.errors import MachineError
+from schema.errors import ErrorKind, MachineError
 from support.gather import unwrap
 from support.start import held
 from support.systemd import ServiceManager
@@ -60,6 +60,10 @@ if TYPE_CHECKING:
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_STUCK: Final = 3
+NETWORK: Final = (
+    *(f"network-{name}" for name in ("status", "scan", "join", "forget", "explain")), "provision",
+)  # fmt: skip
+"""Commands of agent.network.part."""
 STOP_LIMIT: Final = 150.0  # seconds for an orderly end; a child may take 130 of them
 LOAD_LIMIT: Final = 10.0
 """Seconds that a request for the status waits for the records of the programs, which are loaded after the start."""
@@ -333,7 +337,7 @@ class Agent:
             "rollback": updating.rollback,
             "hold": updating.hold,
             **LeaseCommands(self._server.leases, self.updates).commands(),
-            **(self.network.commands() if self.network is not None else {}),
+            **(self.network.commands() if self.network is not None else dict.fromkeys(NETWORK, _no_network)),
         }
 
     async def _restart(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
@@ -343,6 +347,13 @@ class Agent:
     async def _check_now(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         self.fetcher.hurry()
         yield {"requested": True}
+
+
+def _no_network(arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
+    raise MachineError(
+        "this agent does not manage the network", kind=ErrorKind.UNSUPPORTED,
+        remedy="only an installed agent does: machine-agent --install",
+    )  # fmt: skip
 
 
 def _credentials_limit(layout: Layout) -> float:

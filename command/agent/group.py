@@ -12,6 +12,7 @@ import click
 
 from command.agent.ask import ask, duration, last, run
 from command.agent.lease import lease
+from command.agent.network import network, provision
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -258,3 +259,5 @@ def _checked(device: Device) -> list[Any]:
 
 
 agent.add_command(lease)
+agent.add_command(network)
+agent.add_command(provision)
