@@ -82,6 +82,11 @@ class Layout:
         return Path("/etc/machine-agent/hooks") if self.root == usual else self.root / "hooks"
 
     @property
+    def network_runtime(self) -> Path:
+        """The record of the interfaces that the agent has taken over, and of the addresses that it has added."""
+        return self.run / "network.json"
+
+    @property
     def console(self) -> Path:
         """The control socket."""
         return self.run / "agent.sock"

@@ -106,6 +106,12 @@ FILES: Final = (
     File(f"{_STATE}/machine-*.json", "record of the releases and the update of a program, with a checksum", AGENT_),
     File(f"{_STATE}/machine-*.json.previous", "the record before that, which is used if the record is damaged", AGENT_),
     File(f"{_STATE}/settings.json", "last settings of the cloud, with secrets", AGENT_),
+    File(f"{_STATE}/network.json*", "networks that were entered on the device, generated secrets and the last "
+         "attempt, with a copy", AGENT_),
+    File("/opt/machine/etc/force_provisioning_mode", "starts the hotspot, and is deleted", "person"),
+    File("/opt/machine/etc/allow_new_credentials", "allows credentials of another cloud once", "person, machine-agent",
+         "when they were stored"),
+    File("/run/machine-agent/wifi/*", "control sockets of wpa_supplicant; only root can enter", AGENT_, "reboot"),
     File(f"{_STATE}/chosen-versions.json", "versions that were chosen by `machine agent update`", AGENT_),
     File(f"{_STATE}/{SERVER}.exits", "last unexpected ends of machine-server", AGENT_),
     File(str(_SERVER.environment), "variables of machine-server, with secrets", AGENT_),
@@ -122,6 +128,8 @@ FILES: Final = (
     File(f"{_LAYOUT.home}/*", "data of machine-server: cached configuration, modules, captured data", SERVER_),
     File(str(_LAYOUT.console), "control socket; only root can connect", AGENT_, "reboot"),
     File(f"{_LAYOUT.leases}/*", "leases that hold off maintenance", "programs, machine-agent", "expiry, reboot"),
+    File(str(_LAYOUT.network_runtime), "interfaces that were taken over from other programs, and addresses that were "
+         "added", AGENT_, "reboot"),
     File(str(_LAYOUT.lock), "lock of the only agent, and its process id", AGENT_, "reboot"),
     File(str(_LAYOUT.installation_lock), "lock of the only installation or removal", INSTALLER, "reboot"),
     File(str(_SERVER.address), "address of machine-server while it serves", SERVER_, "reboot"),
@@ -145,6 +153,12 @@ COMMANDS: Final = (
     SocketCommand("lease-take", "`name`, `seconds`, `note`", "hold off maintenance, or renew that"),
     SocketCommand("lease-release", "`name`", "end a lease"),
     SocketCommand("lease-list", "", "the leases in force"),
+    SocketCommand("network-status", "", "interfaces, what happens next, the hotspot and the secrets of the device"),
+    SocketCommand("network-scan", "", "the wifi networks that are heard"),
+    SocketCommand("network-join", "`ssid`, `password`, `hidden`", "store a network and join it"),
+    SocketCommand("network-forget", "`name`", "forget an entered network, by its label or SSID"),
+    SocketCommand("network-explain", "", "which network is used, why not the others, and what happens next"),
+    SocketCommand("provision", "`new_credentials`", "start the hotspot; accept credentials of another cloud once"),
 )  # fmt: skip
 """Commands of the control socket. `program` is `machine-server` (the default) or `machine-agent`."""
 

@@ -218,6 +218,7 @@ def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_cr
             target.run(["systemctl", "disable", "--now", f"{program}.service"], check=False)
         with locked(layout.lock):
             say("machine-agent and machine-server: stopped")
+            _give_back_network(layout, say)
             left = _remove(target, say)
             if not keep_credentials:
                 _remove_credentials(target, say, config, defaults)
@@ -232,6 +233,21 @@ def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_cr
             kind=ErrorKind.PRECONDITION,
             remedy="remove them, if they are no longer needed",
         )
+
+
+def _give_back_network(layout: Layout, say: Say) -> None:
+    """Give interfaces back that the agent has taken over from other programs. A failure does not end the removal."""
+    if not layout.network_runtime.exists():
+        return
+    import trio
+
+    from netmgr.service.release import give_back
+
+    try:
+        for line in trio.run(give_back, layout.network_runtime):
+            say(line)
+    except (MachineError, OSError) as error:
+        say(f"the network is not given back: {error}; a restart of the computer does that")
 
 
 def _remove(target: Target, say: Say) -> list[str]:

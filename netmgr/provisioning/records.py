@@ -16,6 +16,8 @@ from netmgr.model.settings import Settings
 
 JOIN_LIMIT: Final = 60.0
 """Seconds for joining a network, with its address: twice what a slow router with DHCP takes."""
+MISSED: Final = 25.0
+"""Seconds after the loss of a network in which it must be heard again, if others are: more than one scan."""
 PROOF_LIMIT: Final = 30.0
 """Seconds after joining until the cloud must have answered, if that is needed."""
 HEARD: Final = 60.0
@@ -85,6 +87,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     joined: float = math.inf
     """Time at which it had an address."""
+    lost: bool = False
+    """It was joined, and its connection was lost at `since`."""
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):

@@ -114,7 +114,9 @@ def _after(state: State, world: World, event: Event, now: float) -> State:
             target = state.targets.get(event.interface)
             if target is None or target.label != event.label:
                 return state
-            return replace(state, targets={**state.targets, event.interface: Target(label=event.label, since=now)})
+            return replace(
+                state, targets={**state.targets, event.interface: Target(label=event.label, since=now, lost=True)}
+            )
         case Interacted():
             return replace(state, interaction=now)
         case Entered():

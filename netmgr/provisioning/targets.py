@@ -24,6 +24,7 @@ from netmgr.provisioning.records import (
     HEARD,
     HOUR,
     JOIN_LIMIT,
+    MISSED,
     PROOF_LIMIT,
     ROAM_AFTER,
     Attempt,
@@ -104,7 +105,9 @@ def _checked(state: State, world: World, interface: str, now: float) -> State:
         return replace(state, targets={name: entry for name, entry in state.targets.items() if name != interface})
     if not is_joined(world, interface, network):
         if target.joined < math.inf:  # lost: it has as long to come back as it had to be joined
-            return _with(state, interface, Target(label=target.label, since=now))
+            return _with(state, interface, Target(label=target.label, since=now, lost=True))
+        if target.lost and _is_away(state, world, target):
+            return failed(state, world, interface, target.label, JoinFailure.NOT_FOUND, now)
         if now < target.since + JOIN_LIMIT:
             return state
         associated = interface in world.facts.associations
@@ -120,6 +123,13 @@ def _checked(state: State, world: World, interface: str, now: float) -> State:
     if now >= target.joined + PROOF_LIMIT:
         return failed(state, world, interface, target.label, JoinFailure.NO_INTERNET, now)
     return state
+
+
+def _is_away(state: State, world: World, target: Target) -> bool:
+    """Return whether other networks were heard for MISSED seconds after the loss of this one, but it was not."""
+    presence = state.heard.get(target.label)
+    latest = max((point.seen for point in world.facts.access_points), default=-math.inf)
+    return latest > target.since + MISSED and (presence is None or presence.last <= target.since)
 
 
 def _chosen(state: State, world: World, interface: str, now: float) -> State:

@@ -70,6 +70,7 @@ class Wifi:
         self._supplicants: dict[int, Supplicant] = {}
         self._hotspot_on = ""  # the interface of the access point itself
         self._scan_now = trio.Event()
+        self._busy = trio.Lock()  # an access point does not start during a scan of its radio
 
     # ---- observation
 
@@ -99,16 +100,19 @@ class Wifi:
     async def scan_regularly(self) -> None:
         """Listen for networks on the interfaces of netmgr until cancelled."""
         while True:
-            self._scan_now = trio.Event()
+            self._scan_now, changed = trio.Event(), self._board.changed
             facts = self._board.facts()
             names = [link.name for link in facts.links if link.kind == "wifi" and link.manager == OWN and link.up]
+            if not names:
+                await changed.wait()
+                continue
             for name in names:
                 try:
-                    self._heard(await self._supplicant(name).scan(name))
+                    async with self._busy:
+                        self._heard(await self._supplicant(name).scan(name))
                 except MachineError as error:
                     _log.debug("a scan has failed", interface=name, reason=str(error))
-            idle = SCAN_ONLINE if facts.associations else SCAN_OFFLINE
-            with trio.move_on_after(idle if names else float("inf")):
+            with trio.move_on_after(SCAN_ONLINE if self._board.facts().associations else SCAN_OFFLINE):
                 await self._scan_now.wait()
 
     def scan(self) -> None:
@@ -144,6 +148,7 @@ class Wifi:
                 self._tasks.start(f"association/{name}", partial(self._associate, name))
             case Left():
                 self._board.put_for("associations", name, None)
+                self.scan()
             case JoinFailed():
                 self._forget(name)
         self._report(report)
@@ -204,7 +209,8 @@ class Wifi:
             target = HOTSPOT_INTERFACE
         else:
             self._forget(name)
-        await self._supplicant(name).start_hotspot(target, effect.hotspot)
+        async with self._busy:
+            await self._supplicant(name).start_hotspot(target, effect.hotspot)
         index = next(link.index for link in await self._kernel.links() if link.name == target)
         await self._kernel.set_up(index)
         await self._kernel.add_address(index, HOTSPOT_ADDRESS)

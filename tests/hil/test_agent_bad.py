@@ -68,7 +68,9 @@ CASES = {
     "agent crashes after five minutes": Case(AGENT, f"(sleep 5; kill -9 $$) &\n{real(AGENT)}", STARTED, EVERYWHERE),
     "agent hangs before it serves": Case(AGENT, "exec sleep 1000\n", STARTED, EVERYWHERE),
     "agent starves its watchdog": Case(AGENT, BLOCKED, STARTED),
-    "agent cannot read its credentials": Case(AGENT, f"set -- --config /etc/hostname\n{real(AGENT)}", STARTED),
+    "agent cannot read its credentials": Case(
+        AGENT, f"set -- --config /etc/hostname\n{real(AGENT)}", STARTED, EVERYWHERE
+    ),
 }
 
 

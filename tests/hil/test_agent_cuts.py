@@ -9,7 +9,7 @@ import pytest
 from tests.hil.agent.cuts import cut_power
 from tests.hil.rig.kinds import why_not_uml
 
-CUTS = 4
+CUTS = 3
 SEED = 15
 
 

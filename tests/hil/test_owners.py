@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
+import trio
 
 from tests.hil.image.contents import SOURCE
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.test_air import HOME, PASSPHRASE, join, know
+from tests.hil.test_network import running, until_runs
 
 pytestmark = pytest.mark.systemd
 
@@ -68,3 +70,24 @@ async def test_networkd_gives_up_its_link_and_gets_it_back(guest: Guest) -> None
     await guest.run("/lib/systemd/systemd-networkd-wait-online -i eth7 --timeout=60", limit=70)
     assert await owners(guest, "owner", "eth7") == "systemd-networkd"
     assert "192.0.2.7/24" in await addresses(guest, "eth7")
+
+
+async def test_the_whole_service_leaves_network_manager_alone_until_it_must_not(guest: Guest, plant: Plant) -> None:
+    air = await plant.air(radios=2)
+    await air.access_point(HOME, PASSPHRASE)
+    await air.network_manager()
+    await know(guest, HOME, HOME, PASSPHRASE)
+    await join(guest, HOME)
+    async with running(guest, configured=True) as device:
+        print(f"online after {await device.mode('online')} s")
+        await trio.sleep(10)
+        assert "wlan0:connected" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
+        status = await device.call("status")
+        assert "NetworkManager" in {entry["manager"] for entry in status["interfaces"]}
+        await device.send(force=True)
+        await device.mode("hotspot")
+        await until_runs(device)
+        assert "wlan0:unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
+        await device.send(settings={"advanced_settings": {"disable_network_configuration": True}})
+        await guest.run("nm-online -q -t 100", limit=110)
+        assert "wlan0:connected" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout

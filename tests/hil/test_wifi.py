@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from typing import Any
 
 import msgspec
@@ -83,11 +84,17 @@ async def wifi(guest: Guest) -> Wifi:
     return await wifi_of(guest)
 
 
+slow = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 15 s: set MACHINE_HIL_ALL=yes")
 BOTH = {"wpa_key_mgmt": "SAE WPA-PSK", "ieee80211w": "1", "wpa_passphrase": PASSPHRASE}
 
 
 @pytest.mark.parametrize(
-    ("security", "hostapd", "cipher"), [("wpa2", {}, "wpa2"), ("wpa3", {}, "wpa3"), ("wpa3", BOTH, "wpa2-wpa3")]
+    ("security", "hostapd", "cipher"),
+    [
+        pytest.param("wpa2", {}, "wpa2", marks=slow),
+        ("wpa3", {}, "wpa3"),
+        pytest.param("wpa3", BOTH, "wpa2-wpa3", marks=slow),
+    ],
 )
 async def test_a_network_with_a_password(
     plant: Plant, wifi: Wifi, security: Any, hostapd: dict[str, str], cipher: str
@@ -119,6 +126,7 @@ async def test_a_network_without_a_password(plant: Plant, wifi: Wifi, hostapd: d
     assert heard["cipher"] == cipher
 
 
+@slow
 async def test_a_network_that_does_not_accept_this_device(plant: Plant, wifi: Wifi) -> None:
     air = await plant.air(radios=2)
     await air.access_point(HOME, PASSPHRASE, hostapd={"max_num_sta": "0", "no_probe_resp_if_max_sta": "0"})

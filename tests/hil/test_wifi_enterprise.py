@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +21,8 @@ from tests.hil.rig.plant import Plant
 from tests.hil.test_wifi import HOME, Wifi, wifi
 
 __all__ = ["wifi"]
+
+pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes a minute: set MACHINE_HIL_ALL=yes")
 
 FOLDER = "/run/eap"
 SERVER = "radius.example.org"

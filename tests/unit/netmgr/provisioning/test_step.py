@@ -15,6 +15,7 @@ from netmgr.provisioning.records import (
     JOIN_LIMIT,
     LEAVE_PAUSE,
     MAX_JOINS,
+    MISSED,
     PROOF_LIMIT,
     ROAM_AFTER,
     Entered,
@@ -211,6 +212,20 @@ def test_all_networks_are_tried_in_order_if_the_internet_is_needed() -> None:
     device.cloud = {"wlan0": True}
     device.at(PROOF_LIMIT + 1)
     assert device.mode is Mode.ONLINE
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_a_lost_network_is_given_up_soon_if_only_others_are_heard(others: bool) -> None:
+    device = Device(wifi("first", priority=5), wifi("second"))
+    device.heard = {"first": -60, "second": -40}
+    device.at(0)
+    device.joins()
+    device.at(500)
+    device.joined, device.heard = {}, {"second": -40} if others else {}
+    device.at(501)
+    assert device.at(501 + MISSED).decision.join == {"wlan0": "first"}
+    device.at(501 + MISSED + 1)
+    assert device.at(501 + MISSED + 1).decision.join == {"wlan0": "second" if others else "first"}
 
 
 def test_a_hidden_network_is_tried_without_being_heard() -> None:
