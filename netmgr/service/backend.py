@@ -178,7 +178,7 @@ def seen(
 def minutes(seconds: float) -> str:
     """Return a time for people."""
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        return f"{max(2, round(seconds))} seconds"
     return f"{round(seconds / 60)} minutes"
 
 
