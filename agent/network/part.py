@@ -39,6 +39,8 @@ FORCE: Final = "force_provisioning_mode"
 """File below the root of the installation that starts the hotspot; it is deleted on sight."""
 ALLOW: Final = "allow_new_credentials"
 """File next to it with which the owner of a configured device allows other credentials."""
+AGAIN: Final = 60.0
+"""Seconds until network management starts again after a failure."""
 PI: Final = Path("/proc/device-tree/model")
 
 _log = structlog.get_logger("agent.network")
@@ -71,16 +73,20 @@ class AgentNetwork:
         self._etc = layout.root / "etc"
 
     async def run(self) -> None:
-        """Run until cancelled. A failure is logged, and the rest of the agent goes on."""
+        """Run until cancelled. A failure is logged, and the rest of the agent continues."""
         self._is_pi = await self._worker.run(_is_raspberry_pi)
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._follow_settings)
-                nursery.start_soon(self._watch_requests)
-                await self.service.run()
-        except* (MachineError, OSError) as group:
-            for error in group.exceptions:
-                _log.error("the network is not managed", reason=str(error))
+        while True:
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._follow_settings)
+                    nursery.start_soon(self._watch_requests)
+                    await self.service.run()
+            except* (MachineError, OSError) as group:
+                reasons = "; ".join(str(error) for error in group.exceptions)
+                _log.error("the network is not managed", reason=reasons, again_in=AGAIN)
+            except* Exception:  # a defect, which must not end the supervision of machine-server
+                _log.exception("the network is not managed, because of a defect", again_in=AGAIN)
+            await trio.sleep(AGAIN)
 
     def use(self, credentials: Credentials) -> None:
         """Use credentials: the device is configured."""
@@ -160,12 +166,10 @@ class AgentNetwork:
         decoded = decode(document)
         cloud = decoded.document.cloud if decoded.document is not None else None
         if cloud is None or not cloud.app_address or not cloud.id:
-            problem = str(decoded.problems[0]) if decoded.problems else "`cloud` with `id` and `app_address` is missing"
             raise ConfigError(
-                "credentials",
-                f"cannot be used: {problem}",
-                remedy="paste the text from the machine's page in the cloud",
-            )
+                "credentials", "are not JSON with `id`, `secret` and `app_address` of a `cloud`",
+                remedy="paste the whole text from the machine's page in the cloud",
+            )  # fmt: skip
         try:
             await self._worker.run(partial(_write, self._file, document))
         except OSError as error:

@@ -21,6 +21,11 @@ class Board:
         """Return the newest facts, with the present time."""
         return replace(self._facts, now=trio.current_time())
 
+    def clear(self) -> None:
+        """Forget all facts: the tasks that have observed them have ended."""
+        self._facts = Facts(now=0.0)
+        self.poke()
+
     def put(self, **parts: Any) -> None:
         """Replace fields of the facts."""
         facts = replace(self._facts, **parts)

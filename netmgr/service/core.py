@@ -139,12 +139,15 @@ class NetworkService:
             f"{type(entry.effect).__name__} {entry.effect.interface}: {entry.reason}"
             for entry in self._executor.failures()
         )
-        return (*failed, *filter(None, (self.store.problem,)))
+        result = self.store.stored.trial.result
+        given_up = trial.TEXTS[result] if result in (trial.Result.REVERTED, trial.Result.INTERRUPTED) else ""
+        return (*failed, *filter(None, (self.store.problem, given_up)))
 
     # ---- the task
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until cancelled; `started` after the first look at the network. Raises MachineError if that fails."""
+        self.board.clear()
         await self.store.load()
         await self._runtime.load()
         with Requests() as requests, Switches() as switches:
