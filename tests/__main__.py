@@ -37,7 +37,7 @@ SECONDS: Final = {
     "sim/reconfigure": 50, "sim/remotes": 45, "e2e/sdk": 60, "e2e/server": 55, "e2e/access": 50,
     "unit/rpc": 46, "e2e/maintenance": 45, "e2e/logs": 40, "e2e/remotes": 35,
     "e2e/data": 30, "e2e/tour": 25, "unit/running": 20, "e2e/hostile": 20, "e2e/triggers": 20,
-    "e2e/typescript": 20, "unit/hal": 18, "sim/data_sync": 17, "sim/netmgr": 40, "sim/modules": 17, "e2e/web": 15,
+    "e2e/typescript": 20, "unit/hal": 18, "sim/data_sync": 17, "sim/netmgr": 32, "sim/modules": 17, "e2e/web": 15,
 }  # fmt: skip
 """Seconds of rooms that take longer than USUAL, from the list at the end of a run. Only their ratio matters."""
 USUAL: Final = 4
