@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from netmgr.model.facts import Manager
 from netmgr.model.network import Network
 from netmgr.owners.adopt import MAX_ADOPTED, from_network_manager, plain_settings
 from netmgr.owners.bus import PROPERTIES, Bus, BusError, get, system_bus
+from netmgr.owners.files import RunBlocking, read, write
 from schema.errors import MachineError
 
 SERVICE: Final = "org.freedesktop.NetworkManager"
@@ -19,6 +22,36 @@ CONNECTION: Final = f"{SERVICE}.Settings.Connection"
 UNKNOWN_DEVICE: Final = f"{SERVICE}.UnknownDevice"
 SECRETS: Final = ("802-11-wireless-security", "802-1x")
 """Sections of a connection that have secrets."""
+RUNTIME: Final = Path("/run/NetworkManager/conf.d")
+"""Folder of settings that end with the next start of the computer."""
+RELOAD_CONFIGURATION: Final = 0x1
+"""Flag of Reload: only the configuration files."""
+
+
+def _ignored(interface: str) -> str:
+    return f"[device-{interface}]\nmatch-device=interface-name:{interface}\nmanaged=0\n"
+
+
+async def ignore(
+    interface: str,
+    run_blocking: RunBlocking[Any],
+    folder: Path = RUNTIME,
+    bus: Callable[[], AbstractAsyncContextManager[Bus]] = system_bus,
+) -> None:
+    """Make NetworkManager leave an interface alone that does not exist yet, until the next start of the computer.
+
+    Does nothing where NetworkManager does not run. Raises MachineError.
+    """
+    try:
+        async with bus() as connection:
+            path, text = folder / f"{interface}.conf", _ignored(interface)
+            await get(connection, SERVICE, ROOT, SERVICE, "Version")
+            if await run_blocking(partial(read, path)) != text:
+                await run_blocking(partial(write, path, text))
+                await connection.call(SERVICE, ROOT, SERVICE, "Reload", "u", RELOAD_CONFIGURATION)
+    except BusError as error:
+        if not error.absent:
+            raise
 
 
 class NetworkManager:

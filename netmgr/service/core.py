@@ -39,6 +39,7 @@ from netmgr.netlink.socket import Requests
 from netmgr.observation.board import Board
 from netmgr.observation.kernel import Managers, follow_kernel, follow_switches, read_kernel
 from netmgr.owners.detect import every_owner, owner_of
+from netmgr.owners.network_manager import ignore
 from netmgr.owners.owner import Owner
 from netmgr.planning.desired import desired
 from netmgr.planning.difference import difference
@@ -155,7 +156,7 @@ class NetworkService:
             async with trio.open_nursery() as nursery:
                 tasks = Tasks(nursery)
                 wifi = self._wifi = Wifi(
-                    self.board, kernel, switches, tasks, self.post, self._saves_power, self.backend
+                    self.board, kernel, switches, tasks, self.post, self._saves_power, self._ignored, self.backend
                 )
                 await nursery.start(follow_kernel, self.board, kernel, self._managers)
                 tasks.start("switches", partial(follow_switches, self.board, switches))
@@ -313,6 +314,12 @@ class NetworkService:
         before = self.store.stored.lease(interface, ssid)
         if before is None or (before.address, before.server) != (lease.address, lease.server):
             self.enter(partial(_with_lease, lease=(interface, ssid, lease)))
+
+    async def _ignored(self, interface: str) -> None:
+        try:
+            await ignore(interface, self._run_blocking)
+        except MachineError as error:
+            _log.debug("NetworkManager cannot be asked to leave an interface alone", reason=str(error))
 
     def _saves_power(self, interface: str, on: bool) -> None:
         self._managers.power_save[interface] = on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -50,6 +50,7 @@ class Wifi:
     """The radios of the computer.
 
     `report` gets what happens to networks, `saves_power` which power saving was set for an interface.
+    `ignored` makes other programs leave an interface alone before it exists.
     """
 
     def __init__(
@@ -60,12 +61,13 @@ class Wifi:
         tasks: Tasks,
         report: Callable[[Report], None],
         saves_power: Callable[[str, bool], None],
+        ignored: Callable[[str], Awaitable[None]],
         backend: Backend,
         new_supplicant: Callable[..., Supplicant] = Supplicant,
     ) -> None:
         self._board, self._kernel, self._switches, self._tasks = board, kernel, switches, tasks
         self._report, self._saves_power, self._backend = report, saves_power, backend
-        self._new_supplicant = new_supplicant
+        self._ignored, self._new_supplicant = ignored, new_supplicant
         self._radios: Radios | None = None
         self._supplicants: dict[int, Supplicant] = {}
         self._hotspot_on = ""  # the interface of the access point itself
@@ -205,6 +207,7 @@ class Wifi:
         radio = self._board.facts().radio_of(name)
         target = name
         if radio is not None and radio.both and self._radios is not None:
+            await self._ignored(HOTSPOT_INTERFACE)
             await self._radios.add_hotspot_interface(radio.number, HOTSPOT_INTERFACE)
             target = HOTSPOT_INTERFACE
         else:

@@ -87,7 +87,10 @@ async def test_the_whole_service_leaves_network_manager_alone_until_it_must_not(
         await device.send(force=True)
         await device.mode("hotspot")
         await until_runs(device)
-        assert "wlan0:unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
+        states = (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
+        assert "wlan0:unmanaged" in states
+        assert "machine-hotspot:unmanaged" in states
         await device.send(settings={"advanced_settings": {"disable_network_configuration": True}})
-        await guest.run("nm-online -q -t 100", limit=110)
-        assert "wlan0:connected" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
+        with trio.fail_after(110):
+            while "wlan0:connected" not in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout:  # noqa: ASYNC110
+                await trio.sleep(1)

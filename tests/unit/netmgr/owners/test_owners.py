@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,7 +16,7 @@ from netmgr.owners.bus import Bus, BusError
 from netmgr.owners.detect import owner_named, owner_of
 from netmgr.owners.dhcpcd import Dhcpcd, includes
 from netmgr.owners.ifupdown import Ifupdown
-from netmgr.owners.network_manager import NetworkManager
+from netmgr.owners.network_manager import NetworkManager, ignore
 from netmgr.owners.networkd import Networkd
 from schema.errors import ErrorKind, MachineError
 
@@ -64,6 +65,20 @@ async def test_network_manager_does_not_manage_what_it_does_not_know(error: BusE
     await manager.take("wlan7")
     await manager.give_back("wlan7")
     assert {call[0] for call in bus.calls} == {"GetDeviceByIpIface"}
+
+
+async def test_network_manager_ignores_an_interface_that_does_not_exist_yet(tmp_path: Path) -> None:
+    bus = FakeBus(Version=(("s", "1.42"),), Reload=())
+    for _ in range(2):
+        await ignore("machine-hotspot", at_once, tmp_path, bus.open)
+    text = (tmp_path / "machine-hotspot.conf").read_text()
+    assert "match-device=interface-name:machine-hotspot\nmanaged=0" in text
+    assert [call for call in bus.calls if call[0] == "Reload"] == [("Reload", 1)]
+
+
+async def test_nothing_is_written_where_network_manager_does_not_run(tmp_path: Path) -> None:
+    await ignore("machine-hotspot", at_once, tmp_path, FakeBus(Version=ABSENT).open)
+    assert os.listdir(tmp_path) == []
 
 
 async def test_other_errors_of_network_manager_are_reported() -> None:
