@@ -1,0 +1,1 @@
+"""Peer connections: data channels and media of WebRTC, behind a port that two engines implement."""

@@ -1,0 +1,167 @@
+"""Port of peer connections: what the carrier, signalling and video need of a WebRTC engine. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Literal, Protocol
+
+MAX_MESSAGE: Final = 65_535
+"""Bytes of the largest message of a data channel; libraries of clients refuse larger ones."""
+
+HIGH_WATER: Final = 1 << 20
+"""Buffered bytes of a channel above which `Channel.send` waits."""
+
+
+class PeerState(StrEnum):
+    """State of a peer connection, with the names of RTCPeerConnectionState."""
+
+    NEW = "new"
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Session description of one end."""
+
+    kind: Literal["offer", "answer"]
+    sdp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """ICE candidate as it is signalled; an empty `text` ends the candidates."""
+
+    text: str
+    mid: str | None = None
+    line: int | None = None  # index of the media description
+    fragment: str | None = None  # user name fragment
+
+
+@dataclass(frozen=True, slots=True)
+class IceServer:
+    """STUN or TURN server, with the credentials for TURN."""
+
+    urls: tuple[str, ...]
+    username: str = ""
+    credential: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerOptions:
+    """Settings of a peer connection."""
+
+    servers: tuple[IceServer, ...] = ()
+    relay_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PathReport:
+    """Network path that a peer connection uses now; None for what the engine does not report."""
+
+    local: str | None = None  # type of the local candidate: "host", "srflx", "prflx" or "relay"
+    remote: str | None = None
+    protocol: str | None = None  # "udp" or "tcp"
+    remote_address: str | None = None
+    round_trip_s: float | None = None
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+
+class Channel(Protocol):
+    """Data channel, reliable and ordered. It closes with its connection; one task may call `receive` at a time."""
+
+    @property
+    def label(self) -> str:
+        """Name of the channel."""
+        ...
+
+    async def wait_open(self) -> None:
+        """Wait until the channel is open. Raises trio.BrokenResourceError if it closes before."""
+        ...
+
+    async def send(self, data: bytes | str) -> None:
+        """Queue one message of at most `MAX_MESSAGE` bytes; wait while more than `HIGH_WATER` bytes are buffered.
+
+        A checkpoint. Cancelled while it waits, it has sent nothing. Raises trio.BrokenResourceError after the end.
+        """
+        ...
+
+    def send_nowait(self, data: bytes | str) -> None:
+        """Queue one message whatever is buffered. Does nothing after the end of the channel."""
+        ...
+
+    async def receive(self) -> bytes | str:
+        """Return the next message. Raises trio.EndOfChannel after the end of the channel."""
+        ...
+
+    @property
+    def buffered(self) -> int:
+        """Bytes queued and not yet sent."""
+        ...
+
+    def close(self) -> None:
+        """Close the channel; calls that wait are woken up."""
+        ...
+
+
+class PeerConnection(Protocol):
+    """One WebRTC connection. The creator closes it; an engine closes what is left at its own end."""
+
+    @property
+    def state(self) -> PeerState:
+        """Present state."""
+        ...
+
+    async def wait_state(self, *states: PeerState) -> PeerState:
+        """Wait until the connection is in one of these states, and return it."""
+        ...
+
+    def channel(self, label: str, number: int) -> Channel:
+        """Return a channel with a number that both ends have agreed on; call before the first description."""
+        ...
+
+    async def offer(self) -> Description:
+        """Make an offer, apply it as the local description, and begin to gather candidates."""
+        ...
+
+    async def answer(self) -> Description:
+        """Make the answer to the remote offer, apply it as the local description, and begin to gather candidates."""
+        ...
+
+    async def accept(self, description: Description) -> None:
+        """Apply the description of the other end. Raises MachineError (INVALID) if it cannot be used."""
+        ...
+
+    async def add_candidate(self, candidate: Candidate) -> None:
+        """Add a candidate of the other end. Raises MachineError (INVALID) if it cannot be used."""
+        ...
+
+    async def next_candidate(self) -> Candidate | None:
+        """Return the next local candidate, or None after the last one. At most one task at a time may wait."""
+        ...
+
+    async def report(self) -> PathReport:
+        """Return the path in use."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection and its channels. Idempotent."""
+        ...
+
+
+class Engine(Protocol):
+    """Factory of peer connections; a context manager of the implementation runs it in a nursery."""
+
+    @property
+    def name(self) -> str:
+        """Name of the library, for logs."""
+        ...
+
+    def connect(self, options: PeerOptions) -> PeerConnection:
+        """Return a new peer connection."""
+        ...
