@@ -183,6 +183,12 @@ async def _run(options: Options, layout: Layout, logs: Logs, systemd: bool) -> i
     return EXIT_OK
 
 
+def _refresh(config: Path, defaults: Path) -> None:
+    from agent.install.refresh import refresh_files  # after an update only
+
+    refresh_files(config, defaults)
+
+
 def _network(layout: Layout, settings: SettingsState, credentials: Path, worker: Worker) -> AgentNetwork:
     from agent.network.part import AgentNetwork  # 8 MiB, which only an installed agent needs
 
@@ -217,6 +223,7 @@ class Agent:
             layout, address, server.supervisor, server.maintenance, worker,
             offline=lambda: self.fetcher.offline,
             end=end,
+            refresh=partial(_refresh, options.config.absolute(), options.defaults.absolute()),
             speed=_clock_speed(),
         )  # fmt: skip
         self.system = SystemConfigurator(

@@ -14,6 +14,7 @@ from agent.system import journald, state, upgrades
 
 _LAYOUT: Final = Layout()
 _ROOT, _RUN, _STATE = _LAYOUT.root, _LAYOUT.run, _LAYOUT.state
+_RENEWED: Final = "installation, machine-agent after it was confirmed"
 _SERVER: Final = files_of(_LAYOUT)
 
 
@@ -89,13 +90,13 @@ FILES: Final = (
          "`--keep-credentials`"),
     File(str(_LAYOUT.hooks), "hooks: programs that run before and after updates", "person", "person"),
     File("/usr/local/lib/systemd/system/machine-*.service", "units of both programs; in `/etc/systemd/system` if "
-         "systemd does not read this folder", INSTALLER),
+         "systemd does not read this folder", _RENEWED),
     File("/usr/local/bin/machine-agent", "command of the installed release; also `machine`, if the release has it",
-         INSTALLER),
+         _RENEWED),
     File(f"/{journald.PATH}", "limits of the journal", AGENT_, "setting, uninstall"),
     File(f"/{upgrades.PERIODIC_PATH}", "switches of unattended-upgrades", AGENT_, "setting, uninstall"),
     File(f"/{upgrades.ORIGINS_PATH}", "origins of unattended-upgrades", AGENT_, "setting, uninstall"),
-    File(str(_LAYOUT.launcher), "the launcher", "installation, machine-agent after it was confirmed"),
+    File(str(_LAYOUT.launcher), "the launcher", _RENEWED),
     File(f"{_ROOT}/releases/machine-*/*", "a staged release; its folder is named by the SHA-256 of its file. "
          "`release.json` in it describes it", AGENT_, "cleaning, unless it is current, previous, factory or in use"),
     File(f"{_ROOT}/releases/machine-*/factory", "link to the release of the installation", INSTALLER),

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import Final
 
+import structlog
 import trio
 
 from agent.actions.catalog import Releases
@@ -33,6 +34,7 @@ from agent.supervise.supervisor import Supervisor
 from agent.update.record import Record, Step
 from agent.update.steps import release_to_start
 from agent.update.table import PREPARING
+from schema.errors import MachineError
 from support.worker import Worker
 from uplink.dial import CloudAddress
 from uplink.platform import platform
@@ -44,12 +46,14 @@ SPEED: Final = "MACHINE_AGENT_CLOCK_SPEED"
 _STARTED: Final = frozenset({Step.TRIAL, Step.ROLL_BACK, Step.RECOVER})
 """Steps in which the update decides which release is started."""
 
+_log = structlog.get_logger("agent.update")
+
 
 class Updates:
     """Updates machine-server and, if `end` is given, the agent itself, which `end` ends to be started again.
 
     `worker` runs short calls, and must be open; downloads have a worker of their own. `offline` says why the machine is
-    offline, or is empty.
+    offline, or is empty. `refresh` blocks, and brings the installed files to the state of this release.
     """
 
     def __init__(
@@ -62,10 +66,11 @@ class Updates:
         *,
         offline: Callable[[], str],
         end: Callable[[], None] | None = None,
+        refresh: Callable[[], object] = lambda: None,
         speed: float = 1.0,
     ) -> None:
         self._files = Worker("releases")
-        self._layout, self._worker = layout, worker
+        self._layout, self._worker, self._refresh = layout, worker, refresh
         web = Web(address, worker)
         trust = Trust(layout.trust, self._files, in_process)
         releases = self._releases = Releases(trust, Transport(web, address.part), web, self._files, layout.downloads)
@@ -111,7 +116,7 @@ class Updates:
                 await nursery.start(driver.run)
             nursery.start_soon(self.offers.run)
             if AGENT in self.drivers:
-                nursery.start_soon(self._renew_launcher)
+                nursery.start_soon(self._renew_installation)
             self.loaded.set()
             task_status.started()
 
@@ -177,11 +182,18 @@ class Updates:
         stuck = [Problem(name, driver.problem) for name, driver in self.drivers.items() if driver.problem]
         return (*stuck, *problems_of((*self.offers.problems.values(), *self._hooks.problems)))
 
-    async def _renew_launcher(self) -> None:
-        """Install the launcher of this release once no update of the agent is in progress: nothing could undo it."""
+    async def _renew_installation(self) -> None:
+        """Install launcher and units of this release once no update of the agent is in progress.
+
+        A release on trial must not: nothing could undo it.
+        """
         async for record in self.drivers[AGENT].changes():
             if record is not None and record.progress is None:
                 await self._worker.run(lambda: install_launcher(self._layout))
+                try:
+                    await self._worker.run(self._refresh)
+                except (MachineError, OSError) as error:
+                    _log.warning("the installed files cannot be brought up to date", reason=str(error))
                 return
 
 

@@ -111,7 +111,9 @@ def _write(target: Target, request: Request, say: Say) -> None:
         for staged in request.stage(layout):
             _use(layout, staged)
             say(f"{staged.program} {staged.release.version}: staged")
-        plan = apply_files(Disk(target.root), _relative(INSTALLED), _files(target, request.units))
+        plan = apply_files(
+            Disk(target.root), _relative(INSTALLED), installed_files(target, target.units(), request.units)
+        )
         for error in plan.problems.values():
             raise MachineError(error.message, kind=error.kind, remedy="move it away, then run the installation again")
         for file in plan.write:
@@ -317,9 +319,9 @@ def _use(layout: Layout, staged: Staged) -> None:
     point(layout, program, run=release.sha256, back=back.sha256 if back else None, trial=False)
 
 
-def _files(target: Target, units: Mapping[str, str]) -> list[WantedFile]:
-    """Return the files outside the agent's folder."""
-    layout, folder = Layout(), target.units()
+def installed_files(target: Target, folder: str, units: Mapping[str, str]) -> list[WantedFile]:
+    """Return the files outside the agent's folder: `units` by program, in `folder`, and the commands."""
+    layout = Layout()
     files = [WantedFile(f"{folder}/{program}.service", text) for program, text in units.items()]
     run = layout.launch(AGENT) / "run"
     files.append(WantedFile(f"{COMMANDS}/machine-agent", _COMMAND.format(name=AGENT, folder=run, entry="run"), 0o755))
