@@ -63,7 +63,7 @@ class AgentNetwork:
                 self._network_settings, self._cloud_networks, self._is_configured, self._cloud, self._reboot,
                 self._hostname,
             ),
-            store, runtime, worker.run,
+            store, runtime, worker.run, separate=True,
         )  # fmt: skip
         self.service.backend = PortalBackend(
             self.service, self._product, version(), self._hostname, self._is_configured,

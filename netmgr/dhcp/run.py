@@ -27,19 +27,21 @@ async def run_client(
     remembered: Lease | None,
     changed: Callable[[Lease | None], None],
     *,
+    in_use: Lease | None = None,
     chance: machine.Chance = random.random,
 ) -> None:
     """Keep a lease until cancelled; `changed` is called with each new one, and with None when it is lost.
 
-    Raises MachineError if the interface cannot be used. A restart asks for the remembered address first.
+    Raises MachineError if the interface cannot be used. A restart asks for the remembered address first. `in_use` is
+    that lease if its address is still that of the interface: it stays in use until the server answers or does not.
     """
     with _opened(interface, CLIENT_PORT) as connection:
-        lease: Lease | None = None
+        lease = in_use
         step = machine.start(identity, remembered, trio.current_time(), chance)
         while True:
             for sending in step.send:
                 await _send(connection, step.client, sending)
-            if step.client.lease != lease:
+            if step.client.lease != lease and (in_use is None or step.client.phase is not machine.Phase.REBOOTING):
                 lease = step.client.lease
                 changed(lease)
             message = None

@@ -25,7 +25,7 @@ HEARD: Final = 60.0
 LEAVE_PAUSE: Final = 3.0
 """Seconds between the end of an entry and the end of the hotspot, so that its answer reaches the phone."""
 FIRST_RETRY: Final = 15.0
-"""Seconds until a network that has failed is tried again; doubled each time, up to Settings.retry."""
+"""Seconds between a failure to join a network and the next attempt; doubled each time, up to Settings.retry."""
 FIRST_WRONG_PASSWORD: Final = 600.0
 """The same after a wrong password, up to MAX_WRONG_PASSWORD: it does not become right by waiting."""
 MAX_WRONG_PASSWORD: Final = 3600.0
@@ -39,7 +39,7 @@ ROAM_SIGNAL: Final = -75
 MAX_REBOOT_INTERVAL: Final = 86400.0
 """Seconds offline until a reboot, which double with each reboot in a row; the limit of the doubling."""
 REBOOT_WAIT: Final = 300.0
-"""Seconds after a requested reboot until it is requested again."""
+"""Seconds between two requests for the same reboot."""
 
 PERMANENT: Final = frozenset({JoinFailure.WRONG_PASSWORD, JoinFailure.CREDENTIALS, JoinFailure.SERVER_CERTIFICATE})
 """Failures that only a person can end."""

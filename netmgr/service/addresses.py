@@ -31,6 +31,12 @@ class Leases:
         self._board, self._tasks, self._hostname = board, tasks, hostname
         self._remembered, self._remember = remembered, remember
 
+    def resume(self, name: str) -> None:
+        """Continue to use the lease of an earlier agent, if its address is still that of the interface."""
+        lease, link = self._remembered(name, self._ssid(name)), self._board.facts().link(name)
+        if lease is not None and link is not None and lease.address in {each.value for each in link.addresses}:
+            self._board.put_for("leases", name, lease)
+
     async def start(self, effect: StartDhcp) -> None:
         """Start a client."""
         name = effect.interface
@@ -41,8 +47,11 @@ class Leases:
         identity = Identity(mac=bytes.fromhex(link.mac.replace(":", "")), hostname=self._hostname)
         self._tasks.start(
             f"dhcp/{name}",
-            lambda: run_client(name, identity, self._remembered(name, ssid), partial(self._changed, name, ssid)),
-        )
+            lambda: run_client(
+                name, identity, self._remembered(name, ssid), partial(self._changed, name, ssid),
+                in_use=self._board.facts().leases.get(name),
+            ),
+        )  # fmt: skip
         self._board.put(dhcp=self._board.facts().dhcp | {name})
 
     async def stop(self, effect: StopDhcp) -> None:

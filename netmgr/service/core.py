@@ -22,6 +22,7 @@ from netmgr.model.plan import (
     AddAddress,
     DeleteAddress,
     Effect,
+    GiveBack,
     Join,
     Leave,
     SetCountry,
@@ -45,7 +46,7 @@ from netmgr.planning.desired import desired
 from netmgr.planning.difference import difference
 from netmgr.portal.backend import Backend
 from netmgr.provisioning import trial
-from netmgr.provisioning.records import Event, Kept, Outcome, State, World, kept, restored
+from netmgr.provisioning.records import Event, Kept, Outcome, State, Target, World, kept, restored
 from netmgr.provisioning.step import step
 from netmgr.service.addresses import Leases
 from netmgr.service.proofs import Cloud, Prober
@@ -53,6 +54,8 @@ from netmgr.service.radios import Wifi
 from netmgr.service.tasks import Tasks
 from netmgr.store.records import Stored, with_lease
 from netmgr.store.store import Store
+from netmgr.wifi.process import can_be_unit, stop_units
+from netmgr.wifi.supplicant import FOLDER, Supplicant
 from schema.errors import MachineError
 
 MAX_ROUNDS: Final = 20
@@ -85,11 +88,18 @@ class Inputs:
 class NetworkService:
     """Manages the network of the computer while `run` runs.
 
-    `store` keeps what must survive a reboot, and `runtime`, below /run, what ends with one: takeovers and addresses.
+    `store` keeps what must survive a reboot, and `runtime`, below /run, what ends with one: takeovers, addresses and
+    joined networks. With `separate`, wifi connections go on while no agent runs, and the next one continues with them.
     """
 
     def __init__(
-        self, inputs: Inputs, store: Store, runtime: Store, run_blocking: Callable[..., Awaitable[Any]]
+        self,
+        inputs: Inputs,
+        store: Store,
+        runtime: Store,
+        run_blocking: Callable[..., Awaitable[Any]],
+        *,
+        separate: bool = False,
     ) -> None:
         self.board = Board()
         self.store, self._runtime = store, runtime
@@ -98,6 +108,7 @@ class NetworkService:
         """The settings of the last decision."""
         self.backend: Backend
         self._inputs, self._run_blocking = inputs, run_blocking
+        self._separate = separate and can_be_unit()
         self._inbox: deque[tuple[Callable[[Stored], Stored] | None, Event | None]] = deque()
         self._adopted: tuple[Network, ...] = ()
         self._owners: Sequence[Owner] = every_owner(run_blocking)
@@ -156,24 +167,26 @@ class NetworkService:
             async with trio.open_nursery() as nursery:
                 tasks = Tasks(nursery)
                 wifi = self._wifi = Wifi(
-                    self.board, kernel, switches, tasks, self.post, self._saves_power, self._ignored, self.backend
-                )
+                    self.board, kernel, switches, tasks, self.post, self._saves_power, self._ignored, self.backend,
+                    partial(Supplicant, separate=self._separate),
+                )  # fmt: skip
                 await nursery.start(follow_kernel, self.board, kernel, self._managers)
+                leases = Leases(self.board, tasks, self._inputs.hostname, self._remembered, self._remember)
+                await self._resume(wifi, leases)
                 tasks.start("switches", partial(follow_switches, self.board, switches))
                 tasks.start("radios", wifi.follow)
                 tasks.start("scans", wifi.scan_regularly)
                 tasks.start("proofs", Prober(self.board, self._inputs.cloud, self._proved).run)
-                self._executor = Executor(self._handlers(kernel, switches, tasks, wifi))
+                self._executor = Executor(self._handlers(kernel, switches, leases, wifi))
                 await self._adopt()
                 task_status.started()
                 await self._decide(kernel)
 
-    def _handlers(self, kernel: Kernel, switches: Switches, tasks: Tasks, wifi: Wifi) -> Handlers:
+    def _handlers(self, kernel: Kernel, switches: Switches, leases: Leases, wifi: Wifi) -> Handlers:
         effects = KernelEffects(
             self.board, kernel, switches, self._owners,
             lambda name: self._runtime.stored.managers.get(name, ""), self._own, self._managers.forget,
         )  # fmt: skip
-        leases = Leases(self.board, tasks, self._inputs.hostname, self._remembered, self._remember)
         resolver = Resolver(self._run_blocking)
 
         async def set_names(effect: SetDns) -> None:
@@ -186,6 +199,7 @@ class NetworkService:
             **handlers,
             AddAddress: partial(self._add_address, handlers[AddAddress]),
             DeleteAddress: partial(self._delete_address, handlers[DeleteAddress]),
+            GiveBack: partial(self._give_back, handlers[GiveBack], wifi),
             Join: wifi.join,
             Leave: wifi.leave,
             SetCountry: wifi.set_country,
@@ -198,7 +212,9 @@ class NetworkService:
         }
 
     async def _decide(self, kernel: Kernel) -> None:
-        self._state = restored(self.store.stored.kept, trio.current_time())
+        now = trio.current_time()
+        resumed = {name: Target(label=label, since=now) for name, label in self.board.facts().joining.items()}
+        self._state = replace(restored(self.store.stored.kept, now), targets=resumed)
         await self._change_trial(trial.restarted)
         while True:
             changed, wake = self.board.changed, float("inf")
@@ -235,7 +251,30 @@ class NetworkService:
         plan = desired(self.settings, facts, outcome.decision)
         effects = difference(facts, plan, frozenset(self._runtime.stored.addresses))
         await self._executor.apply(effects)
+        await self._record_joined()
         return outcome.wake, effects
+
+    # ---- connections that go on while no agent runs
+
+    async def _resume(self, wifi: Wifi, leases: Leases) -> None:
+        """Continue with the connections of the agent that ran before."""
+        stored = self._runtime.stored
+        if self._separate and not stored.managers:
+            await stop_units(FOLDER)
+        for name in stored.managers:
+            if name in stored.joined:
+                await wifi.resume(name, stored.joined[name])
+            leases.resume(name)
+
+    async def _record_joined(self) -> None:
+        facts = self.board.facts()
+        joined = {name: network for name, network in facts.clients.items() if name in facts.associations}
+        if self._separate and joined != self._runtime.stored.joined:
+            await self._runtime.change(lambda stored: replace(stored, joined=joined))
+
+    async def _give_back(self, handler: Callable[[Any], Awaitable[None]], wifi: Wifi, effect: GiveBack) -> None:
+        await wifi.give_back(effect.interface)
+        await handler(effect)
 
     # ---- trials of changed networks
 

@@ -13,6 +13,7 @@ from netmgr.dhcp.run import run_server
 from netmgr.dns.responder import serve_names
 from netmgr.model.events import Joined, JoinFailed, Left
 from netmgr.model.facts import OWN, AccessPoint, Association
+from netmgr.model.network import Network
 from netmgr.model.plan import (
     HOTSPOT_ADDRESS,
     Join,
@@ -163,6 +164,25 @@ class Wifi:
     def _forget(self, name: str) -> None:
         for field in ("associations", "joining", "clients", "leases"):
             self._board.put_for(field, name, None)
+
+    async def resume(self, name: str, network: Network) -> None:
+        """Continue with a network that an earlier agent has joined, if it is still connected."""
+        try:
+            association = await self._supplicant(name).resume(name, network)
+        except MachineError as error:
+            _log.info("the former connection is not continued", interface=name, reason=str(error))
+            return
+        if association is not None:
+            for field, value in (("joining", network.label), ("clients", network), ("associations", association)):
+                self._board.put_for(field, name, value)
+            _log.info("the former connection is continued", interface=name)
+
+    async def give_back(self, name: str) -> None:
+        """Let other programs use an interface."""
+        link = self._board.facts().link(name)
+        if link is not None and link.radio in self._supplicants:
+            self._forget(name)
+            await self._supplicants[link.radio].release(name)
 
     # ---- effects
 

@@ -15,6 +15,8 @@ from netmgr.netlink.route import Kernel
 from netmgr.netlink.socket import Requests
 from netmgr.owners.detect import every_owner, owner_named
 from netmgr.store.store import load
+from netmgr.wifi.process import stop_units
+from netmgr.wifi.supplicant import FOLDER
 from schema.errors import MachineError
 
 
@@ -25,11 +27,12 @@ async def _inline(function: Callable[[], Any]) -> Any:
 
 
 async def give_back(runtime: Path) -> tuple[str, ...]:
-    """Undo the takeovers in the file `runtime`; return what was done and what has failed, for people.
+    """Undo the takeovers in the file `runtime`, and end wpa_supplicant.
 
-    Call it when no agent runs. Does nothing if nothing was taken over.
+    Return what was done and what has failed, for people. Call it when no agent runs.
     """
     stored = load(runtime)
+    await stop_units(FOLDER)
     if not stored.managers and not stored.addresses:
         return ()
     results: list[str] = []

@@ -46,6 +46,8 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """By interface that was taken over: its former manager."""
     addresses: tuple[tuple[str, IPv4Interface], ...] = ()
     """Addresses that netmgr has added, by interface."""
+    joined: dict[str, Network] = {}
+    """Networks that are joined, by interface."""
     leases: tuple[RememberedLease, ...] = ()
     """The last used one comes first."""
     password: str = ""

@@ -109,6 +109,18 @@ class Interface:
             self._decided = trio.Event()
             self._nursery.start_soon(self._limit, self._decided)
 
+    async def resume(self, network: Network) -> Association | None:
+        """Continue with a network that an earlier agent has joined with the same settings; return the connection.
+
+        None, and nothing changes, if it is not connected with this network. Nothing is reported.
+        """
+        async with self._lock:
+            present = await self.association()
+            if self.attempt is not None or self.hotspot is not None or present is None or present.ssid != network.ssid:
+                return None
+            self.attempt = Attempt(interface=self.name, label=network.label, phase="joined")
+            return present
+
     async def leave(self) -> None:
         """Leave the network, or stop the hotspot; nothing is reported."""
         async with self._lock:

@@ -17,7 +17,7 @@ from netmgr.wifi.attempt import Report
 from netmgr.wifi.control import Control, connect
 from netmgr.wifi.interface import Interface
 from netmgr.wifi.network import quietest
-from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, Running, running
+from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, UNIT_PREFIX, Running, running
 from nursery_graph import Restart
 from nursery_graph.restart import back_off
 from schema.errors import ErrorKind, MachineError
@@ -37,7 +37,7 @@ class Supplicant:
     """wpa_supplicant of one radio, while `run` runs. Interfaces are added when they are first used.
 
     `report` gets what happens to networks, `runs` None when wpa_supplicant runs and the reason when it has ended.
-    Both return at once.
+    Both return at once. With `separate`, it is a unit of systemd that goes on without the agent, see `running`.
     """
 
     def __init__(
@@ -48,14 +48,17 @@ class Supplicant:
         *,
         folder: Path = FOLDER,
         program: Sequence[str] = PROGRAM,
+        separate: bool = False,
     ) -> None:
         self.error: MachineError | None = None
         """Why it does not run now."""
         self._folder = folder / f"radio{radio}"
         self._program = program
+        self._unit = f"{UNIT_PREFIX}{radio}.service" if separate else ""
         self._report = report
         self._runs = runs
         self._interfaces: dict[str, Interface] = {}
+        self._added_before: set[str] = set()  # interfaces that an earlier agent has added
         self._ready = trio.Event()
         self._adding = trio.Lock()
         self._control: Control
@@ -70,7 +73,7 @@ class Supplicant:
         while True:
             begin = trio.current_time()
             try:
-                async with running(self._folder, self._program) as process:
+                async with running(self._folder, self._program, self._unit) as process:
                     await self._serve(process)
             except MachineError as error:
                 self.error = error
@@ -98,6 +101,12 @@ class Supplicant:
             if frequency is not None:
                 await hotspot.move_hotspot(frequency)
         await client.join(network)
+
+    async def resume(self, interface: str, network: Network) -> Association | None:
+        """Continue with a network that an earlier agent has joined, see Interface.resume."""
+        if not self._unit:
+            return None
+        return await (await self._interface(interface)).resume(network)
 
     async def leave(self, interface: str) -> None:
         """Leave the network that is joined or being joined; nothing is reported."""
@@ -138,8 +147,11 @@ class Supplicant:
 
     async def release(self, interface: str) -> None:
         """Give an interface up, so that it can be deleted or used by others. Nothing is reported."""
-        if (released := self._interfaces.pop(interface, None)) is not None:
+        released = self._interfaces.pop(interface, None)
+        if released is not None:
             released.control.close()
+        if released is not None or interface in self._added_before:
+            self._added_before.discard(interface)
             await self._control.do(f"INTERFACE_REMOVE {interface}")
 
     async def _heard_by_any(self) -> list[AccessPoint]:
@@ -164,7 +176,9 @@ class Supplicant:
                 interface = Interface(name, self._report, self._nursery)
                 fields = (name, str(self._folder / SETTINGS), "nl80211", str(self._folder))
                 with trio.CancelScope(shield=True):  # some ms; an interface cannot be added twice
-                    await self._control.do("INTERFACE_ADD " + "\t".join(fields))
+                    if name not in self._added_before:
+                        await self._control.do("INTERFACE_ADD " + "\t".join(fields))
+                    self._added_before.discard(name)
                     interface.control = await connect(self._folder / name, interface.heard, self._nursery)
                     self._interfaces[name] = interface
             return self._interfaces[name]
@@ -176,6 +190,7 @@ class Supplicant:
                 self._nursery.start_soon(process.wait)
                 self._control = await connect(process.path, _ignore, self._nursery)
                 with closing(self._control):
+                    self._added_before = set((await self._control.ask("INTERFACES")).split())
                     self.error = None
                     self._ready.set()
                     self._runs(None)

@@ -101,7 +101,7 @@ def test_a_lease_of_another_server_is_taken_renewed_and_taken_again(tmp_path: Pa
                 nursery.cancel_scope.cancel()
             async with trio.open_nursery() as nursery:
                 began = trio.current_time()
-                nursery.start_soon(run_client, "own", identity(), lease, send.send_nowait)
+                nursery.start_soon(partial(run_client, in_use=lease), "own", identity(), lease, send.send_nowait)
                 leases.append(await receive.receive())
                 assert trio.current_time() - began < 1.0, "the remembered address needs one exchange"
                 nursery.cancel_scope.cancel()
@@ -118,6 +118,26 @@ def test_a_lease_of_another_server_is_taken_renewed_and_taken_again(tmp_path: Pa
     assert first.expire == 12.0
     assert 5.0 < renewed.obtained - first.obtained < 8.0
     assert renewed.address == again.address == first.address
+
+
+def test_a_lease_in_use_ends_if_no_server_confirms_it() -> None:
+    async def main(pid: int) -> None:
+        send, receive = trio.open_memory_channel[Lease | None](10)
+        address = IPv4Address("10.8.0.1")
+        lease = Lease(
+            address=IPv4Interface("10.8.0.100/24"), gateway=address, server=address,
+            obtained=trio.current_time(), renew=60.0, rebind=90.0, expire=120.0,
+        )  # fmt: skip
+        with trio.fail_after(LIMIT):
+            async with trio.open_nursery() as nursery:
+                began = trio.current_time()
+                nursery.start_soon(partial(run_client, in_use=lease), "own", identity(), lease, send.send_nowait)
+                assert await receive.receive() is None
+                assert trio.current_time() - began > 3.0, "it is used while the server is asked"
+                nursery.cancel_scope.cancel()
+
+    with other_computer() as pid:
+        trio.run(main, pid)
 
 
 def test_another_client_gets_an_address_of_the_hotspot(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import trio
 
 if TYPE_CHECKING:
     from tests.hil.rig.air import Air
+from tests.hil.image.contents import SITE, SOURCE
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 
@@ -231,7 +232,9 @@ async def open_plant(guest: Guest) -> Plant:
     """Return the plant of this module's guest; the first test that uses it starts it."""
     number = guest.vm.kept.get("plant")
     if number is None:
-        process = await guest.start(["python3", "-m", "tests.hil.guest.plant"], keep=True)
+        elsewhere = guest.vm.source != SOURCE
+        env = {"PYTHONPATH": f"{guest.vm.source}:{SITE}"} if elsewhere else {}
+        process = await guest.start(["python3", "-m", "tests.hil.guest.plant"], env=env, keep=True, fresh=elsewhere)
         guest.vm.kept["plant"] = process.number
     else:
         process = guest.channel.attach(number, "the plant")

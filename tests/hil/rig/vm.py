@@ -17,13 +17,15 @@ from typing import Self
 
 import trio
 
+from tests.hil.image.contents import SOURCE
 from tests.hil.image.places import BUILD, IMAGE
 
 
 class VirtualMachine(ABC):
     """The base of both kinds; `with QemuMachine(share) as vm:` runs a guest for the block.
 
-    Its disk is a layer over the image, discarded at the end. `share` is a folder that the guest can mount.
+    Its disk is a layer over the image, discarded at the end. `share` is a folder that the guest can mount,
+    and `source` where it mounts the project's source.
     """
 
     logs: tuple[str, ...] = ("console.log",)
@@ -32,6 +34,7 @@ class VirtualMachine(ABC):
     def __init__(self, share: Path, *, image: Path = IMAGE, resume: bool = True) -> None:
         self.image = image
         self.share = share
+        self.source = SOURCE
         self.resumed = resume
         BUILD.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=BUILD))

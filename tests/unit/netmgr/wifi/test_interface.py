@@ -203,3 +203,25 @@ async def test_a_hotspot_that_does_not_start_is_removed(
     await trio.testing.wait_all_tasks_blocked()
     assert setup.control.requests[-1] == "REMOVE_NETWORK all"
     assert setup.interface.hotspot is None
+
+
+STATUS = "bssid=02:00:00:00:01:00\nfreq=2412\nssid=home\nid=0\nmode=station\nwpa_state=COMPLETED\n"
+
+
+async def test_a_connection_of_an_earlier_agent_is_continued(nursery: trio.Nursery) -> None:
+    setup = Setup(nursery)
+    setup.control.answers |= {"STATUS": STATUS, "SIGNAL_POLL": "RSSI=-30\nFREQUENCY=2412\n"}
+    association = await setup.interface.resume(HOME)
+    assert association is not None
+    assert association.ssid == b"home"
+    assert {request.split()[0] for request in setup.control.requests} == {"STATUS", "SIGNAL_POLL"}
+    setup.interface.heard("CTRL-EVENT-DISCONNECTED bssid=02:00:00:00:01:00 reason=3")
+    assert setup.reports == [Left(interface="wlan0", label="home", detail="DISCONNECTED reason=3")]
+
+
+@pytest.mark.parametrize("status", [STATUS.replace("home", "other"), STATUS.replace("COMPLETED", "SCANNING"), ""])
+async def test_another_connection_is_not_continued(nursery: trio.Nursery, status: str) -> None:
+    setup = Setup(nursery)
+    setup.control.answers |= {"STATUS": status, "SIGNAL_POLL": "FAIL"}
+    assert await setup.interface.resume(HOME) is None
+    assert setup.interface.attempt is None
