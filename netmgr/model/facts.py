@@ -8,6 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from netmgr.model.network import Network
+from netmgr.model.settings import Hotspot
 
 Manager = Literal["", "NetworkManager", "dhcpcd", "systemd-networkd", "ifupdown", "machine-agent"]
 """Program that configures an interface; empty means none."""
@@ -142,6 +143,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     settings after these have changed, for example in the password."""
     hotspot: str = ""
     """Interface for which the hotspot was started; empty means none."""
+    hosted: Hotspot | None = None
+    """The hotspot as it was started. It differs from the settings after these have changed."""
     dhcp: frozenset[str] = frozenset()
     """Interfaces on which the DHCP client of netmgr runs. Leases of others are not in `leases`."""
     dns: tuple[str, ...] = ()

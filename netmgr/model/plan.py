@@ -14,8 +14,8 @@ from netmgr.model.settings import Hotspot
 PROTOCOL: Final = 77
 """Originator of the routes of netmgr, so that only these are removed. Numbers above RTPROT_STATIC (4) that
 linux/rtnetlink.h does not list are free for programs."""
-HOTSPOT_ADDRESS: Final = IPv4Interface("10.42.0.1/24")
-"""Address of the device in its hotspot, as in NetworkManager and the reference."""
+HOTSPOT_ADDRESSES: Final = tuple(map(IPv4Interface, ("10.42.0.1/24", "10.43.0.1/24", "192.168.242.1/24")))
+"""Addresses of the device in its hotspot. The first whose network no other interface uses is chosen."""
 
 
 class PlannedRoute(msgspec.Struct, frozen=True, kw_only=True):

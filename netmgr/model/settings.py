@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Interface
+
 import msgspec
 
 from netmgr.model.network import Network, Secret
@@ -13,6 +15,8 @@ class Hotspot(Secret, frozen=True, kw_only=True):
     ssid: bytes
     password: str
     """Password of this device: from the defaults file, a label, or generated at the first start."""
+    address: IPv4Interface = IPv4Interface("10.42.0.1/24")
+    """Address of the device in it; the default is that of NetworkManager and the reference."""
     redirect_all: bool = True
     """Answer every DNS query of the hotspot's clients with the device's address, not only names below `.setup`."""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import IPv4Interface
 from itertools import count
+
+from msgspec.structs import replace
 
 from netmgr.model.decision import Decision
 from netmgr.model.facts import OWN, Facts, Link
-from netmgr.model.plan import PROTOCOL, InterfacePlan, Plan, PlannedRoute
-from netmgr.model.settings import Settings
+from netmgr.model.plan import HOTSPOT_ADDRESSES, PROTOCOL, InterfacePlan, Plan, PlannedRoute
+from netmgr.model.settings import Hotspot, Settings
 from netmgr.planning.addresses import Ipv4, ipv4_of
 from netmgr.planning.choice import Choice, choices, connected, radio_of
 
@@ -51,8 +54,21 @@ def _interface(
         ra_metric=metric,
         mtu=layer.mtu,
         power_save=settings.wifi_power_save if network is not None and link.kind == "wifi" else None,
-        hotspot=settings.hotspot if choice.hotspot else None,
+        hotspot=_hotspot(settings.hotspot, facts) if choice.hotspot and settings.hotspot is not None else None,
     )
+
+
+def _hotspot(settings: Hotspot, facts: Facts) -> Hotspot:
+    """Return the hotspot with an address whose network no other interface uses; that of a running one if possible."""
+    used = {
+        address.value.network
+        for link in facts.links
+        for address in link.addresses
+        if isinstance(address.value, IPv4Interface) and address.value not in HOTSPOT_ADDRESSES
+    } | {lease.address.network for lease in facts.leases.values()}
+    running = (facts.hosted.address,) if facts.hosted is not None else ()
+    free = (each for each in (*running, *HOTSPOT_ADDRESSES) if not any(each.network.overlaps(other) for other in used))
+    return replace(settings, address=next(free, settings.address))
 
 
 def _ipv4(link: Link, choice: Choice, facts: Facts) -> Ipv4:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from netmgr.model.facts import OWN, Facts, Link, Route
 from netmgr.model.network import Network
 from netmgr.model.plan import (
-    HOTSPOT_ADDRESS,
+    HOTSPOT_ADDRESSES,
     PROTOCOL,
     AddAddress,
     AddRoute,
@@ -119,7 +119,9 @@ def _deletions(facts: Facts, plan: Plan, owned: Owned) -> Iterator[Effect]:
     for link in facts.links:
         addresses = {each.value for each in link.addresses if isinstance(each.value, IPv4Interface)}
         for address in sorted(addresses - plans.get(link.name, nothing).addresses):
-            in_use = hosted and address == HOTSPOT_ADDRESS  # StartHotspot has added it, perhaps to a virtual interface
+            in_use = (
+                hosted and address in HOTSPOT_ADDRESSES
+            )  # StartHotspot has added it, perhaps to a virtual interface
             if (link.name, address) in owned and not in_use:
                 yield DeleteAddress(interface=link.name, address=address)
 
@@ -128,13 +130,14 @@ def _wifi(facts: Facts, plan: Plan, plans: list[InterfacePlan]) -> Iterator[Effe
     """Yield what frees radios, and then what uses them."""
     networks = {each.name: each.network for each in plan.interfaces if each.network is not None}
     host = next((each for each in plans if each.hotspot is not None), None)
-    if facts.hotspot and (host is None or host.name != facts.hotspot):
+    runs = host is not None and (host.name, host.hotspot) == (facts.hotspot, facts.hosted)
+    if facts.hotspot and not runs:
         yield StopHotspot(interface=facts.hotspot)
     yield from (Leave(interface=name) for name in sorted(facts.joining) if name not in networks)
     for each in plans:
         if each.network is not None and each.network.kind == "wifi" and not _is_joining(facts, each.name, each.network):
             yield Join(interface=each.name, network=each.network)
-    if host is not None and host.hotspot is not None and host.name != facts.hotspot:
+    if host is not None and host.hotspot is not None and not runs:
         yield StartHotspot(interface=host.name, hotspot=host.hotspot)
 
 

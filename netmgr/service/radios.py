@@ -15,7 +15,6 @@ from netmgr.model.events import Joined, JoinFailed, Left
 from netmgr.model.facts import OWN, AccessPoint, Association
 from netmgr.model.network import Network
 from netmgr.model.plan import (
-    HOTSPOT_ADDRESS,
     Join,
     Leave,
     SetCountry,
@@ -236,16 +235,16 @@ class Wifi:
             await self._supplicant(name).start_hotspot(target, effect.hotspot)
         index = next(link.index for link in await self._kernel.links() if link.name == target)
         await self._kernel.set_up(index)
-        await self._kernel.add_address(index, HOTSPOT_ADDRESS)
+        address = effect.hotspot.address
+        await self._kernel.add_address(index, address)
         self._hotspot_on = target
-        address = HOTSPOT_ADDRESS.ip
-        portal = f"http://{address}/captive-portal/api"
-        self._tasks.start("hotspot/dhcp", partial(run_server, target, HOTSPOT_ADDRESS, portal))
+        portal = f"http://{address.ip}/captive-portal/api"
+        self._tasks.start("hotspot/dhcp", partial(run_server, target, address, portal))
         self._tasks.start(
-            "hotspot/dns", partial(serve_names, target, address, redirect_all=effect.hotspot.redirect_all)
+            "hotspot/dns", partial(serve_names, target, address.ip, redirect_all=effect.hotspot.redirect_all)
         )
-        self._tasks.start("hotspot/portal", partial(serve_portal, self._backend, str(address), interface=target))
-        self._board.put(hotspot=name)
+        self._tasks.start("hotspot/portal", partial(serve_portal, self._backend, str(address.ip), interface=target))
+        self._board.put(hotspot=name, hosted=effect.hotspot)
         _log.info("the hotspot runs", interface=target, ssid=effect.hotspot.ssid.decode(errors="backslashreplace"))
 
     async def stop_hotspot(self, effect: StopHotspot) -> None:
@@ -257,9 +256,10 @@ class Wifi:
         await supplicant.stop_hotspot()
         link = next((link for link in await self._kernel.links() if link.name == target), None)
         if link is not None:
-            await self._kernel.delete_address(link.index, HOTSPOT_ADDRESS)
+            if (hosted := self._board.facts().hosted) is not None:
+                await self._kernel.delete_address(link.index, hosted.address)
             if target == HOTSPOT_INTERFACE and self._radios is not None:
                 await supplicant.release(target)
                 await self._radios.delete_interface(link.index)
-        self._board.put(hotspot="")
+        self._board.put(hotspot="", hosted=None)
         _log.info("the hotspot has ended")

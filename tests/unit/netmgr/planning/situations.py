@@ -101,7 +101,8 @@ def situations(draw: st.DrawFn) -> tuple[Settings, Facts, Decision, Owned]:
         associations={
             name: Association(ssid=name.encode(), bssid="", frequency=2412) for name in joined if draw(usually)
         },
-        hotspot=draw(choice(("", *wifi))),
+        hotspot=(hotspot := draw(choice(("", *wifi)))),
+        hosted=(draw(choice((HOTSPOT, replace(HOTSPOT, password="another horse")))) if hotspot else None),
     )
     decision = Decision(
         join={name: draw(choice((name, name, "other"))) for name in wifi if draw(usually)},

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from netmgr.model.facts import OWN, Address, Facts, Lease, Link, Radio, Route
 from netmgr.model.network import Network, Open, StaticAddress
 from netmgr.model.plan import (
-    HOTSPOT_ADDRESS,
     PROTOCOL,
     AddAddress,
     AddRoute,
@@ -132,12 +131,14 @@ def apply(effect: Effect, facts: Facts, owned: Owned) -> tuple[Facts, Owned]:
                 field: {key: value for key, value in getattr(facts, field).items() if key != name}
                 for field in ("joining", "clients", "associations")
             })  # fmt: skip
-        case StartHotspot():
-            others = tuple(each for each in _addresses(facts, name) if each.value != HOTSPOT_ADDRESS)
-            facts = _link(replace(facts, hotspot=name), name, addresses=(*others, Address(HOTSPOT_ADDRESS)))
-            owned |= {(name, HOTSPOT_ADDRESS)}
+        case StartHotspot(hotspot=hotspot):
+            address = hotspot.address
+            others = tuple(each for each in _addresses(facts, name) if each.value != address)
+            running = replace(facts, hotspot=name, hosted=hotspot)
+            facts = _link(running, name, addresses=(*others, Address(address)))
+            owned |= {(name, address)}
         case StopHotspot():
-            facts = replace(facts, hotspot="")
+            facts = replace(facts, hotspot="", hosted=None)
         case StartDhcp():
             facts = replace(facts, dhcp=facts.dhcp | {name})
         case StopDhcp():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Interface
 from typing import Any
 
 import pytest
@@ -374,3 +374,28 @@ def test_radio_settings() -> None:
     assert {each.name: each.power_save for each in result.interfaces} == {"eth0": None, "wlan0": False}
     assert (result.country, result.unblock) == ("DE", (0,))  # radio 1 is not needed
     assert plan(WIRED, facts=facts(ETH0), country="DE").country == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "running", "expected"),
+    [
+        ("192.168.1.5/24", None, "10.42.0.1/24"),
+        ("10.42.0.77/24", None, "10.43.0.1/24"),
+        ("10.0.0.5/8", None, "192.168.242.1/24"),
+        ("192.168.1.5/24", "10.43.0.1/24", "10.43.0.1/24"),
+        ("10.43.0.9/16", "10.43.0.1/24", "10.42.0.1/24"),
+    ],
+)
+def test_the_hotspot_uses_a_network_that_no_other_interface_has(
+    address: str, running: str | None, expected: str
+) -> None:
+    hosted = replace(HOTSPOT, address=IPv4Interface(running)) if running else None
+    links = (
+        link("eth0", addresses=(Address(IPv4Interface(address)),)),
+        link("wlan0", manager="machine-agent", addresses=(Address(HOTSPOT.address),)),
+    )
+    state = replace(facts(*links, radios=(RADIO,)), hosted=hosted)
+    planned = desired(Settings(hotspot=HOTSPOT), state, Decision(hotspot="wlan0"))
+    hotspot = next(each.hotspot for each in planned.interfaces if each.name == "wlan0")
+    assert hotspot is not None
+    assert str(hotspot.address) == expected

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from netmgr.model.facts import Address, Facts, Link
 from netmgr.model.network import Personal
-from netmgr.model.plan import HOTSPOT_ADDRESS, Effect, InterfacePlan, Join, Plan, SetUp, TakeOver
+from netmgr.model.plan import Effect, InterfacePlan, Join, Plan, SetUp, TakeOver
 from netmgr.planning.difference import difference
 from tests.unit.netmgr.planning.support import DEFAULT, HOME, HOTSPOT, RADIO, WIRED, lease, link, route
 
@@ -133,7 +133,15 @@ def words(effects: tuple[Effect, ...]) -> list[str]:
         pytest.param([CLIENT], facts(wlan0(), hotspot="wlan0"), [
             "StopHotspot wlan0", "Join wlan0",
         ], id="from the hotspot to a network"),
-        pytest.param([replace(CLIENT, hotspot=HOTSPOT)], facts(wlan0(), hotspot="wlan0", **JOINED), [], id="both"),
+        pytest.param(
+            [replace(CLIENT, hotspot=HOTSPOT)], facts(wlan0(), hotspot="wlan0", hosted=HOTSPOT, **JOINED), [], id="both"
+        ),
+        pytest.param(
+            [replace(CLIENT, hotspot=replace(HOTSPOT, password="another horse"))],
+            facts(wlan0(), hotspot="wlan0", hosted=HOTSPOT, **JOINED),
+            ["StopHotspot wlan0", "StartHotspot wlan0"],
+            id="another password of the hotspot",
+        ),
         pytest.param([], facts(hotspot="wlan0"), ["StopHotspot wlan0"], id="the radio was removed"),
         pytest.param(
             [replace(CLIENT, network=None, ra_metric=None)],
@@ -177,8 +185,8 @@ def test_effects(plans: list[InterfacePlan], observed: Facts, effects: list[str]
 
 
 def test_the_hotspot_keeps_its_address() -> None:
-    observed = facts(wlan0(ra_metric=None, addresses=(Address(HOTSPOT_ADDRESS),)), hotspot="wlan0")
-    owned = frozenset([("wlan0", HOTSPOT_ADDRESS)])
+    observed = facts(wlan0(ra_metric=None, addresses=(Address(HOTSPOT.address),)), hotspot="wlan0", hosted=HOTSPOT)
+    owned = frozenset([("wlan0", HOTSPOT.address)])
     running = Plan(interfaces=(InterfacePlan(name="wlan0", hotspot=HOTSPOT),))
     assert difference(observed, running, owned) == ()
     stopped = Plan(interfaces=(InterfacePlan(name="wlan0"),))
