@@ -12,6 +12,9 @@ MAX_MESSAGE: Final = 65_535
 HIGH_WATER: Final = 1 << 20
 """Buffered bytes of a channel above which `Channel.send` waits."""
 
+MAX_UNREAD: Final = 32 << 20
+"""Bytes of a channel that may be received and not yet read. More end it: engines have no means to slow the sender."""
+
 
 class PeerState(StrEnum):
     """State of a peer connection, with the names of RTCPeerConnectionState."""
@@ -87,12 +90,13 @@ class Channel(Protocol):
     async def send(self, data: bytes | str) -> None:
         """Queue one message of at most `MAX_MESSAGE` bytes; wait while more than `HIGH_WATER` bytes are buffered.
 
-        A checkpoint. Cancelled while it waits, it has sent nothing. Raises trio.BrokenResourceError after the end.
+        A checkpoint; it waits until the channel is open, too. Cancelled while it waits, it has sent nothing. Raises
+        trio.BrokenResourceError after the end of the channel, and ValueError for a larger message.
         """
         ...
 
     def send_nowait(self, data: bytes | str) -> None:
-        """Queue one message whatever is buffered. Does nothing after the end of the channel."""
+        """Queue one message whatever is buffered. Does nothing unless the channel is open."""
         ...
 
     async def receive(self) -> bytes | str:
@@ -118,7 +122,11 @@ class PeerConnection(Protocol):
         ...
 
     async def wait_state(self, *states: PeerState) -> PeerState:
-        """Wait until the connection is in one of these states, and return it."""
+        """Wait until the connection is in one of these states, and return it.
+
+        Also returns a state that was left again before the caller ran. Raises trio.BrokenResourceError if the
+        connection is closed and CLOSED is not one of the states.
+        """
         ...
 
     def channel(self, label: str, number: int) -> Channel:
@@ -138,11 +146,17 @@ class PeerConnection(Protocol):
         ...
 
     async def add_candidate(self, candidate: Candidate) -> None:
-        """Add a candidate of the other end. Raises MachineError (INVALID) if it cannot be used."""
+        """Add a candidate of the other end. A candidate with a host name is ignored.
+
+        Raises MachineError: INVALID if it cannot be used, EXHAUSTED if there are too many.
+        """
         ...
 
     async def next_candidate(self) -> Candidate | None:
-        """Return the next local candidate, or None after the last one. At most one task at a time may wait."""
+        """Return the next local candidate, or None after the last one. At most one task at a time may wait.
+
+        An engine may put candidates into its description and return None at once.
+        """
         ...
 
     async def report(self) -> PathReport:

@@ -1,0 +1,255 @@
+"""Peer connections on aiortc, where wrtc has no build. It runs on trio-asyncio; no other module sees asyncio."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, Literal
+
+import aioice.ice
+import aiortc
+import aiortc.sdp
+import trio
+import trio_asyncio
+
+from rpc.peers.channel import MessageChannel
+from rpc.peers.connection import ConnectionBase, closed, invalid_servers, refused
+from rpc.peers.intake import unusable
+from rpc.peers.port import HIGH_WATER, Candidate, Channel, Description, PathReport, PeerOptions, PeerState
+
+CLOSING_LIMIT: Final = 5.0  # seconds to close all connections
+MAX_QUEUED: Final = 16 << 20  # bytes that are not yet sent, for each channel; libwebrtc's limit
+CONSENT_INTERVAL: Final = 1.0  # seconds; six checks without answer end a connection, as soon as with libwebrtc
+
+_log = logging.getLogger("rpc.peers")
+
+
+@asynccontextmanager
+async def open_engine() -> AsyncIterator[AiortcEngine]:
+    """Run an engine until the block ends; then close its connections, shielded, within CLOSING_LIMIT."""
+    aioice.ice.CONSENT_INTERVAL = CONSENT_INTERVAL
+    for name in ("aiortc", "aioice"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # at DEBUG they log passwords
+    async with trio_asyncio.open_loop() as loop:
+        loop.set_exception_handler(_log_failure)
+        async with trio.open_nursery() as nursery:
+            engine = AiortcEngine(loop, nursery)
+            try:
+                yield engine
+            finally:
+                with trio.move_on_after(CLOSING_LIMIT, shield=True):
+                    await engine._close_all()
+                nursery.cancel_scope.cancel()
+
+
+class AiortcEngine:
+    """Factory of peer connections, created by `open_engine`."""
+
+    name: Final = "aiortc"
+
+    def __init__(self, loop: Any, nursery: trio.Nursery) -> None:
+        self._loop = _Loop(loop)
+        self._nursery = nursery
+        self._peers: set[AiortcPeer] = set()
+
+    def connect(self, options: PeerOptions) -> AiortcPeer:
+        """Return a new peer connection. Raises MachineError (INVALID) for ICE servers that are not valid."""
+        try:
+            configuration = _configuration(options)
+        except Exception:
+            raise invalid_servers() from None
+        peer = AiortcPeer(self._loop, configuration, self._finish)
+        self._peers.add(peer)
+        return peer
+
+    def _finish(self, peer: AiortcPeer) -> None:
+        self._nursery.start_soon(self._end, peer)
+
+    async def _end(self, peer: AiortcPeer) -> None:
+        try:
+            await peer.finish()
+        finally:
+            self._peers.discard(peer)
+
+    async def _close_all(self) -> None:
+        for peer in list(self._peers):
+            peer.close()
+            await peer.finished.wait()
+
+
+class _Loop:
+    """The event loop on which aiortc runs."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Let functions of aiortc that are called in the block find the loop, in any task."""
+        token = trio_asyncio.current_loop.set(self._loop)
+        try:
+            yield
+        finally:
+            trio_asyncio.current_loop.reset(token)
+
+    async def run(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Run a coroutine function of aiortc; cancellation cancels it."""
+        return await self._loop.run_aio_coroutine(function(*arguments))
+
+
+class AiortcPeer(ConnectionBase):
+    """Implementation of `port.PeerConnection`. The candidates of this end are in its descriptions."""
+
+    def __init__(self, loop: _Loop, configuration: Any, on_close: Callable[[AiortcPeer], None]) -> None:
+        super().__init__()
+        self.finished = trio.Event()
+        self._loop = loop
+        self._on_close = on_close
+        with loop.entered():
+            self._native = aiortc.RTCPeerConnection(configuration)
+        self._native.on("connectionstatechange", self._handle_state)
+        self._native.on("datachannel", lambda channel: channel.close())  # only agreed channels are used
+
+    def channel(self, label: str, number: int) -> Channel:
+        """Return a channel with a number that both ends have agreed on; call before the first description."""
+        self._check_open()
+        with self._loop.entered():
+            native = self._native.createDataChannel(label, negotiated=True, id=number)
+        channel = MessageChannel(label, _Link(self._loop, native))
+        native.bufferedAmountLowThreshold = HIGH_WATER
+        native.on("open", channel.opened)
+        native.on("message", channel.arrived)
+        native.on("bufferedamountlow", channel.drained)
+        native.on("close", channel.ended)
+        self._channels.append(channel)
+        return channel
+
+    async def offer(self) -> Description:
+        """Make an offer, apply it and gather all candidates, see `port.PeerConnection`."""
+        return await self._describe("offer", self._native.createOffer)
+
+    async def answer(self) -> Description:
+        """Make the answer, apply it and gather all candidates, see `port.PeerConnection`."""
+        return await self._describe("answer", self._native.createAnswer)
+
+    async def accept(self, description: Description) -> None:
+        """Apply the description of the other end. Raises MachineError (INVALID) if it cannot be used."""
+        self._check_open()
+        checked = self._intake.description(description)
+        native = aiortc.RTCSessionDescription(checked.sdp, checked.kind)
+        await self._apply("session description", self._native.setRemoteDescription, native)
+        for transceiver in self._native.getTransceivers():
+            transceiver.direction = "inactive"  # media would only cost decoding
+
+    async def add_candidate(self, candidate: Candidate) -> None:
+        """Add a candidate of the other end, see `port.PeerConnection`."""
+        self._check_open()
+        checked = self._intake.candidate(candidate)
+        if checked is None:
+            await trio.lowlevel.checkpoint()
+            return
+        native = None
+        if checked.text:
+            native = aiortc.sdp.candidate_from_sdp(checked.text.removeprefix("candidate:"))
+            native.sdpMid, native.sdpMLineIndex = checked.mid, checked.line
+        await self._apply("candidate", self._native.addIceCandidate, native)
+
+    async def report(self) -> PathReport:
+        """Return the path in use."""
+        self._check_open()
+        await trio.lowlevel.checkpoint()
+        sctp = self._native.sctp
+        pair = None if sctp is None else next(iter(sctp.transport.transport._connection._nominated.values()), None)
+        if pair is None:
+            return PathReport()
+        transport = next(iter(sctp.transport._get_stats().values()))
+        return PathReport(
+            local=pair.local_candidate.type,
+            remote=pair.remote_candidate.type,
+            protocol=pair.local_candidate.transport,
+            remote_address=pair.remote_candidate.host,
+            bytes_sent=transport.bytesSent,
+            bytes_received=transport.bytesReceived,
+        )
+
+    def close(self) -> None:
+        """Close the connection and its channels. Idempotent."""
+        if self._state is not PeerState.CLOSED:
+            self.entered(PeerState.CLOSED)
+            self._on_close(self)
+
+    async def finish(self) -> None:
+        """Complete what `close` has begun: tell the other end and close the sockets."""
+        try:
+            await self._loop.run(self._native.close)
+        except Exception as error:
+            _log.warning("a peer connection of aiortc did not close properly: %r", error)
+        finally:
+            self.finished.set()
+
+    async def _describe(self, kind: Literal["offer", "answer"], create: Callable[[], Awaitable[Any]]) -> Description:
+        self._check_open()
+        try:
+            await self._loop.run(self._native.setLocalDescription, await self._loop.run(create))
+        except Exception:
+            raise (refused(kind) if self._state is not PeerState.CLOSED else closed()) from None
+        self._check_open()
+        self.gathered(None)
+        return Description(kind, self._native.localDescription.sdp)
+
+    async def _apply(self, subject: str, function: Callable[[Any], Awaitable[Any]], argument: Any) -> None:
+        """Call a function with input of the other end. Errors of aiortc are not shown: they may quote the input."""
+        try:
+            await self._loop.run(function, argument)
+        except Exception as error:
+            self._check_open()
+            raise unusable(subject, f"aiortc refuses it ({type(error).__name__})") from None
+
+    def _handle_state(self) -> None:
+        state = PeerState(self._native.connectionState)
+        if state is PeerState.CLOSED:
+            self.close()
+        else:
+            self.entered(state)
+
+
+class _Link:
+    """Native end of a channel."""
+
+    def __init__(self, loop: _Loop, channel: Any) -> None:
+        self._loop = loop
+        self._native = channel
+
+    @property
+    def buffered(self) -> int:
+        """Bytes queued and not yet sent."""
+        size: int = self._native.bufferedAmount
+        return size
+
+    def transmit(self, data: bytes | str) -> None:
+        """Queue a message."""
+        if self._native.bufferedAmount > MAX_QUEUED:
+            raise BufferError("the send queue is full")
+        with self._loop.entered():
+            self._native.send(data)
+
+    def shut(self) -> None:
+        """Close the channel after the messages that are queued."""
+        with self._loop.entered():
+            self._native.close()
+
+
+def _configuration(options: PeerOptions) -> Any:
+    """Return the configuration, whose servers have been checked: aiortc parses them when it gathers candidates."""
+    servers = [aiortc.RTCIceServer(list(s.urls), s.username or None, s.credential or None) for s in options.servers]
+    for server in servers:
+        for url in server.urls:
+            aiortc.rtcicetransport.parse_stun_turn_uri(url)
+    policy = aiortc.RTCIceTransportPolicy.RELAY if options.relay_only else aiortc.RTCIceTransportPolicy.ALL
+    return aiortc.RTCConfiguration(iceServers=servers, iceTransportPolicy=policy)
+
+
+def _log_failure(_loop: Any, context: dict[str, Any]) -> None:
+    """Log an error in a callback or task of aiortc, which hostile peers can cause; it ends at most their connection."""
+    _log.warning("aiortc: %s: %r", context.get("message"), context.get("exception"))
