@@ -23,6 +23,7 @@ BENCHES = {
     "ftdc": "the cost of counting calls and of sampling all statistics",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
     "netlink": "requests to the kernel's rtnetlink, against pyroute2 on asyncio",
+    "peers": "WebRTC engines: memory, processor time of connections, 8 MiB of messages",
     "agent": "machine-agent: start-up time, resident memory, idle CPU",
 }
 

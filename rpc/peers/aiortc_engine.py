@@ -14,9 +14,10 @@ import trio
 import trio_asyncio
 
 from rpc.peers.channel import MessageChannel
-from rpc.peers.connection import ConnectionBase, closed, invalid_servers, refused
+from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
 from rpc.peers.port import HIGH_WATER, Candidate, Channel, Description, PathReport, PeerOptions, PeerState
+from rpc.peers.servers import check_servers
 
 CLOSING_LIMIT: Final = 5.0  # seconds to close all connections
 MAX_QUEUED: Final = 16 << 20  # bytes that are not yet sent, for each channel; libwebrtc's limit
@@ -55,11 +56,8 @@ class AiortcEngine:
 
     def connect(self, options: PeerOptions) -> AiortcPeer:
         """Return a new peer connection. Raises MachineError (INVALID) for ICE servers that are not valid."""
-        try:
-            configuration = _configuration(options)
-        except Exception:
-            raise invalid_servers() from None
-        peer = AiortcPeer(self._loop, configuration, self._finish)
+        check_servers(options)
+        peer = AiortcPeer(self._loop, _configuration(options), self._finish)
         self._peers.add(peer)
         return peer
 
@@ -241,11 +239,7 @@ class _Link:
 
 
 def _configuration(options: PeerOptions) -> Any:
-    """Return the configuration, whose servers have been checked: aiortc parses them when it gathers candidates."""
     servers = [aiortc.RTCIceServer(list(s.urls), s.username or None, s.credential or None) for s in options.servers]
-    for server in servers:
-        for url in server.urls:
-            aiortc.rtcicetransport.parse_stun_turn_uri(url)
     policy = aiortc.RTCIceTransportPolicy.RELAY if options.relay_only else aiortc.RTCIceTransportPolicy.ALL
     return aiortc.RTCConfiguration(iceServers=servers, iceTransportPolicy=policy)
 

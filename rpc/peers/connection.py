@@ -98,15 +98,6 @@ def closed() -> MachineError:
     return MachineError("the peer connection is closed", kind=ErrorKind.UNAVAILABLE, remedy="connect again")
 
 
-def invalid_servers() -> MachineError:
-    """Create the error of ICE servers that an engine refuses. It does not quote them: they have credentials."""
-    return MachineError(
-        "the ICE servers cannot be used",
-        kind=ErrorKind.INVALID,
-        remedy="check that each address has the form stun:HOST:PORT or turn:HOST:PORT, and that TURN has credentials",
-    )
-
-
 def refused(operation: str) -> MachineError:
     """Create the error of an offer or answer that is not possible in the present state."""
     return MachineError(

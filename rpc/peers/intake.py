@@ -11,6 +11,8 @@ from rpc.peers.port import Candidate, Description
 from schema.errors import ErrorKind, MachineError
 
 MAX_SDP: Final = 65_536  # bytes in UTF-8; Chromium's offer with audio and video has 7 KiB
+MAX_LINES: Final = 2_000  # an offer with 16 media has 1,600; libwebrtc blocks its callers while it parses
+MAX_LINE: Final = 2_048  # characters; the time for a group grows with the square of its length
 MAX_MEDIA: Final = 16  # media descriptions, each of which costs an engine a transport
 MAX_CANDIDATES: Final = 128  # of the other end for each connection; a computer with eight addresses has about 40
 MAX_CANDIDATE: Final = 512  # characters; the longest that Chromium makes has about 200
@@ -44,6 +46,8 @@ class Intake:
         if "\0" in description.sdp:
             raise unusable("session description", "it contains a NUL character")
         lines = _LINE_END.split(description.sdp.rstrip("\r\n"))
+        if len(lines) > MAX_LINES or max(map(len, lines)) > MAX_LINE:
+            raise unusable("session description", f"it has over {MAX_LINES} lines or {MAX_LINE} characters in a line")
         if sum(line.startswith("m=") for line in lines) > MAX_MEDIA:
             raise unusable("session description", f"it has more than {MAX_MEDIA} media descriptions")
         kept = [line for line in lines if not line.startswith("a=candidate:") or self._is_usable(line[2:])]
@@ -102,4 +106,4 @@ def _is_address(text: str) -> bool:
         ipaddress.ip_address(text)
     except ValueError:
         return False
-    return True
+    return "%" not in text  # a zone has a meaning only on the computer that names it

@@ -11,9 +11,10 @@ from typing import Any, Final, Literal
 import trio
 
 from rpc.peers.channel import MessageChannel
-from rpc.peers.connection import ConnectionBase, closed, invalid_servers, refused
+from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
 from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState
+from rpc.peers.servers import check_servers, invalid_servers
 from rpc.peers.wrtc_mailbox import Mailbox
 from rpc.peers.wrtc_native import enums, native
 from schema.errors import MachineError
@@ -50,10 +51,11 @@ class WrtcEngine:
 
     def connect(self, options: PeerOptions) -> WrtcPeer:
         """Return a new peer connection. Raises MachineError (INVALID) for ICE servers that are not valid."""
+        check_servers(options)
         try:
             connection = native.RTCPeerConnection(_configuration(options))
-        except Exception:
-            raise invalid_servers() from None
+        except Exception as error:
+            raise invalid_servers(f"libwebrtc refuses them ({type(error).__name__})") from None
         peer = WrtcPeer(self._mailbox, connection, self._peers.discard)
         self._peers.add(peer)
         return peer

@@ -1,0 +1,43 @@
+"""Scenes for test_conformance.py: opened and closed connections leave nothing, for the engines of `pairs.NAMES`."""
+
+from __future__ import annotations
+
+import gc
+
+import psutil
+
+from rpc.peers.port import MAX_MESSAGE, Engine
+from tests.netns.peers.pairs import NAMES, engines, interface, join, new_end, scene
+
+__all__ = ["interface"]
+WARM = 20  # connections before the first count; libwebrtc's heap is flat from here on
+CONNECTIONS = 100
+GROWTH = 8 << 20  # bytes: 80 KiB a connection would be a leak of half of what it needs
+
+
+async def connect_and_close(first: Engine, second: Engine) -> None:
+    ends = new_end(first), new_end(second)
+    await join(*ends)
+    await ends[0].data.send(bytes(MAX_MESSAGE))
+    await ends[1].data.receive()
+    for end in ends:
+        end.peer.close()
+
+
+@scene
+async def test_connections_leave_nothing() -> None:
+    process = psutil.Process()
+    async with engines(*NAMES) as (first, second):
+
+        async def used(connections: int) -> tuple[int, int, int]:
+            for _ in range(connections // 2):
+                await connect_and_close(first, second)
+            gc.collect()
+            return process.num_fds(), process.num_threads(), process.memory_info().rss
+
+        before = await used(WARM)
+        after = await used(CONNECTIONS)
+        print(before, after)
+        assert after[0] <= before[0] + 2  # sockets of the last pair may still be open
+        assert after[1] <= before[1] + 2  # libwebrtc starts one of its threads late
+        assert after[2] - before[2] < GROWTH

@@ -1,0 +1,49 @@
+"""Both engines of peer connections keep the contract of their port, with each other too. Each run is in a namespace."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness import in_namespace, namespace_refusal
+from tests.netns.test_mdns import PLAIN
+
+FOLDER = Path(__file__).parent
+PAIRS = ("wrtc wrtc", "wrtc aiortc", "aiortc wrtc", "aiortc aiortc")
+LIBRARIES = {"wrtc": ("wrtc",), "aiortc": ("aiortc", "trio_asyncio")}
+
+
+def run(scenes: str, names: str) -> None:
+    """Run the scenes of a file in a network namespace, with the engines that are named."""
+    if refusal := namespace_refusal():
+        pytest.skip(f"no network namespaces: {refusal}")
+    for library in {library for name in names.split() for library in LIBRARIES[name]}:
+        if importlib.util.find_spec(library) is None:
+            pytest.skip(f"{library} is not installed")
+    command = [sys.executable, "-m", "pytest", "-q", *PLAIN, str(FOLDER / scenes)]
+    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PEER_ENGINES": names}
+    done = subprocess.run(in_namespace(command), capture_output=True, text=True, timeout=280, env=environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", PAIRS)
+def test_contract(names: str) -> None:
+    run("conformance_scenes.py", names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["wrtc", "aiortc"])
+def test_hostile_input(name: str) -> None:
+    run("hostile_scenes.py", f"{name} {name}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", ["wrtc wrtc", "aiortc aiortc"])
+def test_growth(names: str) -> None:
+    run("growth_scenes.py", names)
