@@ -147,11 +147,7 @@ class AiortcPeer(ConnectionBase):
         if checked is None:
             await trio.lowlevel.checkpoint()
             return
-        native = None
-        if checked.text:
-            native = aiortc.sdp.candidate_from_sdp(checked.text.removeprefix("candidate:"))
-            native.sdpMid, native.sdpMLineIndex = checked.mid, checked.line
-        await self._apply("candidate", self._native.addIceCandidate, native)
+        await self._apply("candidate", self._add_candidate, checked)
 
     async def report(self) -> PathReport:
         """Return the path in use."""
@@ -203,6 +199,13 @@ class AiortcPeer(ConnectionBase):
         except Exception as error:
             self._check_open()
             raise unusable(subject, f"aiortc refuses it ({type(error).__name__})") from None
+
+    async def _add_candidate(self, candidate: Candidate) -> None:
+        native = None
+        if candidate.text:
+            native = aiortc.sdp.candidate_from_sdp(candidate.text.removeprefix("candidate:"))
+            native.sdpMid, native.sdpMLineIndex = candidate.mid, candidate.line
+        await self._native.addIceCandidate(native)
 
     def _handle_state(self) -> None:
         state = PeerState(self._native.connectionState)

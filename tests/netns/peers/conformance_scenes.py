@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from rpc.peers.port import HIGH_WATER, MAX_MESSAGE, MAX_UNREAD, Candidate, Channel, Description, PeerOptions, PeerState
 from schema.errors import ErrorKind, MachineError
-from tests.netns.peers.pairs import NAMES, connected, engines, interface, join, new_end, scene
+from tests.netns.peers.pairs import NAMES, End, connected, engines, interface, join, new_end, scene
 from tests.netns.peers.remote import RemotePeer
 
 __all__ = ["interface"]
@@ -36,6 +36,12 @@ async def fill(channel: Channel) -> None:
 async def raises(error: type[Exception], call: Callable[[], Awaitable[object]]) -> None:
     with pytest.raises(error):
         await call()
+
+
+async def offer_to_closed(end: End) -> None:
+    with pytest.raises(MachineError) as caught:
+        await end.peer.offer()
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
 @scene
@@ -167,8 +173,9 @@ async def test_a_connection_closed_during_an_offer_ends_it() -> None:
         async with engines(name) as (engine,):
             end = new_end(engine)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(raises, MachineError, end.peer.offer)
-                await trio.lowlevel.checkpoint()
+                nursery.start_soon(offer_to_closed, end)
+                for _ in range(2):
+                    await trio.lowlevel.checkpoint()
                 end.peer.close()
 
 

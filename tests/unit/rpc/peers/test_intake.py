@@ -102,8 +102,8 @@ def test_the_number_of_candidates_is_bounded_for_a_connection() -> None:
     "description",
     [
         Description("rollback", SDP),  # type: ignore[arg-type]
-        Description("offer", SDP + "x" * MAX_SDP),
-        Description("offer", "é" * (MAX_SDP // 2 + 1)),
+        Description("offer", SDP + f"a={'x' * 1_000}\r\n" * (MAX_SDP // 1_000 + 1)),
+        Description("offer", SDP + f"a={'é' * 1_000}\r\n" * (MAX_SDP // 2_000 + 1)),
         Description("offer", SDP + "\0"),
         Description("offer", SDP + "\udcff"),
         Description("offer", SDP + "m=audio 9 x 0\r\n" * MAX_MEDIA),
