@@ -22,6 +22,8 @@ import trio
 from rpc.access import proof
 
 CONNECT_LIMIT: Final = 5.0  # seconds for one address of the cloud before the next is tried
+NAME_LIMIT: Final = 8.0
+"""Seconds for the name of the cloud: the C library asks a silent name server twice, for 5 seconds each."""
 MAX_ADDRESSES: Final = 6
 MAX_HEAD: Final = 16 * 1024  # bytes
 READ: Final = 4096
@@ -56,9 +58,12 @@ async def prove(url: str, part: str, key: str, *, interface: str = "") -> Proof:
     nonce = secrets.token_hex(16)
     target = f"{proof.PATH.format(part=part)}?{proof.NONCE}={nonce}"
     try:
-        addresses = await trio.socket.getaddrinfo(
-            host, parts.port or (443 if secure else 80), type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-        )
+        with trio.fail_after(NAME_LIMIT):
+            addresses = await trio.socket.getaddrinfo(
+                host, parts.port or (443 if secure else 80), type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+            )
+    except trio.TooSlowError:
+        return Proof(Verdict.NO_NAME, f"{host}: no name server answers within {NAME_LIMIT:g} s")
     except (OSError, UnicodeError) as error:
         return Proof(Verdict.NO_NAME, f"{host}: {getattr(error, 'strerror', '') or error}")
     failure = Proof(Verdict.NO_ANSWER, f"{host} has no address")

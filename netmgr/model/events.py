@@ -18,6 +18,7 @@ class JoinFailure(StrEnum):
     NO_ADDRESS = "no-address"  # DHCP did not answer
     NO_INTERNET = "no-internet"  # joined, but the cloud does not answer through it
     PORTAL = "portal"  # joined, but a page of the network answers instead of the cloud
+    NO_NAME = "no-name"  # joined, but the name of the cloud cannot be resolved
     TIMEOUT = "timeout"
     RADIO = "radio"  # the radio failed, was blocked or was removed
 

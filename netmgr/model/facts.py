@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from netmgr.model.events import JoinFailure
 from netmgr.model.network import Network
 from netmgr.model.settings import Hotspot
 
@@ -157,6 +158,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Regulatory domain; empty: not observed."""
     cloud: dict[str, bool] = {}
     """By interface: the last proof of the cloud's answer through it succeeded."""
+    unproved: dict[str, JoinFailure] = {}
+    """By interface: why the last proof did not succeed."""
 
     def link(self, name: str) -> Link | None:
         """Return the link with this name."""

@@ -22,7 +22,8 @@ WORDS: Final[dict[JoinFailure, tuple[str, str]]] = {
     ),
     JoinFailure.SERVER_CERTIFICATE: (
         "the server of the network has shown another certificate than expected",
-        "check `ca_certificate` and `server_name`; if they are right, somebody may imitate the network",
+        "check `ca_certificate`, `server_name`, the dates of the certificate and the clock of the device; if they are "
+        "right, somebody may imitate the network",
     ),
     JoinFailure.NO_ADDRESS: (
         "the network gives this device no address",
@@ -35,6 +36,10 @@ WORDS: Final[dict[JoinFailure, tuple[str, str]]] = {
     JoinFailure.PORTAL: (
         "a page of the network answers in place of the cloud",
         "the network wants a sign-in that this device cannot do: use another network, or have the device allowed there",
+    ),
+    JoinFailure.NO_NAME: (
+        "the name of the cloud cannot be resolved through this network",
+        "check the name server (DNS) of the router, or set `ipv4_dns` of the network",
     ),
     JoinFailure.TIMEOUT: ("joining took too long", "move the device nearer to the access point, and try again"),
     JoinFailure.RADIO: (

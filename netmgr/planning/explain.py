@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from netmgr.model.decision import Decision
+from netmgr.model.events import JoinFailure
 from netmgr.model.facts import Facts, Link
 from netmgr.model.network import Network, ssid_text
 from netmgr.model.plan import InterfacePlan
 from netmgr.model.settings import Settings
+from netmgr.model.words import WORDS
 from netmgr.planning.addresses import usable
 from netmgr.planning.choice import Choice, Reason, busy, choices, connected, rank
 from netmgr.planning.desired import desired
@@ -129,9 +131,8 @@ def _configured(link: Link, network: Network, plan: InterfacePlan, facts: Facts)
         case True:
             return Statement(f"{text} The cloud answers through it.")
         case False:
-            return Statement(
-                f"{text} The cloud does not answer through it.", "check whether this network leads to the internet"
-            )
+            reason, remedy = WORDS[facts.unproved.get(link.name, JoinFailure.NO_INTERNET)]
+            return Statement(f"{text} {reason[:1].upper()}{reason[1:]}.", remedy)
         case _:
             return Statement(text)
 

@@ -121,7 +121,8 @@ def _checked(state: State, world: World, interface: str, now: float) -> State:
     if not world.settings.needs_internet or not world.configured or world.facts.cloud.get(interface):
         return replace(state, tried={label: entry for label, entry in state.tried.items() if label != target.label})
     if now >= target.joined + PROOF_LIMIT:
-        return failed(state, world, interface, target.label, JoinFailure.NO_INTERNET, now)
+        failure = world.facts.unproved.get(interface, JoinFailure.NO_INTERNET)
+        return failed(state, world, interface, target.label, failure, now)
     return state
 
 

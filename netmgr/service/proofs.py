@@ -10,6 +10,7 @@ import structlog
 import trio
 
 from netmgr.connectivity.probe import Proof, Verdict, prove
+from netmgr.model.events import JoinFailure
 from netmgr.model.facts import Facts
 from netmgr.observation.board import Board
 from netmgr.provisioning import trial
@@ -22,6 +23,12 @@ PERIOD: Final = 300.0
 """Seconds between two proofs that succeed."""
 SETTLE: Final = 1.0
 """Seconds after a change of addresses or routes until the cloud is asked: routes and name servers change together."""
+FAILURES: Final = {
+    Verdict.OTHER: JoinFailure.PORTAL,
+    Verdict.NO_NAME: JoinFailure.NO_NAME,
+    Verdict.NO_ANSWER: JoinFailure.NO_INTERNET,
+}
+"""What a verdict says about a network."""
 
 _log = structlog.get_logger("netmgr.connectivity")
 
@@ -53,9 +60,11 @@ class Prober:
                 for name in names:
                     failed |= not await self._ask(cloud, name)
             elif any(name for name in self._board.facts().cloud):
-                self._board.put(cloud={name: good for name, good in facts.cloud.items() if not name})
+                self._board.put(cloud={name: good for name, good in facts.cloud.items() if not name}, unproved={})
+            facts = self._board.facts()
             self._board.put(
-                cloud={name: good for name, good in self._board.facts().cloud.items() if name in (*names, "")}
+                cloud={name: good for name, good in facts.cloud.items() if name in (*names, "")},
+                unproved={name: failure for name, failure in facts.unproved.items() if name in names},
             )
             with trio.move_on_after(AGAIN if failed or cloud is None else PERIOD):
                 while connected(self._board.facts()) == names and self._cloud() == cloud:
@@ -73,6 +82,7 @@ class Prober:
         if reason != self._reasons.get(name, ""):
             _log.info("the cloud answers" if good else "the cloud does not answer", interface=name, reason=reason)
         self._reasons[name] = reason
+        self._board.put_for("unproved", name, FAILURES.get(proof.verdict))
         self._board.put_for("cloud", name, good)
         if good:
             self._proved(trial.Proof(interface=name, asked=asked))

@@ -98,6 +98,21 @@ class Wifi:
         }
         own = {name: entry for name, entry in facts.associations.items() if name in facts.joining}
         self._board.put(radios=present, country="" if country == "00" else country, associations={**foreign, **own})
+        for number in self._supplicants.keys() - {radio.number for radio in present}:
+            await self._removed(number)
+
+    async def _removed(self, number: int) -> None:
+        """End everything of a radio that was removed. If it is connected again, it has another number."""
+        supplicant = self._supplicants.pop(number)
+        names = supplicant.interfaces
+        _log.info("a radio was removed", radio=number, interfaces=names)
+        if self._hotspot_on in names:
+            await self._end_services()
+            self._board.put(hotspot="", hosted=None)
+        await self._tasks.stop(f"wifi/{number}")
+        for name in names:
+            self._forget(name)
+        await supplicant.end()
 
     async def scan_regularly(self) -> None:
         """Listen for networks on the interfaces of netmgr until cancelled."""
@@ -249,10 +264,19 @@ class Wifi:
 
     async def stop_hotspot(self, effect: StopHotspot) -> None:
         """Stop the hotspot and its services."""
+        target = self._hotspot_on
+        await self._end_services()
+        if self._board.facts().link(effect.interface) is not None:
+            await self._end_access_point(self._supplicant(effect.interface), target)
+        self._board.put(hotspot="", hosted=None)
+        _log.info("the hotspot has ended")
+
+    async def _end_services(self) -> None:
         for part in ("hotspot/portal", "hotspot/dns", "hotspot/dhcp"):
             await self._tasks.stop(part)
-        target, self._hotspot_on = self._hotspot_on, ""
-        supplicant = self._supplicant(effect.interface)
+        self._hotspot_on = ""
+
+    async def _end_access_point(self, supplicant: Supplicant, target: str) -> None:
         await supplicant.stop_hotspot()
         link = next((link for link in await self._kernel.links() if link.name == target), None)
         if link is not None:
@@ -261,5 +285,3 @@ class Wifi:
             if target == HOTSPOT_INTERFACE and self._radios is not None:
                 await supplicant.release(target)
                 await self._radios.delete_interface(link.index)
-        self._board.put(hotspot="", hosted=None)
-        _log.info("the hotspot has ended")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -96,7 +97,7 @@ class Interface:
         It ends with the failure TIMEOUT after JOIN_LIMIT seconds. After Left, wpa_supplicant tries to join it again,
         until `leave`. INVALID, without a report, if a credential of the network cannot be used.
         """
-        requested = client(network, sae=await self.sae())
+        requested = client(network, sae=await self.sae(), now=time.time())
         async with self._lock:
             await self._configure(requested)
             attempt = self.attempt = Attempt(interface=self.name, label=network.label)

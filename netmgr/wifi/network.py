@@ -7,6 +7,7 @@ mean the key itself there, is `psk`: wpa_supplicant reads it up to the last quot
 from __future__ import annotations
 
 import binascii
+import math
 import re
 from typing import Final
 
@@ -23,6 +24,9 @@ MAX_BLOB: Final = 4000
 PREFERRED_CHANNEL: Final = 6
 CHANNELS: Final = {1: 2412, 6: 2437, 11: 2462}
 """Channels of a hotspot without a joined network, in MHz: allowed in every country, and they do not overlap."""
+CERTAIN: Final = 1_735_689_600
+"""2025-01-01 in seconds since 1970: a clock before this is certainly wrong."""
+_ANY_DATE: Final = '"tls_disable_time_checks=1"'
 _KEY: Final = re.compile(r"[0-9a-fA-F]{64}")
 _PASSPHRASE: Final = re.compile(r"[\x20-\x7e]{8,63}")
 _PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----\s(.*?)-----END \1-----", re.DOTALL)
@@ -37,8 +41,11 @@ class Requested(Secret, frozen=True, kw_only=True):
     blobs: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 
-def client(network: Network, *, sae: bool = True) -> Requested:
+def client(network: Network, *, sae: bool = True, now: float = math.inf) -> Requested:
     """Return the settings that join a network; `sae`: the radio and wpa_supplicant can use WPA3.
+
+    `now` is the clock in seconds since 1970. Before CERTAIN it is wrong, and the dates of certificates are not checked:
+    a computer without a clock of its own needs the network to set it.
 
     INVALID, without the value, if wpa_supplicant cannot use a credential.
     """
@@ -50,7 +57,7 @@ def client(network: Network, *, sae: bool = True) -> Requested:
         return Requested(alternatives=(owe, {**values, "key_mgmt": "NONE"}))
     if isinstance(security, Personal):
         return Requested(alternatives=({**values, **_personal(network, security, sae)},))
-    return _enterprise(network, security, values)
+    return _enterprise(network, security, values if now >= CERTAIN else {**values, "phase1": _ANY_DATE})
 
 
 def _personal(network: Network, security: Personal, sae: bool) -> dict[str, str]:

@@ -137,7 +137,7 @@ async def _unit(stack: AsyncExitStack, unit: str, command: Sequence[str], path: 
         return Unit(path, unit, descriptor)
     if descriptor is not None:
         os.close(descriptor)
-        await run(["systemctl", "stop", unit])
+        await stop_unit(unit)
     await _end_former(path, watcher)
     _clear(path.parent)
     await run(["systemd-run", "--quiet", "--collect", f"--unit={unit}", "--service-type=exec", *command])
@@ -161,6 +161,11 @@ async def _open_process(unit: str) -> int | None:
         return os.pidfd_open(int(pid))
     except ProcessLookupError:
         return None
+
+
+async def stop_unit(unit: str) -> None:
+    """End the wpa_supplicant that runs as this unit, if it does."""
+    await run(["systemctl", "stop", unit])
 
 
 async def stop_units(folder: Path) -> None:

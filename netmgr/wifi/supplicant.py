@@ -17,7 +17,7 @@ from netmgr.wifi.attempt import Report
 from netmgr.wifi.control import Control, connect
 from netmgr.wifi.interface import Interface
 from netmgr.wifi.network import quietest
-from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, UNIT_PREFIX, Running, running
+from netmgr.wifi.process import PROGRAM, SETTINGS, START_LIMIT, UNIT_PREFIX, Running, running, stop_unit
 from nursery_graph import Restart
 from nursery_graph.restart import back_off
 from schema.errors import ErrorKind, MachineError
@@ -80,6 +80,16 @@ class Supplicant:
                 self._runs(error)
             failures = 1 if trio.current_time() - begin > _HEALTHY else failures + 1
             await trio.sleep(back_off(_RESTART, failures, random.random()))
+
+    async def end(self) -> None:
+        """End wpa_supplicant for good, after `run` has ended: its radio was removed. UNAVAILABLE if that fails."""
+        if self._unit:
+            await stop_unit(self._unit)
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """Interfaces in use."""
+        return tuple(self._interfaces)
 
     @property
     def joining(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from netmgr.connectivity import probe
 from netmgr.connectivity.probe import Verdict, prove
 from rpc.access.proof import answer, proof_key
 from tests.loopback import free_port, listening
@@ -126,6 +127,18 @@ async def test_a_closed_port_gives_no_answer() -> None:
 async def test_a_name_that_cannot_be_resolved_is_reported_as_such() -> None:
     result = await prove(f"http://{'a' * 64}.example", PART, KEY)
     assert result.verdict is Verdict.NO_NAME
+
+
+async def test_a_silent_name_server_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: object, **__: object) -> list[object]:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(trio.socket, "getaddrinfo", never)
+    monkeypatch.setattr(probe, "NAME_LIMIT", 0.05)
+    result = await prove("http://cloud.example", PART, KEY)
+    assert result.verdict is Verdict.NO_NAME
+    assert "no name server answers" in result.detail
 
 
 async def test_the_question_leaves_only_through_the_interface() -> None:

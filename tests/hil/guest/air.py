@@ -7,7 +7,9 @@ is not the machine's is in a separate network namespace, so it is connected with
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from typing import Any
 
 import trio
 
+from rpc.access import proof
 from tests.hil.guest.control import Control
 from tests.hil.guest.namespaces import Answer, Namespace, command, end
 from tests.hil.guest.probes import PROBES
@@ -25,6 +28,9 @@ DEBUG = Path("/sys/kernel/debug/ieee80211")
 FOLDER = Path("/run/air")
 RUNS_SYSTEMD = Path("/run/systemd/system").exists()
 INTERNET = "203.0.113.1"  # TEST-NET-3: every name of the simulated Internet resolves to it
+NOBODY = "203.0.113.77"  # an address there that nobody has: what is sent to it is not answered
+CLOUD = "cloud.example"  # it answers with proofs of the key CLOUD_KEY
+CLOUD_KEY = "hil"
 HEARD, AWAY = "1", "2"  # groups of mac80211_hwsim: radios of different groups do not hear each other
 CHANNELS = " ".join(str(2407 + 5 * channel) for channel in range(1, 14))  # MHz; a scan of all others would take 8 s
 SENT = 20  # transmit power in dBm, to which mac80211_hwsim adds `rx_rssi`
@@ -52,8 +58,13 @@ UPLINKS = {
     "internet": f"server={INTERNET}\n",
     "none": f"server={INTERNET}\n",
     "portal": "address=/#/{net}.1\n",
+    "silent-names": f"server={NOBODY}\n",
+    "no-names": "address=/#/\n",
+    "wrong-names": f"address=/#/{NOBODY}\n",
 }
 """The configuration of a router's name server, by its uplink. Without an uplink it has no server to query."""
+UNCONNECTED = ("none", "portal")
+"""Uplinks without a route to the Internet."""
 
 HOSTAPD = """interface={device}
 ctrl_interface={folder}
@@ -99,6 +110,9 @@ class Radio:
 
 
 def _internet_answer(host: str, path: str) -> Answer:
+    if host == CLOUD:
+        nonce = path.partition(f"?{proof.NONCE}=")[2]
+        return 200, {}, json.dumps(proof.answer(CLOUD_KEY, nonce, int(time.time())))
     for probe in PROBES.values():
         if (probe.host, probe.path) == (host, path):
             return probe.status, {}, probe.body
@@ -240,7 +254,7 @@ class AccessPoint:
         await self._home.ip(f"link set {self._radio.device} down")
 
     async def uplink(self, kind: str) -> None:
-        """Change its uplink: internet, none or portal."""
+        """Change its uplink: one of UPLINKS."""
         self._settings["uplink"] = kind
         await end((self._radio.folder / "dnsmasq.pid").read_text())
         await self._serve(kind)
@@ -250,7 +264,7 @@ class AccessPoint:
         text = DNSMASQ + (LEASES if settings["dhcp"] else "no-dhcp-interface={device}\n") + UPLINKS[kind]
         text = text.format(folder=folder, device=self._radio.device, net=self._net)
         (folder / "dnsmasq.conf").write_text(text + "".join(f"{line}\n" for line in settings["dnsmasq"]))
-        if kind == "internet":
+        if kind not in UNCONNECTED:
             await self._home.ip("link set wan up", f"route replace default via 100.64.{self._number}.1")
         else:
             await self._home.ip("link set wan down")

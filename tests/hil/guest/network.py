@@ -33,6 +33,7 @@ from netmgr.service.commands import NetworkCommands
 from netmgr.service.core import Inputs, NetworkService, files
 from netmgr.service.proofs import Cloud
 from schema.errors import MachineError
+from tests.hil.guest.cables import count_as_hardware
 
 HOSTNAME = "rover"
 
@@ -118,6 +119,7 @@ class Guest:
 
 
 async def main(folder: Path) -> None:
+    count_as_hardware()
     structlog.configure(
         processors=[structlog.processors.TimeStamper(fmt="%H:%M:%S"), structlog.dev.ConsoleRenderer(colors=False)],
         wrapper_class=structlog.make_filtering_bound_logger(20),

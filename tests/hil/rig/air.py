@@ -14,7 +14,7 @@ from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Completed, Guest
 from tests.hil.rig.plant import Plant, Thing
 
-Uplink = Literal["internet", "none", "portal"]
+Uplink = Literal["internet", "none", "portal", "silent-names", "no-names", "wrong-names"]
 Security = Literal["", "open", "wpa2", "wpa3"]
 JOIN_LIMIT: Final = 120.0  # seconds to join a network or start an access point
 FETCH: Final = ("python3", "-I", "-S", f"{SOURCE}/tests/hil/guest/fetch.py")

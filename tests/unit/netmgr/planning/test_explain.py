@@ -10,6 +10,7 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from netmgr.model.decision import Decision
+from netmgr.model.events import JoinFailure
 from netmgr.model.facts import AccessPoint, Address, Association, Facts, Link
 from netmgr.model.network import Enterprise, Network, Open, Personal
 from netmgr.model.settings import Settings
@@ -71,7 +72,13 @@ def heard(cipher: Any, ssid: bytes = b"other") -> tuple[AccessPoint, ...]:
             ETH0,
             {"leases": {"eth0": lease()}, "cloud": {"eth0": False}},
             "It uses 'wire' with the address 192.0.2.7/24, the gateway 192.0.2.1 and the metric 100. "
-            "The cloud does not answer through it.",
+            "The cloud does not answer through this network.",
+        ),
+        (
+            ETH0,
+            {"leases": {"eth0": lease()}, "cloud": {"eth0": False}, "unproved": {"eth0": JoinFailure.PORTAL}},
+            "It uses 'wire' with the address 192.0.2.7/24, the gateway 192.0.2.1 and the metric 100. "
+            "A page of the network answers in place of the cloud.",
         ),
         (
             ETH0,

@@ -41,6 +41,7 @@ class Device:
         self.heard: dict[str, int] = {}
         self.joined: dict[str, str] = {}
         self.cloud: dict[str, bool] = {}
+        self.unproved: dict[str, JoinFailure] = {}
         self.state = State()
         self.outcome: Outcome | None = None
         self.now = 0.0
@@ -73,6 +74,7 @@ class Device:
                 name: Association(ssid=label.encode(), bssid="", frequency=2412) for name, label in self.joined.items()
             },
             cloud=self.cloud,
+            unproved=self.unproved,
         )
         return World(settings=self.settings, facts=facts, configured=self.configured)
 

@@ -214,6 +214,16 @@ def test_all_networks_are_tried_in_order_if_the_internet_is_needed() -> None:
     assert device.mode is Mode.ONLINE
 
 
+def test_a_network_without_the_cloud_is_given_up_with_the_reason_of_the_proof() -> None:
+    device = Device(wifi("first"), needs_internet=True)
+    device.heard = {"first": -60}
+    device.at(0)
+    device.joins()
+    device.cloud, device.unproved = {"wlan0": False}, {"wlan0": JoinFailure.PORTAL}
+    device.at(PROOF_LIMIT)
+    assert device.state.tried["first"].failure is JoinFailure.PORTAL
+
+
 @pytest.mark.parametrize("others", [True, False])
 def test_a_lost_network_is_given_up_soon_if_only_others_are_heard(others: bool) -> None:
     device = Device(wifi("first", priority=5), wifi("second"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from netmgr.model.network import Enterprise, Network, Open, Personal, Security
 from netmgr.model.settings import Hotspot
-from netmgr.wifi.network import MAX_BLOB, SYSTEM_AUTHORITIES, Requested, client, hotspot, quietest
+from netmgr.wifi.network import CERTAIN, MAX_BLOB, SYSTEM_AUTHORITIES, Requested, client, hotspot, quietest
 from schema.errors import ErrorKind, MachineError
 
 
@@ -75,6 +75,11 @@ def test_peap() -> None:
     assert bytes.fromhex(values["domain_suffix_match"]) == b"r.example"
     assert values["ca_cert"] == '"blob://ca-certificate"'
     assert requested.blobs == {"ca-certificate": b"authority"}
+
+
+def test_dates_of_certificates_are_checked_unless_the_clock_is_certainly_wrong() -> None:
+    assert "phase1" not in values_of(client(network(PEAP), now=CERTAIN))
+    assert values_of(client(network(PEAP), now=86400.0))["phase1"] == '"tls_disable_time_checks=1"'
 
 
 def test_tls() -> None:
