@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import trio
 
+from netmgr.netlink import route
 from tests.hil.guest.air import DNSMASQ, INTERNET
 from tests.hil.guest.namespaces import Namespace, command
-from netmgr.netlink import route
 
 PREFIX = "cable"
 FOLDER = Path("/run/cables")
@@ -40,6 +39,10 @@ def count_as_hardware() -> None:
     vars(route)["SYSFS"] = Sysfs(route.SYSFS)
 
 
+def _touch(path: Path) -> None:
+    path.touch()
+
+
 class Cable:
     """A cable: `device` in the machine, and a router that leases addresses and leads to the Internet."""
 
@@ -51,7 +54,7 @@ class Cable:
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
         folder = FOLDER / self._router.name
         folder.mkdir(parents=True)
-        Path("/etc/resolv.conf").touch()
+        _touch(Path("/etc/resolv.conf"))  # `ip netns exec` mounts the file of a namespace over it
         await self._router.open()
         await command("ip", "link", "add", self.device, "type", "veth", "peer", "lan", "netns", self._router.name)
         await self._router.ip(
@@ -71,7 +74,7 @@ class Cable:
         """Plug it in again."""
         await self._router.ip("link set lan up")
 
-    async def close(self) -> Any:
+    async def close(self) -> None:
         """Remove it with its router."""
         await self._router.close()
         shutil.rmtree(FOLDER / self._router.name, ignore_errors=True)

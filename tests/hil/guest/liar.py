@@ -28,7 +28,7 @@ def answer(message: Message, router: IPv4Address, lie: str) -> Message | None:
     kind = {Kind.DISCOVER: Kind.OFFER, Kind.REQUEST: Kind.ACK}.get(Kind(message.kind))
     if kind is None:
         return None
-    options = {
+    options: dict[int, bytes] = {
         Option.KIND: bytes((kind,)),
         Option.SERVER: router.packed,
         Option.LEASE_TIME: (3600).to_bytes(4, "big"),
@@ -54,4 +54,4 @@ async def main(device: str, address: str, lie: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, *sys.argv[1:4])
+    trio.run(main, sys.argv[1], sys.argv[2], sys.argv[3])

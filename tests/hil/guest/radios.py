@@ -57,4 +57,7 @@ def plug() -> None:
 
 
 if __name__ == "__main__":
-    {"unplug": unplug, "plug": plug}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1] == "unplug":
+        unplug(sys.argv[2])
+    else:
+        plug()
