@@ -9,15 +9,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import trio
+
 from netmgr.model.facts import Manager
 from netmgr.model.network import Network
 from netmgr.owners.adopt import from_wpa_supplicant
 from netmgr.owners.files import RunBlocking, read
 from netmgr.programs import run
-from schema.errors import MachineError
+from schema.errors import ErrorKind, MachineError
 
 PIDS: Final = ("run/dhcpcd/pid", "run/dhcpcd.pid")
 """Files with the id of the process, of version 9 and of older ones."""
+CONTROLS: Final = ("run/dhcpcd/sock", "run/dhcpcd.sock")
+"""Control sockets, of version 9 and of older ones."""
+CONTROL_LIMIT: Final = 10.0
 WPA: Final = ("etc/wpa_supplicant/wpa_supplicant-{}.conf", "etc/wpa_supplicant/wpa_supplicant.conf")
 
 
@@ -43,7 +48,7 @@ class Dhcpcd:
 
     async def take(self, interface: str) -> None:
         """See Owner."""
-        await run(["dhcpcd", "--exit", interface])
+        await _stop(await self._run_blocking(partial(_control, self._root)), interface)
         if await self._run_blocking((self._root / f"run/wpa_supplicant/{interface}").exists):
             try:
                 await run(["wpa_cli", "-p", "/run/wpa_supplicant", "-i", interface, "terminate"])
@@ -51,8 +56,49 @@ class Dhcpcd:
                 pass  # it has ended meanwhile, or belongs to another program, which then is the owner
 
     async def give_back(self, interface: str) -> None:
-        """See Owner. The hook of dhcpcd starts wpa_supplicant again."""
-        await run(["dhcpcd", "--rebind", interface])
+        """See Owner. The hook of dhcpcd starts wpa_supplicant again.
+
+        A dhcpcd that manages all interfaces has forgotten this one and no command makes it look again, so its service
+        is restarted; with the usual option `persistent` the other interfaces keep their addresses meanwhile.
+        """
+        service = await self._run_blocking(partial(_service, self._root))
+        await run(["systemctl", "restart", service] if service else ["dhcpcd", "--rebind", interface])
+
+
+async def _stop(control: Path | None, interface: str) -> None:
+    """Let dhcpcd give an interface up.
+
+    Its command `--exit INTERFACE` signals a process of this interface, which one that manages all interfaces does not
+    have. That one accepts the same words at its control socket.
+    """
+    if control is None:
+        await run(["dhcpcd", "--exit", interface])
+        return
+    try:
+        with trio.fail_after(CONTROL_LIMIT):
+            async with await trio.open_unix_socket(str(control)) as stream:
+                await stream.send_all("".join(f"{word}\0" for word in ("dhcpcd", "-x", interface)).encode())
+                await stream.send_eof()
+                while await stream.receive_some():
+                    pass
+    except (OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
+        raise MachineError(
+            f"dhcpcd does not give {interface} up through {control}: {error}", kind=ErrorKind.UNAVAILABLE
+        ) from None
+
+
+def _control(root: Path) -> Path | None:
+    """Return the control socket of a dhcpcd that manages all interfaces; None if there is none."""
+    return next((root / name for name in CONTROLS if (root / name).is_socket()), None)
+
+
+def _service(root: Path) -> str:
+    """Return the unit of systemd of a dhcpcd that manages all interfaces; empty if there is none."""
+    for name in PIDS:
+        groups = read(root / "proc" / (read(root / name).strip() or "none") / "cgroup")
+        if match := re.search(r"/([^/\n]+\.service)$", groups, re.MULTILINE):
+            return match[1]
+    return ""
 
 
 def _manages(root: Path, interface: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from netmgr.model.facts import Manager
 from netmgr.owners.bus import Bus, BusError
@@ -209,3 +210,25 @@ async def test_a_program_that_fails_does_not_hide_the_owner() -> None:
     assert await owner_of("eth0", owners[:2]) is None
     assert owner_named("dhcpcd", owners) is owner
     assert owner_named("ifupdown", owners) is None
+
+
+async def test_dhcpcd_that_manages_all_interfaces_is_asked_at_its_socket(tmp_path: Path, nursery: trio.Nursery) -> None:
+    (tmp_path / "run/dhcpcd").mkdir(parents=True)
+    path = tmp_path / "run/dhcpcd/sock"
+    received: list[bytes] = []
+
+    async def answer() -> None:
+        with trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM) as server:
+            await server.bind(str(path))
+            server.listen()
+            ready.set()
+            connection, _ = await server.accept()
+            with connection:
+                while data := await connection.recv(100):
+                    received.append(data)
+
+    ready = trio.Event()
+    nursery.start_soon(answer)
+    await ready.wait()
+    await Dhcpcd(at_once, tmp_path).take("eth0")
+    assert b"".join(received) == b"dhcpcd\0-x\0eth0\0"
