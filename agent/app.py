@@ -261,6 +261,8 @@ class Agent:
         yield self._server.supervisor.changes()
         yield self._server.changes()
         yield self.system.changes()
+        if self.network is not None:
+            yield self.network.changes()
         yield from self.updates.changes()
 
     def report(self) -> Report:
@@ -287,6 +289,7 @@ class Agent:
                 *problems_of(self.settings.problems),
             ),
             system=self.system.report(),
+            network=self.network.report() if self.network is not None else None,
         )
 
     def _versions(self) -> Versions:

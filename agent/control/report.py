@@ -5,7 +5,7 @@ The same report is the answer of `machine agent status`. All times are seconds s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,10 @@ MAX_BYTES: Final = 64 * 1024
 """Size of a report that the cloud accepts."""
 
 MAX_PROBLEMS: Final = 50
+MAX_INTERFACES: Final = 16
+MAX_ADDRESSES: Final = 8
+MAX_UNUSED: Final = 20
+"""Networks of an interface that are listed as not used."""
 _MAX_TEXT: Final = 500  # characters of a reason or message
 _MAX_WORD: Final = 300  # characters of any other text; the cloud refuses longer ones
 _WORDS: Final = frozenset({"version", "previous", "target", "version_from", "version_to", "offline"})
@@ -88,6 +92,35 @@ class SystemReport(msgspec.Struct, frozen=True, omit_defaults=True):
     waiting: Waiting | None = None  # an upgrade of packages, or a reboot for it
 
 
+class UnusedNetwork(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A network that is not used, and why."""
+
+    network: str  # label
+    reason: str
+    remedy: str = ""
+
+
+class InterfaceReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A network interface, and what it is used for."""
+
+    name: str
+    manager: str = ""  # program that configures it
+    network: str = ""  # label of the network that was chosen
+    addresses: tuple[str, ...] = ()
+    state: str = ""
+    remedy: str = ""
+    unused: tuple[UnusedNetwork, ...] = ()
+
+
+class NetworkReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The network of the device, as `machine agent network explain` shows it. Contains no secrets."""
+
+    mode: str = ""  # of provisioning
+    next_step: str = ""  # what happens next, and when
+    interfaces: tuple[InterfaceReport, ...] = ()
+    unused: tuple[UnusedNetwork, ...] = ()  # networks that no interface can use
+
+
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """State of the agent."""
 
@@ -98,6 +131,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     disabled: bool = False  # machine-server is switched off by a setting
     problems: tuple[Problem, ...] = ()
     system: SystemReport = SystemReport()
+    network: NetworkReport | None = None  # None: the agent does not manage the network
     format: int = msgspec.field(default_factory=lambda: FORMAT)  # a factory, so that it is never omitted
 
 
@@ -151,6 +185,41 @@ def program_report(
     )
 
 
+def network_report(mode: str, explanation: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> NetworkReport:
+    """Return the report of the network from its explanation and the addresses of each interface, bounded in size."""
+    return NetworkReport(
+        mode=mode,
+        next_step=explanation["next_step"],
+        interfaces=tuple(
+            InterfaceReport(
+                name=entry["interface"],
+                manager=entry["manager"],
+                network=entry["network"],
+                addresses=tuple(addresses.get(entry["interface"], ()))[:MAX_ADDRESSES],
+                state=entry["state"]["text"],
+                remedy=entry["state"]["remedy"],
+                unused=_unused(entry["not_used"]),
+            )
+            for entry in explanation["interfaces"][:MAX_INTERFACES]
+        ),
+        unused=_unused(explanation["not_used"]),
+    )
+
+
+def _unused(entries: Sequence[Mapping[str, Any]]) -> tuple[UnusedNetwork, ...]:
+    return tuple(
+        UnusedNetwork(entry["network"], entry["why"]["text"], entry["why"]["remedy"]) for entry in entries[:MAX_UNUSED]
+    )
+
+
+def essence(report: Report) -> Report:
+    """Return the report without what changes with the time alone, for comparison with an earlier one."""
+    network = report.network
+    if network is not None:
+        network = msgspec.structs.replace(network, next_step="")
+    return msgspec.structs.replace(report, time=0.0, offline="", network=network)
+
+
 def problems_of(errors: Iterable[ConfigError]) -> tuple[Problem, ...]:
     """Return the problems of settings for a report; those beyond MAX_PROBLEMS are counted in the last entry."""
     problems = [Problem(error.path[:_MAX_TEXT], error.reason[:_MAX_TEXT], error.remedy[:_MAX_TEXT]) for error in errors]
@@ -169,6 +238,7 @@ def encode(report: Report) -> bytes:
             agent=_shortened(report.agent),
             server=_shortened(report.server),
             problems=report.problems[: len(report.problems) // 2],
+            network=None,
         )
         if smaller == report:
             raise ValueError(f"a report of {len(data)} bytes cannot be shortened")

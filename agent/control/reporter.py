@@ -11,11 +11,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final
 
-import msgspec
 import structlog
 import trio
 
-from agent.control.report import Report, encode
+from agent.control.report import Report, encode, essence
 from rpc.api.client import ApiClient
 from rpc.api.cloud_v1 import AGENTS
 from schema.errors import ErrorKind, MachineError
@@ -71,7 +70,7 @@ class Reporter:
             await trio.sleep(GATHER)
             self._news = trio.Event()
             report = self._report()
-            content = msgspec.structs.replace(report, time=0.0, offline="")
+            content = essence(report)
             if content == accepted and trio.current_time() < due:
                 with trio.move_on_at(due):
                     await self._news.wait()

@@ -14,7 +14,7 @@ import trio
 from msgspec.structs import replace
 
 from agent.console.server import Command
-from agent.control.report import Problem
+from agent.control.report import NetworkReport, Problem, network_report
 from agent.control.settings import SettingsState
 from agent.layout import Layout
 from agent.network.settings import entered, network_settings, networks_of
@@ -24,7 +24,7 @@ from netmgr.model.settings import Settings as NetworkSettings
 from netmgr.portal.access import Lock
 from netmgr.provisioning.records import Forced
 from netmgr.service.backend import PortalBackend, Product
-from netmgr.service.commands import NetworkCommands
+from netmgr.service.commands import NetworkCommands, explanation, status
 from netmgr.service.core import Inputs, NetworkService, files
 from netmgr.service.proofs import Cloud
 from schema.document.cloud import Cloud as Credentials
@@ -114,6 +114,20 @@ class AgentNetwork:
     def problems(self) -> tuple[Problem, ...]:
         """What keeps the network from being as it should be."""
         return tuple(Problem("network", text) for text in self.service.problems)
+
+    def report(self) -> NetworkReport:
+        """Return the state of the network for the cloud, without secrets."""
+        state = status(self.service)
+        addresses = {entry["name"]: entry["addresses"] for entry in state["interfaces"]}
+        return network_report(state["mode"], explanation(self.service), addresses)
+
+    async def changes(self) -> AsyncGenerator[None, None]:
+        """Yield after each change of what is observed, until the caller is cancelled."""
+        changed = self.service.board.changed
+        while True:
+            await changed.wait()
+            changed = self.service.board.changed
+            yield
 
     # ---- inputs of the service
 

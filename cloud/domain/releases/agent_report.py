@@ -112,6 +112,35 @@ class System(Struct, frozen=True, omit_defaults=True):
     files: tuple[Text, ...] = ()
 
 
+class UnusedNetwork(Struct, frozen=True, omit_defaults=True):
+    """A network that is not used, and why."""
+
+    network: Text
+    reason: Text
+    remedy: Text = ""
+
+
+class Interface(Struct, frozen=True, omit_defaults=True):
+    """A network interface, and what it is used for."""
+
+    name: Word
+    manager: Word = ""
+    network: Text = ""
+    addresses: tuple[Word, ...] = ()
+    state: Text = ""
+    remedy: Text = ""
+    unused: tuple[UnusedNetwork, ...] = ()
+
+
+class Network(Struct, frozen=True, omit_defaults=True):
+    """The network of a device; see agent.control.report.NetworkReport."""
+
+    mode: Word = ""
+    next_step: Text = ""
+    interfaces: tuple[Interface, ...] = ()
+    unused: tuple[UnusedNetwork, ...] = ()
+
+
 class Report(Struct, frozen=True, omit_defaults=True):
     """Report of an agent. Unknown fields are dropped, so that newer agents can add some."""
 
@@ -123,6 +152,7 @@ class Report(Struct, frozen=True, omit_defaults=True):
     disabled: bool = False
     problems: tuple[Problem, ...] = ()
     system: System = System()
+    network: Network | None = None
 
 
 class _Header(Struct, frozen=True):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cloud.domain.releases import reports
-from cloud.domain.releases.agent_report import Exit, Problem, Program, report_of
+from cloud.domain.releases.agent_report import Exit, Network, Problem, Program, report_of
 from cloud.domain.releases.requests import AgentRequest
 from rpc.pages.words import span
 from uplink.releases import AGENT, SERVER, STEP_WORDS
@@ -88,6 +88,7 @@ class AgentView:
     more: int = 0  # outcomes that are not shown
     files: tuple[str, ...] = ()  # written for the system configuration
     requests: tuple[AgentRequest, ...] = ()  # that have not arrived
+    network: Network | None = None  # None: not reported
 
 
 def agent_view(
@@ -111,7 +112,14 @@ def agent_view(
     server = _program(SERVER, report.server, clock, ended, disabled=report.disabled)
     files = report.system.files
     return AgentView(
-        received.received, (agent, server), (*report.problems, *more_problems), shown, more, files, tuple(requests)
+        received.received,
+        (agent, server),
+        (*report.problems, *more_problems),
+        shown,
+        more,
+        files,
+        tuple(requests),
+        report.network,
     )
 
 

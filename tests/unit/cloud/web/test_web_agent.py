@@ -8,10 +8,22 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 
-from agent.control.report import Exit, Problem, ProgramReport, Report, SystemReport, Waiting, encode
+from agent.control.report import (
+    Exit,
+    InterfaceReport,
+    NetworkReport,
+    Problem,
+    ProgramReport,
+    Report,
+    SystemReport,
+    UnusedNetwork,
+    Waiting,
+    encode,
+)
 from agent.update.record import Outcome, Quarantined, Result
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
@@ -231,3 +243,29 @@ async def test_a_request_disappears_from_an_open_page_when_it_has_arrived(cloud:
             n.start_soon(arrived)
             assert "not received" not in await next_text()
             n.cancel_scope.cancel()
+
+
+NETWORK = NetworkReport(
+    mode="online",
+    next_step="Nothing: the device is online.",
+    interfaces=(
+        InterfaceReport(
+            name="wlan0", manager="machine-agent", network="home", addresses=("192.168.1.5/24",),
+            state="It has joined home.", unused=(UnusedNetwork("<b>garage</b>", "It was not heard.", "move closer"),),
+        ),
+    ),
+)  # fmt: skip
+
+
+async def test_the_network_of_a_machine_is_shown(cloud: MemoryCloud, part: str) -> None:
+    await send(cloud, part, encode(msgspec.structs.replace(FULL, network=NETWORK)))
+    html = await page_of(cloud, part)
+    text = text_of(html)
+    for words in ("Network online", "wlan0", "192.168.1.5/24", "It has joined home.", "It was not heard. Move closer"):
+        assert words in text, text
+    assert "<b>garage" not in html
+
+
+async def test_a_machine_without_a_report_of_its_network(cloud: MemoryCloud, part: str) -> None:
+    await send(cloud, part, encode(FULL))
+    assert 'id="network-title"' not in await page_of(cloud, part)
