@@ -16,7 +16,7 @@ from netmgr.applying.executor import Executor, Handlers
 from netmgr.applying.kernel import KernelEffects
 from netmgr.dns.resolver import Resolver
 from netmgr.model.decision import Decision
-from netmgr.model.facts import OWN, Lease, Manager
+from netmgr.model.facts import OWN, Facts, Lease, Manager
 from netmgr.model.network import Network
 from netmgr.model.plan import (
     AddAddress,
@@ -61,6 +61,7 @@ from schema.errors import MachineError
 MAX_ROUNDS: Final = 20
 """Plans that are applied one after the other without waiting for a change."""
 
+NETWORK_MANAGER: Final[Manager] = "NetworkManager"
 _log = structlog.get_logger("netmgr")
 
 
@@ -236,6 +237,7 @@ class NetworkService:
             await self.store.change(change)
         await self._advance_trial()
         facts = self.board.facts()
+        await self._forget_removed(facts)
         self.settings = self._inputs.settings(trial.applied(self.store.stored.trial), self._adopted)
         world = World(settings=self.settings, facts=facts, configured=self._inputs.configured())
         outcome = self.outcome = step(self._state, world, event, facts.now)
@@ -319,6 +321,12 @@ class NetworkService:
         if manager is not None:
             managers[interface] = manager
         await self._runtime.change(lambda stored: replace(stored, managers=managers))
+
+    async def _forget_removed(self, facts: Facts) -> None:
+        """Forget takeovers from NetworkManager of interfaces that are gone: it manages them again when they return."""
+        for name, manager in self._runtime.stored.managers.items():
+            if manager == NETWORK_MANAGER and facts.link(name) is None:
+                await self._own(name, None)
 
     async def _adopt(self) -> None:
         """Read the networks of other programs for the interfaces of this computer."""

@@ -70,6 +70,7 @@ class Wifi:
         self._ignored, self._new_supplicant = ignored, new_supplicant
         self._radios: Radios | None = None
         self._supplicants: dict[int, Supplicant] = {}
+        self._gone: set[int] = set()  # removed radios whose interfaces are still in the facts
         self._hotspot_on = ""  # the interface of the access point itself
         self._scan_now = trio.Event()
         self._busy = trio.Lock()  # an access point does not start during a scan of its radio
@@ -104,6 +105,7 @@ class Wifi:
     async def _removed(self, number: int) -> None:
         """End everything of a radio that was removed. If it is connected again, it has another number."""
         supplicant = self._supplicants.pop(number)
+        self._gone = {link.radio for link in self._board.facts().links if link.radio in (number, *self._gone)} - {None}
         names = supplicant.interfaces
         _log.info("a radio was removed", radio=number, interfaces=names)
         if self._hotspot_on in names:
@@ -145,13 +147,18 @@ class Wifi:
     def _supplicant(self, interface: str) -> Supplicant:
         """Return the supplicant of the radio of an interface; it is started with its first use."""
         link = self._board.facts().link(interface)
-        if link is None or link.radio is None:
+        if link is None or link.radio is None or link.radio in self._gone:
             raise MachineError(f"there is no wifi interface {interface}", kind=ErrorKind.NOT_FOUND)
         if link.radio not in self._supplicants:
             supplicant = self._new_supplicant(link.radio, self._reported, partial(self._runs, link.radio))
             self._supplicants[link.radio] = supplicant
             self._tasks.start(f"wifi/{link.radio}", supplicant.run)
         return self._supplicants[link.radio]
+
+    def _running(self, interface: str) -> Supplicant | None:
+        """Return the supplicant of the radio of an interface; None if it has none, as after its removal."""
+        link = self._board.facts().link(interface)
+        return None if link is None or link.radio is None else self._supplicants.get(link.radio)
 
     def _runs(self, radio: int, error: MachineError | None) -> None:
         if error is not None:
@@ -193,10 +200,9 @@ class Wifi:
 
     async def give_back(self, name: str) -> None:
         """Let other programs use an interface."""
-        link = self._board.facts().link(name)
-        if link is not None and link.radio in self._supplicants:
+        if (supplicant := self._running(name)) is not None:
             self._forget(name)
-            await self._supplicants[link.radio].release(name)
+            await supplicant.release(name)
 
     # ---- effects
 
@@ -213,9 +219,10 @@ class Wifi:
             raise
 
     async def leave(self, effect: Leave) -> None:
-        """Leave the network."""
+        """Leave the network. An interface that was removed has left it."""
         self._forget(effect.interface)
-        await self._supplicant(effect.interface).leave(effect.interface)
+        if (supplicant := self._running(effect.interface)) is not None:
+            await supplicant.leave(effect.interface)
 
     async def set_country(self, effect: SetCountry) -> None:
         """Set the regulatory domain."""
@@ -266,8 +273,8 @@ class Wifi:
         """Stop the hotspot and its services."""
         target = self._hotspot_on
         await self._end_services()
-        if self._board.facts().link(effect.interface) is not None:
-            await self._end_access_point(self._supplicant(effect.interface), target)
+        if (supplicant := self._running(effect.interface)) is not None:
+            await self._end_access_point(supplicant, target)
         self._board.put(hotspot="", hosted=None)
         _log.info("the hotspot has ended")
 

@@ -202,7 +202,9 @@ class Interface:
         await self.start_hotspot(settings, frequency)
 
     def lost(self) -> None:
-        """Report the end of wpa_supplicant."""
+        """Report the end of wpa_supplicant; what waits for an event gets MachineError."""
+        for waiter in self._waiters:
+            waiter.arrived.set()
         attempt, self.attempt, self.hotspot = self.attempt, None, None
         self._decided.set()
         if attempt is None:
@@ -268,5 +270,7 @@ class _Listening:
 async def _arrival(waiter: _Waiter, limit: float, text: str) -> str:
     with trio.move_on_after(limit):
         await waiter.arrived.wait()
+        if not waiter.event:
+            raise MachineError(_ENDED, kind=ErrorKind.UNAVAILABLE)
         return waiter.event
     raise MachineError(f"{text} within {limit:g} s", kind=ErrorKind.TIMEOUT)

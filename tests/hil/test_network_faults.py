@@ -49,7 +49,7 @@ def settings(networks: Mapping[str, Any], **network_configuration: Any) -> dict[
 @asynccontextmanager
 async def managed(guest: Guest, document: Mapping[str, Any], **request: Any) -> AsyncIterator[Device]:
     """Run network management of a new device while the context is open."""
-    await guest.run("rm -rf /tmp/network /run/network.json")
+    await guest.run("rm -rf /tmp/network /run/network.json*")
     async with running(guest, settings=document, cloud=ASKED, **{"configured": True, **request}) as device:
         try:
             yield device

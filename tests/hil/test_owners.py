@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.hil.test_air import HOME, PASSPHRASE, join, know
 from tests.hil.test_network import running, until_runs
 
 pytestmark = pytest.mark.systemd
+slow = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 30 s: set MACHINE_HIL_ALL=yes")
 
 WIRED = """[Match]
 Name=eth7
@@ -52,6 +54,24 @@ async def test_network_manager_gives_up_its_radio_and_gets_it_back(guest: Guest,
     assert await owners(guest, "owner", "wlan0") == "NetworkManager"
     await guest.run("nm-online -q -t 100", limit=110)
     assert "192.168." in await addresses(guest, "wlan0")
+
+
+@slow
+async def test_a_radio_that_is_plugged_in_again_is_taken_over_again(guest: Guest, plant: Plant) -> None:
+    air = await plant.air(radios=2)
+    await air.access_point(HOME, PASSPHRASE)
+    await air.network_manager()
+    home = {"type": "wifi", "ssid": HOME, "psk": PASSPHRASE}
+    async with running(guest, configured=True, settings={"additional_networks": {"home": home}}) as device:
+        await device.mode("online")
+        assert "wlan0:unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
+        await guest.run(f"cd {SOURCE} && python3 -m tests.hil.guest.radios unplug wlan0")
+        await device.mode("searching")
+        begin = trio.current_time()
+        await guest.run(f"cd {SOURCE} && python3 -m tests.hil.guest.radios plug")
+        await device.mode("online")
+        print(f"ROW radio plugged in again beside NetworkManager: online: {trio.current_time() - begin:.1f} s")
+        assert "wlan0:unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
 
 
 async def test_networkd_gives_up_its_link_and_gets_it_back(guest: Guest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import trio
 
 from netmgr.model.facts import OWN, Association, Link, Radio
@@ -15,6 +16,7 @@ from netmgr.netlink.rfkill import Switches
 from netmgr.observation.board import Board
 from netmgr.service.radios import Wifi
 from netmgr.service.tasks import Tasks
+from schema.errors import MachineError
 
 HOME = Network(label="home", kind="wifi", source="cloud", ssid=b"home")
 SETUP = Hotspot(ssid=b"setup", password="password")
@@ -102,9 +104,11 @@ async def test_the_supplicant_of_a_removed_radio_ends_and_a_new_radio_gets_its_o
     board.put_for("associations", "wlan0", JOINED)
     await observed(wifi, radios)
     assert supplicants.events == [("runs", 0)], "the radio is there"
-    board.put(links=())
     radios.numbers = []
+    board.put(links=(link(0),))  # the tables of links are read a little later
     await observed(wifi, radios)
+    with pytest.raises(MachineError, match="no wifi interface"):
+        await wifi.join(Join(interface="wlan0", network=HOME))
     assert supplicants.events == [("runs", 0), ("cancelled", 0), ("ended", 0)]
     facts = board.facts()
     assert (facts.joining, facts.clients, facts.associations) == ({}, {}, {})

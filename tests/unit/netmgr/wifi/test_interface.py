@@ -225,3 +225,17 @@ async def test_another_connection_is_not_continued(nursery: trio.Nursery, status
     setup.control.answers |= {"STATUS": status, "SIGNAL_POLL": "FAIL"}
     assert await setup.interface.resume(HOME) is None
     assert setup.interface.attempt is None
+
+
+async def test_what_waits_for_an_event_ends_with_wpa_supplicant(nursery: trio.Nursery) -> None:
+    setup = Setup(nursery)
+
+    async def scan() -> None:
+        with pytest.raises(MachineError, match="has ended"):
+            await setup.interface.scan()
+
+    with trio.fail_after(1):
+        async with trio.open_nursery() as scanning:
+            scanning.start_soon(scan)
+            await trio.testing.wait_all_tasks_blocked()
+            setup.interface.lost()
