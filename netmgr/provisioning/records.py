@@ -22,6 +22,9 @@ PROOF_LIMIT: Final = 30.0
 """Seconds after joining until the cloud must have answered, if that is needed."""
 HEARD: Final = 60.0
 """Seconds since its last announcement in which a network counts as present."""
+ABSENT: Final = 150.0
+"""Seconds without an announcement after which a network counts as new, while one is joined: scans are 120 seconds
+apart then. HEARD applies while none is joined."""
 LEAVE_PAUSE: Final = 3.0
 """Seconds between the end of an entry and the end of the hotspot, so that its answer reaches the phone."""
 FIRST_RETRY: Final = 15.0

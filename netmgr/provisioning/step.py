@@ -12,6 +12,7 @@ from netmgr.model.events import Joined, JoinFailed, Left
 from netmgr.provisioning.candidates import client_interface, hotspot_interface, joins_during_hotspot
 from netmgr.provisioning.conditions import deadlines, good, online, reboot_at
 from netmgr.provisioning.records import (
+    ABSENT,
     HEARD,
     LEAVE_PAUSE,
     PERMANENT,
@@ -69,13 +70,14 @@ def _observed(state: State, world: World, now: float) -> State:
     """Return the state after a look at the world."""
     settings, heard = world.settings, dict(state.heard)
     tried = dict(state.tried)
+    absent = ABSENT if world.facts.associations else HEARD
     for network in settings.networks:
         announced = [point for point in world.facts.access_points if network.ssid and point.ssid == network.ssid]
         if not announced:
             continue
         best = max(announced, key=lambda point: point.signal)
         last, before = max(point.seen for point in announced), heard.get(network.label)
-        is_new = before is None or last > before.last + HEARD
+        is_new = before is None or last > before.last + absent
         if is_new and network.label in tried and tried[network.label].failure not in PERMANENT:
             del tried[network.label]  # it was away, and may be another one
         strong = (

@@ -39,6 +39,8 @@ class Device:
         self.cable: bool = False
         self.radios = tuple(Radio(number=n, hotspot=True, both=both) for n in range(radios))
         self.heard: dict[str, int] = {}
+        self.scanned: float | None = None
+        """Time of the last scan; None: the device listens all the time."""
         self.joined: dict[str, str] = {}
         self.cloud: dict[str, bool] = {}
         self.unproved: dict[str, JoinFailure] = {}
@@ -59,6 +61,7 @@ class Device:
             address = (Address(IPv4Interface("10.0.0.5/24")),)
             links.append(Link(index=2, name="eth0", kind="wired", up=True, carrier=True, mac="", addresses=address))
         connected = [*self.joined, *(["eth0"] if self.cable else [])]
+        seen = self.now if self.scanned is None else self.scanned
         facts = Facts(
             now=self.now,
             links=tuple(links),
@@ -67,7 +70,7 @@ class Device:
                 Route(destination=DEFAULT, gateway=None, interface=name, metric=1, protocol=4) for name in connected
             ),
             access_points=tuple(
-                AccessPoint(ssid=label.encode(), bssid="", frequency=2412, signal=signal, cipher="wpa2", seen=self.now)
+                AccessPoint(ssid=label.encode(), bssid="", frequency=2412, signal=signal, cipher="wpa2", seen=seen)
                 for label, signal in self.heard.items()
             ),
             associations={

@@ -26,6 +26,7 @@ from netmgr.provisioning.records import (
     kept,
     restored,
 )
+from netmgr.service.radios import SCAN_ONLINE
 from tests.unit.netmgr.provisioning.device import Device, wifi
 
 MINUTE = 60.0
@@ -262,6 +263,19 @@ def test_a_preferred_network_is_joined_after_it_was_heard_well_for_a_while(signa
     device.at(100)
     assert device.at(100 + ROAM_AFTER - 1).decision.join == {"wlan0": "garage"}
     assert device.at(100 + ROAM_AFTER).decision.join == {"wlan0": "home" if changes else "garage"}
+
+
+@pytest.mark.parametrize("pause", [SCAN_ONLINE, SCAN_ONLINE + 20])
+def test_a_preferred_network_is_joined_at_the_second_scan_that_hears_it(pause: float) -> None:
+    device = Device(wifi("garage"), wifi("home", priority=5))
+    device.heard, device.scanned = {"garage": -50}, 0.0
+    device.at(0)
+    device.joins()
+    device.heard["home"], device.scanned = -60, 100.0
+    device.at(100)
+    assert device.at(99 + pause).decision.join == {"wlan0": "garage"}
+    device.scanned = 100 + pause
+    assert device.at(100 + pause).decision.join == {"wlan0": "home"}
 
 
 def test_a_forced_hotspot_lasts_the_retry_time_or_until_a_person_has_finished() -> None:
