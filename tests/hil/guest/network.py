@@ -7,14 +7,15 @@ Each line on standard input is a request of JSON, each line on standard output a
     {"call": "status" | "scan" | "join" | "forget" | "explain", ...}   a command: {"answer": [...]} or {"error": ...}
     {"force": true}                      the hotspot
 
-News are {"mode": ..., "at": seconds since the start} and {"credentials": ...} that were entered.
+News are {"mode": ..., "at": seconds since the start}, {"effect": name} before each effect is applied, and
+{"credentials": ...} that were entered.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import trio
 from agent.network.settings import entered, network_settings, networks_of
 from agent.settings.reading import read
 from agent.settings.records import Settings
+from netmgr.applying.executor import Executor, Handlers
 from netmgr.model.network import Network
 from netmgr.model.settings import Settings as NetworkSettings
 from netmgr.portal.access import Lock
@@ -118,8 +120,26 @@ class Guest:
             say(error=str(error))
 
 
+def announce_effects() -> None:
+    """Print each effect before it is applied."""
+    create = Executor.__init__
+
+    def announcing(handler: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+        async def apply(effect: Any) -> None:
+            say(effect=type(effect).__name__)
+            await handler(effect)
+
+        return apply
+
+    def initialize(executor: Executor, handlers: Handlers) -> None:
+        create(executor, {kind: announcing(handler) for kind, handler in handlers.items()})
+
+    Executor.__init__ = initialize  # type: ignore[method-assign, assignment]
+
+
 async def main(folder: Path) -> None:
     count_as_hardware()
+    announce_effects()
     structlog.configure(
         processors=[structlog.processors.TimeStamper(fmt="%H:%M:%S"), structlog.dev.ConsoleRenderer(colors=False)],
         wrapper_class=structlog.make_filtering_bound_logger(20),
