@@ -1,7 +1,8 @@
 """Trial of changed networks from the cloud: unless the cloud answers through them, the former ones return. Pure.
 
 The record is stored before it takes effect. `applied` says which networks apply. A power cut ends a trial: `restarted`
-lets the former networks apply, and the change is tried once more when the device is online again.
+lets the former networks apply, and the change is tried once more when the device is online again. A change that the
+power cut has kept from its first trial waits as well: it would apply without one while the device is not online.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ class Record(Secret, frozen=True, kw_only=True, omit_defaults=True):
     """Trials of `change` that have begun."""
     started: float | None = None
     """When the trial that runs now has begun; None: none runs. Not stored: no trial survives a restart."""
+    former_until: float | None = None
+    """Until when, after a restart, the former networks apply and a change waits for the device to be online. Not
+    stored."""
     rejected: Networks | None = None
     """Networks that were given up. They are ignored until the cloud sends others."""
     result: Result | None = None
@@ -68,7 +72,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 def stored(record: Record) -> Record:
     """Return the record as it must be on the disk."""
-    return replace(record, started=None)
+    return replace(record, started=None, former_until=None)
 
 
 def applied(record: Record) -> Networks:
@@ -81,14 +85,19 @@ def offer(record: Record, networks: Networks, facts: Facts) -> Record:
 
     Call it with each configuration, and with the last one when the device gets online: so a change whose trial was
     interrupted is tried once more. A change takes effect without a trial if the device is not online through any of the
-    networks that it changes, and no other trial runs.
+    networks that it changes, and no other trial runs. After a restart, that is judged when the device is online, or
+    after LIMIT.
     """
     if networks in (record.rejected, applied(record)):
         if networks != record.networks or record.change is None:
             return record
         return Record(networks=networks, result=record.result)  # the change was withdrawn
-    repeated = networks == record.change
-    if repeated and not any(facts.cloud.values()):
+    is_online = any(facts.cloud.values())
+    waits = record.former_until is not None and facts.now < record.former_until
+    if waits and not is_online and record.networks:
+        return record if networks == record.change else replace(record, change=networks, tries=0)
+    repeated = networks == record.change and record.tries > 0
+    if repeated and not is_online:
         return record
     running = record.started is not None and networks != record.networks
     if not repeated and not running and not _is_risky(record.networks, networks, facts):
@@ -108,16 +117,18 @@ def advance(record: Record, proof: Proof | None, facts: Facts) -> Record:
     return record
 
 
-def restarted(record: Record) -> Record:
-    """Return the record after a restart: the former networks apply. Call it once, with the stored record."""
+def restarted(record: Record, now: float) -> Record:
+    """Return the record after a restart at `now`: the former networks apply. Call it once, with the stored record."""
     if record.change is not None and record.tries >= TRIES:
-        return Record(networks=record.networks, rejected=record.change, result=Result.INTERRUPTED)
-    return stored(record)
+        record = Record(networks=record.networks, rejected=record.change, result=Result.INTERRUPTED)
+    return replace(stored(record), former_until=now + LIMIT)
 
 
 def wake_at(record: Record) -> float | None:
-    """Return when the trial ends; None: none runs."""
-    return record.started + LIMIT if record.started is not None else None
+    """Return when the trial ends, or when a change need not wait any more; None: there is neither."""
+    if record.started is not None:
+        return record.started + LIMIT
+    return record.former_until if record.change is not None and record.tries == 0 else None
 
 
 def changed(before: Networks, after: Networks) -> frozenset[str]:

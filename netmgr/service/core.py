@@ -216,7 +216,7 @@ class NetworkService:
         now = trio.current_time()
         resumed = {name: Target(label=label, since=now) for name, label in self.board.facts().joining.items()}
         self._state = replace(restored(self.store.stored.kept, now), targets=resumed)
-        await self._change_trial(trial.restarted)
+        await self._change_trial(lambda record: trial.restarted(record, now))
         while True:
             changed, wake = self.board.changed, float("inf")
             effects: tuple[Effect, ...] = ()

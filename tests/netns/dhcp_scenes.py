@@ -16,7 +16,7 @@ import trio.testing
 from netmgr.dhcp.client import Identity
 from netmgr.dhcp.run import run_client, run_server
 from netmgr.model.facts import Lease
-from netmgr.model.plan import HOTSPOT_ADDRESS
+from netmgr.model.plan import HOTSPOT_ADDRESSES
 from netmgr.netlink.route import Kernel
 from netmgr.netlink.socket import Requests
 from tests.netns.netlink_scenes import ip
@@ -146,10 +146,10 @@ def test_another_client_gets_an_address_of_the_hotspot(tmp_path: Path) -> None:
     script.chmod(0o755)
 
     async def main(pid: int) -> str:
-        ip("address", "add", str(HOTSPOT_ADDRESS), "dev", "own")
+        ip("address", "add", str(HOTSPOT_ADDRESSES[0]), "dev", "own")
         with trio.fail_after(LIMIT):
             async with trio.open_nursery() as nursery:
-                await nursery.start(run_server, "own", HOTSPOT_ADDRESS)
+                await nursery.start(run_server, "own", HOTSPOT_ADDRESSES[0])
                 command = ("busybox", "udhcpc", "-i", "peer", "-n", "-q", "-f", "-s", str(script))
                 done = await trio.run_process(_there(pid, command), capture_stdout=True, capture_stderr=True)
                 nursery.cancel_scope.cancel()

@@ -63,12 +63,12 @@ def test_the_former_networks_return_and_the_change_is_not_tried_again() -> None:
 
 
 def test_a_power_cut_ends_a_trial_and_the_change_is_tried_once_more_when_online() -> None:
-    record = restarted(replace(on_trial(), started=None))
+    record = restarted(replace(on_trial(), started=None), 0.0)
     assert applied(record) == (HOME,)
     assert offer(record, (CHANGED,), facts(cloud={})).started is None
     second = offer(record, (CHANGED,), facts(1.0))
     assert (applied(second), second.tries) == ((CHANGED,), 2)
-    third = restarted(replace(second, started=None))
+    third = restarted(replace(second, started=None), 0.0)
     assert (applied(third), third.result) == ((HOME,), Result.INTERRUPTED)
     assert applied(offer(third, (CHANGED,), facts(2.0))) == (HOME,)
 
@@ -87,3 +87,25 @@ def test_the_removal_of_the_network_in_use_is_confirmed_by_any_answer() -> None:
 
 def test_no_text_form_has_a_secret() -> None:
     assert "another one" not in repr(on_trial())
+
+
+def test_a_change_that_a_power_cut_has_kept_from_its_trial_waits_until_the_device_is_online() -> None:
+    record = restarted(Record(networks=(HOME,)), 10.0)
+    record = offer(record, (CHANGED,), facts(11.0, cloud={}))
+    assert applied(record) == (HOME,)
+    assert wake_at(record) == 10.0 + LIMIT
+    assert offer(record, (CHANGED,), facts(12.0, cloud={})) == record
+    begun = offer(record, (CHANGED,), facts(20.0))
+    assert (applied(begun), begun.tries, wake_at(begun)) == ((CHANGED,), 1, 20.0 + LIMIT)
+
+
+def test_a_waiting_change_applies_if_the_former_networks_do_not_work() -> None:
+    record = offer(restarted(Record(networks=(HOME,)), 10.0), (CHANGED,), facts(11.0, cloud={}))
+    assert offer(record, (CHANGED,), facts(10.0 + LIMIT, cloud={})) == Record(
+        networks=(CHANGED,), result=Result.APPLIED
+    )
+
+
+def test_the_first_networks_of_a_device_apply_at_once_after_a_restart() -> None:
+    record = offer(restarted(Record(), 10.0), (HOME,), facts(11.0, cloud={}))
+    assert applied(record) == (HOME,)
