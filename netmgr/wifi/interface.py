@@ -134,7 +134,10 @@ class Interface:
         after SCAN_LIMIT seconds.
         """
         with self._waiting(_SCAN_ENDS) as waiter:
-            answer = await self.control.ask(f"SCAN TYPE=ONLY{f' ssid {ssid.hex()}' if ssid else ''}")
+            # With TYPE=ONLY, wpa_supplicant 2.10 would stop to look for the network that is being joined.
+            idle = self.attempt is None or self.attempt.phase == "joined"
+            words = ("SCAN", "TYPE=ONLY" if idle else "", f"ssid {ssid.hex()}" if ssid else "")
+            answer = await self.control.ask(" ".join(filter(None, words)))
             if answer not in ("OK", "FAIL-BUSY"):
                 raise MachineError(f"{self.name} cannot scan now", kind=ErrorKind.UNAVAILABLE)
             event = await _arrival(waiter, SCAN_LIMIT, f"the scan of {self.name} has not ended")

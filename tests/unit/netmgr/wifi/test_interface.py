@@ -239,3 +239,20 @@ async def test_a_wait_for_an_event_ends_with_wpa_supplicant(nursery: trio.Nurser
             scanning.start_soon(scan)
             await trio.testing.wait_all_tasks_blocked()
             setup.interface.lost()
+
+
+async def test_a_scan_does_not_stop_the_search_for_a_network(nursery: trio.Nursery) -> None:
+    setup = Setup(nursery)
+    setup.control.events["SCAN"] = "CTRL-EVENT-SCAN-RESULTS"
+
+    async def request() -> str:
+        await setup.interface.scan()
+        return next(request for request in reversed(setup.control.requests) if request.startswith("SCAN"))
+
+    assert await request() == "SCAN TYPE=ONLY"
+    await setup.interface.join(HOME)
+    assert await request() == "SCAN"
+    setup.interface.heard(CONNECTED)
+    assert await request() == "SCAN TYPE=ONLY"
+    setup.interface.heard("CTRL-EVENT-DISCONNECTED bssid=02:00:00:00:01:00 reason=2")
+    assert await request() == "SCAN"
