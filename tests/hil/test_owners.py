@@ -70,7 +70,7 @@ async def test_a_radio_that_is_plugged_in_again_is_taken_over_again(guest: Guest
         begin = trio.current_time()
         await guest.run(f"cd {SOURCE} && python3 -m tests.hil.guest.radios plug")
         await device.mode("online")
-        print(f"ROW radio plugged in again beside NetworkManager: online: {trio.current_time() - begin:.1f} s")
+        print(f"ROW radio plugged in again where NetworkManager runs: online: {trio.current_time() - begin:.1f} s")
         assert "wlan0:unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
 
 

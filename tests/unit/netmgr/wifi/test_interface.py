@@ -227,7 +227,7 @@ async def test_another_connection_is_not_continued(nursery: trio.Nursery, status
     assert setup.interface.attempt is None
 
 
-async def test_a_wait_for_an_event_ends_with_wpa_supplicant(nursery: trio.Nursery) -> None:
+async def test_a_scan_ends_with_wpa_supplicant(nursery: trio.Nursery) -> None:
     setup = Setup(nursery)
 
     async def scan() -> None:
