@@ -16,7 +16,7 @@ from netmgr.applying.executor import Executor, Handlers
 from netmgr.applying.kernel import KernelEffects
 from netmgr.dns.resolver import Resolver
 from netmgr.model.decision import Decision
-from netmgr.model.facts import OWN, Facts, Lease, Manager
+from netmgr.model.facts import OWN, Lease, Manager
 from netmgr.model.network import Network
 from netmgr.model.plan import (
     AddAddress,
@@ -51,6 +51,7 @@ from netmgr.provisioning.step import step
 from netmgr.service.addresses import Leases
 from netmgr.service.proofs import Cloud, Prober
 from netmgr.service.radios import Wifi
+from netmgr.service.returned import Returned
 from netmgr.service.tasks import Tasks
 from netmgr.store.records import Stored, with_lease
 from netmgr.store.store import Store
@@ -61,7 +62,6 @@ from schema.errors import MachineError
 MAX_ROUNDS: Final = 20
 """Plans that are applied one after the other without waiting for a change."""
 
-NETWORK_MANAGER: Final[Manager] = "NetworkManager"
 _log = structlog.get_logger("netmgr")
 
 
@@ -113,6 +113,7 @@ class NetworkService:
         self._inbox: deque[tuple[Callable[[Stored], Stored] | None, Event | None]] = deque()
         self._adopted: tuple[Network, ...] = ()
         self._owners: Sequence[Owner] = every_owner(run_blocking)
+        self._returned = Returned(self._owners)
         self._managers = Managers(self._manager_of)
         self._executor = Executor({})
         self._wifi: Wifi | None = None
@@ -237,7 +238,7 @@ class NetworkService:
             await self.store.change(change)
         await self._advance_trial()
         facts = self.board.facts()
-        await self._forget_removed(facts)
+        again = await self._returned.take_again(facts, self._runtime.stored.managers)
         self.settings = self._inputs.settings(trial.applied(self.store.stored.trial), self._adopted)
         world = World(settings=self.settings, facts=facts, configured=self._inputs.configured())
         outcome = self.outcome = step(self._state, world, event, facts.now)
@@ -254,7 +255,7 @@ class NetworkService:
         effects = difference(facts, plan, frozenset(self._runtime.stored.addresses))
         await self._executor.apply(effects)
         await self._record_joined()
-        return outcome.wake, effects
+        return min(outcome.wake, again), effects
 
     # ---- connections that go on while no agent runs
 
@@ -321,12 +322,6 @@ class NetworkService:
         if manager is not None:
             managers[interface] = manager
         await self._runtime.change(lambda stored: replace(stored, managers=managers))
-
-    async def _forget_removed(self, facts: Facts) -> None:
-        """Forget takeovers from NetworkManager of interfaces that are gone: it manages them again when they return."""
-        for name, manager in self._runtime.stored.managers.items():
-            if manager == NETWORK_MANAGER and facts.link(name) is None:
-                await self._own(name, None)
 
     async def _adopt(self) -> None:
         """Read the networks of other programs for the interfaces of this computer."""

@@ -25,6 +25,7 @@ MAX_ACCESS_POINTS: Final = 256
 """wpa_supplicant keeps 200 (bss_max_count)."""
 _ANNOUNCED: Final = 5  # beacons that announce a new channel of the hotspot
 _SCAN_ENDS: Final = ("CTRL-EVENT-SCAN-RESULTS", "CTRL-EVENT-SCAN-FAILED")
+_SEARCHING: Final = ("wpa_state=SCANNING", "wpa_state=DISCONNECTED")
 _HOTSPOT_ENDS: Final = ("AP-ENABLED", "AP-DISABLED", "CTRL-EVENT-TERMINATING")
 _ENDED: Final = "wpa_supplicant has ended"
 
@@ -134,16 +135,22 @@ class Interface:
         after SCAN_LIMIT seconds.
         """
         with self._waiting(_SCAN_ENDS) as waiter:
-            # With TYPE=ONLY, wpa_supplicant 2.10 would stop to look for the network that is being joined.
-            idle = self.attempt is None or self.attempt.phase == "joined"
-            words = ("SCAN", "TYPE=ONLY" if idle else "", f"ssid {ssid.hex()}" if ssid else "")
-            answer = await self.control.ask(" ".join(filter(None, words)))
+            answer = await self.control.ask(f"SCAN TYPE=ONLY{f' ssid {ssid.hex()}' if ssid else ''}")
             if answer not in ("OK", "FAIL-BUSY"):
                 raise MachineError(f"{self.name} cannot scan now", kind=ErrorKind.UNAVAILABLE)
             event = await _arrival(waiter, SCAN_LIMIT, f"the scan of {self.name} has not ended")
+        await self._search_on()
         if event.startswith(_SCAN_ENDS[1]):
             raise MachineError(f"the scan of {self.name} has failed", kind=ErrorKind.UNAVAILABLE)
         return await self.access_points()
+
+    async def _search_on(self) -> None:
+        """Let wpa_supplicant 2.10 look for the network that is being joined: a scan has replaced its own one."""
+        if self.attempt is None or self.attempt.phase == "joined":
+            return
+        status = await self.control.ask("STATUS")
+        if any(state in status for state in _SEARCHING):
+            await self.control.do("REASSOCIATE")
 
     async def access_points(self) -> tuple[AccessPoint, ...]:
         """Return the access points of recent scans, without a new one."""

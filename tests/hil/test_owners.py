@@ -62,8 +62,12 @@ async def test_a_radio_that_is_plugged_in_again_is_taken_over_again(guest: Guest
     await air.access_point(HOME, PASSPHRASE)
     await air.network_manager()
     home = {"type": "wifi", "ssid": HOME, "psk": PASSPHRASE}
-    async with running(guest, configured=True, settings={"additional_networks": {"home": home}}) as device:
-        await device.mode("online")
+    settings = {
+        "network_configuration": {"offline_before_starting_hotspot_minutes": 1},
+        "additional_networks": {"home": home},
+    }
+    async with running(guest, configured=True, settings=settings) as device:
+        await device.mode("online", limit=200)
         assert "wlan0:unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
         await guest.run(f"cd {SOURCE} && python3 -m tests.hil.guest.radios unplug wlan0")
         await device.mode("searching")

@@ -241,18 +241,21 @@ async def test_a_scan_ends_with_wpa_supplicant(nursery: trio.Nursery) -> None:
             setup.interface.lost()
 
 
-async def test_a_scan_does_not_stop_the_search_for_a_network(nursery: trio.Nursery) -> None:
+async def test_the_search_for_a_network_goes_on_after_a_scan(nursery: trio.Nursery) -> None:
     setup = Setup(nursery)
     setup.control.events["SCAN"] = "CTRL-EVENT-SCAN-RESULTS"
 
-    async def request() -> str:
+    async def searches(state: str) -> bool:
+        setup.control.requests.clear()
+        setup.control.answers["STATUS"] = f"wpa_state={state}\n"
         await setup.interface.scan()
-        return next(request for request in reversed(setup.control.requests) if request.startswith("SCAN"))
+        return "REASSOCIATE" in setup.control.requests
 
-    assert await request() == "SCAN TYPE=ONLY"
+    assert not await searches("INACTIVE")
     await setup.interface.join(HOME)
-    assert await request() == "SCAN"
+    assert await searches("SCANNING")
+    assert not await searches("4WAY_HANDSHAKE")
     setup.interface.heard(CONNECTED)
-    assert await request() == "SCAN TYPE=ONLY"
+    assert not await searches("COMPLETED")
     setup.interface.heard("CTRL-EVENT-DISCONNECTED bssid=02:00:00:00:01:00 reason=2")
-    assert await request() == "SCAN"
+    assert await searches("DISCONNECTED")
