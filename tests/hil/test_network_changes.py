@@ -20,7 +20,7 @@ from tests.hil.test_wifi_enterprise import FOLDER, HOSTAPD, PASSWORD, SERVER, US
 
 __all__ = ["clock"]
 
-pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 15 min: set MACHINE_HIL_ALL=yes")
+pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 22 min: set MACHINE_HIL_ALL=yes")
 
 INTERNET = "203.0.113.1"
 

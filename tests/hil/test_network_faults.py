@@ -17,7 +17,7 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.test_network import HOME, PASSPHRASE, Device, running, until_runs
 
-pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 9 min: set MACHINE_HIL_ALL=yes")
+pytestmark = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 14 min: set MACHINE_HIL_ALL=yes")
 
 BACKUP = "backup"
 LIMIT = 150.0
