@@ -22,6 +22,7 @@ from netmgr.model.plan import (
     StartHotspot,
     StopHotspot,
 )
+from netmgr.netlink.advertisements import accept
 from netmgr.netlink.nl80211 import RadioChanges, Radios, family
 from netmgr.netlink.rfkill import Switches
 from netmgr.netlink.route import Kernel
@@ -106,7 +107,7 @@ class Wifi:
         """End everything of a radio that was removed. If it is connected again, it has another number."""
         supplicant = self._supplicants.pop(number)
         self._gone = {link.radio for link in self._board.facts().links if link.radio in (number, *self._gone)} - {None}
-        names = supplicant.interfaces
+        names = supplicant.interface_names
         _log.info("a radio was removed", radio=number, interfaces=names)
         if self._hotspot_on in names:
             await self._end_services()
@@ -255,6 +256,7 @@ class Wifi:
             self._forget(name)
         async with self._busy:
             await self._supplicant(name).start_hotspot(target, effect.hotspot)
+        accept(target, None)  # a client of the hotspot must not become the device's router
         index = next(link.index for link in await self._kernel.links() if link.name == target)
         await self._kernel.set_up(index)
         address = effect.hotspot.address

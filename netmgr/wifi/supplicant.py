@@ -87,7 +87,7 @@ class Supplicant:
             await stop_unit(self._unit)
 
     @property
-    def interfaces(self) -> tuple[str, ...]:
+    def interface_names(self) -> tuple[str, ...]:
         """Interfaces in use."""
         return tuple(self._interfaces)
 

@@ -93,11 +93,10 @@ class Cuts:
         change = self._random.choice(list(CHANGES))
         after, delay = self._random.randrange(MOST_EFFECTS), self._random.random() * 0.05
         last = "before the first effect"
-        await self._guest.run(f"rm -rf {FOLDER} /run/network.json")
+        await self._guest.run(f"rm -rf {FOLDER} /run/network.json*")
         async with self._air():
             async with running(self._guest, FOLDER, configured=True, settings=settings(BEFORE), cloud=ASKED) as device:
-                await device.mode("online")
-                await device.call("status")
+                await self._proved(device)
                 await device.send(settings=settings(CHANGES[change]))
                 with trio.move_on_after(WAIT):
                     for _ in range(after):
@@ -110,7 +109,7 @@ class Cuts:
         if real:
             await self._guest.boot()
         else:
-            await self._guest.run("killall -9 wpa_supplicant || true; rm -rf /run/network.json /run/machine-agent")
+            await self._guest.run("killall -9 wpa_supplicant || true; rm -rf /run/network.json* /run/machine-agent")
         seconds = await self._online(change, f"cut {number} ({change}, {last})")
         self.effects[last] += 1
         self.changes[change] += 1

@@ -78,6 +78,7 @@ async def memory(guest: Guest) -> int:
 @asynccontextmanager
 async def attacked(guest: Guest, plant: Plant) -> AsyncIterator[tuple[Device, Attacker, Air]]:
     """Provide a configured device whose hotspot runs, and an attacker in it."""
+    await guest.run("modprobe ipv6")  # a namespace has IPv6 only if the kernel had it before
     air = await plant.air(radios=5)
     async with running(guest, configured=True, settings=settings_of()) as device:
         await device.send(force=True)
@@ -150,7 +151,10 @@ async def test_attacks_in_the_hotspot(guest: Guest, plant: Plant) -> None:
         factor = float(await attacker.attack("dns_size"))
         assert factor < 3
         attacker.row("use the name server to amplify", f"the largest answer is {factor} times its question")
-        await attacker.phone.place.run(f"ip address add fe80::666/64 dev {attacker.interface} nodad")
+        name = attacker.interface
+        await attacker.phone.place.run(
+            f"echo 0 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6; ip address replace fe80::666/64 dev {name} nodad"
+        )
         await attacker.attack("advertisement")
         routes = (await guest.run("ip -6 route show default")).stdout
         assert "2001:db8" not in routes
@@ -220,11 +224,12 @@ async def test_imitations(guest: Guest, plant: Plant) -> None:
         print("ROW | an access point named as a script | shown as text")
         assert await stranger.stations() == []
         print("ROW | an open access point with another name | not joined")
-        home = await air.access_point(HOME, PASSPHRASE, channel=11)
         await phone.leave()
-        await device.mode("online", 300)
+        await evil.down()
+        home = await air.access_point(HOME, PASSPHRASE, channel=11)
+    async with running(guest, "/tmp/other", configured=True, settings=settings_of()) as device:
+        await device.mode("online", 200)
         assert len(await home.stations()) == 1
-        print("ROW | both the imitation and the real access point are there | the real one is joined")
         for _ in range(3):
             await home.down(says_goodbye=True)
             await device.mode("searching", 100)

@@ -171,7 +171,7 @@ async def test_a_killed_agent_leaves_nothing_that_disturbs_the_next(guest: Guest
     (earlier,) = (await guest.run("pidof wpa_supplicant")).stdout.split()
     killed = await wifi_of(guest)
     await killed.add_hotspot_interface()
-    await killed.call("start_hotspot", interface=VIRTUAL, hotspot=msgspec.to_builtins(SETUP))
+    await killed.call("start_hotspot", interface=VIRTUAL, hotspot=msgspec.to_builtins(SETUP, enc_hook=str))
     (present,) = (await guest.run("pidof wpa_supplicant")).stdout.split()
     assert present != earlier
     await guest.run(f"kill -9 {killed.process.pid}")
@@ -184,7 +184,7 @@ async def test_a_phone_stays_in_the_hotspot_while_a_network_is_joined(guest: Gue
     air = await plant.air(radios=3)
     await air.access_point(HOME, PASSPHRASE, channel=11)
     await wifi.add_hotspot_interface()
-    await wifi.call("start_hotspot", interface=VIRTUAL, hotspot=msgspec.to_builtins(SETUP))
+    await wifi.call("start_hotspot", interface=VIRTUAL, hotspot=msgspec.to_builtins(SETUP, enc_hook=str))
     await guest.run(f"ip address add {ADDRESS}/24 dev {VIRTUAL}")
     await guest.start(f"{DHCP} --interface={VIRTUAL}")
     phone = await air.phone()
@@ -206,7 +206,7 @@ async def test_a_phone_stays_in_the_hotspot_while_a_network_is_joined(guest: Gue
 async def test_a_radio_that_is_either_a_hotspot_or_a_client(plant: Plant, wifi: Wifi) -> None:
     air = await plant.air(radios=3)
     point = await air.access_point(HOME, PASSPHRASE)
-    await wifi.call("start_hotspot", interface=INTERFACE, hotspot=msgspec.to_builtins(SETUP))
+    await wifi.call("start_hotspot", interface=INTERFACE, hotspot=msgspec.to_builtins(SETUP, enc_hook=str))
     phone = await air.phone()
     assert {network["ssid"] for network in await phone.scan()} == {HOME, SETUP.ssid.decode()}
     assert (await wifi.join(HOME, Personal(passphrase=PASSPHRASE)))[0] == "Joined"

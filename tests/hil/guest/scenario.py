@@ -25,7 +25,7 @@ ORDER: Final = "scenario.json"
 RESULT: Final = "result.json"
 JOURNAL: Final = "journal.log"
 POWER_OFF: Final = 0x4321FEDC  # LINUX_REBOOT_CMD_POWER_OFF of linux/reboot.h
-LAST_WORDS: Final = "dmesg | tail -n 60; journalctl -b --no-pager -n 200"
+LAST_WORDS: Final = "dmesg | tail -n 60; journalctl --sync; journalctl -b --no-pager -n 200"
 
 
 async def run(command: str) -> str:

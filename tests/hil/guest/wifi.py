@@ -31,7 +31,12 @@ async def carry_out(places: list[Any], name: str, arguments: dict[str, Any]) -> 
     member = getattr(place, name)
     if not callable(member):
         return member
-    result = member(**{key: msgspec.convert(value, RECORDS.get(key, Any)) for key, value in arguments.items()})
+    result = member(
+        **{
+            key: msgspec.convert(value, RECORDS.get(key, Any), dec_hook=lambda kind, text: kind(text))
+            for key, value in arguments.items()
+        }
+    )
     return await result
 
 

@@ -44,7 +44,7 @@ class Supplicants:
 class Supplicant:
     def __init__(self, events: list[tuple[str, int]], number: int) -> None:
         self._events, self._number = events, number
-        self.interfaces: tuple[str, ...] = ()
+        self.interface_names: tuple[str, ...] = ()
 
     async def run(self) -> None:
         self._events.append(("runs", self._number))
@@ -59,7 +59,7 @@ class Supplicant:
 
     async def join(self, interface: str, network: Network) -> None:
         await trio.lowlevel.checkpoint()
-        self.interfaces = (interface,)
+        self.interface_names = (interface,)
 
 
 class Radios:
