@@ -167,11 +167,14 @@ def accept(
     *,
     web: bool = False,
     fields: Mapping[str, str] | None = None,
+    identity: Identity | None = None,
 ) -> ServerCall | Refusal:
     """Return a call for a valid, authorized request, otherwise a refusal. Sends nothing and starts no task.
 
     `headers` includes the pseudo-header fields `:method` and `:path`. `web` allows gRPC-Web content types. `fields` is
-    `dict(headers)` if the carrier already has it. The carrier must call `feed`, `end` and `run` of the returned call.
+    `dict(headers)` if the carrier already has it. `identity` is the caller if the connection has established it; then
+    `authorize` is not asked, and credentials in `headers` have no effect. The carrier must call `feed`, `end` and `run`
+    of the returned call.
     """
     if fields is None:
         fields = dict(headers)
@@ -196,11 +199,11 @@ def accept(
     handler = server.router.get(path)
     if handler is None:
         return Refusal(Status.UNIMPLEMENTED, f"no method {path}")
-    identity = metadata = None
+    metadata = None
     largest = server.messages.get(path, server.limits.max_message)
     if path in (AUTHENTICATE, CHECK):
         largest = min(largest, MAX_UNAUTHENTICATED)
-    if server.authorize is not None:
+    if identity is None and server.authorize is not None:
         try:
             metadata = codec.decode(headers)
             identity = server.authorize(path, metadata)

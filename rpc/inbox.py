@@ -49,13 +49,13 @@ class Inbox:
         "_encoding",
         "_ended",
         "_error",
-        "_max_message",
         "_need",
         "_pos",
         "_sid",
         "_waiter",
         "budget",
         "inflate",
+        "max_message",
     )
 
     def __init__(
@@ -63,7 +63,7 @@ class Inbox:
     ) -> None:
         self._carrier = carrier
         self._sid = sid
-        self._max_message = max_message
+        self.max_message = max_message
         self._encoding = encoding  # "gzip", or None for identity
         self.budget = budget
         # runs the steps of decompressing a message
@@ -76,8 +76,8 @@ class Inbox:
         self._error: Exception | None = None
         self._waiter: trio.lowlevel.Task | None = None
 
-    def feed(self, data: bytes, flow: int) -> None:
-        """Add received `data`; `flow` is its flow-controlled size, including padding."""
+    def feed(self, data: bytes | bytearray, flow: int) -> None:
+        """Add received `data`, which the caller no longer uses; `flow` is its flow-controlled size, with padding."""
         n = len(data)
         if self._error is not None:
             self._carrier.consumed(self._sid, flow)
@@ -165,7 +165,7 @@ class Inbox:
             if isinstance(buffer, bytearray) and end > 65536:
                 del buffer[:end]
                 self._pos = 0
-        return await self.inflate(inflating(message, self._max_message)) if compressed else message
+        return await self.inflate(inflating(message, self.max_message)) if compressed else message
 
     def _head_is_complete(self) -> bool:
         """Return True if the first message is complete; otherwise return its bytes to the window."""
@@ -173,8 +173,8 @@ class Inbox:
         need = self._need
         if not need and have >= PREFIX:
             flag, length = _unpack_prefix(self._buffer, self._pos)
-            if length > self._max_message:
-                text = f"message of {length} bytes is larger than the limit of {self._max_message}"
+            if length > self.max_message:
+                text = f"message of {length} bytes is larger than the limit of {self.max_message}"
                 self.fail(GRPCError(Status.RESOURCE_EXHAUSTED, text))
                 return False
             if flag and (flag != 1 or self._encoding is None):

@@ -235,7 +235,12 @@ class ServerCall:
 
     # For carriers
 
-    def feed(self, data: bytes, flow: int) -> None:
+    @property
+    def max_message(self) -> int:
+        """Maximum bytes of one request message."""
+        return self._inbox.max_message
+
+    def feed(self, data: bytes | bytearray, flow: int) -> None:
         """Add bytes of the request; `flow` is their flow-controlled size."""
         self.received += len(data)
         self._inbox.feed(data, flow)

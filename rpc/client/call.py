@@ -13,10 +13,9 @@ from grpclib.const import Cardinality, Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from rpc import metadata as codec
+from rpc.caller import CallConnection
 from rpc.carrier import Peer
 from rpc.client.response import Response
-from rpc.http2.client import ClientConnection
-from rpc.http2.codec import hpack
 from rpc.parsing import one_by_one, too_deep
 from rpc.silence import catch_up
 from rpc.statistics import Statistics
@@ -28,13 +27,9 @@ T = TypeVar("T")
 
 
 class Opener(Protocol):
-    """Part of `rpc.client.channel.Channel` that a call uses."""
+    """Part of a channel, such as `rpc.client.channel.Channel`, that a call uses."""
 
     statistics: Statistics
-
-    def request_block(self, method: str) -> bytes:
-        """Return the header block that starts every request of `method`."""
-        ...
 
     async def credential_headers(self) -> Sequence[tuple[str, str]]:
         """Return the header fields that the credentials add to a call."""
@@ -44,7 +39,7 @@ class Opener(Protocol):
         """Report that a call with these credentials was UNAUTHENTICATED; True if new credentials may be accepted."""
         ...
 
-    async def connection(self) -> ClientConnection:
+    async def connection(self) -> CallConnection:
         """Return a usable connection; GRPCError (UNAVAILABLE) if connecting fails."""
         ...
 
@@ -83,7 +78,7 @@ class ClientCall:
         self._request = b""  # encoded unary request while it may have to be sent again
         self._scope = trio.CancelScope()
         self._response = Response()
-        self._connection: ClientConnection | None = None
+        self._connection: CallConnection | None = None
         self._sid = 0
         self._ended = self._sent = False
         self._head_read = self._trailers_read = self._cancelled = False
@@ -141,13 +136,10 @@ class ClientCall:
             self._sent_credentials = await self._channel.credential_headers()
             extra = [*extra, *self._sent_credentials]
         connection = await self._channel.connection()
-        block = self._channel.request_block(self._method)
         if self._scope.deadline != inf:
             left = max(0.0, self._scope.deadline - trio.current_time())
-            block += hpack.encode_field("grpc-timeout", codec.encode_timeout(left))
-        if extra:
-            block += hpack.encode(extra)
-        self._sid = await connection.begin(self._response, block, end=end)
+            extra = [("grpc-timeout", codec.encode_timeout(left)), *extra]
+        self._sid = await connection.begin(self._response, self._method, extra, end=end)
         self._response.attach(connection, self._sid)
         self._connection = connection
         self._ended = end

@@ -157,8 +157,7 @@ class Channel:
 
     # For calls
 
-    def request_block(self, method: str) -> bytes:
-        """Return the header block that starts every request of `method`."""
+    def _request_block(self, method: str) -> bytes:
         block = self._blocks.get(method)
         if block is None:
             block = self._blocks[method] = self._fixed + hpack.encode_field(":path", method) + _COMMON
@@ -226,7 +225,7 @@ class Channel:
         if self._nursery is not nursery:  # closed in the meantime
             await trio.aclose_forcefully(stream)
             raise GRPCError(Status.UNAVAILABLE, f"the channel to {self._name} was closed")
-        connection = ClientConnection(stream, self.limits, self.statistics)
+        connection = ClientConnection(stream, self.limits, self.statistics, self._request_block)
         await nursery.start(connection.run, name=f"HTTP/2 connection to {self._name}")
         self.statistics.connections += 1
         if self._nursery is not nursery:

@@ -15,7 +15,7 @@ from rpc.carrier import Headers
 from rpc.inbox import Inbox
 
 if TYPE_CHECKING:
-    from rpc.http2.client import ClientConnection
+    from rpc.caller import CallConnection
 
 
 class Response:
@@ -29,7 +29,7 @@ class Response:
         self._head_event = trio.Event()
         self._end_event = trio.Event()
 
-    def attach(self, connection: ClientConnection, sid: int) -> None:
+    def attach(self, connection: CallConnection, sid: int) -> None:
         """Bind the response to its stream. Called when the stream opens, before any data can arrive."""
         limits = connection.limits
         self._inbox = Inbox(connection, sid, max_message=limits.max_message, budget=connection.budget, encoding="gzip")
@@ -103,7 +103,7 @@ class Response:
         if end:
             self._trailers = headers
 
-    def feed(self, data: bytes, flow: int) -> None:
+    def feed(self, data: bytes | bytearray, flow: int) -> None:
         """Add bytes of the response body; `flow` is their flow-controlled size."""
         assert self._inbox is not None
         self._inbox.feed(data, flow)

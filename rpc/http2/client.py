@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
+from rpc.caller import Caller
 from rpc.carrier import Headers, Peer
 from rpc.errors import CANCEL, PROTOCOL_ERROR, REFUSED_STREAM, ConnectionFault, StreamFault, code_name
-from rpc.http2.codec import frames
+from rpc.http2.codec import frames, hpack
 from rpc.http2.codec.headers import check_response, check_trailers
 from rpc.http2.connection import Connection
-from rpc.http2.flow import Receiver, Stream
+from rpc.http2.flow import Stream
 from rpc.limits import Limits
 from rpc.statistics import Statistics
 
 _ASSUMED_STREAMS = 100  # until the server's SETTINGS arrive; RFC 9113 recommends at least this
 
 
-class Caller(Receiver, Protocol):
-    """Call, as seen by its connection."""
-
-    def on_headers(self, headers: Headers, *, end: bool) -> None:
-        """Handle the response headers, then the trailers."""
-
-    def terminate(self, code: int, text: str) -> None:
-        """Handle a stream reset or a lost connection. Called after `end` if the server responded first."""
-
-
 class ClientConnection(Connection):
-    """Connection to a server. It accepts no new calls once `usable` is false."""
+    """Connection to a server, a `CallConnection`. It accepts no new calls once `usable` is false.
+
+    `request_block` returns the header block that starts every request of a method.
+    """
 
     server = False
     early_end = CANCEL
 
-    def __init__(self, stream: trio.abc.Stream, limits: Limits, statistics: Statistics) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        limits: Limits,
+        statistics: Statistics,
+        request_block: Callable[[str], bytes],
+    ) -> None:
         super().__init__(stream, limits, statistics, Peer.of(stream))
+        self._request_block = request_block
         self.last_sid = -1
         self._max_streams = _ASSUMED_STREAMS
         self._slots = trio.lowlevel.ParkingLot()
@@ -55,11 +56,8 @@ class ClientConnection(Connection):
         """True while new calls can start."""
         return not self.closed and not self.draining and self.last_sid < frames.MAX_ID - 1
 
-    async def begin(self, caller: Caller, block: bytes, *, end: bool) -> int:
-        """Open a stream with these headers, waiting for a free stream; return its id.
-
-        Raises GRPCError (UNAVAILABLE) if the connection accepts no more streams.
-        """
+    async def begin(self, caller: Caller, method: str, headers: Headers, *, end: bool) -> int:
+        """Open a stream for a call of `method`, waiting for a free stream, see `CallConnection.begin`."""
         while len(self.streams) >= self._max_streams and self.usable:
             await self._slots.park()
         if not self.usable:
@@ -67,7 +65,8 @@ class ClientConnection(Connection):
         sid = self.last_sid = self.last_sid + 2
         stream = self.add(sid, caller)
         stream.local_closed = end
-        self.put_headers(sid, block, end=end)
+        block = self._request_block(method)
+        self.put_headers(sid, block + hpack.encode(headers) if headers else block, end=end)
         return sid
 
     def forget(self, sid: int) -> None:
