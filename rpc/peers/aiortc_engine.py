@@ -13,14 +13,13 @@ import aiortc.sdp
 import trio
 import trio_asyncio
 
-from rpc.peers.channel import MessageChannel
+from rpc.peers.channel import MAX_QUEUED, MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
 from rpc.peers.port import HIGH_WATER, Candidate, Channel, Description, PathReport, PeerOptions, PeerState
 from rpc.peers.servers import check_servers
 
 CLOSING_LIMIT: Final = 5.0  # seconds to close all connections
-MAX_QUEUED: Final = 16 << 20  # bytes that are not yet sent, for each channel; libwebrtc's limit
 CONSENT_INTERVAL: Final = 1.0  # seconds; six checks without answer end a connection, as soon as with libwebrtc
 
 _log = logging.getLogger("rpc.peers")

@@ -13,6 +13,9 @@ from rpc.peers.port import HIGH_WATER, MAX_MESSAGE, MAX_UNREAD
 MESSAGE_COST: Final = 128
 """Bytes that an unread message counts in addition to its data: the objects that hold it."""
 
+MAX_QUEUED: Final = 16 << 20
+"""Bytes of a channel that are not yet sent, above which a message is refused: libwebrtc's limit, for all engines."""
+
 _log = logging.getLogger("rpc.peers")
 
 
@@ -70,10 +73,14 @@ class MessageChannel:
         async with self._turn:
             if not self._open:
                 await self.wait_open()
-            while not self._ended and self._link.buffered > HIGH_WATER:
-                await self._room.park()
+            await self.wait_room()
             if not self._transmit(data):
                 raise trio.BrokenResourceError("the data channel has ended")
+
+    async def wait_room(self, limit: int = HIGH_WATER) -> None:
+        """Wait while more than `limit` bytes are buffered, see `port.Channel`."""
+        while not self._ended and self._link.buffered > limit:
+            await self._room.park()
 
     def send_nowait(self, data: bytes | str) -> None:
         """Queue one message whatever is buffered, see `port.Channel`."""

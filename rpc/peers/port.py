@@ -95,6 +95,13 @@ class Channel(Protocol):
         """
         ...
 
+    async def wait_room(self, limit: int = HIGH_WATER) -> None:
+        """Wait while more than `limit` bytes are buffered, at least `HIGH_WATER`; return at the end of the channel too.
+
+        Not a checkpoint if there is room. `send` waits by itself; this is for tasks that use `send_nowait`.
+        """
+        ...
+
     def send_nowait(self, data: bytes | str) -> None:
         """Queue one message whatever is buffered. Does nothing unless the channel is open."""
         ...

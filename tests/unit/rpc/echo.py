@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from math import inf
 from typing import Any
 
 import trio
@@ -12,15 +14,20 @@ from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionResponse as Reply
-from trio.testing import memory_stream_pair
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from rpc.call import ServerCore
+from rpc.carrier import Identity, Peer
 from rpc.client.channel import Channel
+from rpc.datachannel.client import open_calls
+from rpc.datachannel.server import ServerChannel, serve_channel
 from rpc.http2.server import ServerConnection, serve_http2
 from rpc.limits import Limits
+from rpc.peers.memory import memory_channels
 from schema.errors import ErrorKind, MachineError
 
 PATH = "/test.v1.EchoService/"
+PEER = Peer(("192.0.2.7", 4000))
 
 
 class EchoService:
@@ -134,6 +141,46 @@ class Rig:
         (connection,) = self.core._connections
         assert isinstance(connection, ServerConnection)
         return connection
+
+
+class ChannelRig:
+    """A server and a client on one data channel in memory, which carries `rate` bytes per second each way."""
+
+    channel: Any
+    stub: Stub
+    ends: tuple[Any, Any]
+
+    def __init__(self, nursery: trio.Nursery, limits: Limits, core: dict[str, Any]) -> None:
+        self.nursery = nursery
+        self.service = EchoService()
+        self.core = ServerCore(self.service.__mapping__(), limits=limits, **core)
+
+    @property
+    def connection(self) -> ServerChannel:
+        (connection,) = self.core._connections
+        assert isinstance(connection, ServerChannel)
+        return connection
+
+
+@asynccontextmanager
+async def channel_rig(
+    *,
+    limits: Limits | None = None,
+    client_limits: Limits | None = None,
+    rate: float = inf,
+    identity: Identity | None = None,
+    peer: Peer = PEER,
+    **core: Any,
+) -> AsyncIterator[ChannelRig]:
+    async with memory_channels(rate=rate) as (near, far), trio.open_nursery() as nursery:
+        opened = ChannelRig(nursery, limits or Limits(), core)
+        nursery.start_soon(partial(serve_channel, far, opened.core, peer=peer, identity=identity))
+        async with open_calls(near, limits=client_limits) as opened.channel:
+            opened.ends = near, far
+            opened.stub = Stub(opened.channel)
+            await wait_all_tasks_blocked()
+            yield opened
+        nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
