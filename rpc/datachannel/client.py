@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from types import TracebackType
 from typing import Any, Final
 
 import trio
@@ -26,27 +26,29 @@ from rpc.statistics import Statistics
 _HEAD: Final = ((":status", "200"), ("content-type", "application/grpc"))
 
 
-@asynccontextmanager
-async def open_calls(channel: Channel, *, limits: Limits | None = None) -> AsyncIterator[CallChannel]:
-    """Yield a channel for stubs whose calls use this data channel; close it at the end.
-
-    Calls wait until the data channel is open. Its end ends them with UNAVAILABLE.
-    """
-    connection = ClientChannel(channel, limits or Limits(), Statistics())
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection.run)
-        try:
-            yield CallChannel(connection)
-        finally:
-            connection.close()
-
-
 class CallChannel:
-    """Channel for generated stubs, like `rpc.client.channel.Channel`, without credentials: signalling has used them."""
+    """Channel for generated stubs, like `rpc.client.channel.Channel`, whose calls use one data channel.
 
-    def __init__(self, connection: ClientChannel) -> None:
-        self._connection = connection
-        self.statistics = connection.statistics
+    Use it as an async context manager; leaving it ends its calls and closes the data channel. Calls wait until the data
+    channel is open; its end ends them with UNAVAILABLE. They have no credentials, because signalling has used them.
+    """
+
+    def __init__(self, channel: Channel, *, limits: Limits | None = None) -> None:
+        self.statistics = Statistics()
+        self._connection = ClientChannel(channel, limits or Limits(), self.statistics)
+        self._manager = trio.open_nursery()
+
+    async def __aenter__(self) -> CallChannel:
+        nursery = await self._manager.__aenter__()
+        nursery.start_soon(self._connection.run, name="data channel")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+        # Without the error, so that it is not wrapped in a group.
+        await self._manager.__aexit__(None, None, None)
 
     def request(
         self,

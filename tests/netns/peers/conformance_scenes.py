@@ -10,32 +10,14 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from rpc.peers.port import HIGH_WATER, MAX_MESSAGE, MAX_UNREAD, Candidate, Channel, Description, PeerOptions, PeerState
+from rpc.peers.port import Candidate, Channel, Description, PeerOptions, PeerState
 from schema.errors import ErrorKind, MachineError
 from tests.netns.peers.pairs import NAMES, End, connected, engines, interface, join, new_end, scene
 from tests.netns.peers.remote import RemotePeer
+from tests.unit.rpc.peers.contract import CONTRACT, raises
 
 __all__ = ["interface"]
-MESSAGES = [
-    *(bytes(size) for size in (0, 1, 2, 1_199, 1_200, 16_384, 65_534, MAX_MESSAGE)),
-    *("é" * (size // 2) for size in (0, 2, 1_200, MAX_MESSAGE - 1)),
-    "a",
-    b"",
-    "",
-    "\0",
-    b"\xff\xfe",
-]
-
-
-async def fill(channel: Channel) -> None:
-    """Queue messages until `send` would wait for a while."""
-    while channel.buffered <= 4 * HIGH_WATER:
-        channel.send_nowait(bytes(MAX_MESSAGE))
-
-
-async def raises(error: type[Exception], call: Callable[[], Awaitable[object]]) -> None:
-    with pytest.raises(error):
-        await call()
+Check = Callable[[Channel, Channel], Awaitable[None]]
 
 
 async def offer_to_closed(end: End) -> None:
@@ -52,13 +34,16 @@ async def test_both_ends_become_connected() -> None:
             assert (end.data.label, end.control.label) == ("data", "negotiation")
 
 
+@pytest.mark.parametrize("check", CONTRACT)
+@pytest.mark.parametrize("turned", [False, True])
 @scene
-async def test_messages_of_all_sizes_and_both_kinds_arrive_in_order() -> None:
+async def test_contract(check: Check, turned: bool) -> None:
+    """The same for channels in memory is in tests/unit/rpc/peers; here, the other channel still works afterwards."""
     async with connected() as ends:
-        for source, target in (ends, ends[::-1]):
-            for message in MESSAGES:
-                await source.data.send(message)
-            assert [await target.data.receive() for _ in MESSAGES] == MESSAGES
+        source, target = reversed(ends) if turned else ends
+        await check(source.data, target.data)
+        await source.control.send("still open")
+        assert await target.control.receive() == "still open"
 
 
 @scene
@@ -68,81 +53,6 @@ async def test_channels_are_independent() -> None:
         await source.data.send("data")
         assert await target.data.receive() == "data"
         assert await target.control.receive() == "control"
-
-
-@scene
-async def test_messages_cross_in_both_directions_at_once() -> None:
-    async def pour(channel: Channel) -> None:
-        for number in range(100):
-            await channel.send(number.to_bytes(4, "big") + bytes(20_000))
-
-    async def check(channel: Channel) -> None:
-        for number in range(100):
-            data = await channel.receive()
-            assert isinstance(data, bytes)
-            assert int.from_bytes(data[:4], "big") == number
-
-    async with connected() as ends, trio.open_nursery() as nursery:
-        for end in ends:
-            nursery.start_soon(pour, end.data)
-            nursery.start_soon(check, end.data)
-
-
-@scene
-async def test_larger_messages_are_refused() -> None:
-    async with connected() as (source, target):
-        for message in (bytes(MAX_MESSAGE + 1), "é" * (MAX_MESSAGE // 2 + 1)):
-            await raises(ValueError, partial(source.data.send, message))
-            with pytest.raises(ValueError):
-                source.data.send_nowait(message)
-        await source.data.send("next")
-        assert await target.data.receive() == "next"
-
-
-@scene
-async def test_send_waits_while_too_much_is_buffered_and_cancelled_sends_nothing() -> None:
-    async with connected() as (source, target):
-        await fill(source.data)
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(source.data.send, "cancelled")
-                await trio.lowlevel.checkpoint()
-                nursery.cancel_scope.cancel()
-        assert not scope.cancelled_caught
-        await source.data.send("last")
-        assert source.data.buffered <= HIGH_WATER + MAX_MESSAGE
-        while (data := await target.data.receive()) != "last":
-            assert data == bytes(MAX_MESSAGE)
-
-
-@scene
-async def test_a_sender_ends_when_its_channel_is_closed() -> None:
-    async with connected() as (source, _target):
-        await fill(source.data)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(raises, trio.BrokenResourceError, partial(source.data.send, "late"))
-            await trio.lowlevel.checkpoint()
-            source.data.close()
-        await raises(trio.BrokenResourceError, partial(source.data.send, "later"))
-        source.data.send_nowait("ignored")
-        assert source.data.buffered == 0
-
-
-@scene
-async def test_a_channel_closed_at_either_end_ends_at_both() -> None:
-    for closing in (0, 1):
-        async with connected() as ends:
-            closed, other = ends[closing], ends[1 - closing]
-            await closed.data.send("before the end")
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(raises, trio.EndOfChannel, closed.data.receive)
-                await trio.lowlevel.checkpoint()
-                closed.data.close()
-            assert await other.data.receive() == "before the end"
-            await raises(trio.EndOfChannel, other.data.receive)
-            await raises(trio.BrokenResourceError, partial(other.data.send, "late"))
-            await other.control.send("still open")
-            assert await closed.control.receive() == "still open"
 
 
 @scene
@@ -198,25 +108,6 @@ async def test_a_cancelled_engine_closes_its_connections() -> None:
             scope.cancel()
             await trio.sleep_forever()
     assert [end.peer.state for end in ends] == [PeerState.CLOSED] * 2
-
-
-@scene
-async def test_a_channel_that_is_not_read_ends() -> None:
-    async with connected() as (source, target):
-
-        async def flood() -> None:
-            nonlocal sent
-            while True:
-                await source.data.send(bytes(MAX_MESSAGE))
-                await target.data.wait_open()  # fails after the end
-                sent += MAX_MESSAGE
-
-        sent = 0
-        await raises(trio.BrokenResourceError, flood)
-        assert sent > MAX_UNREAD
-        await raises(trio.EndOfChannel, target.data.receive)
-        await source.control.send("still open")
-        assert await target.control.receive() == "still open"
 
 
 @scene

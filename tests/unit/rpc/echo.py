@@ -19,12 +19,16 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
 from rpc.client.channel import Channel
-from rpc.datachannel.client import open_calls
+from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import ServerChannel, serve_channel
+from rpc.http.limits import HttpLimits
+from rpc.http.wire import Wire
+from rpc.http1.connection import Http1Connection
 from rpc.http2.server import ServerConnection, serve_http2
 from rpc.limits import Limits
 from rpc.peers.memory import memory_channels
 from schema.errors import ErrorKind, MachineError
+from tests.unit.rpc.web_calls import WebCalls
 
 PATH = "/test.v1.EchoService/"
 PEER = Peer(("192.0.2.7", 4000))
@@ -142,6 +146,10 @@ class Rig:
         assert isinstance(connection, ServerConnection)
         return connection
 
+    def held(self) -> int:
+        """Return the number of calls and unread bytes that the server holds."""
+        return len(self.connection.streams) + self.connection.budget.used
+
 
 class ChannelRig:
     """A server and a client on one data channel in memory, which carries `rate` bytes per second each way."""
@@ -161,6 +169,10 @@ class ChannelRig:
         assert isinstance(connection, ServerChannel)
         return connection
 
+    def held(self) -> int:
+        """Return the number of calls and unread bytes that the server holds."""
+        return self.connection.running + self.connection.budget.used
+
 
 @asynccontextmanager
 async def channel_rig(
@@ -175,11 +187,42 @@ async def channel_rig(
     async with memory_channels(rate=rate) as (near, far), trio.open_nursery() as nursery:
         opened = ChannelRig(nursery, limits or Limits(), core)
         nursery.start_soon(partial(serve_channel, far, opened.core, peer=peer, identity=identity))
-        async with open_calls(near, limits=client_limits) as opened.channel:
+        async with CallChannel(near, limits=client_limits) as opened.channel:
             opened.ends = near, far
             opened.stub = Stub(opened.channel)
             await wait_all_tasks_blocked()
             yield opened
+        nursery.cancel_scope.cancel()
+
+
+class WebRig:
+    """A server and a client that makes each call as gRPC-Web on a connection of its own."""
+
+    def __init__(self, nursery: trio.Nursery, limits: Limits, client_limits: Limits, core: dict[str, Any]) -> None:
+        self.service = EchoService()
+        self.core = ServerCore(self.service.__mapping__(), limits=limits, **core)
+        self.nursery = nursery
+        self.channel = WebCalls(nursery, self.connect, client_limits)
+        self.stub = Stub(self.channel)
+
+    def connect(self) -> trio.abc.Stream:
+        client, server = memory_stream_pair()
+        wire = Wire(server, stall=self.core.limits.write_stall)
+        connection = Http1Connection(wire, self.core, peer=PEER, scheme="http", app=None, limits=HttpLimits())
+        self.nursery.start_soon(connection.run)
+        return client
+
+    def held(self) -> int:
+        """Return 0: a call has a connection of its own, which ends with it."""
+        return 0
+
+
+@asynccontextmanager
+async def web_rig(
+    *, limits: Limits | None = None, client_limits: Limits | None = None, **core: Any
+) -> AsyncIterator[WebRig]:
+    async with trio.open_nursery() as nursery:
+        yield WebRig(nursery, limits or Limits(), client_limits or Limits(), core)
         nursery.cancel_scope.cancel()
 
 
