@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from math import inf
 from typing import Any
 
@@ -162,6 +161,7 @@ class ChannelRig:
         self.nursery = nursery
         self.service = EchoService()
         self.core = ServerCore(self.service.__mapping__(), limits=limits, **core)
+        self.serving = trio.CancelScope()
 
     @property
     def connection(self) -> ServerChannel:
@@ -186,7 +186,12 @@ async def channel_rig(
 ) -> AsyncIterator[ChannelRig]:
     async with memory_channels(rate=rate) as (near, far), trio.open_nursery() as nursery:
         opened = ChannelRig(nursery, limits or Limits(), core)
-        nursery.start_soon(partial(serve_channel, far, opened.core, peer=peer, identity=identity))
+
+        async def serve() -> None:
+            with opened.serving:
+                await serve_channel(far, opened.core, peer=peer, identity=identity)
+
+        nursery.start_soon(serve)
         async with CallChannel(near, limits=client_limits) as opened.channel:
             opened.ends = near, far
             opened.stub = Stub(opened.channel)
