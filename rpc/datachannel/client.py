@@ -115,9 +115,9 @@ class ClientChannel(Connection):
             await self.channel.wait_open()
         except trio.BrokenResourceError:
             raise _lost() from None
+        await self.channel.wait_room()
         while len(self.streams) >= self.limits.max_streams and not self.closed:
             await self._slots.park()
-        await self.channel.wait_room()
         if self.closed:
             raise _lost()
         sid = self._last_sid = self._last_sid + 1

@@ -38,6 +38,12 @@ def test_contract(names: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("names", PAIRS)
+def test_calls(names: str) -> None:
+    run("call_scenes.py", names)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wrtc", "aiortc"])
 def test_hostile_input(name: str) -> None:
     run("hostile_scenes.py", f"{name} {name}")
