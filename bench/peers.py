@@ -1,8 +1,9 @@
 """Measure the WebRTC engines of rpc/peers: `python -m bench peers`.
 
 Each engine that is installed runs in a process and a network namespace of its own, with both ends in that process:
-import, first connection, opened and closed connections, round trips and 8 MiB of messages of 64 KiB. The longest step
-is the longest time for which another task did not run. Needs root, or user namespaces.
+import, first connection, opened and closed connections, round trips and 8 MiB of messages of 64 KiB. The same calls run
+over its data channel, over HTTP/2 on loopback and over a channel in memory. The longest step is the longest time for
+which another task did not run. Needs root, or user namespaces.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Final
 import psutil
 import trio
 
+from bench import peer_calls
 from rpc.peers.engines import ENGINES
 from rpc.peers.port import MAX_MESSAGE, Channel, Engine, PeerConnection, PeerOptions
 
@@ -72,6 +74,14 @@ async def _connections(module: ModuleType) -> None:
         pair = await _connect(engine)
         _show("first connection, both ends", f"{_memory() - before:.1f} MiB, longest step {watch.longest():.1f} ms")
         await _move_data(pair, watch)
+        ways = {
+            "calls over this data channel": peer_calls.over_channel(pair[1], pair[3]),
+            "calls over HTTP/2, loopback": peer_calls.over_http2(),
+            "calls over a channel in memory": peer_calls.over_memory(),
+        }
+        for name, way in ways.items():
+            async with way as call:
+                _show(name, await peer_calls.measure(call, watch.longest))
         _close(pair)
         before, begin = _memory(), time.process_time()
         for _ in range(PAIRS):
@@ -162,7 +172,7 @@ def _memory() -> float:
 
 
 def _show(subject: str, figures: str) -> None:
-    print(f"  {subject:28} {figures}")
+    print(f"  {subject:30} {figures}")
 
 
 if __name__ == "__main__":

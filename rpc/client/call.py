@@ -13,8 +13,7 @@ from grpclib.const import Cardinality, Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from rpc import metadata as codec
-from rpc.caller import CallConnection
-from rpc.carrier import Peer
+from rpc.carrier import CallConnection, Peer
 from rpc.client.response import Response
 from rpc.parsing import one_by_one, too_deep
 from rpc.silence import catch_up

@@ -15,7 +15,7 @@ from rpc.carrier import Headers
 from rpc.inbox import Inbox
 
 if TYPE_CHECKING:
-    from rpc.caller import CallConnection
+    from rpc.carrier import CallConnection
 
 
 class Response:

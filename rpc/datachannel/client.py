@@ -12,8 +12,7 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from grpclib.metadata import Deadline
 
 from rpc import metadata as codec
-from rpc.caller import Caller
-from rpc.carrier import Headers, MutableHeaders
+from rpc.carrier import Caller, Headers, MutableHeaders
 from rpc.client.call import ClientCall
 from rpc.datachannel import envelope
 from rpc.datachannel.assembly import Assembly

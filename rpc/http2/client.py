@@ -8,8 +8,7 @@ import trio
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.caller import Caller
-from rpc.carrier import Headers, Peer
+from rpc.carrier import Caller, Headers, Peer
 from rpc.errors import CANCEL, PROTOCOL_ERROR, REFUSED_STREAM, ConnectionFault, StreamFault, code_name
 from rpc.http2.codec import frames, hpack
 from rpc.http2.codec.headers import check_response, check_trailers

@@ -31,7 +31,7 @@ async def calls() -> AsyncIterator[tuple[Stub, EchoService, ServerCore, tuple[En
     async with connected() as ends, trio.open_nursery() as nursery:
         service = EchoService()
         core = ServerCore(service.__mapping__())
-        serve = partial(serve_channel, ends[1].data, core, peer=Peer(("10.77.0.1", 1)), identity=Identity("somebody"))
+        serve = partial(serve_channel, ends[1].data, core, peer=Peer(("10.77.0.1", 1)), identity=Identity("caller"))
         nursery.start_soon(serve)
         async with CallChannel(ends[0].data) as channel:
             yield Stub(channel), service, core, ends
@@ -48,7 +48,7 @@ async def refused(awaitable: Any) -> Status:
 async def test_all_kinds_of_calls() -> None:
     async with calls() as (stub, service, core, _):
         assert (await stub.Echo(Request(host="hello"), metadata={"word": "value"})).valid_host == "hello"
-        assert (service.seen[0].identity.entity, dict(service.seen[0].metadata)) == ("somebody", {"word": "value"})
+        assert (service.seen[0].identity.entity, dict(service.seen[0].metadata)) == ("caller", {"word": "value"})
         assert [len(reply.valid_host) for reply in await stub.Many(Request(host="40,50000"))] == [50_000] * 40
         assert (await stub.Collect([Request(host="x" * 70_000)] * 20)).valid_host == "1400000"
         assert (await stub.Collect([])).valid_host == "0"

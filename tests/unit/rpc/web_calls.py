@@ -9,8 +9,7 @@ import h11
 import trio
 from grpclib.exceptions import StreamTerminatedError
 
-from rpc.caller import Caller
-from rpc.carrier import Headers, Peer
+from rpc.carrier import Caller, Headers, Peer
 from rpc.client.call import ClientCall
 from rpc.errors import CANCEL, REFUSED_STREAM
 from rpc.inbox import Budget

@@ -114,7 +114,11 @@ ENDS_CALL: dict[str, tuple[Iterable[bytes], Status, str]] = {
         "buffered bytes",
     ),
     "not a message": ([headers(1), packet(1, b"\xff\xff")], INTERNAL, ""),
-    "base64 that is none": ([headers(1, "Echo", {"data-bin": ["?"]}), packet(1)], Status.OK, ""),  # nobody reads it
+    "metadata that is not base64": (
+        [headers(1, "Echo", {"data-bin": ["?"]}), packet(1)],
+        Status.OK,
+        "",
+    ),
 }
 
 

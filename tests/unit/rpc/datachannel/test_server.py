@@ -19,7 +19,7 @@ from rpc.peers.port import MAX_MESSAGE
 from tests.unit.rpc.datachannel.raw import HELLO, E, half_close, headers, packet, raw, reset, stream
 from tests.unit.rpc.echo import channel_rig
 
-SOMEBODY = Identity("somebody", "api-key")
+CALLER = Identity("caller", "api-key")
 
 
 def refuses(method: str, metadata: Any) -> Identity | None:
@@ -157,11 +157,11 @@ async def test_metadata_that_does_not_fit_is_an_error_of_the_method(caplog: pyte
 
 
 async def test_the_identity_of_the_channel_holds_whatever_a_request_sends() -> None:
-    async with raw(identity=SOMEBODY, authorize=refuses) as client:
+    async with raw(identity=CALLER, authorize=refuses) as client:
         for sid, metadata in ((1, {}), (2, {"authorization": ["Bearer other"]}), (3, {"authorization": ["?"]})):
             await client.send(headers(sid, "Echo", metadata), packet(sid))
         await wait_all_tasks_blocked()
-        assert [call.identity for call in client.service.seen] == [SOMEBODY] * 3
+        assert [call.identity for call in client.service.seen] == [CALLER] * 3
 
 
 async def test_without_an_identity_each_call_is_authorized() -> None:
