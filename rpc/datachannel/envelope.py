@@ -156,10 +156,7 @@ def fields_of(metadata: Any, limit: int) -> MutableHeaders:
     """
     room = limit
     fields: MutableHeaders = []
-    entries = metadata.md
-    if len(entries) * FIELD_COST > limit:
-        raise _too_large(limit)
-    for key, strings in entries.items():
+    for key, strings in metadata.md.items():
         values = strings.values
         room -= (len(key) + FIELD_COST) * max(1, len(values))
         if room < 0:

@@ -154,8 +154,7 @@ class ServerChannel(Connection):
         fields = [(":method", "POST"), (":path", method), ("content-type", "application/grpc")]
         fields += envelope.fields_of(headers.metadata, limit - len(method))
         if timeout is not None:
-            fields = [field for field in fields if field[0] != "grpc-timeout"]
-            fields.append(("grpc-timeout", timeout))
+            fields.append(("grpc-timeout", timeout))  # the last field counts
         return fields
 
     def _refuse(self, sid: int, refusal: Refusal) -> None:
