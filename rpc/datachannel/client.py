@@ -87,7 +87,7 @@ class CallChannel:
 
 
 class ClientChannel(Connection):
-    """Client of the calls of one channel, a `rpc.caller.CallConnection`."""
+    """Client of the calls of one channel, a `rpc.carrier.CallConnection`."""
 
     def __init__(self, channel: Channel, limits: Limits, statistics: Statistics) -> None:
         super().__init__(channel, limits, statistics, ChannelPeer())
