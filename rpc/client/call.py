@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 import trio
 from grpclib.const import Cardinality, Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+from grpclib.metadata import Deadline
 
 from rpc import metadata as codec
 from rpc.carrier import CallConnection, Peer
@@ -303,6 +304,14 @@ class ClientCall:
         if not self._response.ended and (self._cardinality.server_streaming or not self._ended):
             return  # left before the end: abort the call
         await self.recv_trailing_metadata()
+
+
+def time_limit(timeout: float | None, deadline: Deadline | None) -> float | None:
+    """Return the seconds that a call may take, by whichever limit is reached first; None without a limit."""
+    if deadline is None:
+        return timeout
+    left: float = deadline.time_remaining()
+    return left if timeout is None else min(timeout, left)
 
 
 def _unauthenticated(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.metadata import USER_AGENT, Deadline
 
 from rpc import metadata as codec
-from rpc.client.call import ClientCall
+from rpc.client.call import ClientCall, time_limit
 from rpc.http2.client import ClientConnection
 from rpc.http2.codec import hpack
 from rpc.limits import Limits
@@ -148,9 +148,7 @@ class Channel:
         credentials: bool = True,
     ) -> ClientCall:
         """Return a call of the method `name`; enter it to send the request."""
-        if deadline is not None:
-            left = deadline.time_remaining()
-            timeout = left if timeout is None else min(timeout, left)
+        timeout = time_limit(timeout, deadline)
         return ClientCall(
             self, name, cardinality, reply_type, metadata=metadata, timeout=timeout, credentials=credentials
         )

@@ -13,7 +13,7 @@ from grpclib.metadata import Deadline
 
 from rpc import metadata as codec
 from rpc.carrier import Caller, Headers, MutableHeaders
-from rpc.client.call import ClientCall
+from rpc.client.call import ClientCall, time_limit
 from rpc.datachannel import envelope
 from rpc.datachannel.assembly import Assembly
 from rpc.datachannel.connection import ChannelPeer, Connection, Stream
@@ -62,9 +62,7 @@ class CallChannel:
         credentials: bool = False,
     ) -> ClientCall:
         """Return a call of the method `name`; enter it to send the request. `credentials` has no effect."""
-        if deadline is not None:
-            left = deadline.time_remaining()
-            timeout = left if timeout is None else min(timeout, left)
+        timeout = time_limit(timeout, deadline)
         return ClientCall(self, name, cardinality, reply_type, metadata=metadata, timeout=timeout, credentials=False)
 
     async def lost(self) -> None:

@@ -20,17 +20,18 @@ from rpc.statistics import Statistics
 from support.rate import Bucket
 
 PAUSE: Final = 2 * HIGH_WATER
-"""Buffered bytes above which nothing is read: `Channel.send` waits before, so the peer asks more than it reads."""
+"""Buffered bytes above which reading pauses. `Channel.send` waits at a lower mark, so only headers and trailers can
+exceed this one, when the peer sends requests and does not read the responses."""
 
 _log = logging.getLogger("rpc.datachannel")
 
 
 class ChannelPeer(Peer):
-    """Remote end of a data channel. It is never local: ICE reports its address, and it may be that of a relay."""
+    """Remote end of a data channel, never local: a relay or the peer itself may have chosen its address."""
 
     @property
     def local(self) -> bool:
-        """False: programs of this computer have more direct ways, and need no rights for this one."""
+        """False, even for a loopback address: a data channel never has the rights of a local program."""
         return False
 
 
@@ -154,7 +155,7 @@ class Connection:
             raise StreamTerminatedError("the data channel has ended")
 
     def give_up(self, fault: ConnectionFault) -> None:
-        """Count and log a fault of the peer, and close the channel, which has no way to tell the reason."""
+        """Count and log a fault of the peer, and close the channel; the protocol has no message for the reason."""
         if not self.closed:
             self.statistics.refused(fault.reason)
             _log.info("closing the data channel of %s: %s", self.peer.addr(), fault)
@@ -170,7 +171,9 @@ class Connection:
         """Count an envelope without effect, such as one of a call that has ended; too many end the channel."""
         _log.debug("ignored from %s: %s", self.peer.addr(), what)
         if not self._glitches.take(trio.current_time()):
-            raise ConnectionFault(ENHANCE_YOUR_CALM, "useless frames", f"too many envelopes without effect, as {what}")
+            raise ConnectionFault(
+                ENHANCE_YOUR_CALM, "useless frames", f"too many envelopes without effect, such as {what}"
+            )
 
     def abandon_all(self) -> None:
         """End all calls, because the channel has ended."""

@@ -24,9 +24,10 @@ from support.rate import Bucket
 async def serve_channel(channel: Channel, core: ServerCore, *, peer: Peer, identity: Identity | None = None) -> None:
     """Serve the calls of one data channel until it ends, then close it. Waits until the channel is open.
 
-    `peer` is the other end of the peer connection; its certificate and its being local do not count. `identity` is the
-    caller that signalling has authenticated; it holds for all calls, whatever authorization they send, so close the
-    channel when it ends. Without it, `core.authorize` decides about each call.
+    `peer` is the other end of the peer connection; its certificate is ignored, and it is never treated as local.
+    `identity` is the caller that signalling has authenticated. It applies to all calls, whatever authorization they
+    send, so the owner closes the channel when the identity is revoked. Without it, `core.authorize` decides about each
+    call.
 
     The end of the channel counts as the peer's farewell. Cancel this function instead if the connection has failed; its
     calls then end with UNAVAILABLE. Returns at once if the server admits no more connections.

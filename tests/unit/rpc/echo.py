@@ -201,7 +201,7 @@ async def channel_rig(
 
 
 class WebRig:
-    """A server and a client that makes each call as gRPC-Web on a connection of its own."""
+    """A server, and a client that opens a separate connection for each gRPC-Web call."""
 
     def __init__(self, nursery: trio.Nursery, limits: Limits, client_limits: Limits, core: dict[str, Any]) -> None:
         self.service = EchoService()
@@ -218,7 +218,7 @@ class WebRig:
         return client
 
     def held(self) -> int:
-        """Return 0: a call has a connection of its own, which ends with it."""
+        """Return 0: each call uses a separate connection, which closes with the call."""
         return 0
 
 

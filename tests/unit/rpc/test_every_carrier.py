@@ -201,15 +201,15 @@ async def test_misuse_of_a_server_call(open_rig: OpenRig, autojump_clock: trio.t
     async with open_rig() as first:
         seen = []
 
-        async def twice(stream: object) -> None:
-            await stream.recv_message()  # type: ignore[attr-defined]
+        async def twice(stream: Any) -> None:
+            await stream.recv_message()
             for wrong in (Request(), None):
                 with pytest.raises(TypeError):
-                    await stream.send_message(wrong)  # type: ignore[attr-defined]
-            await stream.send_message(Reply(valid_host="1"))  # type: ignore[attr-defined]
-            for method in (stream.send_message, stream.send_initial_metadata):  # type: ignore[attr-defined]
+                    await stream.send_message(wrong)
+            await stream.send_message(Reply(valid_host="1"))
+            for method in (stream.send_message, stream.send_initial_metadata):
                 with pytest.raises(ProtocolError):
-                    await (method(Reply()) if method == stream.send_message else method())  # type: ignore[attr-defined]
+                    await (method(Reply()) if method == stream.send_message else method())
             seen.append(True)
 
         path = PATH + "Echo"
@@ -219,8 +219,8 @@ async def test_misuse_of_a_server_call(open_rig: OpenRig, autojump_clock: trio.t
 
 
 async def test_authorize(open_rig: OpenRig, autojump_clock: trio.testing.MockClock):
-    def authorize(method: str, metadata: object) -> Identity | None:
-        token = metadata.get("authorization")  # type: ignore[attr-defined]
+    def authorize(method: str, metadata: Any) -> Identity | None:
+        token = metadata.get("authorization")
         if token == "Bearer good":
             return Identity("somebody", "api-key", {"secret": "claim"})
         if token == "Bearer broken":
