@@ -31,6 +31,7 @@ class Options:
     tls: bool = False  # use a certificate of the cloud's own authority
     tls_names: tuple[str, ...] = ()  # additional names in that certificate
     proxies: Proxies = NO_PROXIES  # reverse proxies in front of the cloud
+    machine_domain: str = ""  # wildcard DNS name under which machines have host names
     url: str = ""  # base of links for clients; "" for the listening address
     ways: DeliverySettings = NOTHING_SET  # delivery of trigger messages
     ready_fd: int | None = None  # descriptor notified when the port is open: MACHINE_READY_FD

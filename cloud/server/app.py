@@ -19,6 +19,7 @@ import trio
 from cloud.blobs import Blobs
 from cloud.blobs.choice import store_of
 from cloud.commands.options import EXIT_FAILED, EXIT_OK, Options
+from cloud.domain.machines.hosts import MachineHosts
 from cloud.domain.organizations.first import FirstKey, first_start
 from cloud.domain.permissions.authentication import CloudAuthenticator, open_signer
 from cloud.domain.permissions.links import Links, open_secret
@@ -139,7 +140,8 @@ class App:
         elif options.tls:
             from cloud.domain.certificates.port import FromAuthority, port_names
 
-            names = partial(port_names, options.address, options.url, options.tls_names)
+            domain = options.machine_domain
+            names = partial(port_names, options.address, options.url, options.tls_names, machine_domain=domain)
             certificates = FromAuthority(deps["database"], self.events, names)
             await certificates.look()
             self.log.info("clients must trust this cloud's authority", command="machine-cloud ca", path="/ca.pem")
@@ -162,7 +164,10 @@ class App:
             limits = UploadLimits(options.file_mib * MIB, options.message_mib * MIB, options.package_mib * MIB)
             shared = (store, self.events, authenticator, deps["files"], links)
             mails = options.ways.smtp is not None
-            task_status.started(Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"], room=room))
+            hosts = MachineHosts(options.machine_domain)
+            task_status.started(
+                Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"], room=room, hosts=hosts)
+            )
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:
         cloud: Cloud = deps["cloud"]

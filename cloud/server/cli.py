@@ -94,6 +94,13 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     "--url", default="", metavar="URL", help="Base URL of links for clients.  [default: the address of --listen]"
 )
 @click.option(
+    "--machine-domain",
+    default="",
+    metavar="DOMAIN",
+    help="Give each machine a host name in DOMAIN, so that clients reach it through this cloud. The wildcard DNS name "
+    "*.DOMAIN must point to this cloud, and --tls-cert must be valid for it.",
+)
+@click.option(
     "--proxy",
     multiple=True,
     metavar="ADDRESS|NETWORK",
@@ -178,6 +185,12 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
                 alternative(name)
         except ValueError as error:
             raise click.UsageError(f"--tls-name: {error}") from None
+    domain = settings["machine_domain"].strip(".").lower()
+    if settings["machine_domain"]:
+        from cloud.domain.certificates.issue import is_dns_name
+
+        if not is_dns_name(domain):
+            raise click.UsageError(f"--machine-domain: {settings['machine_domain']!r} is not a DNS name")
     from cloud.server.app import main as serve
 
     try:
@@ -206,6 +219,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         tls=settings["tls"],
         tls_names=settings["tls_name"],
         url=settings["url"].rstrip("/"),
+        machine_domain=domain,
         proxies=proxies,
         ways=delivery,
         package_mib=settings["max_package"],

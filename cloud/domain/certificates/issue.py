@@ -77,11 +77,11 @@ def new_leaf(root: Pair, names: Sequence[str], now: datetime, life: timedelta = 
 
 
 def alternative(name: str) -> x509.DNSName | x509.IPAddress:
-    """Return a DNS name or IP address as a subject alternative name; ValueError for anything else."""
+    """Return a subject alternative name: a DNS name, which may begin with `*.`, or an IP address; else ValueError."""
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
-        if not is_dns_name(name):
+        if not is_dns_name(name.removeprefix("*.")):
             raise ValueError(f"{name!r} is neither a DNS name nor an address") from None
         return x509.DNSName(name)
 

@@ -28,8 +28,8 @@ def names_for(
 ) -> tuple[str, ...]:
     """Return the names of a part's certificate, beginning with `host_name`, its name in the cloud.
 
-    `claimed` are host names and addresses that the machine reports; `reserved` are names that belong to others. Invalid
-    names and names that a machine may not claim are left out.
+    `claimed` are host names and addresses that the machine reports; `reserved` are names that belong to others, and may
+    begin with `*.`. Invalid names and names that a machine may not claim are left out.
     """
     network = document.get("network")
     configured = _configured(network) if isinstance(network, Mapping) else ()
@@ -37,7 +37,8 @@ def names_for(
     candidates = [host_name, f"{dashed}.local", *configured]
     for text in claimed:
         candidates += _acceptable(text.strip().rstrip(".").lower())
-    usable = [name for name in candidates if (_is_address(name) or is_dns_name(name)) and name not in reserved]
+    valid = [name for name in candidates if _is_address(name) or is_dns_name(name)]
+    usable = [name for name in valid if name not in reserved and f"*.{name.partition('.')[2]}" not in reserved]
     return tuple(dict.fromkeys([*list(dict.fromkeys(usable))[: MAX_NAMES - len(LOOPBACK)], *LOOPBACK]))
 
 

@@ -180,11 +180,11 @@ def _signed(names: Sequence[str], moment: datetime, life: timedelta, sql: Sql) -
     return authority.number, Pair(leaf.certificate + authorities.chain(sql, PORT, moment), leaf.key)
 
 
-def port_names(listen: str, url: str, configured: Iterable[str]) -> tuple[str, ...]:
+def port_names(listen: str, url: str, configured: Iterable[str], *, machine_domain: str = "") -> tuple[str, ...]:
     """Return the names by which clients may reach a port that listens at `listen` (`host:port`).
 
     The `configured` names come first. A port on all interfaces has the computer's names and addresses. `url` is the
-    address that clients use, or "".
+    address that clients use, or "". `machine_domain` is the domain of machines' host names, or "".
     """
     host = canonical(parse_address(listen, path="--listen")[0])
     names = [canonical(name) for name in configured]
@@ -195,7 +195,8 @@ def port_names(listen: str, url: str, configured: Iterable[str]) -> tuple[str, .
     elif host != "localhost":
         names.append(host)
     valid = [name for name in names if name and (is_dns_name(name) or ":" in name)]
-    return tuple(dict.fromkeys([*valid, *LOOPBACK]))
+    wildcard = [f"*.{machine_domain}"] if machine_domain else []
+    return tuple(dict.fromkeys([*valid, *wildcard, *LOOPBACK]))
 
 
 def _host_names() -> Iterable[str]:

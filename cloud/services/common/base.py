@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cloud.blobs import Blobs
 from cloud.documents.pieces import SMALL
 from cloud.domain.fleet.seen import Seen
+from cloud.domain.machines.hosts import MachineHosts
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Place, Role, require
 from cloud.domain.permissions.authentication import CloudAuthenticator
@@ -63,6 +64,7 @@ class Cloud:
     tls: PortTls | None = None  # TLS of the port; None for plain text
     seen: Seen = field(default_factory=Seen)
     homes: Homes = field(default_factory=Homes)
+    hosts: MachineHosts = field(default_factory=MachineHosts)
 
 
 @dataclass(frozen=True, slots=True)

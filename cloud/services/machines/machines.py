@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from cloud.documents import pieces
 from cloud.domain.configurations import configurations
@@ -17,7 +18,7 @@ from cloud.domain.organizations import sharing, tenants
 from cloud.domain.permissions.access import ObjectKind, Role, holder, is_home, place_of
 from cloud.domain.permissions.shown import Shown, ShownText, reads_secrets, shown, shown_text, text_of
 from cloud.services.common import messages as m
-from cloud.services.common.base import Service
+from cloud.services.common.base import Cloud, Service
 from cloud.store.sql import Sql
 
 STATES: Final = {
@@ -185,7 +186,7 @@ class Machines(Service):
                     viam_agent_version=_version(part.reported.get("agent_running")),
                     os=part.reported.get("os"),
                     platform=part.reported.get("platform"),
-                    dns_name=address_of(part, {}),
+                    dns_name=host_of(self.cloud, part) or address_of(part, {}),
                     fragments=[m.FragmentSummary(*fragment) for fragment in named_by(sql, part.id)],
                 )
                 for part in machines.parts(sql, machine.id)
@@ -224,6 +225,7 @@ class PartFacts:
     text: str
     whole: bool
     secrets: Sequence[m.SharedSecret]
+    host: str  # see `host_of`
 
 
 def part_facts(service: Service, sql: Sql, part: machines.PartRecord) -> PartFacts:
@@ -231,7 +233,7 @@ def part_facts(service: Service, sql: Sql, part: machines.PartRecord) -> PartFac
     whole = reads_secrets(sql, service.author, ObjectKind.PART, part.id)
     owner = whole and is_home(sql, service.author, place_of(sql, ObjectKind.PART, part.id))
     secrets = [m.SharedSecret(*secret) for secret in machines.secrets_of(sql, part.id)] if owner else []
-    return PartFacts(part, configurations.current_text(sql, part), whole, secrets)
+    return PartFacts(part, configurations.current_text(sql, part), whole, secrets, host_of(service.cloud, part))
 
 
 def part_message(facts: PartFacts, now: datetime) -> m.RobotPart:
@@ -251,8 +253,8 @@ def part_message(facts: PartFacts, now: datetime) -> m.RobotPart:
         last_access=part.seen,
         user_supplied_info={key: part.reported[key] for key in REPORTED if part.reported.get(key)},
         main_part=part.main,
-        fqdn=address_of(part, document),
-        local_fqdn=part.host_name,
+        fqdn=facts.host or address_of(part, document),
+        local_fqdn=address_of(part, document) if facts.host else part.host_name,
         created_on=part.created,
         secrets=list(facts.secrets),
         last_updated=part.saved,
@@ -274,6 +276,13 @@ def historical(part: machines.PartRecord, document: Shown, saved: datetime) -> m
         last_updated=saved,
         robot_config_json=text_of(document),
     )
+
+
+def host_of(cloud: Cloud, part: machines.PartRecord) -> str:
+    """Return the host name of a part that leads to this cloud, with the port unless it is 443; "" if it has none."""
+    name, base = cloud.hosts.name_of(part.id, part.name), urlsplit(cloud.links.base)
+    port = base.port or (443 if base.scheme == "https" else 80)
+    return f"{name}:{port}" if name and port != 443 else name
 
 
 def address_of(part: machines.PartRecord, document: Mapping[str, Any]) -> str:

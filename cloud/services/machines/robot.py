@@ -19,7 +19,7 @@ from cloud.domain.registry.resolution import with_sources
 from cloud.services.common import messages as m
 from cloud.services.common.base import guarded
 from cloud.services.machines.certificates import PartCertificates
-from cloud.services.machines.machines import address_of
+from cloud.services.machines.machines import address_of, host_of
 from cloud.services.machines.wire import robot_config
 from cloud.store.sql import Sql
 from schema.document.machine import decode
@@ -74,10 +74,11 @@ class RobotService(PartCertificates):
                 kind=ErrorKind.INVALID,
                 remedy="correct it in the cloud",
             )
+        host = host_of(self.cloud, part)
         cloud = {
             "id": part.id,
-            "fqdn": address_of(part, document),
-            "local_fqdn": part.host_name,
+            "fqdn": host or address_of(part, document),
+            "local_fqdn": address_of(part, document) if host else part.host_name,
             "signaling_insecure": not self.cloud.links.base.startswith("https://"),  # machines expect no certificate
             "location_id": part.location_id,
             "primary_org_id": part.organization_id,

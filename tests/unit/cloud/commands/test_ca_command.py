@@ -86,6 +86,7 @@ def test_without_a_cloud_no_authority_is_created(tmp_path: Path) -> None:
         (["--tls", "--tls-name", "a b"], "neither a DNS name nor an address"),
         (["--tls", "--url", "http://cloud.example"], "--url https://cloud.example"),
         (["--tls", "--tls-cert", __file__, "--tls-key", __file__], "leave out one of them"),
+        (["--machine-domain", "*.machines.example"], "'*.machines.example' is not a DNS name"),
         (["--tls-cert", __file__], "must be used together"),
         (["--proxy", "10.0.0.1", "--proxy", "proxy.example"], "--proxy: 'proxy.example' does not appear to be"),
         (["--proxy", "10.0.0.7/24"], "10.0.0.7/24 has host bits set"),

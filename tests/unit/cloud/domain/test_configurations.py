@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cloud.domain.machines.hosts import MachineHosts
 from cloud.domain.machines.machines import note_seen
 from cloud.server.memory import ROBOT, MemoryCloud
 from cloud.values.limits import HISTORY
@@ -172,6 +173,15 @@ async def test_a_polling_machine_gets_the_configuration(cloud: MemoryCloud, part
     seen = (await cloud.app("get_robot_part", id=part))["part"]
     assert seen["online_state"] == "ONLINE"
     assert seen["fqdn"] == "10.0.0.5:8081"
+
+
+async def test_with_a_machine_domain_the_name_of_a_part_leads_to_the_cloud(cloud: MemoryCloud, part: str) -> None:
+    named = MemoryCloud(replace(cloud.cloud, hosts=MachineHosts("machines.example")), cloud.first)
+    got = await named.client(part, "robot-secret").call(ROBOT, "", "config", id=part, agent_info={"ips": ["10.0.0.5"]})
+    seen = (await named.app("get_robot_part", id=part))["part"]
+    for names in (got["cloud"], seen):
+        assert names["fqdn"] == f"rover-main-{part}.machines.example:80"
+        assert names["local_fqdn"] == "10.0.0.5:8080"
 
 
 async def test_a_machine_is_informed_of_an_unusable_document(cloud: MemoryCloud, part: str) -> None:

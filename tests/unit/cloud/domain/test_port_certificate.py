@@ -162,6 +162,11 @@ def test_configured_names_come_first() -> None:
     assert names[:3] == ("a.example", "fd00::1", "cloud.example")
 
 
+def test_a_machine_domain_adds_a_wildcard_name() -> None:
+    names = port_names("localhost:8090", "", (), machine_domain="machines.example")
+    assert names == ("*.machines.example", *LOOPBACK)
+
+
 @pytest.mark.parametrize("listen", ["0.0.0.0:8090", ":8090", "[::]:8090"])
 def test_a_port_for_all_interfaces_has_the_names_of_the_computer(listen: str) -> None:
     names = port_names(listen, "", ())

@@ -65,6 +65,14 @@ def test_a_leaf_is_valid_for_exactly_its_names(tmp_path: Path) -> None:
     assert "mismatch" in openssl(tmp_path, leaf.certificate, root.certificate, "-verify_ip", "192.168.7.6")
 
 
+def test_a_wildcard_name_covers_one_label() -> None:
+    root = new_root("Test", NOW)
+    leaf = new_leaf(root, ("*.machines.example",), NOW)
+    assert len(verified(leaf.certificate, root.certificate, "rover.machines.example")) == 2
+    with pytest.raises(VerificationError):
+        verified(leaf.certificate, root.certificate, "a.rover.machines.example")
+
+
 def test_a_leaf_is_not_valid_under_another_root(tmp_path: Path) -> None:
     leaf, other = new_leaf(new_root("test", NOW), NAMES, NOW), new_root("test", NOW)
     with pytest.raises(VerificationError):
@@ -144,7 +152,9 @@ def test_roots_have_unique_names_and_keys_are_not_shown() -> None:
     assert first.key not in repr(Pair(first.certificate, first.key))
 
 
-@pytest.mark.parametrize("name", ["", "a b", "*.example", "-a", "a-", "a..b", "x" * 64, "ä.local", "a_b", "-"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "*", "a.*.example", "*.*.example", "-a", "a-", "a..b", "x" * 64, "ä.local", "a_b", "-"]
+)
 def test_an_invalid_name_is_refused(name: str) -> None:
     assert not is_dns_name(name)
     with pytest.raises(ValueError, match="name"):

@@ -325,6 +325,14 @@ def test_a_machine_cannot_claim_public_names(claimed: str) -> None:
     assert claimed not in names_for("rover.4k0q.local", {}, [claimed])
 
 
+def test_a_machine_may_not_claim_the_host_name_of_another_one() -> None:
+    reserved = ("*.machines.example", "cloud.example")
+    for name in ("rover.machines.example", "cloud.example"):
+        assert name not in names_for("rover.4k0q.local", {"network": {"fqdn": name}}, (), reserved=reserved)
+    names = names_for("rover.4k0q.local", {"network": {"fqdn": "rover.example"}}, (), reserved=reserved)
+    assert "rover.example" in names
+
+
 @pytest.mark.parametrize("network", [None, 5, {"fqdn": 5}, {"bind_address": "nonsense"}, {"bind_address": 7}])
 def test_a_malformed_network_section_is_ignored(network: object) -> None:
     assert "pi" in names_for("rover.4k0q.local", {"network": network}, ["pi"])
