@@ -30,3 +30,13 @@ def unwrap(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while errors is not None and isinstance(leaf, BaseExceptionGroup):
         leaf = leaf.exceptions[0]
     return leaf
+
+
+def raised_alone(group: BaseExceptionGroup[BaseException], error: BaseException) -> bool:
+    """Return whether a nursery raised `group` only because its block raised `error`.
+
+    If the caller was cancelled meanwhile, the group also contains the Cancelled of the nursery's tasks. They need not
+    be raised again: the next checkpoint raises Cancelled.
+    """
+    _, others = group.split(trio.Cancelled)
+    return others is not None and others.exceptions == (error,)

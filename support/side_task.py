@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import trio
 
+from support.gather import raised_alone
+
 T = TypeVar("T")
 
 
@@ -48,15 +50,20 @@ async def side_task(
 
     An exception in the block is raised without an exception group, so that a generator can be closed in the block.
     """
-    side = side or SideTask()
+    side, own = side or SideTask(), None
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(side._run, task)
             try:
                 yield side
+            except BaseException as error:
+                own = error
+                raise
             finally:
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
+        if own is not None and raised_alone(group, own):
+            raise own from None
         if len(group.exceptions) != 1:
             raise
         raise group.exceptions[0] from None

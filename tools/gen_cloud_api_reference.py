@@ -15,7 +15,6 @@ REFUSED = (  # published services without a class here: the module of their mess
     ("viam.app.v1.BillingService", "app.v1.billing_pb2"),
     ("viam.app.v1.EndUserService", "app.v1.end_user_pb2"),
     ("viam.app.cloudslam.v1.CloudSLAMService", "app.cloudslam.v1.cloud_slam_pb2"),
-    ("proto.rpc.webrtc.v1.SignalingService", "proto.rpc.webrtc.v1.signaling_pb2"),
 )
 
 HEAD = """\

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cloud.blobs.s3_location import BucketLocation
+from cloud.domain.machines.ice import NO_SERVERS, IceServers
 from cloud.domain.triggering.ways import NOTHING_SET, DeliverySettings
 from rpc.access.forwarded import NO_PROXIES, Proxies
 
@@ -32,6 +33,7 @@ class Options:
     tls_names: tuple[str, ...] = ()  # additional names in that certificate
     proxies: Proxies = NO_PROXIES  # reverse proxies in front of the cloud
     machine_domain: str = ""  # wildcard DNS name under which machines have host names
+    ice: IceServers = NO_SERVERS  # STUN and TURN servers for connections to machines
     url: str = ""  # base of links for clients; "" for the listening address
     ways: DeliverySettings = NOTHING_SET  # delivery of trigger messages
     ready_fd: int | None = None  # descriptor notified when the port is open: MACHINE_READY_FD

@@ -166,7 +166,15 @@ class App:
             mails = options.ways.smtp is not None
             hosts = MachineHosts(options.machine_domain)
             task_status.started(
-                Cloud(*shared, limits=limits, mails=mails, tls=deps["certificate"], room=room, hosts=hosts)
+                Cloud(
+                    *shared,
+                    limits=limits,
+                    mails=mails,
+                    tls=deps["certificate"],
+                    room=room,
+                    hosts=hosts,
+                    ice=options.ice,
+                )
             )
 
     async def _port(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[tuple[str, ...]]) -> None:

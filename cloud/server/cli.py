@@ -16,6 +16,7 @@ from cloud.commands.files_command import BUCKET, files_command, files_location
 from cloud.commands.move_command import move_command
 from cloud.commands.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
 from cloud.commands.organization_command import organization_command
+from cloud.domain.machines.ice import ice_servers
 from cloud.domain.triggering.ways import ways
 from rpc.access.forwarded import Proxies, network
 from schema.errors import MachineError
@@ -99,6 +100,13 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     metavar="DOMAIN",
     help="Give each machine a host name in DOMAIN, so that clients reach it through this cloud. The wildcard DNS name "
     "*.DOMAIN must point to this cloud, and --tls-cert must be valid for it.",
+)
+@click.option(
+    "--ice-server",
+    multiple=True,
+    metavar="URL",
+    help="A STUN or TURN server for connections to machines, such as turn:HOST:3478; can be repeated. The secret of "
+    "TURN servers: MACHINE_CLOUD_TURN_SECRET.",
 )
 @click.option(
     "--proxy",
@@ -205,6 +213,10 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     try:
+        ice = ice_servers(settings["ice_server"], os.environ)
+    except ValueError as error:
+        raise click.UsageError(f"--ice-server: {error}") from None
+    try:
         proxies = Proxies(tuple(network(text) for text in settings["proxy"]))
     except ValueError as error:
         raise click.UsageError(f"--proxy: {error}") from None
@@ -220,6 +232,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         tls_names=settings["tls_name"],
         url=settings["url"].rstrip("/"),
         machine_domain=domain,
+        ice=ice,
         proxies=proxies,
         ways=delivery,
         package_mib=settings["max_package"],

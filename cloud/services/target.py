@@ -23,6 +23,7 @@ from cloud.services.data.data import DataService
 from cloud.services.data.datasets import DatasetService
 from cloud.services.data.datasync import DataSyncService
 from cloud.services.machines.robot import RobotService
+from cloud.services.machines.signalling import SignallingService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
 from cloud.services.releases.releases import ReleaseService
@@ -52,6 +53,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.TriggerService": TriggerService,
     "machine.cloud.v1.ReleaseService": ReleaseService,
     "machine.cloud.v1.AgentService": AgentService,
+    "proto.rpc.webrtc.v1.SignalingService": SignallingService,
 }
 
 UPLOADS: Final = (

@@ -98,7 +98,6 @@ _SERVICE_REASONS: Final[Mapping[str, str]] = {
     "viam.app.mltraining.v1.MLTrainingService": "this cloud does not support training yet",
     "viam.app.datapipelines.v1.DataPipelinesService": "this cloud has no data pipelines; query with TabularDataBySQL",
     "viam.app.cloudslam.v1.CloudSLAMService": "this cloud does not create maps; run a mapping module on the machine",
-    "proto.rpc.webrtc.v1.SignalingService": "this cloud does not support WebRTC; connect to the machine at its address",
 }
 
 

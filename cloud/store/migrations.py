@@ -16,6 +16,7 @@ from cloud.store.tables import (
     releases,
     requests,
     sessions,
+    signalling,
     trash,
     triggers,
 )
@@ -34,6 +35,7 @@ STEPS: Final = (
     trash.TABLES,
     releases.TABLES,
     requests.TABLES,
+    signalling.TABLES,
 )
 
 

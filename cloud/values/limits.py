@@ -168,6 +168,16 @@ ROLLOUTS: Final = _count_limit("rollouts", 1000, "rollouts", "of one program", "
 AGENT_REPORT: Final = Limit("agent_report", 64 * KIB, "bytes", "in one report of an agent", "send less at once")
 LABELS: Final = _count_limit("labels", 1000, "labels", "of one file", "remove labels from the file")
 
+# ---- connections to machines
+
+SDP: Final = Limit("session_description", 64 * KIB, "characters", "in one session description", "offer less media")
+SIGNAL: Final = Limit("signal", 4 * KIB, "characters", "in one candidate or error", "send less at once")
+CALLER_OFFERS: Final = _count_limit("caller_offers", 16, "open offers", "of one key to one machine", "try again later")
+OFFERS: Final = _count_limit("offers", 64, "open offers", "of all clients to one machine", "try again later")
+SIGNALS: Final = _count_limit(
+    "signals", 200, "messages", "from one end to the other while they connect", "connect again"
+)
+
 # ---- SQL queries
 
 SQL_TEXT: Final = Limit("sql_text", 64 * KIB, "bytes", "in one SQL query", "write a shorter query")
@@ -208,6 +218,11 @@ LIMITS: Final = (
     RELEASE_FILES,
     ROLLOUTS,
     AGENT_REPORT,
+    SDP,
+    SIGNAL,
+    CALLER_OFFERS,
+    OFFERS,
+    SIGNALS,
     SQL_TEXT,
     SQL_QUEUE,
     WORK_QUEUE,

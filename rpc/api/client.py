@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import trio
@@ -30,6 +30,7 @@ from rpc.status import to_machine_error
 from schema.decoding.report import did_you_mean
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
+from support.side_task import side_task
 
 
 class ApiClient:
@@ -101,13 +102,17 @@ class ApiClient:
     async def _stream(self, call: _Call, hint: Hint) -> AsyncGenerator[Any, None]:
         with _errors():
             async with self._open(call.method) as stream:
-                await stream.send_message(call.first, end=call.items is None)
-                async with trio.open_nursery() as nursery:
-                    if call.items is not None:
-                        nursery.start_soon(call.send_items, stream)
+                if call.first is None:
+                    await stream.send_request()
+                else:
+                    await stream.send_message(call.first, end=call.items is None)
+                if call.items is None:
                     while (reply := await stream.recv_message()) is not None:
                         yield _result(call.method, reply, hint)
-                    nursery.cancel_scope.cancel()
+                    return
+                async with side_task(partial(call.send_items, stream)) as sending:
+                    while (reply := await sending.until(stream.recv_message)) is not None:
+                        yield _result(call.method, reply, hint)
 
     def _open(self, method: Method) -> Any:
         cardinality = Cardinality((method.client_streaming, method.server_streaming))
@@ -169,7 +174,8 @@ class _Call:
         self.items: Any = None
         if method.streamed is not None:
             self.items = arguments.pop(method.streamed.argument, ())
-        self.first = build_request(method, name, arguments)
+        whole = method.streamed is not None and not method.streamed.item
+        self.first = None if whole else build_request(method, name, arguments)
 
     async def send_items(self, stream: Any) -> None:
         """Send a request for each item, then end the request stream."""
@@ -184,6 +190,8 @@ class _Call:
     def _request(self, item: Any) -> Any:
         request = self.method.request_class()
         streamed = self.method.streamed
+        if streamed is not None and not streamed.item:
+            return item
         struct = streamed.struct if streamed is not None and isinstance(item, Mapping) else ""
         field = self.method.request.fields_by_name[struct] if struct else self.method.item
         try:

@@ -68,7 +68,7 @@ def _describe(method: Method, base: type | None) -> MethodInfo:
     function = getattr(base, method.name, None)
     parameters = inspect.signature(function).parameters if function is not None else {}
     fields = dict(method.arguments)
-    if method.streamed is not None:
+    if method.streamed is not None and method.streamed.item:
         fields[method.streamed.argument] = method.item
     arguments = []
     for name in [*(p for p in parameters if p in fields), *(f for f in fields if f not in parameters)]:

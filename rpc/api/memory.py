@@ -16,6 +16,7 @@ from multidict import MultiDict
 
 from rpc.carrier import Identity, Peer
 from rpc.status import of_exception
+from support.gather import raised_alone
 
 _BUFFER = 16  # messages in flight in one direction
 
@@ -74,7 +75,7 @@ class MemoryCall:
             try:
                 return await self._nursery_manager.__aexit__(kind, error, traceback)
             except BaseExceptionGroup as group:
-                if error is not None and group.exceptions == (error,):
+                if error is not None and raised_alone(group, error):
                     return False
                 raise
 

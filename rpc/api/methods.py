@@ -47,7 +47,7 @@ class Method:
 
     @property
     def item(self) -> FieldDescriptor:
-        """Request field with the streamed items of a client-streaming RPC."""
+        """Request field with the streamed items of a client-streaming RPC, unless the items are whole requests."""
         assert self.streamed is not None
         return self.request.fields_by_name[self.streamed.item]
 
@@ -77,7 +77,7 @@ def _method(descriptor: MethodDescriptor, *, resource: bool) -> Method | None:
     request = descriptor.input_type
     fields = {field.name: field for field in request.fields}
     if streamed is not None:
-        del fields[streamed.item]
+        fields = {name: field for name, field in fields.items() if streamed.item not in ("", name)}
         if streamed.init:
             init = fields.pop(streamed.init)
             fields |= {field.name: field for field in message_type(init).fields}

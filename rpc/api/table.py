@@ -34,7 +34,8 @@ class Streamed:
 
     Arguments are the fields of `init` (a message in the first request, or "") and the other fields of the first
     request. The argument `argument` iterates over the field `item` of all requests. If `struct` names a Struct field,
-    its value in a later request is also an item, as a mapping.
+    its value in a later request is also an item, as a mapping. If `item` is "", the argument iterates over the requests
+    themselves, as messages, and the method is called before the first one arrives.
     """
 
     init: str
@@ -120,6 +121,7 @@ MONITORED: Final = "viam.common.v1.safety_heartbeat_monitored"
 
 STREAMED: Final[Mapping[str, Streamed]] = MappingProxyType(
     {
+        "proto.rpc.webrtc.v1.SignalingService.Answer": Streamed("", "", "answers"),
         "viam.app.datasync.v1.DataSyncService.FileUpload": Streamed("metadata", "file_contents", "contents"),
         "viam.app.datasync.v1.DataSyncService.StreamingDataCaptureUpload": Streamed("metadata", "data", "pieces"),
         "viam.app.packages.v1.PackageService.CreatePackage": Streamed("info", "contents", "pieces"),

@@ -269,6 +269,8 @@ _OF_PART: Final = (
     "agent_programs",
     "agent_outcomes",
     "agent_requests",
+    "signals",
+    "offers",
 )
 """Tables whose rows are deleted with their part."""
 

@@ -336,6 +336,16 @@ INSTALLATION: Final[Mapping[str, Rule]] = {
     "create_install_key": home_owner(ObjectKind.PART, "part_id"),
 }
 
+_OF_HOST: Final = signed_in("of a machine that the caller operates, named by `rpc-host`; checked by the method")
+
+SIGNALLING: Final[Mapping[str, Rule]] = {
+    "optional_web_rtc_config": _OF_HOST,
+    "call": _OF_HOST,
+    "call_update": signed_in("the caller's own offers"),
+    "answer": Rule(Role.MACHINE, note="the machine itself, named by `rpc-host`; checked by the method"),
+    "report_connection_metadata": _OF_HOST,
+}
+
 CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.v1.AppService": APP,
     "viam.app.v1.RobotService": ROBOT,
@@ -349,6 +359,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.TriggerService": TRIGGERS,
     "machine.cloud.v1.ReleaseService": RELEASES,
     "machine.cloud.v1.AgentService": AGENTS,
+    "proto.rpc.webrtc.v1.SignalingService": SIGNALLING,
 }
 """Rules by service of the RPC server. Some methods are used by pages only."""
 

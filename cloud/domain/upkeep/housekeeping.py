@@ -9,7 +9,7 @@ from typing import Final
 from cloud.domain.certificates import authorities
 from cloud.domain.data import readings, retention
 from cloud.domain.fleet import watching
-from cloud.domain.machines import logs
+from cloud.domain.machines import logs, signalling
 from cloud.domain.people import invites
 from cloud.domain.permissions import credentials
 from cloud.domain.releases import files as releases
@@ -28,6 +28,7 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("authorities", authorities.expire),
     ("unused files of releases", releases.expire),
     ("requests to agents", requests.expire),
+    ("connection attempts", signalling.expire),
     ("signed-out sessions", credentials.expire),
 )
 """Kinds of data that expire, each with the transaction that deletes some and returns their number."""

@@ -14,6 +14,7 @@ from cloud.blobs import Blobs
 from cloud.documents.pieces import SMALL
 from cloud.domain.fleet.seen import Seen
 from cloud.domain.machines.hosts import MachineHosts
+from cloud.domain.machines.ice import IceServers
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Place, Role, require
 from cloud.domain.permissions.authentication import CloudAuthenticator
@@ -65,6 +66,7 @@ class Cloud:
     seen: Seen = field(default_factory=Seen)
     homes: Homes = field(default_factory=Homes)
     hosts: MachineHosts = field(default_factory=MachineHosts)
+    ice: IceServers = field(default_factory=IceServers)
 
 
 @dataclass(frozen=True, slots=True)

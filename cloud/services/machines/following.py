@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cloud.domain.fleet import watching
 from cloud.domain.machines.machines import mark_restart, note_seen, part
+from cloud.domain.machines.signalling import REPORTED as REPORTED_WEBRTC
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, require
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
@@ -19,6 +20,7 @@ REPORTED: Final = frozenset(
     {
         *("host", "os", "platform", "version", "address", "state", "revision", "rejected"),
         *("ready", "unhealthy", "waiting", "problems"),
+        REPORTED_WEBRTC,
     }
 )
 """Keys of a report that are stored."""

@@ -21,7 +21,7 @@ from rpc.api.convert.fit import FitError
 from rpc.api.convert.hints import ANY, Hint, Slot, signature_of
 from rpc.api.methods import Method, methods_of
 from rpc.api.server.check import problems
-from rpc.api.server.requests import first_reader, items_reader, missing, name_reader, reader
+from rpc.api.server.requests import Requests, first_reader, items_reader, missing, name_reader, reader
 from rpc.api.server.target import CallInfo, Target
 from rpc.api.table import APIS, SERVICES, Entry
 from rpc.serializing import serialize_in_steps
@@ -173,6 +173,15 @@ class _Binding:
 
     def bidirectional(self) -> Callable[[Any], Any]:
         """Return the handler function of a bidirectional RPC."""
+        streamed = self.method.streamed
+        assert streamed is not None
+        if not streamed.item:
+
+            async def converse(stream: Any) -> None:
+                keywords = {streamed.argument: Requests(stream)}
+                await self.send_all(stream, self.info(stream, "", keywords), keywords)
+
+            return converse
         read, name_of = first_reader(self.method, self.slots), name_reader(self.method)
         items_of = items_reader(self.method, self.slots)
 

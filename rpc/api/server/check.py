@@ -44,7 +44,7 @@ def _arguments(method: Method, signature: Signature) -> list[str]:
         if name in streamed:
             if slot.hint.stream is None:
                 reasons.append(f"{name} must be an AsyncIterator")
-            else:
+            elif method.streamed is not None and method.streamed.item:
                 reasons += misfits(method.item, slot.hint.stream, name)
         elif field is not None:
             reasons += misfits(field, slot.hint, name)

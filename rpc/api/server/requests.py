@@ -82,6 +82,22 @@ def items_reader(method: Method, slots: Slots) -> Callable[[Any, Any], dict[str,
     return items_of
 
 
+class Requests:
+    """Async iterator over the requests of one call; ends when the client has sent its last request."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        request = await self._stream.recv_message()
+        if request is None:
+            raise StopAsyncIteration
+        return request
+
+
 class _ItemKind:
     """Location and reader of the items of one client-streaming RPC."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import pytest
 import trio
@@ -64,3 +65,16 @@ async def test_an_exception_of_the_block_is_bare_and_generators_close(autojump_c
     generator = numbers()
     assert await anext(generator) == 1
     await generator.aclose()
+
+
+async def test_a_generator_can_be_closed_while_its_caller_is_cancelled() -> None:
+    async def numbers() -> AsyncGenerator[int, None]:
+        async with side_task(trio.sleep_forever):
+            yield 1
+
+    with trio.CancelScope() as scope:
+        async with aclosing(numbers()) as items:
+            async for _ in items:
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught

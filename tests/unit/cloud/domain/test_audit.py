@@ -31,7 +31,7 @@ SECRET = "hunter2-hunter2"
 READS = {
     "bounding", "certificate", "check", "config", "data", "device", "explain", "export", "file", "get", "has", "is",
     "list", "location", "log", "needs", "overview", "page", "place", "report", "resolve", "retention", "search",
-    "sequences", "stored", "tags", "streaming", "tabular", "tail", "binary", "wait",
+    "sequences", "stored", "tags", "streaming", "tabular", "tail", "binary", "wait", "answer", "call", "optional",
 }  # fmt: skip
 
 

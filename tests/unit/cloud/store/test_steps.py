@@ -22,6 +22,7 @@ HAD = {
     "trash": "44a6c179d886f25a",
     "releases": "a7dffcf81a69b050",
     "requests": "da46805b8654fccf",
+    "signalling": "60addb64be01cbff",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 
