@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Final
 
@@ -13,6 +14,14 @@ from schema.errors import ErrorKind, MachineError
 
 ENGINES: Final = ("rpc.peers.wrtc_engine", "rpc.peers.aiortc_engine")
 """Modules with a function `open_engine`, the preferred one first."""
+
+LIBRARIES: Final = (("wrtc",), ("aiortc", "trio_asyncio"))
+"""Packages that each of these modules imports."""
+
+
+def installed() -> bool:
+    """Return whether the packages of an engine are installed, without importing them."""
+    return any(all(find_spec(name) is not None for name in names) for names in LIBRARIES)
 
 
 @asynccontextmanager

@@ -65,7 +65,8 @@ def main(options: Options) -> int:
         from runtime.parts.cloud.link import open_link
 
         try:
-            link = open_link(decoded.document.cloud, reading.data or b"", os.environ, source.path.parent)
+            cloud, folder = decoded.document.cloud, source.path.parent
+            link = open_link(cloud, reading.data or b"", os.environ, folder, webrtc=options.webrtc)
         except MachineError as error:
             return _cannot_start([f"-config {options.config}: {error}"])
         sinks.append(link.sink)
@@ -112,8 +113,6 @@ async def _serve(
         )
     configuration = Configuration(machine, Serving(machine), logs, source, os.environ)
     machine.log.info("starting", config=str(options.config), pid=os.getpid())
-    if options.webrtc:
-        machine.log.info("WebRTC is not implemented: clients connect directly")
     log_event("server", "startup", version=version(), config=str(options.config), pid=os.getpid())
     graph.subscribe(TransitionLog().note)
     graph.subscribe(Activity().note)

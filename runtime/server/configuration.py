@@ -20,7 +20,7 @@ from catalogue.check import RESOURCES, Checked, checking
 from nursery_graph import Node, Restart
 from runtime.engine.nodes import resource_nodes
 from runtime.engine.planning.maintenance import RETRY_INTERVAL, Decision
-from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.engine.planning.reconfigure import plan
 from runtime.engine.views.status import ConfigProblem, MachineState
 from runtime.server.hotplug import NODE as HOTPLUG
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from runtime.parts.packages.part import Packages
 
 NODE: Final = f"{INTERNAL}configuration"
-SESSIONS: Final = f"{INTERNAL}sessions"
 LOGS: Final = f"{INTERNAL}logs"
 
 

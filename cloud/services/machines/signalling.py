@@ -168,7 +168,7 @@ class SignallingService(Service):
         _log.info(
             "a client has reported its connection",
             part=part.id,
-            key=self.author.name,
+            caller=self.author.name,
             local=local.type if local is not None else 0,
             remote=remote.type if remote is not None else 0,
             stage=reached_stage,

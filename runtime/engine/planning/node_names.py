@@ -10,6 +10,9 @@ INTERNAL: Final = "internal/"
 RPC: Final = f"{INTERNAL}rpc"
 """The node of the port; its value is the addresses at which it listens."""
 
+SESSIONS: Final = f"{INTERNAL}sessions"
+"""The node of the sessions of clients."""
+
 
 def package_node(kind: str, name: str) -> str:
     """Return the node of a package."""

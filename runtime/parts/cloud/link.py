@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rpc.peers.engines import installed
 from runtime.engine.home import home
 from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
 from schema.document.cloud import Cloud
@@ -44,6 +45,7 @@ class CloudLink:
     source: CloudSource
     sink: OutboxSink
     worker: Worker  # for files
+    webrtc: bool  # whether the machine answers offers of WebRTC connections
     certificate: CloudCertificate | None  # None if the connection is not encrypted: there are no certificates then
 
     def attach(
@@ -51,17 +53,20 @@ class CloudLink:
     ) -> None:
         """Report the machine that `view` shows to the cloud, and let the cloud ask it to restart."""
         self.source.attach(
-            state=lambda: _state(view(), mask()),
+            state=lambda: {**_state(view(), mask()), "webrtc": self.webrtc},
             changes=lambda: view().changes(),
             restart=lambda: request_stop("the cloud requested a restart"),
             tell=lambda watch, send: send_snapshots(view(), mask, watch, send),
         )
 
 
-def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], directory: Path = HERE) -> CloudLink:
+def open_link(
+    cloud: Cloud, initial: bytes, environment: Mapping[str, str], directory: Path = HERE, *, webrtc: bool = True
+) -> CloudLink:
     """Open the link that the credentials file `initial` in `directory` describes.
 
-    Raises MachineError if its files cannot be used.
+    With `webrtc`, the machine answers offers of WebRTC connections if an engine is installed. Raises MachineError if
+    its files cannot be used.
     """
     address, folder = address_of(cloud, directory), home(environment)
     worker = Worker("files of the cloud")
@@ -90,7 +95,7 @@ def open_link(cloud: Cloud, initial: bytes, environment: Mapping[str, str], dire
     source = CloudSource(address, initial, folder, worker)
     if certificate is not None:
         source.trust(certificate.update_authorities)
-    return CloudLink(address, source, OutboxSink(outbox), worker, certificate)
+    return CloudLink(address, source, OutboxSink(outbox), worker, webrtc and installed(), certificate)
 
 
 def _name(part: str) -> str:

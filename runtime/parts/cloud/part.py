@@ -1,31 +1,38 @@
-"""The cloud part of machine-server: nodes that upload logs and keep the certificate up to date."""
+"""The cloud part of machine-server: nodes that upload logs, keep the certificate up to date, and answer clients."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, Final, cast
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
 from nursery_graph import Node, Restart
+from rpc.call import ServerCore
+from rpc.limits import Limits
 from runtime.engine.part import PartContext
-from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.parts.cloud.link import CloudLink
 from schema.document.machine import MachineDocument
 from uplink.upload import upload
 
+if TYPE_CHECKING:
+    from runtime.parts.cloud.answering import Answering
+
 QUEUE: Final = f"{INTERNAL}cloud-log-queue"
+WEBRTC: Final = f"{INTERNAL}cloud-webrtc"
 CERTIFICATE: Final = f"{INTERNAL}cloud-certificate"
 UPLOAD: Final = f"{INTERNAL}cloud-logs"
 RESTART: Final = Restart(intensity=1_000_000, max_delay=30.0)
 
 
 class CloudPart:
-    """Queues log entries on disk and uploads them, and keeps the certificate of the cloud up to date."""
+    """Queues and uploads log entries, keeps the certificate up to date, and answers offers of WebRTC connections."""
 
     def __init__(self, context: PartContext) -> None:
         self._link = cast("CloudLink | None", context.cloud)
         self._changed = context.changed
+        self._answering = _answering(self._link, context)
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return the same nodes for every document; none if the machine was started without a cloud."""
@@ -33,11 +40,20 @@ class CloudPart:
             return []
         if self._link.certificate is not None:
             self._link.certificate.configured(_names(document))
+        if self._answering is not None:
+            self._answering.configure(_keys(document))
         return [
             Node(QUEUE, self._run_queue, restart=RESTART),
             Node(UPLOAD, self._upload, requires={QUEUE}, restart=RESTART),
-            *([Node(CERTIFICATE, self._certify, restart=RESTART)] if self._link.certificate is not None else []),
+            *self._optional_nodes(),
         ]
+
+    def _optional_nodes(self) -> Iterator[Node]:
+        assert self._link is not None
+        if self._answering is not None:
+            yield Node(WEBRTC, self._answer, requires={QUEUE, SESSIONS}, restart=RESTART)
+        if self._link.certificate is not None:
+            yield Node(CERTIFICATE, self._certify, restart=RESTART)
 
     async def _run_queue(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._link is not None
@@ -54,6 +70,30 @@ class CloudPart:
         assert self._link is not None
         task_status.started()
         await upload(self._link.sink, self._link.address)
+
+    async def _answer(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        assert self._answering is not None
+        await self._answering.run(task_status=task_status)
+
+
+def _answering(link: CloudLink | None, context: PartContext) -> Answering | None:
+    """Return what answers offers of WebRTC connections; None without a cloud or an engine, and with -webrtc=false."""
+    if link is None or not link.webrtc:
+        return None
+    from runtime.parts.cloud.answering import MAX_CONNECTIONS, Answering
+
+    core = ServerCore(context.router, limits=Limits(max_connections=MAX_CONNECTIONS))
+    return Answering(link.address, core, link.worker.run)
+
+
+def _keys(document: MachineDocument) -> list[tuple[str, str]]:
+    """Return the types and ids of the keys with which clients may control the machine."""
+    if not document.auth.handlers:
+        return []
+    from rpc.access.auth import credentials_of
+
+    credentials, _ = credentials_of([{"type": item.type, "config": item.config} for item in document.auth.handlers])
+    return [(credential.type, credential.entity) for credential in credentials]
 
 
 def _names(document: MachineDocument) -> Hashable:

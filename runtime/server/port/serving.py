@@ -26,7 +26,7 @@ from rpc.server.standard import StandardServices, http_and_json, load_services
 from runtime.engine.apis import BASES
 from runtime.engine.calls.dispatch import REQUESTS_LIMIT, Dispatch
 from runtime.engine.options import Options
-from runtime.engine.planning.node_names import INTERNAL, RPC
+from runtime.engine.planning.node_names import RPC, SESSIONS
 from runtime.engine.views.status import MachineState
 from runtime.server.machine import Machine
 from runtime.server.port.gate import Gate
@@ -138,7 +138,7 @@ class Serving:
         return Node(
             RPC,
             Listening(self, network, address, cloud_tls),
-            requires={f"{INTERNAL}sessions"},
+            requires={SESSIONS},
             version=_version(network, options, address, cloud_tls),
             start_timeout=30.0,
             stop_timeout=20.0,
@@ -272,8 +272,8 @@ async def _no_webrtc(stream: Any) -> None:
     """Reject WebRTC signaling. Official SDKs log the message as an error, and then connect directly."""
     raise GRPCError(
         Status.UNIMPLEMENTED,
-        "this is not an error: this machine does not support WebRTC, and clients connect directly; "
-        "dial with disable_webrtc=True to skip this attempt",
+        "this is not an error: at its own address, a machine is called directly, and WebRTC is for calls through a "
+        "cloud; dial with disable_webrtc=True to skip this attempt",
     )
 
 

@@ -1,0 +1,318 @@
+"""Answers offers of WebRTC connections, which clients make through the cloud, and serves their calls.
+
+A few calls of `Answer` wait at the cloud. An offer opens the engine, if it is the first one. Once a client is
+connected, neither the cloud nor the connection to it is needed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from types import ModuleType
+from typing import Any, Final
+
+import structlog
+import trio
+from grpclib.const import Cardinality
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from rpc.api import messages
+from rpc.call import ServerCore
+from rpc.carrier import Identity, Peer
+from rpc.client.channel import Channel as CloudChannel
+from rpc.datachannel.server import serve_channel
+from rpc.network.tls import TlsError
+from rpc.peers.engines import open_engine
+from rpc.peers.port import Candidate, Channel, Description, Engine, PeerConnection, PeerOptions, PeerState
+from rpc.peers.signals import (
+    candidate_fields,
+    candidate_of,
+    decode_description,
+    encode_description,
+    servers_of,
+    with_candidates,
+)
+from rpc.status import of_exception
+from schema.errors import ErrorKind, MachineError
+from uplink.dial import CloudAddress, shared
+
+ANSWER: Final = "/proto.rpc.webrtc.v1.SignalingService/Answer"
+DATA: Final = ("data", 0)
+NEGOTIATION: Final = ("negotiation", 1)
+"""Labels and numbers of the channels that each official client opens."""
+
+WAITING: Final = 2  # calls that wait for offers; while one gets an offer, the other still waits
+MAX_ATTEMPTS: Final = 16  # clients that are being connected
+MAX_CONNECTIONS: Final = 64  # clients that are connected or being connected; each costs about 300 KiB
+SILENCE: Final = 40.0  # seconds without a heartbeat after which a call is made again; the cloud sends one each 15 s
+CONNECT_LIMIT: Final = 20.0  # seconds from the offer to the open channel
+KEY_LIMIT: Final = 5.0  # seconds for the caller's key to arrive, if it is newer than this machine's configuration
+END_LIMIT: Final = 5.0  # seconds for the cloud to take the last answer
+RECOVERY: Final = 10.0  # seconds in which a connection without contact may recover, as in a change of networks
+FIRST_DELAY: Final = 1.0  # seconds before the second attempt to reach the cloud; doubled each time, with jitter
+MAX_DELAY: Final = 30.0
+
+_log = structlog.get_logger("cloud.webrtc")
+
+RunBlocking = Callable[[Callable[[], ModuleType]], Awaitable[ModuleType]]
+
+
+class Answering:
+    """The connections of one machine; `run` answers offers until it is cancelled, which ends the connections.
+
+    `core` serves the calls. `run_blocking` calls a function in a thread, see `open_engine`.
+    """
+
+    def __init__(self, address: CloudAddress, core: ServerCore, run_blocking: RunBlocking) -> None:
+        self._address = address
+        self._core = core
+        self._run_blocking = run_blocking
+        self._keys: frozenset[tuple[str, str]] = frozenset()
+        self._keys_changed = trio.Event()
+        self._opening = trio.Lock()
+        self._engine: Engine | None = None
+        self._connections = 0
+        self._attempts = trio.Semaphore(MAX_ATTEMPTS)
+        self._nursery: trio.Nursery | None = None
+
+    def configure(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Set the types and ids of the keys that clients may use. Connections of other keys are closed."""
+        accepted = frozenset(keys)
+        if accepted != self._keys:
+            self._keys = accepted
+            changed, self._keys_changed = self._keys_changed, trio.Event()
+            changed.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Wait for offers at the cloud and answer them, and wait again after each failure to reach it."""
+        delay = FIRST_DELAY
+        self._engine = None
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            while True:
+                begun = trio.current_time()
+                try:
+                    await self._answer_offers()
+                except (MachineError, TlsError) as error:
+                    _log.debug("not waiting for offers", reason=str(error))
+                if trio.current_time() - begun > MAX_DELAY:
+                    delay = FIRST_DELAY
+                if await self._address.contact.pause(delay * random.uniform(0.5, 1.0)):
+                    delay = FIRST_DELAY
+                delay = min(2 * delay, MAX_DELAY)
+
+    async def _answer_offers(self) -> None:
+        """Answer offers until the cloud fails, which raises MachineError. Attempts then end, connections do not."""
+        failed: list[MachineError] = []
+        async with shared(self._address) as address, address.channel() as channel, trio.open_nursery() as attempts:
+
+            async def wait() -> None:
+                while True:
+                    await self._attempts.acquire()
+                    error: MachineError | None = await attempts.start(self._attempt, channel)
+                    if error is not None:
+                        failed.append(error)
+                        attempts.cancel_scope.cancel()
+
+            for _ in range(WAITING):
+                attempts.start_soon(wait)
+        if failed:
+            raise failed[0]
+
+    async def _attempt(self, channel: CloudChannel, *, task_status: trio.TaskStatus[MachineError | None]) -> None:
+        """Wait for one offer and answer it. `task_status` gets None once there is an offer, else the error."""
+        offered, reason = False, "the cloud has ended the call"
+        requests, replies = messages.signaling().AnswerResponse, messages.signaling().AnswerRequest
+        metadata = {"rpc-host": self._address.part, "heartbeats-allowed": "true"}
+        try:
+            async with channel.request(
+                ANSWER, Cardinality.STREAM_STREAM, requests, replies, metadata=metadata
+            ) as stream:
+                await stream.send_request()
+                offer = await _offer(stream)
+                if offer is not None:
+                    offered = True
+                    task_status.started(None)
+                    await self._respond(stream, offer)
+        except (GRPCError, StreamTerminatedError, OSError, trio.TooSlowError) as error:
+            reason = getattr(error, "message", "") or str(error) or repr(error)
+            if offered:
+                _log.info("a client's connection attempt was interrupted", reason=reason)
+        finally:
+            self._attempts.release()
+        if not offered:
+            task_status.started(MachineError(reason, kind=ErrorKind.UNAVAILABLE))
+
+    async def _respond(self, stream: Any, offer: Any) -> None:
+        """Answer an offer, and exchange candidates with the caller until its channel is open or the time is over."""
+        answer = partial(messages.signaling().AnswerResponse, uuid=offer.uuid)
+        caller = Identity(offer.init.caller_auth_entity, offer.init.caller_auth_metadata.get("type", ""))
+        try:
+            peer, data, description = await self._accept(offer.init, caller)
+        except MachineError as error:
+            _log.info("an offer was refused", caller=caller.entity, reason=str(error))
+            outcome = of_exception(error)
+            status = {"code": outcome.status.value, "message": outcome.message}
+            await _end(stream, answer(error={"status": status}))
+            return
+        assert self._nursery is not None
+        self._nursery.start_soon(self._serve, peer, data, caller)
+        trickle = not offer.init.optional_config.disable_trickle
+        if not trickle:
+            description = with_candidates(description, await _all_candidates(peer))
+        await stream.send_message(answer(init={"sdp": encode_description(description)}))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_take_candidates, stream, peer)
+            if trickle:
+                nursery.start_soon(_send_candidates, stream, peer, answer)
+            with trio.move_on_after(CONNECT_LIMIT):
+                await _opened(data)
+            nursery.cancel_scope.cancel()
+        await _end(stream, answer(done={}))
+
+    async def _accept(self, init: Any, caller: Identity) -> tuple[PeerConnection, Channel, Description]:
+        """Return a connection for an offer, its data channel and the answer. The connection counts from here on."""
+        if not await self._knows(caller):
+            raise MachineError(
+                f"this machine does not accept the key {caller.entity[:40]!r}",
+                kind=ErrorKind.PERMISSION,
+                remedy="try again in a few seconds, when the machine has received the key from the cloud",
+            )
+        if self._connections >= MAX_CONNECTIONS:
+            raise MachineError(
+                f"{MAX_CONNECTIONS} clients are connected by WebRTC, which is the limit",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="close some of them",
+            )
+        self._connections += 1
+        peer: PeerConnection | None = None
+        try:
+            engine = await self._opened_engine()
+            peer = engine.connect(PeerOptions(servers_of(init.optional_config)))
+            data = peer.channel(*DATA)
+            peer.channel(*NEGOTIATION)
+            await peer.accept(decode_description(init.sdp))
+            return peer, data, await peer.answer()
+        except BaseException:
+            self._connections -= 1
+            if peer is not None:
+                peer.close()
+            raise
+
+    async def _knows(self, caller: Identity) -> bool:
+        """Return whether a caller's key is accepted; wait a little for one that is new."""
+        with trio.move_on_after(KEY_LIMIT):
+            while (caller.kind, caller.entity) not in self._keys:
+                await self._keys_changed.wait()
+            return True
+        return False
+
+    async def _opened_engine(self) -> Engine:
+        async with self._opening:
+            if self._engine is None:
+                assert self._nursery is not None
+                self._engine = await self._nursery.start(self._run_engine)
+            return self._engine
+
+    async def _run_engine(self, *, task_status: trio.TaskStatus[Engine]) -> None:
+        async with open_engine(self._run_blocking) as engine:
+            _log.debug("the WebRTC engine runs", engine=engine.name)
+            task_status.started(engine)
+            await trio.sleep_forever()
+
+    async def _serve(self, peer: PeerConnection, data: Channel, caller: Identity) -> None:
+        """Serve the calls of a client until its connection ends or its key is deleted, and close the connection."""
+        log = _log.bind(caller=caller.entity)
+        try:
+            with trio.move_on_after(CONNECT_LIMIT):
+                await _opened(data)
+            if peer.state is not PeerState.CONNECTED:
+                log.info("a client could not be reached", state=peer.state.value)
+                return
+            report = await peer.report()
+            address = report.remote_address or ""
+            log.info("a client has connected", local=report.local, remote=report.remote, address=address)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_end_with_connection, peer, nursery.cancel_scope)
+                nursery.start_soon(self._end_with_key, caller, nursery.cancel_scope)
+                await serve_channel(data, self._core, peer=Peer((address, 0)), identity=caller)
+                nursery.cancel_scope.cancel()
+            log.info("a client has disconnected", address=address)
+        except MachineError as error:
+            log.info("a connection has failed", reason=str(error))
+        finally:
+            peer.close()
+            self._connections -= 1
+
+    async def _end_with_key(self, caller: Identity, scope: trio.CancelScope) -> None:
+        while (caller.kind, caller.entity) in self._keys:
+            await self._keys_changed.wait()
+        scope.cancel()
+
+
+async def _offer(stream: Any) -> Any:
+    """Return the next offer; None if the cloud ends the call. trio.TooSlowError if not even heartbeats arrive."""
+    while True:
+        with trio.fail_after(SILENCE):
+            message = await stream.recv_message()
+        if message is None or message.WhichOneof("stage") == "init":
+            return message
+
+
+async def _end(stream: Any, last: Any) -> None:
+    """Send the last answer and wait until the cloud ends the call; leaving it earlier could discard the answer."""
+    await stream.send_message(last, end=True)
+    with trio.move_on_after(END_LIMIT):
+        while await stream.recv_message() is not None:
+            pass
+
+
+async def _opened(channel: Channel) -> None:
+    """Wait until a channel is open, or has ended before."""
+    try:
+        await channel.wait_open()
+    except trio.BrokenResourceError:
+        return
+
+
+async def _all_candidates(peer: PeerConnection) -> list[Candidate]:
+    """Return all local candidates; those of the first CONNECT_LIMIT / 4 seconds, if a server does not answer."""
+    candidates = []
+    with trio.move_on_after(CONNECT_LIMIT / 4):
+        while (candidate := await peer.next_candidate()) is not None:
+            candidates.append(candidate)
+    return candidates
+
+
+async def _send_candidates(stream: Any, peer: PeerConnection, answer: Callable[..., Any]) -> None:
+    while (candidate := await peer.next_candidate()) is not None:
+        await stream.send_message(answer(update={"candidate": candidate_fields(candidate)}))
+
+
+async def _take_candidates(stream: Any, peer: PeerConnection) -> None:
+    """Add the caller's candidates to a connection. An error of the caller closes it."""
+    while (message := await stream.recv_message()) is not None:
+        stage = message.WhichOneof("stage")
+        if stage == "update":
+            try:
+                await peer.add_candidate(candidate_of(message.update.candidate))
+            except MachineError as error:
+                _log.info("a candidate was ignored", reason=str(error))
+        elif stage == "error":
+            _log.info("a client has given up", reason=message.error.status.message)
+            peer.close()
+
+
+async def _end_with_connection(peer: PeerConnection, scope: trio.CancelScope) -> None:
+    """Cancel `scope` when a connection has failed, or has had no contact for RECOVERY seconds."""
+    ended = (PeerState.FAILED, PeerState.CLOSED)
+    try:
+        while await peer.wait_state(PeerState.DISCONNECTED, *ended) not in ended:
+            with trio.move_on_after(RECOVERY) as waiting:
+                await peer.wait_state(PeerState.CONNECTED, *ended)
+            if waiting.cancelled_caught:
+                break
+    except trio.BrokenResourceError:
+        pass
+    scope.cancel()

@@ -1,0 +1,315 @@
+"""Offers through the cloud: who is connected, what is refused, and what ends a connection. The engine is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
+
+from cloud.domain.machines.ice import IceServers
+from cloud.domain.machines.machines import note_seen
+from cloud.server.memory import MemoryCloud, open_cloud
+from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.api.client import ApiClient
+from rpc.api.memory import MemoryChannel
+from rpc.call import ServerCore
+from rpc.carrier import Identity
+from rpc.datachannel.client import CallChannel
+from rpc.peers.connection import ConnectionBase
+from rpc.peers.memory import Pair, memory_channels
+from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState
+from rpc.peers.signals import decode_description, encode_description
+from runtime.parts.cloud import answering
+from runtime.parts.cloud.answering import Answering
+from schema.errors import ErrorKind, MachineError
+from tests.unit.rpc.echo import EchoService, Stub
+from uplink.dial import CloudAddress
+
+SIGNALING: Final = "proto.rpc.webrtc.v1.SignalingService"
+LIMIT: Final = 20.0  # seconds within which a step that takes milliseconds must be done
+OFFER: Final = encode_description(Description("offer", "v=0"))
+ICE: Final = IceServers(("turn:turn.example",), "shared")
+
+
+class FakePeer(ConnectionBase):
+    """A connection whose channel "data" is a pair in memory."""
+
+    def __init__(self, options: PeerOptions, pair: Pair) -> None:
+        super().__init__()
+        self.options = options
+        self.pair = pair
+        self.offered: Description | None = None
+        self.remote: list[Candidate] = []
+        self.opens = trio.Event()
+        self.opens.set()
+
+    def channel(self, label: str, number: int) -> Channel:
+        channel: Any = self.pair[1]
+        channel.wait_open = self.opens.wait
+        return self.pair[1]
+
+    async def offer(self) -> Description:
+        raise NotImplementedError
+
+    async def answer(self) -> Description:
+        for text in ("candidate:1", "candidate:2"):
+            self.gathered(Candidate(text, "0", 0))
+        self.gathered(None)
+        return Description("answer", "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n")
+
+    async def accept(self, description: Description) -> None:
+        if description.sdp == "bad":
+            raise MachineError("the session description cannot be used", kind=ErrorKind.INVALID)
+        self.offered = description
+        self.entered(PeerState.CONNECTED)
+
+    async def add_candidate(self, candidate: Candidate) -> None:
+        self.remote.append(candidate)
+        self.opens.set()
+
+    async def report(self) -> PathReport:
+        return PathReport("host", "prflx", "udp", "192.0.2.7")
+
+    def close(self) -> None:
+        self.entered(PeerState.CLOSED)
+
+
+class FakeEngine:
+    name = "fake"
+
+    def __init__(self, pairs: list[Pair]) -> None:
+        self._pairs = pairs
+        self.peers: list[FakePeer] = []
+        self.patient = False  # channels open when the first remote candidate arrives
+
+    def connect(self, options: PeerOptions) -> FakePeer:
+        peer = FakePeer(options, self._pairs[len(self.peers)])
+        if self.patient:
+            peer.opens = trio.Event()
+        self.peers.append(peer)
+        return peer
+
+
+class Rig:
+    """A machine in memory that answers offers, and clients of its cloud."""
+
+    def __init__(
+        self, cloud: MemoryCloud, part: str, answering: Answering, engine: FakeEngine, pairs: list[Pair]
+    ) -> None:
+        self.cloud = cloud
+        self.part = part
+        self.answering = answering
+        self.engine = engine
+        self.pairs = pairs
+        self.service = EchoService()
+
+    def client(self) -> ApiClient:
+        identity = Identity(self.cloud.first.id, API_KEY)
+        return ApiClient(MemoryChannel(self.cloud.router, identity=identity), metadata={"rpc-host": self.part})
+
+    async def offer(self, sdp: str = OFFER, **arguments: Any) -> list[dict[str, Any]]:
+        """Offer a connection; return all replies, or raise the error."""
+        with trio.fail_after(LIMIT):
+            async with aclosing(self.client().stream(SIGNALING, "", "call", sdp=sdp, **arguments)) as replies:
+                return [reply async for reply in replies]
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Stub]:
+        """Connect, and yield a client of the machine's calls."""
+        await self.offer()
+        async with CallChannel(self.pairs[len(self.engine.peers) - 1][0]) as channel:
+            yield Stub(channel)
+
+
+@asynccontextmanager
+async def rig(monkeypatch: pytest.MonkeyPatch, connections: int = 4) -> AsyncIterator[Rig]:
+    async with trio.open_nursery() as nursery, open_cloud() as opened:
+        cloud = MemoryCloud(replace(opened.cloud, ice=ICE), opened.first)
+        robot = await cloud.app("new_robot", name="rover", location=cloud.first.location)
+        part = (await cloud.app("get_robot_parts", robot_id=robot))[0]["id"]
+        await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), {"webrtc": True}))
+        pairs: list[Pair] = [await nursery.start(_channels) for _ in range(connections)]
+        engine = FakeEngine(pairs)
+
+        @asynccontextmanager
+        async def open_engine(run_blocking: Any) -> AsyncIterator[FakeEngine]:
+            yield engine
+
+        monkeypatch.setattr(answering, "open_engine", open_engine)
+        machine: Any = MemoryChannel(cloud.router, identity=Identity(part, PART_SECRET))
+        address = CloudAddress("http://cloud.test", part, part, PART_SECRET, "secret", opened=machine)
+        core = ServerCore({})
+        machine_rig = Rig(cloud, part, Answering(address, core, _unused), engine, pairs)
+        core.router = machine_rig.service.__mapping__()
+        machine_rig.answering.configure([(API_KEY, cloud.first.id)])
+        await nursery.start(lambda task_status: machine_rig.answering.run(task_status=task_status))
+        yield machine_rig
+        nursery.cancel_scope.cancel()
+
+
+async def _channels(*, task_status: trio.TaskStatus[Pair]) -> None:
+    async with memory_channels() as pair:
+        task_status.started(pair)
+        await trio.sleep_forever()
+
+
+async def _unused(function: Callable[[], Any]) -> Any:
+    raise NotImplementedError
+
+
+async def test_a_client_is_connected_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig(monkeypatch) as machine:
+        machine.engine.patient = True
+        replies: list[dict[str, Any]] = []
+        client, candidate = machine.client(), {"candidate": "candidate:9", "sdp_mid": "0", "sdpm_line_index": 0}
+        with trio.fail_after(LIMIT):
+            async with aclosing(client.stream(SIGNALING, "", "call", sdp=OFFER)) as stream:
+                async for reply in stream:
+                    replies.append(reply)
+                    if len(replies) == 3:  # the answer and both candidates
+                        await client.call(SIGNALING, "", "call_update", uuid=reply["uuid"], candidate=candidate)
+        first, *updates = replies
+        assert decode_description(first["init"]["sdp"]).kind == "answer"
+        assert [update["update"]["candidate"]["candidate"] for update in updates] == ["candidate:1", "candidate:2"]
+        (peer,) = machine.engine.peers
+        assert peer.remote == [Candidate("candidate:9", "0", 0)]
+        assert peer.offered == Description("offer", "v=0")
+        (server,) = peer.options.servers
+        assert server.urls == ("turn:turn.example",)
+        assert server.username.endswith(f":{machine.part}")
+        async with CallChannel(machine.pairs[0][0]) as channel:
+            assert (await Stub(channel).Echo(Request(host="x"))).valid_host == "x"
+        (call,) = machine.service.seen
+        assert call.identity == Identity(machine.cloud.first.id, API_KEY)
+        assert call.peer.address == ("192.0.2.7", 0)
+        assert not call.peer.local
+
+
+async def test_without_trickle_the_answer_contains_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig(monkeypatch) as machine:
+        (reply,) = await machine.offer(disable_trickle=True)
+        sdp = decode_description(reply["init"]["sdp"]).sdp
+        assert sdp.endswith("a=candidate:1\r\na=candidate:2\r\na=end-of-candidates\r\n")
+
+
+async def test_several_clients_are_connected_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "MAX_ATTEMPTS", 2)
+    async with rig(monkeypatch) as machine, trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(machine.offer)
+    assert len(machine.engine.peers) == 4
+
+
+@pytest.mark.parametrize("sdp", ["%", encode_description(Description("offer", "bad"))])
+async def test_an_unusable_offer_is_refused(sdp: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig(monkeypatch) as machine:
+        with pytest.raises(MachineError, match="session description") as caught:
+            await machine.offer(sdp)
+        assert caught.value.kind is ErrorKind.INVALID
+        assert [peer.state for peer in machine.engine.peers] == [PeerState.CLOSED]
+        await machine.offer()
+
+
+async def test_a_key_that_the_machine_does_not_accept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "KEY_LIMIT", 0.01)
+    async with rig(monkeypatch) as machine:
+        machine.answering.configure([("other type", machine.cloud.first.id)])
+        with pytest.raises(MachineError, match="does not accept the key") as caught:
+            await machine.offer()
+        assert caught.value.kind is ErrorKind.PERMISSION
+        assert machine.engine.peers == []
+
+
+async def test_a_new_key_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig(monkeypatch) as machine:
+        machine.answering.configure([])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(machine.offer)
+            await trio.sleep(0.05)
+            machine.answering.configure([(API_KEY, machine.cloud.first.id)])
+        assert len(machine.engine.peers) == 1
+
+
+async def test_a_deleted_key_ends_the_calls_of_its_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig(monkeypatch) as machine, machine.connected() as stub, trio.open_nursery() as nursery:
+
+        async def hang() -> None:
+            with pytest.raises((GRPCError, StreamTerminatedError)), trio.fail_after(LIMIT):
+                await stub.Hang(Request())
+
+        nursery.start_soon(hang)
+        await machine.service.started.wait()
+        machine.answering.configure([(API_KEY, machine.cloud.first.id), (API_KEY, "another")])
+        assert not machine.service.cancelled.is_set()
+        machine.answering.configure([(API_KEY, "another")])
+        with trio.fail_after(LIMIT):
+            await machine.service.cancelled.wait()
+            await machine.engine.peers[0].wait_state(PeerState.CLOSED)
+
+
+@pytest.mark.parametrize(
+    ("states", "ends"),
+    [
+        ((PeerState.FAILED,), True),
+        ((PeerState.DISCONNECTED,), True),
+        ((PeerState.DISCONNECTED, PeerState.CONNECTED), False),
+    ],
+)
+async def test_a_lost_connection_ends_its_calls(
+    states: tuple[PeerState, ...], ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "RECOVERY", 0.05)
+    async with rig(monkeypatch) as machine, machine.connected() as stub, trio.open_nursery() as nursery:
+
+        async def hang() -> None:
+            with pytest.raises(GRPCError) as caught:
+                await stub.Hang(Request())
+            assert caught.value.status is Status.UNAVAILABLE
+
+        nursery.start_soon(hang)
+        await machine.service.started.wait()
+        for state in states:
+            machine.engine.peers[0].entered(state)
+            await trio.testing.wait_all_tasks_blocked()
+        with trio.move_on_after(0.2 if not ends else LIMIT):
+            await machine.service.cancelled.wait()
+        assert machine.service.cancelled.is_set() is ends
+        nursery.cancel_scope.cancel()
+
+
+async def test_connections_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "MAX_CONNECTIONS", 1)
+    async with rig(monkeypatch) as machine:
+        async with machine.connected() as stub:
+            assert (await stub.Echo(Request(host="x"))).valid_host == "x"
+            with pytest.raises(MachineError, match="1 clients are connected") as caught:
+                await machine.offer()
+            assert caught.value.kind is ErrorKind.EXHAUSTED
+        with trio.fail_after(LIMIT):
+            await machine.engine.peers[0].wait_state(PeerState.CLOSED)
+        await machine.offer()
+
+
+async def test_a_connection_outlives_the_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig(monkeypatch) as machine, machine.connected() as stub:
+        store = machine.cloud.cloud.store
+        await store.write(lambda sql: sql.run("DELETE FROM part_secrets"))
+        machine.cloud.cloud.events.notify_all()  # ends the calls that wait for offers
+        await trio.sleep(0.1)
+        assert (await stub.Echo(Request(host="x"))).valid_host == "x"
+
+
+async def test_offers_are_answered_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(answering, "SILENCE", 0.02)  # shorter than the cloud's heartbeats, so each call fails
+    async with rig(monkeypatch) as machine:
+        await trio.sleep(0.1)
+        monkeypatch.setattr(answering, "SILENCE", 40.0)
+        await machine.offer()
