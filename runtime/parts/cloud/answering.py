@@ -23,6 +23,7 @@ from rpc.carrier import Identity, Peer
 from rpc.client.channel import Channel as CloudChannel
 from rpc.datachannel.server import serve_channel
 from rpc.network.tls import TlsError
+from rpc.peers.dial import DATA, HOST, NEGOTIATION, SERVICE
 from rpc.peers.engines import open_engine
 from rpc.peers.port import Candidate, Channel, Description, Engine, PeerConnection, PeerOptions, PeerState
 from rpc.peers.signals import (
@@ -37,11 +38,7 @@ from rpc.status import of_exception
 from schema.errors import ErrorKind, MachineError
 from uplink.dial import CloudAddress, shared
 
-ANSWER: Final = "/proto.rpc.webrtc.v1.SignalingService/Answer"
-DATA: Final = ("data", 0)
-NEGOTIATION: Final = ("negotiation", 1)
-"""Labels and numbers of the channels that each official client opens."""
-
+ANSWER: Final = f"{SERVICE}Answer"
 WAITING: Final = 2  # calls that wait for offers; while one gets an offer, the other still waits
 MAX_ATTEMPTS: Final = 16  # clients that are being connected
 MAX_CONNECTIONS: Final = 64  # clients that are connected or being connected; each costs about 300 KiB
@@ -124,7 +121,7 @@ class Answering:
         """Wait for one offer and answer it. `task_status` gets None once there is an offer, else the error."""
         offered, reason = False, "the cloud has ended the call"
         requests, replies = messages.signaling().AnswerResponse, messages.signaling().AnswerRequest
-        metadata = {"rpc-host": self._address.part, "heartbeats-allowed": "true"}
+        metadata = {HOST: self._address.part, "heartbeats-allowed": "true"}
         try:
             async with channel.request(
                 ANSWER, Cardinality.STREAM_STREAM, requests, replies, metadata=metadata

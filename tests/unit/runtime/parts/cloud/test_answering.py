@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 import trio
@@ -22,7 +23,9 @@ from rpc.api.memory import MemoryChannel
 from rpc.call import ServerCore
 from rpc.carrier import Identity
 from rpc.datachannel.client import CallChannel
+from rpc.peers.channel import MessageChannel
 from rpc.peers.connection import ConnectionBase
+from rpc.peers.dial import dialled
 from rpc.peers.memory import Pair, memory_channels
 from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState
 from rpc.peers.signals import decode_description, encode_description
@@ -56,7 +59,9 @@ class FakePeer(ConnectionBase):
         return self.pair[1]
 
     async def offer(self) -> Description:
-        raise NotImplementedError
+        self.gathered(Candidate("candidate:9", "0", 0))
+        self.gathered(None)
+        return Description("offer", "v=0")
 
     async def answer(self) -> Description:
         for text in ("candidate:1", "candidate:2"):
@@ -79,6 +84,34 @@ class FakePeer(ConnectionBase):
 
     def close(self) -> None:
         self.entered(PeerState.CLOSED)
+
+
+class CallerPeer(FakePeer):
+    """The client's end."""
+
+    def channel(self, label: str, number: int) -> Channel:
+        self.opens = trio.Event()
+        channel: Any = self.pair[0]
+        channel.wait_open = self.opens.wait
+        return self.pair[0]
+
+    async def accept(self, description: Description) -> None:
+        await super().accept(description)
+        self.opens.set()
+
+
+class CallerEngine:
+    """The client's engine, whose connections are the other ends of those of the machine's."""
+
+    name = "fake"
+
+    def __init__(self, pairs: list[Pair]) -> None:
+        self._pairs = iter(pairs)
+        self.peers: list[CallerPeer] = []
+
+    def connect(self, options: PeerOptions) -> CallerPeer:
+        self.peers.append(CallerPeer(options, next(self._pairs)))
+        return self.peers[-1]
 
 
 class FakeEngine:
@@ -110,9 +143,11 @@ class Rig:
         self.pairs = pairs
         self.service = EchoService()
 
+    def signalling(self) -> MemoryChannel:
+        return MemoryChannel(self.cloud.router, identity=Identity(self.cloud.first.id, API_KEY))
+
     def client(self) -> ApiClient:
-        identity = Identity(self.cloud.first.id, API_KEY)
-        return ApiClient(MemoryChannel(self.cloud.router, identity=identity), metadata={"rpc-host": self.part})
+        return ApiClient(self.signalling(), metadata={"rpc-host": self.part})
 
     async def offer(self, sdp: str = OFFER, **arguments: Any) -> list[dict[str, Any]]:
         """Offer a connection; return all replies, or raise the error."""
@@ -313,3 +348,53 @@ async def test_offers_are_answered_after_an_outage(monkeypatch: pytest.MonkeyPat
         await trio.sleep(0.1)
         monkeypatch.setattr(answering, "SILENCE", 40.0)
         await machine.offer()
+
+
+# ---- a client of our own
+
+
+async def test_a_client_of_our_own_dials_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig(monkeypatch) as machine:
+        engine = CallerEngine(machine.pairs)
+        with trio.fail_after(LIMIT):
+            async with dialled(engine, machine.signalling(), machine.part, relay_only=True) as connection:
+                async with CallChannel(connection.data) as channel:
+                    assert (await Stub(channel).Echo(Request(host="x"))).valid_host == "x"
+        assert decode_description(encode_description(Description("offer", "v=0"))) == machine.engine.peers[0].offered
+        assert engine.peers[0].options.relay_only
+        assert engine.peers[0].options.servers[0].urls == ("turn:turn.example",)
+        assert engine.peers[0].state is PeerState.CLOSED
+
+
+async def test_dialling_raises_the_error_of_the_cloud_or_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "MAX_CONNECTIONS", 0)
+    async with rig(monkeypatch) as machine:
+        for host, text in ((machine.part, "0 clients are connected"), ("rover", "host not preconfigured")):
+            with pytest.raises(MachineError, match=text), trio.fail_after(LIMIT):
+                async with dialled(CallerEngine(machine.pairs), machine.signalling(), host):
+                    pytest.fail("it was connected")
+
+
+@pytest.mark.parametrize("state", [PeerState.FAILED, PeerState.CLOSED])
+async def test_a_machine_that_cannot_be_reached(state: PeerState, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(CallerPeer):
+        def channel(self, label: str, number: int) -> Channel:
+            if not number:
+                self.never = MessageChannel(label, Mock())
+            return self.never
+
+        async def accept(self, description: Description) -> None:
+            self.entered(state)
+            if state is PeerState.CLOSED:
+                self.never.ended()
+
+    class Engine(CallerEngine):
+        def connect(self, options: PeerOptions) -> CallerPeer:
+            self.peers.append(Failing(options, next(self._pairs)))
+            return self.peers[-1]
+
+    async with rig(monkeypatch) as machine:
+        with pytest.raises(MachineError, match="neither end reaches") as caught, trio.fail_after(LIMIT):
+            async with dialled(Engine(machine.pairs), machine.signalling(), machine.part):
+                pytest.fail("it was connected")
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
