@@ -126,7 +126,7 @@ class Connection:
                 data = await self.channel.receive()
                 await self.handle(data)
                 if self.channel.buffered > PAUSE:
-                    await self.channel.wait_room(PAUSE)
+                    await self._wait_room()
         except ConnectionFault as fault:
             self.give_up(fault)
         except (trio.EndOfChannel, trio.BrokenResourceError):
@@ -134,6 +134,13 @@ class Connection:
                 self.peer.farewell.said = True
         except Exception:
             _log.exception("reading from the data channel of %s failed", self.peer.addr())
+
+    async def _wait_room(self) -> None:
+        """Wait until the peer has read what it was sent; ConnectionFault if it takes `limits.window_stall` seconds."""
+        with trio.move_on_after(self.limits.window_stall) as scope:
+            await self.channel.wait_room(PAUSE)
+        if scope.cancelled_caught:
+            raise ConnectionFault(CANCEL, "slow reader", "nothing was read for too long")
 
     def put(self, envelope: bytes) -> None:
         """Queue headers, trailers or a reset; ignored after the end of the channel."""

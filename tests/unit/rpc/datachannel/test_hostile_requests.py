@@ -191,6 +191,16 @@ async def test_a_peer_that_reads_nothing_is_not_read_either(autojump_clock: trio
         assert client.core.statistics.failed_calls < 100_000
 
 
+async def test_a_peer_that_never_reads_loses_its_channel(autojump_clock: trio.testing.MockClock) -> None:
+    async with raw(limits=Limits(window_stall=30), rate=1.0, reading=False) as client:
+        for sid in range(100_000):
+            client.connection.channel.arrived(headers(sid, "Missing"))
+        begin = trio.current_time()
+        await client.core._changed.wait()
+        assert trio.current_time() - begin == pytest.approx(30, abs=2)
+        assert client.core.statistics.refusals["slow reader"] == 1
+
+
 async def test_a_stalled_reply_ends_the_channel(autojump_clock: trio.testing.MockClock) -> None:
     async with raw(limits=Limits(window_stall=30), rate=0.01, reading=False) as client:
         client.connection.channel.arrived(headers(1, "Many"))
