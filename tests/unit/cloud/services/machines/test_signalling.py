@@ -18,8 +18,10 @@ from cloud.domain.machines.ice import IceServers
 from cloud.domain.machines.machines import note_seen
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key, delete_key
-from cloud.server.memory import MemoryCloud
+from cloud.server.memory import MemoryCloud, open_cloud
 from cloud.services.machines import signalling as service
+from cloud.store.events import Events
+from cloud.store.postgres import PostgresStore
 from cloud.values.limits import CALLER_OFFERS, SDP, SIGNAL, SIGNALS
 from rpc.access.auth import API_KEY, PART_SECRET
 from rpc.api.client import ApiClient
@@ -174,6 +176,26 @@ async def test_an_offer_and_all_signals_reach_the_other_end(rendezvous: Rendezvo
     with pytest.raises(MachineError, match="no connection attempt") as caught:
         await client.call(SIGNALING, "", "call_update", uuid=uuid, done=True)
     assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_caller_and_machine_may_be_at_different_replicas(clock: Clock, postgresql: Any) -> None:
+    url = postgresql.fresh()
+    events = Events()
+    async with open_cloud(clock, url) as first, PostgresStore(url, events).opened() as store:
+        robot = await first.app("new_robot", name="rover", location=first.first.location)
+        part = (await first.app("get_robot_parts", robot_id=robot))[0]["id"]
+        await report(first, part, {"webrtc": True})
+        other = MemoryCloud(replace(first.cloud, store=store, events=events), first.first)
+        client, machine = Rendezvous(first, part).client(), Answerer(Rendezvous(other, part).machine())
+        call = Stream(client, "call", sdp="offer")
+        async with running(machine):
+            await trio.testing.wait_all_tasks_blocked(0.05)  # the machine waits at the other replica
+            async with running(call):
+                offer = await machine.next()
+                await client.call(SIGNALING, "", "call_update", uuid=offer["uuid"], candidate={"candidate": "c"})
+                assert (await machine.next())["update"]["candidate"]["candidate"] == "c"
+                await machine.send(init=signaling().AnswerResponseInitStage(sdp="answer"))
+                assert (await call.next())["init"]["sdp"] == "answer"
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
