@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 DISTRIBUTION: Final = "machine-runtime"
+EXTRAS: Final = ("webrtc",)
+"""Extras that releases contain."""
+
 SUITE: Final = "bookworm"
 DEBIAN: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
 """Debian's name of each processor for which releases are built."""
@@ -55,7 +58,7 @@ def fetch_packages(machine: str, folder: Path, root: Path) -> dict[str, str]:
     """Install the locked wheels for a processor, and the sources in `root`, into `folder`; return their versions."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    names = closure(DISTRIBUTION, lambda name: metadata.requires(name) or (), machine)
+    names = closure(DISTRIBUTION, lambda name: metadata.requires(name) or (), machine, EXTRAS)
     lock = folder.with_suffix(".lock")
     lock.write_text("".join(locked((root / "requirements/run.lock").read_text(), names - {DISTRIBUTION})))
     platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in _GLIBC]
@@ -74,11 +77,13 @@ def fetch_packages(machine: str, folder: Path, root: Path) -> dict[str, str]:
     return {f"python:{entry.name}": entry.version for entry in metadata.distributions(path=[str(folder)])}
 
 
-def closure(name: str, requires: Callable[[str], Iterable[str]], machine: str) -> frozenset[str]:
-    """Return the normal names of a distribution and of all that it needs on a processor, without extras it lacks."""
+def closure(
+    name: str, requires: Callable[[str], Iterable[str]], machine: str, extras: Sequence[str] = ()
+) -> frozenset[str]:
+    """Return the normal names of a distribution with some extras, and of all that it needs on a processor."""
     environment = {"platform_machine": machine, "sys_platform": "linux", "python_version": "3.11"}
     names: set[tuple[str, str]] = set()
-    waiting = [(canonicalize_name(name), "")]
+    waiting = [(canonicalize_name(name), extra) for extra in ("", *extras)]
     while waiting:
         if (entry := waiting.pop()) in names:
             continue

@@ -143,6 +143,7 @@ def test_only_what_the_program_needs_is_selected() -> None:
     }
     assert closure("top", lambda name: requires.get(name, ()), "x86_64") == {"top", "client", "speed"}
     assert closure("top", lambda name: requires.get(name, ()), "aarch64") == {"top", "client", "speed", "other"}
+    assert closure("top", lambda name: requires.get(name, ()), "x86_64", ["dev"]) == {"top", "client", "speed", "tool"}
 
 
 def test_the_hashes_of_selected_packages_are_kept() -> None:
