@@ -33,6 +33,7 @@ __all__ = [
     "Limits",
     "Peer",
     "Refusal",
+    "Route",
     "Router",
     "ServerCall",
     "ServerCore",
@@ -61,6 +62,14 @@ class Router(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Another destination of requests than `ServerCore.router`."""
+
+    router: Router
+    max_message: int  # bytes of one request message
+
+
 class Closable(Protocol):
     """Connection, as seen by the server."""
 
@@ -74,6 +83,7 @@ class ServerCore:
     """State and settings shared by the connections of one server."""
 
     router: Router
+    route: Callable[[Mapping[str, str]], Route | None] | None = None  # by header fields; None: to `router`
     authorize: Authorize | None = None  # None admits every call without identity
     keyed: Callable[[], bool] = lambda: False  # whether calls currently need a token; affects admission of connections
     limits: Limits = field(default_factory=Limits)
@@ -171,10 +181,10 @@ def accept(
 ) -> ServerCall | Refusal:
     """Return a call for a valid, authorized request, otherwise a refusal. Sends nothing and starts no task.
 
-    `headers` includes the pseudo-header fields `:method` and `:path`. `web` allows gRPC-Web content types. `fields` is
-    `dict(headers)` if the carrier already has it. `identity` is the caller if the connection has established it; then
-    `authorize` is not asked, and credentials in `headers` have no effect. The carrier must call `feed`, `end` and `run`
-    of the returned call.
+    `headers` includes the pseudo-header fields `:method`, `:path` and, if known, `:authority`. `web` allows gRPC-Web
+    content types. `fields` is `dict(headers)` if the carrier already has it. `identity` is the caller if the connection
+    has established it; then `authorize` is not asked, and credentials in `headers` have no effect. The carrier must
+    call `feed`, `end` and `run` of the returned call.
     """
     if fields is None:
         fields = dict(headers)
@@ -196,11 +206,12 @@ def accept(
             text = f"messages compressed with {encoding[:20]!r} are not supported"
             return Refusal(Status.UNIMPLEMENTED, text, extra=(codec.ACCEPT_ENCODING,))
         encoding = None
-    handler = server.router.get(path)
+    route = server.route(fields) if server.route is not None else None
+    handler = (server.router if route is None else route.router).get(path)
     if handler is None:
         return Refusal(Status.UNIMPLEMENTED, f"no method {path}")
     metadata = None
-    largest = server.messages.get(path, server.limits.max_message)
+    largest = server.messages.get(path, server.limits.max_message) if route is None else route.max_message
     if path in (AUTHENTICATE, CHECK):
         largest = min(largest, MAX_UNAUTHENTICATED)
     if identity is None and server.authorize is not None:

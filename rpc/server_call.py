@@ -125,6 +125,11 @@ class ServerCall:
         return self._metadata
 
     @property
+    def request_headers(self) -> Headers:
+        """Header fields of the request, as received."""
+        return self._headers
+
+    @property
     def user_agent(self) -> str | None:
         """User agent sent by the client, or None."""
         return next((value for key, value in self._headers if key == "user-agent"), None)
@@ -146,13 +151,9 @@ class ServerCall:
         (INVALID_ARGUMENT). Handlers should not catch it; it becomes the status of the call. A large message is parsed
         in pieces, one in each turn of the connection; cancellation during this loses the message.
         """
-        self._turn += 1
-        if self._turn & _TURN == 0:
-            await trio.lowlevel.checkpoint()
-        data = await self._inbox.get()
+        data = await self.recv_bytes()
         if data is None:
             return None
-        self.size = len(data)
         kind = self._handler.request_type
         try:
             if len(data) > PIECE and is_large(kind, data):
@@ -164,6 +165,16 @@ class ServerCall:
             if deep := await self._in_turns(too_deep(kind, data)):
                 raise GRPCError(Status.INVALID_ARGUMENT, f"the request {deep}") from error
             raise GRPCError(Status.INTERNAL, f"the request is not a valid {kind.__name__}") from error
+
+    async def recv_bytes(self) -> bytes | None:
+        """Return the next request without parsing it, None when the client has ended its side. GRPCError as above."""
+        self._turn += 1
+        if self._turn & _TURN == 0:
+            await trio.lowlevel.checkpoint()
+        data = await self._inbox.get()
+        if data is not None:
+            self.size = len(data)
+        return data
 
     async def _in_turns(self, steps: Steps[T]) -> T:
         return await in_turns(steps, self._core.turns, self._carrier.flow)
@@ -227,6 +238,10 @@ class ServerCall:
         if status is Status.OK and not self._streaming and not self._sent_message:
             raise ProtocolError("a unary call with status OK needs a reply")
         self._send_trailers(status, status_message, status_details, metadata)
+
+    def send_status(self, status: Status, headers: Headers) -> None:
+        """End the call with a status and encoded trailers, such as those of another server; also without a reply."""
+        self._end_with(status, [*headers])
 
     async def cancel(self) -> None:
         """Abort the call; the client sees it cancelled, without a status."""
@@ -308,7 +323,9 @@ class ServerCall:
     def _send_trailers(
         self, status: Status, message: str | None, details: Any, metadata: codec.MetadataLike | None
     ) -> None:
-        extra = codec.encode_outcome(message, details, status) + codec.encode(metadata)
+        self._end_with(status, codec.encode_outcome(message, details, status) + codec.encode(metadata))
+
+    def _end_with(self, status: Status, extra: MutableHeaders) -> None:
         if not self._sent_initial and self.initial_headers:
             self._sent_initial = True
             self._carrier.send_headers(self.sid, self.initial_headers)

@@ -77,8 +77,8 @@ class Channel:
     """Client channel to one server, compatible with `grpclib.client.Channel` for generated stubs.
 
     Use it as an async context manager; leaving it ends the connection and its calls. `target` is parsed by
-    `Target.parse`. `connect` may return another stream that is ready for HTTP/2. A lost connection ends its calls with
-    UNAVAILABLE; the next call opens a new connection.
+    `Target.parse`. `connect` may return another stream that is ready for HTTP/2. `headers` are sent with each call. A
+    lost connection ends its calls with UNAVAILABLE; the next call opens a new connection.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Channel:
         credentials: Credentials | None = None,
         limits: Limits | None = None,
         connect: Callable[[], Awaitable[trio.abc.Stream]] | None = None,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.target = Target.parse(target)
         if self.target.tls and tls is None:
@@ -110,6 +111,7 @@ class Channel:
         self._fixed = hpack.encode(
             [(":method", "POST"), (":scheme", "https" if tls else "http"), (":authority", self.target.authority)]
         )
+        self._common = _COMMON + hpack.encode(headers)
         self._blocks: dict[str, bytes] = {}
 
     def __repr__(self) -> str:
@@ -158,7 +160,7 @@ class Channel:
     def _request_block(self, method: str) -> bytes:
         block = self._blocks.get(method)
         if block is None:
-            block = self._blocks[method] = self._fixed + hpack.encode_field(":path", method) + _COMMON
+            block = self._blocks[method] = self._fixed + hpack.encode_field(":path", method) + self._common
         return block
 
     async def credential_headers(self) -> Sequence[tuple[str, str]]:

@@ -35,6 +35,16 @@ class Response:
         self._inbox = Inbox(connection, sid, max_message=limits.max_message, budget=connection.budget, encoding="gzip")
 
     @property
+    def head_fields(self) -> Headers:
+        """Header fields of the response, as received; empty before `head` has returned."""
+        return self._head or ()
+
+    @property
+    def trailer_fields(self) -> Headers:
+        """Trailers, as received; empty before `trailers` has returned."""
+        return self._trailers or ()
+
+    @property
     def ended(self) -> bool:
         """True once the response has ended or failed."""
         return self._end_event.is_set()

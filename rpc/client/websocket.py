@@ -1,4 +1,4 @@
-"""Opening of client WebSockets with a single exception type for all failures."""
+"""Opening of client WebSockets with a single exception type for all failures, and their use as byte streams."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import trio
 
+from rpc.http.message_stream import MessageStream
+
 if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
 Stream: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 Read: TypeAlias = Callable[[], Awaitable[None]]
+_ABNORMAL: Final = 1006  # RFC 6455 7.1.5: closed without a closing handshake
 _SHOWN: Final = 200  # characters of a response body in an error message
 
 
@@ -77,3 +80,27 @@ async def open_websocket(
             max_message_size=max_message,
         )
     raise failure
+
+
+def byte_stream(socket: WebSocketConnection) -> MessageStream:
+    """Return a stream of the bytes in the binary messages of an open WebSocket, which its owner closes."""
+    from trio_websocket import ConnectionClosed
+
+    async def receive() -> bytes:
+        try:
+            message = await socket.get_message()
+        except ConnectionClosed as error:
+            if error.reason is None or error.reason.code == _ABNORMAL:
+                raise trio.BrokenResourceError("the WebSocket was lost") from None
+            return b""
+        if not isinstance(message, bytes) or not message:
+            raise trio.BrokenResourceError("the peer sent a WebSocket message that is text or empty")
+        return message
+
+    async def send(data: bytes) -> None:
+        try:
+            await socket.send_message(data)
+        except ConnectionClosed:
+            raise trio.BrokenResourceError("the WebSocket is closed") from None
+
+    return MessageStream(receive, send, trio.lowlevel.checkpoint)

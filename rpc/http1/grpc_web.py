@@ -83,7 +83,7 @@ class WebCall:
     async def run(self) -> None:
         """Run the call, or refuse it; return when the response is queued. HeadError for a non-gRPC refusal."""
         head = self.head
-        headers = [(":method", head.method), (":path", head.path)]
+        headers = [(":method", head.method), (":path", head.path), (":authority", head.host)]
         headers = call_headers(self.content, [*headers, *head.fields])
         decision = accept(self, SID, headers, self.core, web=True)
         if isinstance(decision, Refusal):

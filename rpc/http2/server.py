@@ -11,7 +11,7 @@ from grpclib.const import Status
 
 from rpc.access.admission import Ticket
 from rpc.call import Refusal, ServerCore, accept
-from rpc.carrier import Headers, Peer
+from rpc.carrier import Headers, Identity, Peer
 from rpc.errors import (
     NO_ERROR,
     PROTOCOL_ERROR,
@@ -49,12 +49,17 @@ async def serve_http2(
     preread: bytes = b"",
     scheme: str = "http",
     ticket: Ticket | None = None,
+    peer: Peer | None = None,
+    identity: Identity | None = None,
 ) -> None:
     """Serve one connection from its preface to its end, then close `stream`. `preread` was already read from it.
 
+    `peer` is the other end, by default that of the socket. `identity` is the caller of all calls, if it was established
+    before; then `core.authorize` is not asked, and credentials in requests have no effect.
+
     Cancellation cancels its calls; they end with UNAVAILABLE if the peer reads the response in time.
     """
-    connection = ServerConnection(stream, core, scheme=scheme, ticket=ticket)
+    connection = ServerConnection(stream, core, scheme=scheme, ticket=ticket, peer=peer, identity=identity)
     if ticket is not None:
         ticket.abort = connection.abort
     if not core.admit(connection):
@@ -75,10 +80,18 @@ class ServerConnection(Connection):
     early_end = NO_ERROR  # RFC 9113 8.1: the response is complete without the rest of the request
 
     def __init__(
-        self, stream: trio.abc.Stream, core: ServerCore, *, scheme: str = "http", ticket: Ticket | None = None
+        self,
+        stream: trio.abc.Stream,
+        core: ServerCore,
+        *,
+        scheme: str = "http",
+        ticket: Ticket | None = None,
+        peer: Peer | None = None,
+        identity: Identity | None = None,
     ) -> None:
-        super().__init__(stream, core.limits, core.statistics, Peer.of(stream))
+        super().__init__(stream, core.limits, core.statistics, Peer.of(stream) if peer is None else peer)
         self.core = core
+        self.identity = identity
         self.scheme = scheme
         self.ticket = ticket
         self.flow = Flow()
@@ -192,7 +205,7 @@ class ServerConnection(Connection):
         if content is not Content.GRPC:
             self._web_or_http(sid, headers, fields, expected, end)
             return
-        call = accept(self, sid, headers, self.core, fields=fields)
+        call = accept(self, sid, headers, self.core, fields=fields, identity=self.identity)
         if isinstance(call, Refusal):
             self._refuse(sid, call, end)
             return
@@ -255,7 +268,7 @@ class ServerConnection(Connection):
             self._answer(sid, [(":status", "204"), *preflight(fields)], end)
         elif content in (Content.WEB, Content.WEB_TEXT):
             carrier = WebCarrier(self, self.flow, content, fields)
-            call = accept(carrier, sid, call_headers(content, headers), self.core, web=True)
+            call = accept(carrier, sid, call_headers(content, headers), self.core, web=True, identity=self.identity)
             if isinstance(call, Refusal):
                 self._answer(sid, carrier.refusal(call), end)
                 return

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from grpclib.const import Cardinality, Handler, Status
 from grpclib.exceptions import GRPCError
 
-from rpc.access.auth import AUTHENTICATE, Authenticator
+from rpc.access.auth import AUTHENTICATE
 from rpc.call import Router
+from rpc.carrier import Peer
+
+
+class SignIn(Protocol):
+    """Part of an Authenticator."""
+
+    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - wire name
+        """See Authenticator.sign_in."""
+        ...
 
 
 class AuthRouter:
     """Router that handles Authenticate and delegates every other method to `inner`."""
 
-    def __init__(self, inner: Router, authenticator: Authenticator) -> None:
+    def __init__(self, inner: Router, authenticator: SignIn) -> None:
         self._inner = inner
         self._authenticator = authenticator
         self._handler: Handler | None = None
