@@ -27,7 +27,7 @@ def page() -> str:
 
 def tables() -> Iterator[str]:
     """Yield the lines of a table for the routes and of one for each service."""
-    from cloud.domain.permissions.call_rules import CALLS, STANDARD
+    from cloud.domain.permissions.call_rules import CALL_A_MACHINE, CALLS, STANDARD
     from cloud.web.permissions import BY_THE_GUARD, ROUTES
     from rpc.api.methods import methods_of
     from rpc.api.table import SERVICES
@@ -35,6 +35,8 @@ def tables() -> Iterator[str]:
     yield from _table("Pages, HTTP routes and WebSockets", {**BY_THE_GUARD, **ROUTES})
     yield ""
     yield from _table("Services of every server", {name[1:]: rule for name, rule in STANDARD.items()})
+    yield ""
+    yield from _table("Calls to machines through the cloud", {"every call": CALL_A_MACHINE})
     for service, rules in CALLS.items():
         published = {name: method.path.rpartition("/")[2] for name, method in methods_of(SERVICES[service]).items()}
         yield ""

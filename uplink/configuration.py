@@ -76,6 +76,7 @@ class CloudSource:
         self._watch = Watch()
         self._restart: Callable[[], None] = lambda: None
         self._trust: Trust | None = None
+        self._calls: Callable[[Mapping[str, Any]], None] | None = None
 
     def attach(self, *, state: State, changes: Changes, restart: Callable[[], None], tell: Tell) -> None:
         """Set the source of state reports, the handler of restart requests, and the sender of live data."""
@@ -84,6 +85,10 @@ class CloudSource:
     def trust(self, handler: Trust) -> None:
         """Set the handler of the authorities that the cloud sends."""
         self._trust = handler
+
+    def answer_calls(self, handler: Callable[[Mapping[str, Any]], None]) -> None:
+        """Set the handler of the cloud's requests for connections on which it calls this machine."""
+        self._calls = handler
 
     @asynccontextmanager
     async def readings(self) -> AsyncIterator[AsyncIterator[Reading]]:
@@ -202,8 +207,12 @@ class CloudSource:
             if "watched" in message:
                 self._watch.extend(float(message["watched"]))
                 return
+            if "serve" in message:
+                if self._calls is not None:
+                    self._calls(message["serve"])
+                return
             data = document_of(message, self._own)
-        except (ValueError, TypeError, AttributeError, RecursionError, InvalidMessage) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidMessage) as error:
             _log.error("the cloud sent an invalid message", problem=str(error))
             return
         self.fetched = True

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trio_websocket import WebSocketConnection
 
 PUSH: Final = "/machine/v1/follow"
+SERVE: Final = "/machine/v1/serve"
 HTTP1: Final = "http/1.1"  # for WebSockets and downloads
 HERE: Final = Path()
 Headers: TypeAlias = Sequence[tuple[str, str]]
@@ -62,6 +63,11 @@ class CloudAddress:
     contact: Contact = field(default_factory=Contact, repr=False, compare=False, kw_only=True)
     opened: Channel | None = field(default=None, repr=False, compare=False, kw_only=True)
     """A channel that everything with this address shares: see `shared`."""
+
+    def serve_url(self, request: str, address: str) -> str:
+        """The URL of the WebSocket for calls that the cloud requests; `address` is the URL of its replica, or ""."""
+        query = urlencode({"part": self.part, "request": request})
+        return f"ws{(address or self.url).removeprefix('http')}{SERVE}?{query}"
 
     @property
     def push_url(self) -> str:
@@ -128,13 +134,14 @@ async def shared(address: CloudAddress) -> AsyncIterator[CloudAddress]:
 
 
 @asynccontextmanager
-async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]:
-    """Open the push channel while the context is open; raise CloudUnavailable if that fails."""
+async def connected(address: CloudAddress, url: str = "") -> AsyncIterator[WebSocketConnection]:
+    """Open a WebSocket, by default the push channel, while the context is open; CloudUnavailable if that fails."""
+    url = url or address.push_url
     try:
         async with trio.open_nursery() as nursery:
-            headers, stream = await _open_stream(address)
+            headers, stream = await _open_stream(address, url)
             try:
-                socket = await _handshake(address, headers, stream, nursery)
+                socket = await _handshake(address, url, headers, stream, nursery)
                 try:
                     yield socket
                 finally:
@@ -148,12 +155,12 @@ async def connected(address: CloudAddress) -> AsyncIterator[WebSocketConnection]
         raise unwrap(group) from None
 
 
-async def _open_stream(address: CloudAddress) -> tuple[Headers, Stream]:
+async def _open_stream(address: CloudAddress, url: str) -> tuple[Headers, Stream]:
     """Authenticate and connect; return the headers for requests and a stream on which nothing was sent yet."""
     try:
         with trio.fail_after(DIAL_LIMIT):
             headers = await token_headers(address)
-            parts, tls = urlsplit(address.url), address.tls(HTTP1)
+            parts, tls = urlsplit(url), address.tls(HTTP1)
             host = parts.hostname or ""
             stream = await trio.open_tcp_stream(host, parts.port or (443 if tls else 80))
         return headers, trio.SSLStream(stream, tls, server_hostname=host, https_compatible=True) if tls else stream
@@ -166,10 +173,10 @@ async def _open_stream(address: CloudAddress) -> tuple[Headers, Stream]:
 
 
 async def _handshake(
-    address: CloudAddress, headers: Headers, stream: Stream, nursery: trio.Nursery
+    address: CloudAddress, url: str, headers: Headers, stream: Stream, nursery: trio.Nursery
 ) -> WebSocketConnection:
     """Perform the TLS and WebSocket handshakes on a stream."""
-    parts = urlsplit(address.push_url)
+    parts = urlsplit(url)
     try:
         with trio.fail_after(DIAL_LIMIT):
             if isinstance(stream, trio.SSLStream):

@@ -31,6 +31,7 @@ from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.common.base import Cloud, UploadLimits
 from cloud.services.organizations import invitation_mail
 from cloud.services.releases import renewal
+from cloud.services.reverse.calls import MachineCalls
 from cloud.services.target import MESSAGES, UPLOADS, CloudRouter
 from cloud.store.commands import follow_commands
 from cloud.store.events import Events
@@ -195,6 +196,7 @@ class App:
         router, authenticator = CloudRouter(cloud), cloud.authenticator
         core = ServerCore(
             router,
+            route=MachineCalls(cloud, router).route,
             authorize=authenticator.authorize,
             keyed=lambda: authenticator.enabled,
             limits=limits,

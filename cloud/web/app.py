@@ -27,6 +27,7 @@ from cloud.web.api import (
 )
 from cloud.web.api.metrics import machine_families, process_families
 from cloud.web.api.push import Push
+from cloud.web.api.serve import Serve
 from cloud.web.common import site
 from cloud.web.pages.machine import pages_of_main_part
 from cloud.web.permissions import PUBLIC, PUBLIC_BELOW, guarded_routes
@@ -70,6 +71,7 @@ def application(cloud: Cloud, *, loopback: bool, url: str = "", statistics: Stat
         Route("/static/{file}", site.static),
         Route(METRICS, metrics),
         WebSocketRoute("/machine/v1/follow", push.serve),
+        WebSocketRoute("/machine/v1/serve", Serve(cloud).serve),
         *authorities.routes(cloud),
         *connectivity.routes(cloud),
         *installation.routes(cloud),

@@ -57,6 +57,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /files/{id}/thumbnail": operator(ObjectKind.FILE, "id"),
     # the machine
     "WS /machine/v1/follow": machine("part"),
+    "WS /machine/v1/serve": machine("part"),
     "GET /machine/v1/parts/{part}/releases/metadata/{name}": machine("part"),
     "GET /machine/v1/parts/{part}/releases/targets/{path:path}": machine("part"),
     "GET /api/json1/config": home_owner(ObjectKind.PART, "id"),

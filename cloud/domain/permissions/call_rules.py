@@ -346,6 +346,9 @@ SIGNALLING: Final[Mapping[str, Rule]] = {
     "report_connection_metadata": _OF_HOST,
 }
 
+CALL_A_MACHINE: Final = operator(ObjectKind.PART, "part") | "also with a secret of its location"
+"""Rule for every call to a machine through the cloud."""
+
 CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.v1.AppService": APP,
     "viam.app.v1.RobotService": ROBOT,

@@ -29,6 +29,7 @@ from cloud.store.sql import Sql, Store
 from cloud.values.author import Author
 from cloud.values.times import Clock, now
 from cloud.work.openings import Openings
+from cloud.work.reverse import Reverses
 from cloud.work.workroom import Workroom
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Cloud:
     clock: Clock = now
     limits: UploadLimits = UploadLimits()
     openings: Openings = field(default_factory=Openings)
+    reverses: Reverses = field(default_factory=Reverses)
+    replica_address: str = ""  # URL at which machines reach this replica; "" if it is the only one
     room: Workroom = field(default_factory=Workroom)
     queries: Engine = field(default_factory=QueryProcesses)  # answers queries in SQL
     mails: bool = False  # whether a mail server for invitations is configured

@@ -2,9 +2,10 @@
 
 The WebSocket `/machine/v1/follow?part=ID&platform=linux/arm64&tags=distro:debian,pi:5` needs a token in
 `authorization`. The cloud sends a JSON object immediately and after every change, with `revision`, `document`, `cloud`,
-`keys` and `authorities` (see cloud.services.machines.facts); `{"restart": true}` once per requested restart; and
-`{"watched": seconds}` when a user views the machine for that long. The machine sends `{"report": {...}}`; reports are
-stored and shown. While it is viewed, it also sends `{"live": {...}}` about once a second: its resources and readings.
+`keys` and `authorities` (see cloud.services.machines.facts); `{"restart": true}` once per requested restart;
+`{"watched": seconds}` when a user views the machine for that long; and `{"serve": {...}}` when a caller needs a
+connection for calls (see cloud.web.api.serve). The machine sends `{"report": {...}}`; reports are stored and shown.
+While it is viewed, it also sends `{"live": {...}}` about once a second: its resources and readings.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from cloud.domain.registry.items import TOPIC as REGISTRY
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import until_refused
 from cloud.services.machines.following import Following
+from cloud.services.reverse.opening import message_of, topic
 from cloud.store.events import EVERY
 from cloud.values.author import Author
 from cloud.web.common.closing import close_frame_of, first_leaf
@@ -75,6 +77,7 @@ class Push:
                 nursery.start_soon(self._send_configurations, socket, subject, machine)
                 nursery.start_soon(self._send_viewing_times, socket, subject, machine)
                 nursery.start_soon(self._record_presence, subject)
+                nursery.start_soon(self._send_requests_for_calls, socket, subject)
                 await self._receive(socket, machine)
                 nursery.cancel_scope.cancel()
         except* (WebSocketDisconnect, trio.BrokenResourceError, trio.ClosedResourceError):
@@ -136,6 +139,17 @@ class Push:
                 if seconds > 0:
                     await socket.send_text(json.dumps({"watched": seconds}))
                 await news.next()
+
+    async def _send_requests_for_calls(self, socket: WebSocket, subject: str) -> None:
+        cloud, sent = self._cloud, set[str]()
+        with cloud.events.listening(topic(subject)) as news, cloud.reverses.following(subject):
+            requests = [json.dumps(message_of(each, cloud.replica_address)) for each in cloud.reverses.awaited(subject)]
+            while True:
+                for request in requests:
+                    if request and request not in sent:
+                        await socket.send_text(f'{{"serve":{request}}}')
+                sent = set(requests)
+                requests = await news.all()
 
     async def _record_presence(self, subject: str) -> None:
         """Record the machine's presence while it is connected."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rpc.peers.engines import installed
 from runtime.engine.home import home
+from runtime.parts.cloud.calls import CloudCalls
 from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
 from schema.document.cloud import Cloud
 from schema.errors import ErrorKind, MachineError
@@ -46,6 +47,7 @@ class CloudLink:
     sink: OutboxSink
     worker: Worker  # for files
     webrtc: bool  # whether the machine answers offers of WebRTC connections
+    calls: CloudCalls
     certificate: CloudCertificate | None  # None if the connection is not encrypted: there are no certificates then
 
     def attach(
@@ -92,10 +94,11 @@ def open_link(
         address = replace(address, learned=authorities.trusted)
         certificate = CloudCertificate(address, path_of(folder, address.part), authorities)
         certificate.load()
-    source = CloudSource(address, initial, folder, worker)
+    source, calls = CloudSource(address, initial, folder, worker), CloudCalls(address)
+    source.answer_calls(calls.requested)
     if certificate is not None:
         source.trust(certificate.update_authorities)
-    return CloudLink(address, source, OutboxSink(outbox), worker, webrtc and installed(), certificate)
+    return CloudLink(address, source, OutboxSink(outbox), worker, webrtc and installed(), calls, certificate)
 
 
 def _name(part: str) -> str:

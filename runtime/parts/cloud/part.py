@@ -9,9 +9,12 @@ import trio
 
 from nursery_graph import Node, Restart
 from rpc.call import ServerCore
+from rpc.carrier import Identity, Peer
+from rpc.http2.server import serve_http2
 from rpc.limits import Limits
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL, SESSIONS
+from runtime.parts.cloud.calls import MOST
 from runtime.parts.cloud.link import CloudLink
 from schema.document.machine import MachineDocument
 from uplink.upload import upload
@@ -23,16 +26,20 @@ QUEUE: Final = f"{INTERNAL}cloud-log-queue"
 WEBRTC: Final = f"{INTERNAL}cloud-webrtc"
 CERTIFICATE: Final = f"{INTERNAL}cloud-certificate"
 UPLOAD: Final = f"{INTERNAL}cloud-logs"
+CALLS: Final = f"{INTERNAL}cloud-calls"
+CLOUD: Final = ("cloud",)
+"""Address of callers through the cloud, in place of one of the network: such a caller is never local."""
 RESTART: Final = Restart(intensity=1_000_000, max_delay=30.0)
 
 
 class CloudPart:
-    """Queues and uploads log entries, keeps the certificate up to date, and answers offers of WebRTC connections."""
+    """Queues and uploads log entries, keeps the certificate up to date, and answers calls and WebRTC offers."""
 
     def __init__(self, context: PartContext) -> None:
         self._link = cast("CloudLink | None", context.cloud)
         self._changed = context.changed
         self._answering = _answering(self._link, context)
+        self._router = context.router
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return the same nodes for every document; none if the machine was started without a cloud."""
@@ -45,6 +52,7 @@ class CloudPart:
         return [
             Node(QUEUE, self._run_queue, restart=RESTART),
             Node(UPLOAD, self._upload, requires={QUEUE}, restart=RESTART),
+            Node(CALLS, self._serve_calls, requires={SESSIONS}, stop_timeout=20.0, restart=RESTART),
             *self._optional_nodes(),
         ]
 
@@ -70,6 +78,16 @@ class CloudPart:
         assert self._link is not None
         task_status.started()
         await upload(self._link.sink, self._link.address)
+
+    async def _serve_calls(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        assert self._link is not None
+        core = ServerCore(self._router, limits=Limits(max_connections=MOST))
+
+        async def serve(stream: trio.abc.Stream, caller: Identity) -> None:
+            await serve_http2(stream, core, peer=Peer(CLOUD), identity=caller)
+
+        task_status.started()
+        await self._link.calls.run(serve)
 
     async def _answer(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._answering is not None

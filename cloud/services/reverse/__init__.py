@@ -1,0 +1,1 @@
+"""Calls to machines through the cloud, over connections that the machines open."""

@@ -1,0 +1,102 @@
+"""Router of calls to machines: any call whose authority or metadata names a machine is forwarded to it.
+
+Calls of `proto.rpc` (authentication and signalling) are answered by the cloud itself, because clients make them before
+and outside of calls to a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from grpclib.const import Cardinality, Handler
+from grpclib.exceptions import GRPCError
+
+from cloud.services.common.base import Cloud
+from cloud.services.reverse.forwarding import forward
+from cloud.services.reverse.opening import connection_for, record
+from rpc.call import Route, Router
+from rpc.carrier import Peer
+from rpc.server.auth_service import AuthRouter
+from schema.errors import ErrorKind, MachineError
+
+PART: Final = "machine-part"
+"""Metadata key: the id of the part to call."""
+
+OWN: Final = "/proto.rpc."
+CALLS_OF_KEY: Final = 100  # calls in progress of one key to one machine
+CALLS_OF_MACHINE: Final = 1000  # calls in progress of all callers to one machine
+
+
+class MachineCalls:
+    """The destination of requests that name a machine; `own` answers the cloud's calls."""
+
+    def __init__(self, cloud: Cloud, own: Router) -> None:
+        self._cloud = cloud
+        self._own = AuthRouter(own, _HostEntities(cloud))
+
+    def route(self, fields: Mapping[str, str]) -> Route | None:
+        """Return where a request with these header fields goes; see ServerCore.route."""
+        part = fields.get(PART) or self._cloud.hosts.part_of(fields.get(":authority", ""))
+        return None if part is None else Route(_Methods(self, part), self._cloud.limits.message)
+
+    def handler(self, part: str, path: str) -> Handler | None:
+        """Return the handler of a method of a part."""
+        if path.startswith(OWN):
+            return self._own.get(path)
+        return Handler(partial(self._call, part), Cardinality.STREAM_STREAM, bytes, bytes)
+
+    async def _call(self, part: str, stream: Any) -> None:
+        cloud = self._cloud
+        author = await cloud.authenticator.confirmed(stream.identity)
+        hold = cloud.openings.hold
+        with hold(f"the key {author.name} to machine {part}", CALLS_OF_KEY), hold(f"machine {part}", CALLS_OF_MACHINE):
+            reverse = await connection_for(cloud, author, part)
+            await record(cloud, author, part, stream.method)
+            connection = reverse.connection
+            if connection is None:
+                raise reverse.refusal or _lost(reverse.name)
+            try:
+                await forward(stream, connection)
+            except* GRPCError as group:
+                error: BaseException = group
+                while isinstance(error, BaseExceptionGroup):
+                    error = error.exceptions[0]
+                if not connection.usable:
+                    raise reverse.refusal or _lost(reverse.name) from None
+                raise error from None
+
+
+class _Methods:
+    """Router of all methods of one part."""
+
+    __slots__ = ("_calls", "_part")
+
+    def __init__(self, calls: MachineCalls, part: str) -> None:
+        self._calls = calls
+        self._part = part
+
+    def get(self, path: str, /) -> Handler | None:
+        """See Router."""
+        return self._calls.handler(self._part, path)
+
+
+class _HostEntities:
+    """Sign-in at the host name of a machine, where clients use the host name as the entity of a secret."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer) -> str:  # noqa: A002 - wire name
+        """See Authenticator.sign_in."""
+        part = self._cloud.hosts.part_of(entity)
+        return await self._cloud.authenticator.sign_in(part or entity, type, payload, peer=peer)
+
+
+def _lost(name: str) -> MachineError:
+    return MachineError(
+        f"the connection to machine {name} was lost",
+        kind=ErrorKind.UNAVAILABLE,
+        remedy="try again; if it persists, check the machine's network",
+    )

@@ -1,0 +1,78 @@
+"""Forwarding of one call to another server, message by message, without parsing the messages."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from rpc import metadata as codec
+from rpc.carrier import Headers, MutableHeaders
+from rpc.client.response import Response
+from rpc.http2.client import ClientConnection
+from rpc.server_call import ServerCall
+
+NOT_FORWARDED: Final = frozenset(
+    {
+        *("authorization", "cookie", "host", "machine-part", "origin", "referer", "x-forwarded-for"),
+        *("content-length", "content-type", "te", "connection"),
+        *("grpc-timeout", "grpc-encoding", "grpc-accept-encoding", "grpc-status"),
+    }
+)
+"""Header fields that concern only one of the two connections, and credentials of the caller."""
+
+_pack_prefix = struct.Struct(">BI").pack
+
+
+async def forward(call: ServerCall, connection: ClientConnection) -> None:
+    """Make the same call on `connection`, and answer `call` with its messages, metadata and status.
+
+    Each side is read only as fast as the other accepts messages. The end of `call`, such as its deadline, resets the
+    call on `connection`. GRPCError if there is no valid response.
+    """
+    response = Response()
+    headers = forwarded(call.request_headers)
+    if call.deadline is not None:
+        headers.insert(0, ("grpc-timeout", codec.encode_timeout(call.deadline.time_remaining())))
+    sid = await connection.begin(response, call.method, headers, end=False)
+    response.attach(connection, sid)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_send_requests, call, connection, sid)
+            await _answer(call, response)
+            nursery.cancel_scope.cancel()
+    finally:
+        response.discard()
+        connection.forget(sid)
+
+
+async def _send_requests(call: ServerCall, connection: ClientConnection, sid: int) -> None:
+    try:
+        while (data := await call.recv_bytes()) is not None:
+            await connection.send_data(sid, _pack_prefix(0, len(data)) + data)
+        await connection.send_data(sid, b"", end=True)
+    except StreamTerminatedError:
+        pass  # the response says why
+
+
+async def _answer(call: ServerCall, response: Response) -> None:
+    if await response.head() is not None:
+        call.initial_headers += forwarded(response.head_fields)
+        await call.send_initial_metadata()
+        while (data := await response.message()) is not None:
+            await call.send_message(data, encoded=data)
+    await response.trailers()
+    fields = dict(response.trailer_fields)
+    try:
+        status = Status(int(fields.get("grpc-status", "")))
+    except ValueError:
+        raise GRPCError(Status.UNKNOWN, "the response has no valid grpc-status") from None
+    call.send_status(status, forwarded(response.trailer_fields))
+
+
+def forwarded(headers: Headers) -> MutableHeaders:
+    """Return the header fields that are passed on."""
+    return [field for field in headers if field[0][:1] != ":" and field[0] not in NOT_FORWARDED]

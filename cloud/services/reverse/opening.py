@@ -1,0 +1,112 @@
+"""Permission for calls to a machine, its request for a connection, and the audit log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import trio
+
+from cloud.domain.machines.machines import part as part_record
+from cloud.domain.machines.online import Presence, presence
+from cloud.domain.permissions import audit
+from cloud.domain.permissions.access import ObjectKind, Place, Role, require
+from cloud.domain.permissions.call_rules import CALL_A_MACHINE
+from cloud.services.common.base import Cloud
+from cloud.services.common.standing import until_refused
+from cloud.store.sql import Sql
+from cloud.values.author import LOCATION, Author
+from cloud.work.reverse import Key, Reverse
+from schema.errors import ErrorKind, MachineError
+
+CONNECTIONS: Final = 32  # reverse connections of one machine
+RECORD_AGAIN: Final = 3600.0  # seconds until a caller's next call of the same method is recorded again
+ACTION: Final = "call_machine"
+
+
+def topic(part: str) -> str:
+    """Return the event topic of requests to a part; their subjects are JSON for its push channel."""
+    return f"calls {part}"
+
+
+def message_of(reverse: Reverse, address: str) -> dict[str, Any]:
+    """Return the request for a connection; see runtime.parts.cloud.calls.Request."""
+    return {"id": reverse.id, "caller": {"type": reverse.key.type, "id": reverse.key.name}, "address": address}
+
+
+def require_caller(sql: Sql, author: Author, part: str) -> Place:
+    """Check that `author` may call a part; see `access.require`.
+
+    A secret of the part's location is accepted too, as the machine itself accepts it from clients; the secret of the
+    part is not.
+    """
+    role = Role.MACHINE if author.type == LOCATION else CALL_A_MACHINE.role
+    return require(sql, author, role, ObjectKind.PART, part)
+
+
+async def until_caller_refused(cloud: Cloud, author: Author, part: str) -> MachineError:
+    """Wait until `author` may no longer call a part, and return the reason."""
+
+    def check(sql: Sql) -> None:
+        require_caller(sql, author, part)
+
+    return await until_refused(cloud, author, check)
+
+
+async def until_machine_refused(cloud: Cloud, author: Author, part: str) -> MachineError:
+    """Wait until `author` may no longer act as the machine, and return the reason."""
+
+    def check(sql: Sql) -> None:
+        require(sql, author, Role.MACHINE, ObjectKind.PART, part)
+
+    return await until_refused(cloud, author, check)
+
+
+async def connection_for(cloud: Cloud, author: Author, part: str) -> Reverse:
+    """Return an open connection for calls of `author` to `part`.
+
+    MachineError: as `require_caller`; UNAVAILABLE if the machine is offline or does not answer; EXHAUSTED.
+    """
+
+    async def ask(reverse: Reverse) -> None:
+        follows = cloud.reverses.follows(part)
+        request = json.dumps(message_of(reverse, cloud.replica_address))
+        now = cloud.clock()
+
+        def work(sql: Sql) -> str:
+            require_caller(sql, author, part)
+            record = part_record(sql, part)
+            if not follows and presence(record.seen, now, online=record.online) is not Presence.ONLINE:
+                raise MachineError(
+                    f"machine {record.name} is offline",
+                    kind=ErrorKind.UNAVAILABLE,
+                    remedy="start its machine-server, and check its network",
+                )
+            sql.notify(topic(part), request)
+            return record.name
+
+        if cloud.reverses.count(part) > CONNECTIONS:
+            raise MachineError(
+                f"{CONNECTIONS} callers are connected to the machine, which is the limit",
+                kind=ErrorKind.EXHAUSTED,
+                remedy="wait until others have ended",
+            )
+        reverse.name = await cloud.store.write(work)
+
+    return await cloud.reverses.get(Key.of(part, author), ask)
+
+
+async def record(cloud: Cloud, author: Author, part: str, method: str) -> None:
+    """Write to the audit log that `author` calls a method of a machine, once in RECORD_AGAIN seconds."""
+    key, reverses = Key.of(part, author), cloud.reverses
+    if reverses.is_recorded(key, method, trio.current_time() - RECORD_AGAIN):
+        return
+    now = cloud.clock()
+
+    def work(sql: Sql) -> None:
+        entry = part_record(sql, part)
+        detail = {"of": ObjectKind.PART.value, "called": entry.name, "method": method[: audit.MAX_TEXT]}
+        audit.note(sql, entry.organization_id, author, ACTION, part, detail, now)
+
+    await cloud.store.write(work)
+    reverses.record(key, method, trio.current_time())

@@ -1,0 +1,103 @@
+"""The WebSocket on which a machine serves calls: the machine is the HTTP/2 server, the cloud the client.
+
+`/machine/v1/serve?part=ID&request=ID` needs a token in `authorization`, and the id of a request that the machine got
+over its push channel (see cloud.web.api.push). Binary messages carry the bytes of HTTP/2 in both directions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+from starlette.responses import PlainTextResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from cloud.domain.permissions.authentication import author_of
+from cloud.services.common.base import Cloud
+from cloud.services.reverse.opening import until_caller_refused, until_machine_refused
+from cloud.values.author import Author
+from cloud.work.reverse import Reverse
+from rpc.access.guard import identity_of
+from rpc.http.message_stream import MessageStream
+from rpc.http2.client import ClientConnection
+from rpc.http2.codec import hpack
+from rpc.limits import Limits
+from rpc.statistics import Statistics
+
+IDLE: Final = 60.0  # seconds without a call after which the connection is closed
+_NORMAL: Final = (1000, 1001)  # RFC 6455 7.4.1
+_PSEUDO: Final = hpack.encode([(":method", "POST"), (":scheme", "http")])
+_FIELDS: Final = hpack.encode([("te", "trailers"), ("content-type", "application/grpc")])
+
+
+class Serve:
+    """Endpoint of connections for calls; one task for each."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._statistics = Statistics()
+
+    async def serve(self, socket: WebSocket) -> None:
+        """Use a machine's connection for the calls of the caller that waits for it, until either has ended."""
+        part = socket.query_params.get("part", "")
+        reverse = self._cloud.reverses.take(part, socket.query_params.get("request", ""))
+        if reverse is None:
+            text = (
+                "no caller waits for this connection here: it may have given up, or wait at another replica of the "
+                "cloud, which then needs --replica-address"
+            )
+            await socket.send_denial_response(PlainTextResponse(text, 404))
+            return
+        await socket.accept()
+        head = _PSEUDO + hpack.encode_field(":authority", part)
+
+        def block(method: str) -> bytes:
+            return head + hpack.encode_field(":path", method) + _FIELDS
+
+        message = self._cloud.limits.message
+        limits = Limits(max_message=message, max_buffered=message * 3 // 2, idle_timeout=IDLE)
+        connection = ClientConnection(byte_stream(socket), limits, self._statistics, block)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(connection.run)
+            nursery.start_soon(self._end_with_caller, reverse, connection)
+            nursery.start_soon(self._end_with_machine, author_of(identity_of(socket.scope)), part, connection)
+            with self._cloud.reverses.open(reverse, connection):
+                await connection.ended.wait()
+            nursery.cancel_scope.cancel()
+
+    async def _end_with_caller(self, reverse: Reverse, connection: ClientConnection) -> None:
+        reverse.refusal = await until_caller_refused(self._cloud, reverse.author, reverse.key.part)
+        connection.close()
+
+    async def _end_with_machine(self, author: Author, part: str, connection: ClientConnection) -> None:
+        await until_machine_refused(self._cloud, author, part)
+        connection.close()
+
+
+def byte_stream(socket: WebSocket) -> MessageStream:
+    """Return a stream of the bytes in the binary messages of an accepted WebSocket."""
+
+    async def receive() -> bytes:
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            if message.get("code") in _NORMAL:
+                return b""
+            raise trio.BrokenResourceError("the WebSocket was lost")
+        data = message.get("bytes")
+        if not data:
+            raise trio.BrokenResourceError("the machine sent a WebSocket message that is text or empty")
+        return bytes(data)
+
+    async def send(data: bytes) -> None:
+        try:
+            await socket.send_bytes(data)
+        except (WebSocketDisconnect, OSError, RuntimeError):
+            raise trio.BrokenResourceError("the WebSocket is closed") from None
+
+    async def close() -> None:
+        try:
+            await socket.close()
+        except (WebSocketDisconnect, OSError, RuntimeError):
+            pass  # closed by the machine
+
+    return MessageStream(receive, send, close)
