@@ -36,6 +36,7 @@ from cloud.services.data import data_messages as m
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.changes import ChangeService
 from cloud.services.organizations.roles import RoleService
+from cloud.services.reverse.opening import connection_for
 from cloud.services.target import SERVICES
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, LOCATION, PART, Author
@@ -346,6 +347,18 @@ async def test_only_machines_and_owners_of_their_organization_upload(world: Worl
         except MachineError as error:
             kind = error.kind
         assert kind is refused, caller
+
+
+async def test_calls_to_a_machine_follow_the_rule(world: World) -> None:
+    part = world.ids[ObjectKind.PART]
+    for caller in CALLERS:
+        refused = expected(world, call_rules.CALL_A_MACHINE, caller)
+        if caller == "machine by its location":
+            refused = None
+        with pytest.raises(MachineError) as caught:
+            await connection_for(world.cloud, world.callers[caller], part)
+        assert caught.value.kind is (refused or ErrorKind.UNAVAILABLE), caller  # the machine is offline
+        assert ("is offline" in str(caught.value)) == (refused is None)
 
 
 # ---- routes

@@ -1,0 +1,119 @@
+"""A whole machine that is called through its cloud: sessions, and the part of machine-server that serves the calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from cloud.server.memory import MemoryCloud
+from cloud.services.reverse.calls import PART
+from rpc.api.client import ApiClient
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from runtime.parts.cloud.calls import WAITING, CloudCalls
+from runtime.parts.cloud.link import open_link
+from runtime.server.memory import MemoryMachine, open_machine
+from schema.document.cloud import Cloud
+from tests.unit.cloud.conftest import clock, cloud, database, machine, part  # noqa: F401 - fixtures
+from tests.unit.cloud.replicas import operator_key
+from tests.unit.cloud.services.reverse.site import Site, site
+from uplink.dial import CloudAddress
+
+ROBOT, MOTOR = "viam.robot.v1.RobotService", "rdk:component:motor"
+WINDOW = 0.5  # seconds
+COMPONENTS = [{"name": name, "api": MOTOR, "model": "fake"} for name in ("left", "right")]
+
+
+@asynccontextmanager
+async def joined(opened: Site, part: str, home: Path) -> AsyncIterator[MemoryMachine]:  # noqa: F811
+    """Run a machine that has joined the cloud as `part`."""
+    own = {"id": part, "secret": await opened.secret_of(part), "app_address": opened.url}
+    link = open_link(Cloud(**own), json.dumps({"cloud": own}).encode(), {"MACHINE_HOME": str(home)})
+    document = {
+        "components": COMPONENTS,
+        "cloud": own,
+        "network": {"sessions": {"heartbeat_window": f"{WINDOW}s"}},
+    }
+    async with open_machine(document, cloud=link) as memory, link.source.readings():
+        await memory.graph.settled()
+        while not opened.cloud.cloud.reverses.follows(part):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        yield memory
+    link.sink.close()
+
+
+@asynccontextmanager
+async def client_of(opened: Site, part: str, key: tuple[str, str]) -> AsyncIterator[ApiClient]:  # noqa: F811
+    """Yield a client of the machine, through the cloud."""
+    async with Channel(opened.url, credentials=ApiKey(*key), headers=((PART, part),)) as channel:
+        yield ApiClient(channel)
+
+
+async def test_a_client_that_vanishes_stops_its_motor_and_no_other(
+    cloud: MemoryCloud,  # noqa: F811
+    part: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    owner = (cloud.first.id, cloud.first.key)
+    operator = await cloud.cloud.store.write(lambda sql: operator_key(sql, cloud))
+    async with site(cloud, tmp_path) as opened, joined(opened, part, tmp_path) as memory:
+        sessions, local = memory.machine.traffic.sessions, memory.client()
+        async with client_of(opened, part, operator) as staying, trio.open_nursery() as nursery:
+            kept = (await staying.call(ROBOT, "", "start_session"))["id"]
+            async with client_of(opened, part, owner) as leaving:
+                left = (await leaving.call(ROBOT, "", "start_session"))["id"]
+                assert {session.owner for session in sessions.status()} == {owner[0], operator[0]}
+                assert {session.peer for session in sessions.status()} == {"cloud"}
+                await _turn(leaving, "left", left)
+                await _turn(staying, "right", kept)
+                with pytest.raises(Exception, match="SESSION_EXPIRED"):
+                    await staying.call(ROBOT, "", "send_session_heartbeat", id=left)  # of another caller
+
+            async def beat() -> None:
+                while True:
+                    await staying.call(ROBOT, "", "send_session_heartbeat", id=kept)
+                    await trio.sleep(WINDOW / 5)
+
+            nursery.start_soon(beat)
+            started = trio.current_time()
+            while await local.call(MOTOR, "left", "is_moving"):
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            assert trio.current_time() - started < 10 * WINDOW
+            assert await local.call(MOTOR, "right", "is_moving")
+            nursery.cancel_scope.cancel()
+
+
+async def _turn(client: ApiClient, name: str, session: str) -> None:
+    await ApiClient(client._channel, metadata={"viam-sid": session}).call(MOTOR, name, "set_power", power_pct=0.5)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        5,
+        {},
+        {"id": "", "caller": {"type": "api-key", "id": "key"}},
+        {"id": "1", "caller": {"type": "api-key", "id": ""}},
+        {"id": "1", "caller": "key"},
+        {"id": "1", "caller": {"type": "api-key", "id": "key"}, "address": "file:///etc"},
+        {"id": "1", "caller": {"type": "api-key", "id": "key"}, "address": 5},
+    ],
+)
+def test_an_invalid_request_of_the_cloud_is_refused(message: Any) -> None:
+    calls = CloudCalls(CloudAddress("http://localhost:9", "part", "part", "robot-secret", "s"))
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        calls.requested(message)
+
+
+def test_requests_beyond_a_limit_are_dropped() -> None:
+    calls = CloudCalls(CloudAddress("http://localhost:9", "part", "part", "robot-secret", "s"))
+    for _ in range(WAITING + 1):
+        calls.requested({"id": "1", "caller": {"type": "api-key", "id": "key"}})
+    assert calls._receive.statistics().current_buffer_used == WAITING
