@@ -31,7 +31,7 @@ from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.common.base import Cloud, UploadLimits
 from cloud.services.organizations import invitation_mail
 from cloud.services.releases import renewal
-from cloud.services.reverse.calls import MachineCalls
+from cloud.services.reverse.calls import PART, MachineCalls
 from cloud.services.target import MESSAGES, UPLOADS, CloudRouter
 from cloud.store.commands import follow_commands
 from cloud.store.events import Events
@@ -194,9 +194,11 @@ class App:
             max_file=MAX_FILE,
         )
         router, authenticator = CloudRouter(cloud), cloud.authenticator
+        calls = MachineCalls(cloud, router)
         core = ServerCore(
             router,
-            route=MachineCalls(cloud, router).route,
+            route=calls.route,
+            route_fields=(PART,),
             authorize=authenticator.authorize,
             keyed=lambda: authenticator.enabled,
             limits=limits,
@@ -204,7 +206,7 @@ class App:
             messages={**MESSAGES, **dict.fromkeys(UPLOADS, message)},
             offload=router.in_room,
         )
-        core.gateway = partial(http_and_json, core, router.names)
+        core.gateway = lambda pages: calls.gateway(core, http_and_json(core, router.names, pages))
         addresses = tuple(names_of(listeners))
         loopback = only_loopback(listeners)
         pages = application(cloud, loopback=loopback, url=self.options.url, statistics=core.statistics)

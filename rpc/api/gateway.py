@@ -14,7 +14,7 @@ gRPC call, so the same tokens, limits, sessions and statistics apply. Streaming 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -224,7 +224,8 @@ class Gateway:
             await _refuse(exchange, Status.UNIMPLEMENTED, text, allowed)
             return
         carrier = _Reply(exchange.peer, Budget(self._core.limits.max_buffered))
-        call = accept(carrier, 1, [*_call_headers(exchange.headers, route.path)], self._core)
+        headers = [*_call_headers(exchange, route.path, (*_PASSED, *self._core.route_fields))]
+        call = accept(carrier, 1, headers, self._core)
         if isinstance(call, Refusal):
             await _refuse(exchange, call.status, call.message, allowed)
             return
@@ -294,10 +295,11 @@ def _reply_json(kind: Any, data: bytes) -> bytes:
     return json.dumps(write_json(reply, MAX_REPLY), ensure_ascii=False).encode()
 
 
-def _call_headers(headers: Headers, path: str) -> Iterator[tuple[str, str]]:
-    yield from ((":method", "POST"), (":path", path), ("content-type", "application/grpc"))
-    for name, value in headers:
-        if name in _PASSED:
+def _call_headers(exchange: HttpExchange, path: str, passed: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield from ((":method", "POST"), (":path", path), (":authority", exchange.authority))
+    yield ("content-type", "application/grpc")
+    for name, value in exchange.headers:
+        if name in passed:
             yield name, value
         elif name.startswith(_METADATA) and not name.removeprefix(_METADATA).startswith(("grpc-", ":")):
             yield name.removeprefix(_METADATA), value

@@ -6,7 +6,7 @@ and outside of calls to a machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,14 +16,17 @@ from grpclib.exceptions import GRPCError
 from cloud.services.common.base import Cloud
 from cloud.services.reverse.forwarding import forward
 from cloud.services.reverse.opening import connection_for, record
-from rpc.call import Route, Router
-from rpc.carrier import Peer
+from rpc.call import Fallback, Route, Router, ServerCore
+from rpc.carrier import HttpExchange, Peer
+from rpc.http.asgi import plain
 from rpc.server.auth_service import AuthRouter
+from rpc.server.standard import http_and_json
 from schema.errors import ErrorKind, MachineError
 
 PART: Final = "machine-part"
 """Metadata key: the id of the part to call."""
 
+CLOUD_SERVICES: Final = ("viam.app.", "machine.cloud.", "proto.rpc.")
 OWN: Final = "/proto.rpc."
 CALLS_OF_KEY: Final = 100  # calls in progress of one key to one machine
 CALLS_OF_MACHINE: Final = 1000  # calls in progress of all callers to one machine
@@ -47,6 +50,16 @@ class MachineCalls:
             return self._own.get(path)
         return Handler(partial(self._call, part), Cardinality.STREAM_STREAM, bytes, bytes)
 
+    def gateway(self, core: ServerCore, own: Fallback) -> Fallback:
+        """Return a fallback for calls with JSON to machines, which passes requests that name none to `own`."""
+        machines = http_and_json(core, _names, _no_pages)
+
+        async def answer(exchange: HttpExchange) -> None:
+            fields = {":authority": exchange.authority, **dict(exchange.headers)}
+            await (own if self.route(fields) is None else machines)(exchange)
+
+        return answer
+
     async def _call(self, part: str, stream: Any) -> None:
         cloud = self._cloud
         author = await cloud.authenticator.confirmed(stream.identity)
@@ -66,6 +79,21 @@ class MachineCalls:
                 if not connection.usable:
                     raise reverse.refusal or _lost(reverse.name) from None
                 raise error from None
+
+
+def _names() -> Iterator[str]:
+    """Yield the services of machines whose calls are published."""
+    from rpc.api.table import SERVICES
+
+    return (name for name in SERVICES if not name.startswith(CLOUD_SERVICES))
+
+
+async def _no_pages(exchange: HttpExchange) -> None:
+    fields, body = plain(
+        "pages of machines are not available through the cloud: use the cloud's pages, or call the API"
+    )
+    await exchange.respond(404, fields)
+    await exchange.send_body(body, end=True)
 
 
 class _Methods:

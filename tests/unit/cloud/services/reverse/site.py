@@ -27,6 +27,7 @@ from rpc.http2.server import serve_http2
 from rpc.limits import Limits
 from rpc.network.listeners import names_of
 from rpc.server.port import serve
+from rpc.server.standard import http_and_json
 from runtime.parts.cloud.calls import CloudCalls
 from runtime.parts.data.files.disk import InlineDisk
 from tests.unit.rpc.echo import EchoService, Stub
@@ -120,7 +121,9 @@ async def site(cloud: MemoryCloud, home: Path, **changes: Any) -> AsyncIterator[
     """Serve a cloud on loopback while the context is open."""
     cloud.cloud = replace(cloud.cloud, hosts=MachineHosts(DOMAIN), **changes)
     own = type(cloud.router)(cloud.cloud)
-    core = ServerCore(own, route=MachineCalls(cloud.cloud, own).route, authorize=cloud.cloud.authenticator.authorize)
+    calls, authorize = MachineCalls(cloud.cloud, own), cloud.cloud.authenticator.authorize
+    core = ServerCore(own, route=calls.route, route_fields=(PART,), authorize=authorize)
+    core.gateway = lambda pages: calls.gateway(core, http_and_json(core, own.names, pages))
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         await nursery.start(partial(serve, listeners, core, app=application(cloud.cloud, loopback=True)))

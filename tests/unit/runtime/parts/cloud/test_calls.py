@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpcore
 import pytest
 import trio
 import trio.testing
@@ -23,7 +24,7 @@ from runtime.server.memory import MemoryMachine, open_machine
 from schema.document.cloud import Cloud
 from tests.unit.cloud.conftest import clock, cloud, database, machine, part  # noqa: F401 - fixtures
 from tests.unit.cloud.replicas import operator_key
-from tests.unit.cloud.services.reverse.site import Site, site
+from tests.unit.cloud.services.reverse.site import DOMAIN, Site, site
 from uplink.dial import CloudAddress
 
 ROBOT, MOTOR = "viam.robot.v1.RobotService", "rdk:component:motor"
@@ -88,6 +89,32 @@ async def test_a_client_that_vanishes_stops_its_motor_and_no_other(
             assert trio.current_time() - started < 10 * WINDOW
             assert await local.call(MOTOR, "right", "is_moving")
             nursery.cancel_scope.cancel()
+
+
+async def test_calls_with_json(cloud: MemoryCloud, part: str, tmp_path: Path) -> None:  # noqa: F811
+    async with site(cloud, tmp_path) as opened, joined(opened, part, tmp_path):
+        async with Channel(opened.url, credentials=ApiKey(cloud.first.id, cloud.first.key)) as channel:
+            token = dict(await channel.credential_headers())["authorization"]
+        path = "/viam/api/v1/component/motor/left"
+        bearer = {"authorization": token}
+        for expected, method, target, headers in (
+            (200, "PUT", f"{path}/power?power_pct=0.5", {**bearer, "machine-part": part}),
+            (200, "GET", f"{path}/is_moving", {**bearer, "host": f"rover-{part}.{DOMAIN}"}),
+            (401, "GET", f"{path}/is_moving", {"machine-part": part}),
+            (404, "GET", f"{path}/is_moving", {**bearer, "machine-part": "another"}),
+            (404, "GET", f"{path}/is_moving", bearer),  # the cloud itself has no motors
+            (404, "GET", "/logs", {**bearer, "machine-part": part}),
+        ):
+            status, body = await _request(opened.url, method, target, headers)
+            assert status == expected, (target, body)
+            if target.endswith("moving") and expected == 200:
+                assert json.loads(body) == {"isMoving": True}
+
+
+async def _request(url: str, method: str, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    async with httpcore.AsyncConnectionPool() as pool:
+        answer = await pool.request(method, f"{url}{target}", headers=list(headers.items()))
+        return answer.status, answer.content
 
 
 async def _turn(client: ApiClient, name: str, session: str) -> None:
