@@ -84,7 +84,7 @@ class ServerCore:
 
     router: Router
     route: Callable[[Mapping[str, str]], Route | None] | None = None  # by header fields; None: to `router`
-    route_fields: tuple[str, ...] = ()  # fields besides `:authority` that `route` reads
+    route_fields: tuple[str, ...] = ()  # fields that `route` reads in addition to `:authority`
     authorize: Authorize | None = None  # None admits every call without identity
     keyed: Callable[[], bool] = lambda: False  # whether calls currently need a token; affects admission of connections
     limits: Limits = field(default_factory=Limits)

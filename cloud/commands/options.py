@@ -34,6 +34,7 @@ class Options:
     proxies: Proxies = NO_PROXIES  # reverse proxies in front of the cloud
     machine_domain: str = ""  # wildcard DNS name under which machines have host names
     ice: IceServers = NO_SERVERS  # STUN and TURN servers for connections to machines
+    replica_address: str = ""  # URL at which machines reach this replica; "" if it is the only one
     url: str = ""  # base of links for clients; "" for the listening address
     ways: DeliverySettings = NOTHING_SET  # delivery of trigger messages
     ready_fd: int | None = None  # descriptor notified when the port is open: MACHINE_READY_FD

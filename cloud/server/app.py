@@ -175,6 +175,7 @@ class App:
                     room=room,
                     hosts=hosts,
                     ice=options.ice,
+                    replica_address=options.replica_address,
                 )
             )
 

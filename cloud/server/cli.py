@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any, Final, NoReturn
+from urllib.parse import urlsplit
 
 import click
 
@@ -107,6 +108,12 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     metavar="URL",
     help="A STUN or TURN server for connections to machines, such as turn:HOST:3478; can be repeated. The secret of "
     "TURN servers: MACHINE_CLOUD_TURN_SECRET.",
+)
+@click.option(
+    "--replica-address",
+    default="",
+    metavar="URL",
+    help="URL at which machines reach this replica and no other; with several replicas, calls to machines need it.",
 )
 @click.option(
     "--proxy",
@@ -231,6 +238,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         tls=settings["tls"],
         tls_names=settings["tls_name"],
         url=settings["url"].rstrip("/"),
+        replica_address=_base_url(settings["replica_address"], "--replica-address"),
         machine_domain=domain,
         ice=ice,
         proxies=proxies,
@@ -294,6 +302,14 @@ def _own_database(options: Options, instead: str) -> None:
 def _fail(error: MachineError) -> NoReturn:
     click.echo(f"machine-cloud: {error}", err=True)
     sys.exit(EXIT_FAILED)
+
+
+def _base_url(text: str, option: str) -> str:
+    """Return a URL without path, in the form in which machines use it. UsageError if it is not one."""
+    parts = urlsplit(text)
+    if text and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/")):
+        raise click.UsageError(f"{option}: {text!r} is not a URL such as https://replica-1.cloud.example:8090")
+    return text.rstrip("/")
 
 
 def _ready_fd() -> int | None:

@@ -20,6 +20,8 @@ from cloud.server.cli import command
         (["--files", "s3://bucket", "--s3-addressing", "ip"], "--s3-addressing"),
         (["--files", "s3://bucket", "files", "copy"], "--to"),
         (["--files", "s3://bucket", "files", "copy", "--to", "s3://bucket/"], "set --to to another location"),
+        (["--replica-address", "replica-1:8090"], "https://replica-1.cloud.example:8090"),
+        (["--replica-address", "https://replica-1/path"], "https://replica-1.cloud.example:8090"),
         (["--data", "nowhere", "files", "copy", "--to", "s3://bucket/"], "no folder nowhere/files"),
     ],
 )

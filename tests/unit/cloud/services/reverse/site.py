@@ -117,18 +117,19 @@ class Site:
 
 
 @asynccontextmanager
-async def site(cloud: MemoryCloud, home: Path, **changes: Any) -> AsyncIterator[Site]:
-    """Serve a cloud on loopback while the context is open."""
-    cloud.cloud = replace(cloud.cloud, hosts=MachineHosts(DOMAIN), **changes)
+async def site(cloud: MemoryCloud, home: Path, *, replica: bool = False, **changes: Any) -> AsyncIterator[Site]:
+    """Serve a cloud on loopback while the context is open; with `replica`, it has an address for machines."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    url = f"http://{names_of(listeners)[0]}"
+    cloud.cloud = replace(cloud.cloud, hosts=MachineHosts(DOMAIN), replica_address=url if replica else "", **changes)
     own = type(cloud.router)(cloud.cloud)
     calls, authorize = MachineCalls(cloud.cloud, own), cloud.cloud.authenticator.authorize
     core = ServerCore(own, route=calls.route, route_fields=(PART,), authorize=authorize)
     core.gateway = lambda pages: calls.gateway(core, http_and_json(core, own.names, pages))
     async with trio.open_nursery() as nursery:
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         await nursery.start(partial(serve, listeners, core, app=application(cloud.cloud, loopback=True)))
         with trio.fail_after(LIMIT):
             async with trio.open_nursery() as machines:
-                yield Site(cloud, f"http://{names_of(listeners)[0]}", machines, home)
+                yield Site(cloud, url, machines, home)
                 machines.cancel_scope.cancel()
         nursery.cancel_scope.cancel()

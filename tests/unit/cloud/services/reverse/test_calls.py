@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from google.rpc.status_pb2 import Status as StatusMessage
 from grpclib.const import Status
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Request
 
+from cloud.domain.machines.machines import note_seen
 from cloud.domain.permissions import audit
 from cloud.server.memory import MemoryCloud
 from cloud.services.reverse.calls import PART
+from cloud.work.reverse import Reverses
 from rpc.access.auth import LOCATION_SECRET
 from rpc.client.channel import Channel
 from rpc.limits import Limits
@@ -274,6 +277,22 @@ async def test_a_request_that_is_too_large(cloud: MemoryCloud, part: str, tmp_pa
             assert (await stub.Echo(Request(host="x" * 90_000))).valid_host == "x" * 90_000
             for call in (stub.Echo(Request(host="x" * 100_001)), stub.Many(Request(host="1,100001"))):
                 assert (await refused(call)).status is Status.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize("addressed", [True, False], ids=["with an address", "without"])
+async def test_a_machine_that_is_connected_to_another_replica(
+    cloud: MemoryCloud, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, addressed: bool
+) -> None:
+    monkeypatch.setattr("cloud.work.reverse.WAIT", 10.0 if addressed else 0.3)
+    other = MemoryCloud(replace(cloud.cloud, reverses=Reverses()), cloud.first)
+    async with site(cloud, tmp_path) as near, site(other, tmp_path, replica=addressed) as far:
+        await near.machine(part)
+        await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), {}))
+        async with far.caller(part) as stub:
+            if addressed:
+                assert (await stub.Echo(Request(host="x"))).valid_host == "x"
+            else:
+                assert (await refused(stub.Echo(Request()))).status is Status.UNAVAILABLE
 
 
 # ---- who may call
