@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from command.agent.group import agent
+from command.cloud import login as cloud_login
 from command.cloud.agent import agent as cloud_agent
 from command.cloud.ca import ca as cloud_ca
 from command.cloud.configurations.config import config
@@ -44,6 +48,7 @@ Exit codes: 0 success; 1 failure, such as a refused call; 2 wrong usage; 3 the m
 
 CONNECTION: Final = {
     "--address": 1,
+    "--cloud": 1,
     "--tls": 0,
     "--insecure": 0,
     "--ca": 1,
@@ -95,6 +100,12 @@ def _version(context: click.Context, _: click.Parameter, requested: bool) -> Non
         context.exit()
 
 
+def _open_through(connection: Connection) -> AbstractAsyncContextManager[ApiClient]:
+    from command.machine.through import open_through
+
+    return open_through(connection)
+
+
 def connected(function: Function) -> Function:
     """Add the options of the connection to a command, and pass them as one Connection."""
 
@@ -107,8 +118,17 @@ def connected(function: Function) -> Function:
         api_key_id: str,
         api_key: str,
         as_json: bool,
+        through: str,
         **arguments: Any,
     ) -> Any:
+        if through:
+            if tls or insecure or ca is not None:
+                raise click.UsageError("--cloud finds out how to connect: leave out --tls, --insecure and --ca")
+            login = cloud_login.load(os.environ).connection(json=as_json)
+            shown = f"{through} in {login.address}"
+            return function(
+                replace(login, address=shown, through=through, open=_open_through, cloud=False), **arguments
+            )
         if bool(api_key) != bool(api_key_id):
             missing, present = ("--api-key-id", "--api-key") if api_key else ("--api-key", "--api-key-id")
             raise click.UsageError(f"{present} needs {missing} too: a key consists of an id and a secret")
@@ -123,6 +143,13 @@ def connected(function: Function) -> Function:
             show_envvar=True,
             metavar="HOST:PORT",
             help="Address of the machine; unix:PATH and https://HOST are accepted too.",
+        ),
+        click.option(
+            "--cloud",
+            "through",
+            default="",
+            metavar="NAME",
+            help="A machine of the cloud, by name or id: connect directly if it answers at once, or through the cloud.",
         ),
         click.option("--tls", is_flag=True, help="Use TLS and verify the certificate."),
         click.option("--insecure", is_flag=True, help="Use TLS and accept any certificate."),
@@ -270,6 +297,9 @@ Examples:
 def logs(connection: Connection, newest: int, follow: bool, quiet: bool, since: str, **filters: str) -> None:
     """Show the newest lines of the machine's log."""
     query = {"newest": str(newest), "after": since, **filters}
+    if connection.through:
+        _logs_of_the_cloud(connection, query, follow=follow, quiet=quiet)
+        return
 
     async def command(client: ApiClient) -> None:
         from command.machine.logs import logs as do
@@ -282,6 +312,15 @@ def logs(connection: Connection, newest: int, follow: bool, quiet: bool, since: 
         )
 
     run(connection, command)
+
+
+def _logs_of_the_cloud(connection: Connection, query: Mapping[str, str], *, follow: bool, quiet: bool) -> None:
+    if quiet or query["after"] or query["logger"] or query["level"] not in ("debug", "error"):
+        raise click.UsageError("with --cloud, only -f, -n, --text, --level error and --json apply to logs")
+    from command.cloud.group import print_logs
+
+    errors, count = query["level"] == "error", int(query["newest"])
+    print_logs(connection.through, count, follow=follow, errors=errors, text=query["text"], as_json=connection.json)
 
 
 @main.command(epilog="\b\nExample:\n  machine check examples/bench.json")

@@ -6,10 +6,10 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
@@ -28,6 +28,9 @@ NO_METHOD: Final = "no method /"  # text of rpc
 SIGN_IN: Final = "set the address of the cloud with `machine cloud login ADDRESS --key-id ID` or in MACHINE_CLOUD"
 
 
+Open: TypeAlias = "Callable[[Connection], AbstractAsyncContextManager[ApiClient]]"
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """The address and the credentials of a machine. repr() does not contain the key."""
@@ -40,6 +43,8 @@ class Connection:
     api_key: str = field(default="", repr=False)
     json: bool = False
     cloud: bool = False  # whether this is a machine-cloud instead of a machine
+    through: str = ""  # name or id of a machine of the cloud; then `address` is only shown
+    open: Open | None = field(default=None, repr=False)  # how to connect, instead of to `address`
 
     @property
     def terminal(self) -> bool:
@@ -88,6 +93,10 @@ async def open_client(connection: Connection) -> AsyncIterator[ApiClient]:
     from rpc.client.credentials import ApiKey
     from schema.errors import ErrorKind, MachineError
 
+    if connection.open is not None:
+        async with connection.open(connection) as client:
+            yield client
+        return
     credentials = ApiKey(connection.api_key_id, connection.api_key) if connection.api_key else None
     try:
         channel = Channel(connection.address, tls=tls_context(connection), credentials=credentials)

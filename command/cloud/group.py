@@ -244,6 +244,11 @@ async def restart(client: ApiClient, machine: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each message.")
 def logs(machine: str, count: int, follow: bool, errors: bool, text: str, as_json: bool) -> None:
     """Print log messages of MACHINE from the last 30 days, including those from while it was offline."""
+    print_logs(machine, count, follow=follow, errors=errors, text=text, as_json=as_json)
+
+
+def print_logs(machine: str, count: int, *, follow: bool, errors: bool, text: str, as_json: bool) -> None:
+    """Print the newest `count` messages of a machine that the cloud has stored; with `follow`, also new ones."""
     format_entry = _object if as_json else _line
 
     async def work(client: ApiClient) -> None:
