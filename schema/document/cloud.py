@@ -44,6 +44,8 @@ class Cloud(Section, frozen=True, kw_only=True):
     """Name of the machine on the internet; from the cloud."""
     local_fqdn: str = ""
     """Name of the machine on its local network; from the cloud."""
+    machine_domain: str = ""
+    """Domain whose host names of machines lead to the cloud; from the cloud."""
     managed_by: str = ""
     """Manager of the machine; from the cloud."""
     signaling_address: str = ""

@@ -61,11 +61,15 @@ class Following:
     async def machine_data(self) -> tuple[dict[str, Any], frozenset[str]]:
         """Return the data for the machine as JSON, and the ids of the places whose roles count for it."""
         own_port = self._cloud.tls is not None and self._cloud.tls.own
+        domain = self._cloud.hosts.domain
 
         def work(sql: Sql) -> tuple[dict[str, Any], frozenset[str]]:
             authorities = roots(sql, self._subject, self._cloud.clock(), port=own_port)
             around = frozenset(place for _, place in place_of(sql, ObjectKind.PART, self._subject).within)
-            return {**facts(sql, self._subject), "authorities": authorities}, around
+            data = facts(sql, self._subject)
+            if domain:
+                data["cloud"]["machine_domain"] = domain
+            return {**data, "authorities": authorities}, around
 
         return await patiently(lambda: self._cloud.store.read(work))
 

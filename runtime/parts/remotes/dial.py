@@ -42,12 +42,17 @@ class Route:
         return f"unix:{self.target.path}" if self.target.path else self.target.authority
 
 
-def route_to(remote: Remote, path: str) -> Route:
-    """Return the route to `remote`, whose entry is at `path` of the document. Raises ConfigError."""
+def leads_to_cloud(remote: Remote, domain: str) -> bool:
+    """Return whether the address of a remote is a host name of the cloud in `domain`; False without a domain."""
+    return bool(domain) and _host(remote).rstrip(".").lower().endswith(f".{domain}")
+
+
+def route_to(remote: Remote, path: str, *, port: int = DEFAULT_PORT) -> Route:
+    """Return the route to `remote`, whose entry is at `path` of the document; `port` is the default. ConfigError."""
     text = remote.address
     try:
         if "://" not in text and not text.startswith("unix:") and urlsplit(f"//{text}").port is None:
-            text = f"{text}:{DEFAULT_PORT}"
+            text = f"{text}:{port}"
         target = Target.parse(text)
     except ValueError as error:
         raise ConfigError(
@@ -95,15 +100,18 @@ Dial: TypeAlias = Callable[[Route], Awaitable[trio.abc.Stream]]
 """Returns a stream that is ready for HTTP/2. Raises OSError with the reason."""
 
 
-async def dial(route: Route, *, trusted: Callable[[], str] = str) -> trio.abc.Stream:
+async def dial(
+    route: Route, *, trusted: Callable[[], str] = str, context: Callable[[], ssl.SSLContext | None] = lambda: None
+) -> trio.abc.Stream:
     """Connect to a remote over the network. See Dial.
 
-    `trusted` returns root certificates (PEM) that are trusted in addition to those of the system.
+    `trusted` returns root certificates (PEM) that are trusted in addition to those of the system. `context` returns a
+    TLS context to use instead, or None.
     """
     if route.mode == "plain":
         return await _open(route.target)
     try:
-        return await _secured(route.target, trusted())
+        return await _secured(route.target, context() or _context(trusted()))
     except _NoTls as error:
         if route.mode == "tls":
             raise OSError(f"the TLS connection failed ({error})") from error
@@ -136,12 +144,16 @@ def _why(error: BaseException) -> str:
     return (cause.strerror if isinstance(cause, OSError) else "") or str(cause)
 
 
-async def _secured(target: Target, trusted: str) -> trio.abc.Stream:
+def _context(trusted: str) -> ssl.SSLContext:
     from rpc.network.tls import client_context
 
     context = client_context()
     if trusted:
         context.load_verify_locations(cadata=trusted)
+    return context
+
+
+async def _secured(target: Target, context: ssl.SSLContext) -> trio.abc.Stream:
     stream = await _open(target)
     secure = trio.SSLStream(stream, context, server_hostname=target.host, https_compatible=True)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -12,13 +13,15 @@ import msgspec
 import trio
 
 from nursery_graph import Node, Restart
+from rpc.access.auth import API_KEY
+from rpc.client.channel import Target
 from runtime.engine.apis import base_of
 from runtime.engine.part import PartContext
 from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.engine.planning.remote_names import behind
 from runtime.engine.proxy import proxy_of
-from runtime.parts.remotes.dial import Dial, credentials_of, route_to
+from runtime.parts.remotes.dial import Dial, Route, credentials_of, leads_to_cloud, route_to
 from runtime.parts.remotes.dial import dial as network_dial
 from runtime.parts.remotes.life import RemoteLife
 from runtime.parts.remotes.link import NOT_YET, PREFIX, RemoteLink
@@ -62,19 +65,21 @@ class Remotes:
             del self._versions[name]
             self.links.pop(name, None)
         self._faults.clear()
-        return [self._node(remote, path) for remote, path in entries.values()]
+        domain = document.cloud.machine_domain if document.cloud is not None else ""
+        return [
+            self._node(remote, path, through=self._cloud is not None and leads_to_cloud(remote, domain))
+            for remote, path in entries.values()
+        ]
 
-    def _node(self, remote: Remote, path: str) -> Node:
+    def _node(self, remote: Remote, path: str, *, through: bool) -> Node:
         name = f"{PREFIX}{remote.name}"
-        version = _version(remote)
+        version = _version(remote) + (" through the cloud" if through else "")
         try:
             if self._versions.get(remote.name) != version:
                 self.links.pop(remote.name, None)
                 self._versions[remote.name] = version
             if remote.name not in self.links:
-                self.links[remote.name] = RemoteLink(
-                    remote, route_to(remote, path), credentials_of(remote, path), self._instance, self._changed
-                )
+                self.links[remote.name] = self._link(remote, path, through=through)
                 if remote.frame is not None:
                     self.links[remote.name].log.warning(
                         "the frame of the remote has no effect: frames of remotes are not implemented"
@@ -84,7 +89,25 @@ class Remotes:
             return Node(name, refused(fault), version=(version, str(fault)), restart=NO_RESTART)
         link = self.links[remote.name]
         link.path = path
-        return Node(name, partial(_live, link, self._dial), version=version, start_timeout=START_LIMIT, restart=RESTART)
+        run = partial(_live, link, self._dial_cloud if through else self._dial)
+        return Node(name, run, version=version, start_timeout=START_LIMIT, restart=RESTART)
+
+    def _link(self, remote: Remote, path: str, *, through: bool) -> RemoteLink:
+        credentials = credentials_of(remote, path)
+        if not through:
+            return RemoteLink(remote, route_to(remote, path), credentials, self._instance, self._changed)
+        assert self._cloud is not None
+        address = self._cloud.address
+        if credentials is None and address.type == API_KEY:
+            credentials = address.credentials()
+        route = route_to(remote, path, port=Target.parse(address.url).port)
+        route = replace(route, mode="tls" if address.secure else "plain", secret=credentials is not None)
+        return RemoteLink(remote, route, credentials, self._instance, self._changed)
+
+    async def _dial_cloud(self, route: Route) -> trio.abc.Stream:
+        """Connect to a host name of the cloud, whose certificates are trusted as for all other connections to it."""
+        assert self._cloud is not None
+        return await network_dial(route, context=self._cloud.address.tls)
 
     # ---- for the plan
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from rpc.client.credentials import ApiKey
 from runtime.parts.cloud.calls import WAITING, CloudCalls
 from runtime.parts.cloud.link import open_link
 from runtime.server.memory import MemoryMachine, open_machine
+from schema.document.cloud import ApiKey as ApiKeySection
 from schema.document.cloud import Cloud
 from tests.unit.cloud.conftest import clock, cloud, database, machine, part  # noqa: F401 - fixtures
 from tests.unit.cloud.replicas import operator_key
@@ -33,14 +35,24 @@ COMPONENTS = [{"name": name, "api": MOTOR, "model": "fake"} for name in ("left",
 
 
 @asynccontextmanager
-async def joined(opened: Site, part: str, home: Path) -> AsyncIterator[MemoryMachine]:  # noqa: F811
-    """Run a machine that has joined the cloud as `part`."""
-    own = {"id": part, "secret": await opened.secret_of(part), "app_address": opened.url}
-    link = open_link(Cloud(**own), json.dumps({"cloud": own}).encode(), {"MACHINE_HOME": str(home)})
+async def joined(
+    opened: Site,
+    part: str,  # noqa: F811
+    home: Path,
+    *,
+    key: tuple[str, str] | None = None,
+    **more: Any,
+) -> AsyncIterator[MemoryMachine]:
+    """Run a machine that has joined the cloud as `part`, with the secret of the part or a key."""
+    own: dict[str, Any] = {"id": part, "app_address": opened.url}
+    own |= {"secret": await opened.secret_of(part)} if key is None else {"api_key": {"id": key[0], "key": key[1]}}
+    section = Cloud(**{**own, **({"api_key": ApiKeySection(**own["api_key"])} if key else {})})
+    link = open_link(section, json.dumps({"cloud": own}).encode(), {"MACHINE_HOME": str(home)})
     document = {
         "components": COMPONENTS,
-        "cloud": own,
+        "cloud": {**own, "machine_domain": DOMAIN},  # which the cloud sends: see test_the_domain_is_sent
         "network": {"sessions": {"heartbeat_window": f"{WINDOW}s"}},
+        **more,
     }
     async with open_machine(document, cloud=link) as memory, link.source.readings():
         await memory.graph.settled()
@@ -89,6 +101,58 @@ async def test_a_client_that_vanishes_stops_its_motor_and_no_other(
             assert trio.current_time() - started < 10 * WINDOW
             assert await local.call(MOTOR, "right", "is_moving")
             nursery.cancel_scope.cancel()
+
+
+class Resolver(trio.abc.HostnameResolver):
+    """The wildcard name of an operator."""
+
+    async def getaddrinfo(self, host: Any, port: Any, *arguments: Any, **options: Any) -> Any:
+        assert host.decode().endswith(f".{DOMAIN}")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    async def getnameinfo(self, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("auth", ["of the entry", "of the machine", "none"])
+async def test_a_machine_as_a_remote_through_the_cloud(
+    cloud: MemoryCloud,  # noqa: F811
+    part: str,  # noqa: F811
+    tmp_path: Path,
+    auth: str,
+) -> None:
+    trio.socket.set_custom_hostname_resolver(Resolver())
+    owner = (cloud.first.id, cloud.first.key)
+    robot = await cloud.app("new_robot", name="tractor", location=cloud.first.location)
+    other = (await cloud.app("get_robot_parts", robot_id=robot))[0]["id"]
+    entry: dict[str, Any] = {"name": "arm", "address": f"rover-{part}.{DOMAIN}", "reconnect_interval": "50ms"}
+    if auth == "of the entry":
+        entry["auth"] = {"entity": owner[0], "credentials": {"type": "api-key", "payload": owner[1]}}
+    key = owner if auth == "of the machine" else None
+    async with (
+        site(cloud, tmp_path) as opened,
+        joined(opened, part, tmp_path / "a") as far,
+        joined(opened, other, tmp_path / "b", key=key, remotes=[entry]) as near,
+    ):
+        client = near.client()
+        if auth == "none":
+            await near.graph.settled()
+            failure = near.machine.parts.remotes.links["arm"].failure
+            assert "needs an API key" in failure, failure
+            return
+        with trio.fail_after(10):
+            while "rdk:component:motor/arm:left" not in near.machine.roster.hosts:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+        await client.call(MOTOR, "arm:left", "set_power", power_pct=0.5)
+        assert await far.client().call(MOTOR, "left", "is_moving")
+
+
+async def test_the_domain_is_sent_to_machines(cloud: MemoryCloud, part: str, tmp_path: Path) -> None:  # noqa: F811
+    async with site(cloud, tmp_path) as opened, joined(opened, part, tmp_path) as memory:
+        source = memory.machine.cloud.source
+        while not source.fetched:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        assert json.loads(source._reading.data)["cloud"]["machine_domain"] == DOMAIN
 
 
 async def test_calls_with_json(cloud: MemoryCloud, part: str, tmp_path: Path) -> None:  # noqa: F811
