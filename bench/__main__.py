@@ -24,6 +24,7 @@ BENCHES = {
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
     "netlink": "requests to the kernel's rtnetlink, against pyroute2 on asyncio",
     "peers": "WebRTC engines: memory, processor time of connections, 8 MiB of messages",
+    "through": "calls to a machine through the cloud, against direct calls",
     "agent": "machine-agent: start-up time, resident memory, idle CPU",
 }
 

@@ -85,9 +85,20 @@ class Reverses:
         """Return whether a push channel of `part` is open here."""
         return part in self._following
 
-    def count(self, part: str) -> int:
-        """Return the number of connections to `part`, with those that callers wait for."""
-        return sum(key.part == part for key in self._reverses)
+    def make_room(self, part: str, limit: int) -> bool:
+        """Return whether `part` has at most `limit` connections, with those that callers wait for.
+
+        Otherwise close one without calls if there is one, so that callers who have left do not keep out others.
+        """
+        reverses = [reverse for key, reverse in self._reverses.items() if key.part == part]
+        if len(reverses) <= limit:
+            return True
+        for reverse in reverses:
+            connection = reverse.connection
+            if connection is not None and connection.usable and not connection.streams and not reverse.waiting:
+                connection.close()
+                return True
+        return False
 
     def awaited(self, part: str) -> list[Reverse]:
         """Return the connections to `part` that callers wait for, oldest first."""

@@ -16,6 +16,7 @@ from grpclib.exceptions import GRPCError
 from cloud.services.common.base import Cloud
 from cloud.services.reverse.forwarding import forward
 from cloud.services.reverse.opening import connection_for, record
+from cloud.store.turns import working_for
 from rpc.call import Fallback, Route, Router, ServerCore
 from rpc.carrier import HttpExchange, Peer
 from rpc.http.asgi import plain
@@ -65,8 +66,9 @@ class MachineCalls:
         author = await cloud.authenticator.confirmed(stream.identity)
         hold = cloud.openings.hold
         with hold(f"the key {author.name} to machine {part}", CALLS_OF_KEY), hold(f"machine {part}", CALLS_OF_MACHINE):
-            reverse = await connection_for(cloud, author, part)
-            await record(cloud, author, part, stream.method)
+            with working_for(await cloud.homes.of(cloud.store, author)):
+                reverse = await connection_for(cloud, author, part)
+                await record(cloud, author, part, stream.method)
             connection = reverse.connection
             if connection is None:
                 raise reverse.refusal or _lost(reverse.name)

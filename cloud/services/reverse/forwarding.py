@@ -24,6 +24,10 @@ NOT_FORWARDED: Final = frozenset(
 )
 """Header fields that concern only one of the two connections, and credentials of the caller."""
 
+CONTENT_GRPC: Final = ("application/grpc", "application/grpc+proto")
+API_METADATA: Final = ("grpc-", "viam-", "opid")
+"""Beginnings of the names of metadata that APIs use."""
+
 _pack_prefix = struct.Struct(">BI").pack
 
 
@@ -59,8 +63,10 @@ async def _send_requests(call: ServerCall, connection: ClientConnection, sid: in
 
 
 async def _answer(call: ServerCall, response: Response) -> None:
+    web = dict(call.request_headers).get("content-type", "") not in CONTENT_GRPC
+    passed = for_browsers if web else forwarded
     if await response.head() is not None:
-        call.initial_headers += forwarded(response.head_fields)
+        call.initial_headers += passed(response.head_fields)
         await call.send_initial_metadata()
         while (data := await response.message()) is not None:
             await call.send_message(data, encoded=data)
@@ -70,7 +76,15 @@ async def _answer(call: ServerCall, response: Response) -> None:
         status = Status(int(fields.get("grpc-status", "")))
     except ValueError:
         raise GRPCError(Status.UNKNOWN, "the response has no valid grpc-status") from None
-    call.send_status(status, forwarded(response.trailer_fields))
+    call.send_status(status, passed(response.trailer_fields))
+
+
+def for_browsers(headers: Headers) -> MutableHeaders:
+    """Return the header fields that are passed on to gRPC-Web, where a browser acts on some.
+
+    A machine must not be able to set cookies or policies for the origin of the cloud, so only known names are passed.
+    """
+    return [field for field in forwarded(headers) if field[0].startswith(API_METADATA) or field[0].endswith("-bin")]
 
 
 def forwarded(headers: Headers) -> MutableHeaders:

@@ -73,7 +73,7 @@ async def connection_for(cloud: Cloud, author: Author, part: str) -> Reverse:
         request = json.dumps(message_of(reverse, cloud.replica_address))
         now = cloud.clock()
 
-        def work(sql: Sql) -> str:
+        def permitted(sql: Sql) -> str:
             require_caller(sql, author, part)
             record = part_record(sql, part)
             if not follows and presence(record.seen, now, online=record.online) is not Presence.ONLINE:
@@ -82,16 +82,16 @@ async def connection_for(cloud: Cloud, author: Author, part: str) -> Reverse:
                     kind=ErrorKind.UNAVAILABLE,
                     remedy="start its machine-server, and check its network",
                 )
-            sql.notify(topic(part), request)
             return record.name
 
-        if cloud.reverses.count(part) > CONNECTIONS:
+        reverse.name = await cloud.store.read(permitted)
+        if not cloud.reverses.make_room(part, CONNECTIONS):
             raise MachineError(
                 f"{CONNECTIONS} callers are connected to the machine, which is the limit",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="wait until others have ended",
             )
-        reverse.name = await cloud.store.write(work)
+        await cloud.store.write(lambda sql: sql.notify(topic(part), request))
 
     return await cloud.reverses.get(Key.of(part, author), ask)
 

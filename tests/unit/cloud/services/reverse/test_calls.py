@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpcore
 import pytest
 import trio
 import trio.testing
@@ -77,6 +78,44 @@ async def test_all_kinds_of_calls_with_grpc_web(opened: Site, part: str) -> None
         error = await refused(stub.Fail(Request(host="grpc"), metadata={**token, PART: part}))
         assert (error.status, error.message) == (Status.NOT_FOUND, "nö 100%\n")
         nursery.cancel_scope.cancel()
+
+
+async def test_a_machine_sets_no_http_fields_for_browsers(opened: Site, part: str) -> None:
+    machine = await opened.machine(part)
+
+    async def answer(stream: Any) -> None:
+        await stream.recv_message()
+        fields = {
+            "set-cookie": "session=stolen",
+            "viam-smrn": "motor",
+            "data-bin": b"1",
+            "location": "https://evil.test",
+        }
+        await stream.send_initial_metadata(metadata=fields)
+        await stream.send_message(stream._handler.reply_type(valid_host="x"))
+
+    handlers = machine.core.router
+    handlers[PATH + "Echo"] = handlers[PATH + "Echo"]._replace(func=answer)  # type: ignore[index]
+    async with opened.caller(part) as stub:
+        token = dict(await stub.channel.credential_headers())
+        headers = {"content-type": "application/grpc-web+proto", PART: part, **token}
+        async with httpcore.AsyncConnectionPool() as pool:
+            url = f"{opened.url}{PATH}Echo"
+            reply = await pool.request("POST", url, headers=list(headers.items()), content=b"\0\0\0\0\0")
+    names = {name.decode() for name, _ in reply.headers}
+    assert {"viam-smrn", "data-bin"} <= names
+    assert not names & {"set-cookie", "location"}
+
+
+async def test_an_idle_connection_makes_room_for_another_caller(
+    opened: Site, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloud.services.reverse.opening.CONNECTIONS", 1)
+    await opened.machine(part)
+    other = await opened.cloud.cloud.store.write(lambda sql: operator_key(sql, opened.cloud))
+    for key in (None, other, None):
+        async with opened.caller(part, key) as stub:
+            assert (await stub.Echo(Request(host="x"))).valid_host == "x"
 
 
 async def test_a_machine_is_addressed_by_its_host_name(opened: Site, part: str) -> None:
