@@ -204,17 +204,31 @@ async def test_a_caller_that_does_not_read_slows_the_machine_down(opened: Site, 
             await stream.send_message(reply)
             sent += 1
 
+    async def stalled() -> None:
+        before = -1
+        while before != sent:
+            before = sent
+            await trio.sleep(0.2)  # longer than all that has been sent takes
+
     handlers = machine.core.router
     handlers[PATH + "Many"] = handlers[PATH + "Many"]._replace(func=many)  # type: ignore[index]
     async with opened.caller(part, limits=Limits(stream_window=70_000)) as stub, stub.Many.open() as stream:
         await stream.send_message(Request(), end=True)
         assert len((await stream.recv_message()).valid_host) == 100_000
-        before = -1
-        while before != sent:
-            before = sent
-            await trio.sleep(0.2)  # longer than all that has been sent takes
+        await stalled()
         assert sent < 100  # what the windows and the buffers of four sockets hold
         assert len([reply async for reply in stream]) == 199
+    (reverse,) = opened.cloud.cloud.reverses._reverses.values()
+    assert reverse.connection is not None
+    async with opened.caller(part, limits=Limits(stream_window=70_000)) as stub:
+        async with stub.Many.open() as stream:
+            await stream.send_message(Request(), end=True)
+            await stream.recv_message()
+            await stalled()
+            assert reverse.connection.budget.used > 0
+        while reverse.connection.streams:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+    assert reverse.connection.budget.used == 0, "what a caller leaves unread is freed"
 
 
 # ---- failures
@@ -269,6 +283,23 @@ async def test_a_machine_that_does_not_open_a_connection(
         assert (await stub.Echo(Request(host="now"))).valid_host == "now"
 
 
+async def test_a_call_waits_for_a_machine_that_reconnects(opened: Site, part: str) -> None:
+    cloud = opened.cloud.cloud
+    await cloud.store.write(lambda sql: note_seen(sql, part, cloud.clock()))  # it was here a moment ago
+    async with opened.caller(part) as stub, trio.open_nursery() as nursery:
+        replies = []
+
+        async def call() -> None:
+            replies.append(await stub.Echo(Request(host="x")))
+
+        nursery.start_soon(call)
+        while not cloud.reverses.awaited(part):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        machine = await opened.machine(part)
+    assert [reply.valid_host for reply in replies] == ["x"]
+    assert len(machine.callers) == 1
+
+
 async def test_callers_that_begin_together_share_a_connection(opened: Site, part: str) -> None:
     machine = await opened.machine(part)
     async with opened.caller(part) as first, opened.caller(part) as second, trio.open_nursery() as nursery:
@@ -314,7 +345,7 @@ async def test_a_request_that_is_too_large(cloud: MemoryCloud, part: str, tmp_pa
         await opened.machine(part)
         async with opened.caller(part) as stub:
             assert (await stub.Echo(Request(host="x" * 90_000))).valid_host == "x" * 90_000
-            for call in (stub.Echo(Request(host="x" * 100_001)), stub.Many(Request(host="1,100001"))):
+            for call in (stub.Collect([Request(host="x" * 100_001)]), stub.Many(Request(host="1,100001"))):
                 assert (await refused(call)).status is Status.RESOURCE_EXHAUSTED
 
 
@@ -416,6 +447,21 @@ async def test_calls_are_recorded_once_for_each_method(opened: Site, part: str) 
 
 
 # ---- the connection of the machine
+
+
+async def test_the_calls_of_a_machine_end_with_its_secret(opened: Site, part: str) -> None:
+    machine = await opened.machine(part)
+    async with opened.caller(part) as stub, trio.open_nursery() as nursery:
+        errors = []
+
+        async def call() -> None:
+            errors.append(await refused(stub.Hang(Request())))
+
+        nursery.start_soon(call)
+        await machine.service.started.wait()
+        both = (await opened.cloud.app("create_robot_part_secret", part_id=part))["secrets"]
+        await opened.cloud.app("delete_robot_part_secret", part_id=part, secret_id=both[-1]["id"])
+    assert errors[0].status is Status.UNAVAILABLE
 
 
 async def test_only_the_machine_opens_its_connections(opened: Site, part: str) -> None:
