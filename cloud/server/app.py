@@ -195,7 +195,7 @@ class App:
             max_file=MAX_FILE,
         )
         router, authenticator = CloudRouter(cloud), cloud.authenticator
-        calls = MachineCalls(cloud, router)
+        calls = MachineCalls(cloud)
         core = ServerCore(
             router,
             route=calls.route,

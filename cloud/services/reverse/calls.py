@@ -17,11 +17,12 @@ from cloud.services.common.base import Cloud
 from cloud.services.reverse.forwarding import forward
 from cloud.services.reverse.opening import connection_for, record
 from cloud.store.turns import working_for
-from rpc.call import Fallback, Route, Router, ServerCore
+from rpc.access.auth import AUTHENTICATE
+from rpc.call import Fallback, Route, ServerCore
 from rpc.carrier import HttpExchange, Peer
 from rpc.http.asgi import plain
 from rpc.server.auth_service import AuthRouter
-from rpc.server.standard import http_and_json
+from rpc.server.standard import AUTH, http_and_json
 from schema.errors import ErrorKind, MachineError
 
 PART: Final = "machine-part"
@@ -34,21 +35,24 @@ CALLS_OF_MACHINE: Final = 1000  # calls in progress of all callers to one machin
 
 
 class MachineCalls:
-    """The destination of requests that name a machine; `own` answers the cloud's calls."""
+    """The destination of requests that name a machine."""
 
-    def __init__(self, cloud: Cloud, own: Router) -> None:
+    def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
-        self._own = AuthRouter(own, _HostEntities(cloud))
+        self._sign_in = AuthRouter({}, _HostEntities(cloud))
 
     def route(self, fields: Mapping[str, str]) -> Route | None:
         """Return where a request with these header fields goes; see ServerCore.route."""
+        path = fields.get(":path", "")
+        if path.startswith(OWN) and path != AUTHENTICATE:
+            return None
         part = fields.get(PART) or self._cloud.hosts.part_of(fields.get(":authority", ""))
         return None if part is None else Route(_Methods(self, part), self._cloud.limits.message)
 
     def handler(self, part: str, path: str) -> Handler | None:
         """Return the handler of a method of a part."""
-        if path.startswith(OWN):
-            return self._own.get(path)
+        if path == AUTHENTICATE:
+            return self._sign_in.get(path)
         return Handler(partial(self._call, part), Cardinality.STREAM_STREAM, bytes, bytes)
 
     def gateway(self, core: ServerCore, own: Fallback) -> Fallback:
@@ -87,7 +91,7 @@ def _names() -> Iterator[str]:
     """Yield the services of machines whose calls are published."""
     from rpc.api.table import SERVICES
 
-    return (name for name in SERVICES if not name.startswith(CLOUD_SERVICES))
+    return (name for name in SERVICES if name == AUTH or not name.startswith(CLOUD_SERVICES))
 
 
 async def _no_pages(exchange: HttpExchange) -> None:

@@ -123,7 +123,7 @@ async def site(cloud: MemoryCloud, home: Path, *, replica: bool = False, **chang
     url = f"http://{names_of(listeners)[0]}"
     cloud.cloud = replace(cloud.cloud, hosts=MachineHosts(DOMAIN), replica_address=url if replica else "", **changes)
     own = type(cloud.router)(cloud.cloud)
-    calls, authorize = MachineCalls(cloud.cloud, own), cloud.cloud.authenticator.authorize
+    calls, authorize = MachineCalls(cloud.cloud), cloud.cloud.authenticator.authorize
     core = ServerCore(own, route=calls.route, route_fields=(PART,), authorize=authorize)
     core.gateway = lambda pages: calls.gateway(core, http_and_json(core, own.names, pages))
     async with trio.open_nursery() as nursery:

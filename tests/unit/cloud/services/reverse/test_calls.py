@@ -21,7 +21,7 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Requ
 from cloud.domain.machines.machines import note_seen
 from cloud.domain.permissions import audit
 from cloud.server.memory import MemoryCloud
-from cloud.services.reverse.calls import PART
+from cloud.services.reverse.calls import PART, MachineCalls
 from cloud.work.reverse import Reverses
 from rpc.access.auth import LOCATION_SECRET
 from rpc.client.channel import Channel
@@ -380,6 +380,17 @@ async def test_a_caller_without_credentials(opened: Site, part: str) -> None:
                     await stream.recv_message()
 
             assert (await refused(send())).status is Status.UNAUTHENTICATED
+
+
+async def test_signalling_and_reflection_at_a_machine(opened: Site, part: str) -> None:
+    calls = MachineCalls(opened.cloud.cloud)
+    for path, routed in (
+        ("/proto.rpc.webrtc.v1.SignalingService/Call", False),  # answered by the cloud, with its own limits
+        ("/proto.rpc.v1.AuthService/Authenticate", True),
+        ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", True),
+    ):
+        assert (calls.route({":path": path, PART: part}) is not None) is routed
+        assert calls.route({":path": path, ":authority": "cloud.test"}) is None
 
 
 async def test_secrets_of_machines(opened: Site, part: str) -> None:

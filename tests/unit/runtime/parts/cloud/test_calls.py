@@ -173,11 +173,17 @@ async def test_calls_with_json(cloud: MemoryCloud, part: str, tmp_path: Path) ->
             assert status == expected, (target, body)
             if target.endswith("moving") and expected == 200:
                 assert json.loads(body) == {"isMoving": True}
+        sign_in = {"entity": cloud.first.id, "credentials": {"type": "api-key", "payload": cloud.first.key}}
+        content = json.dumps(sign_in).encode()
+        status, body = await _request(opened.url, "POST", "/rpc/v1/authenticate", {"machine-part": part}, content)
+        assert (status, "accessToken" in json.loads(body)) == (200, True)
 
 
-async def _request(url: str, method: str, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
+async def _request(
+    url: str, method: str, target: str, headers: dict[str, str], content: bytes = b""
+) -> tuple[int, bytes]:
     async with httpcore.AsyncConnectionPool() as pool:
-        answer = await pool.request(method, f"{url}{target}", headers=list(headers.items()))
+        answer = await pool.request(method, f"{url}{target}", headers=list(headers.items()), content=content)
         return answer.status, answer.content
 
 
