@@ -48,12 +48,12 @@ def with_candidates(description: Description, candidates: Iterable[Candidate]) -
 
 
 def candidate_of(message: Any) -> Candidate:
-    """Return an ICECandidate message as a candidate."""
+    """Return an ICECandidate message as a candidate. An empty name, which the Python SDK sends, means that it has none."""
     return Candidate(
         message.candidate,
-        message.sdp_mid if message.HasField("sdp_mid") else None,
+        message.sdp_mid or None,
         message.sdpm_line_index if message.HasField("sdpm_line_index") else None,
-        message.username_fragment if message.HasField("username_fragment") else None,
+        message.username_fragment or None,
     )
 
 

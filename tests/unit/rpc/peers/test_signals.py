@@ -50,9 +50,15 @@ def test_other_messages_are_refused(message: str) -> None:
     assert caught.value.kind is ErrorKind.INVALID
 
 
-@pytest.mark.parametrize("candidate", [Candidate("c"), Candidate("c", "0", 0, "u"), Candidate("", "", 3)])
+@pytest.mark.parametrize("candidate", [Candidate("c"), Candidate("c", "0", 0, "u"), Candidate("", None, 3)])
 def test_candidates_are_unchanged_by_a_message(candidate: Candidate) -> None:
     assert candidate_of(signaling().ICECandidate(**candidate_fields(candidate))) == candidate
+
+
+def test_empty_names_of_a_candidate_are_none() -> None:
+    """The Python SDK sends them; libwebrtc refuses a candidate of the media "", although its index is valid."""
+    message = signaling().ICECandidate(candidate="c", sdp_mid="", sdpm_line_index=0, username_fragment="")
+    assert candidate_of(message) == Candidate("c", None, 0, None)
 
 
 def test_candidates_in_a_description() -> None:
