@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlencode, urlsplit
@@ -38,6 +39,7 @@ BY_TIME: Final = ("certificate is not yet valid", "certificate has expired")
 NO_TLS: Final = "WRONG_VERSION_NUMBER"
 DIAL_LIMIT: Final = 15.0  # seconds for connecting and signing in
 CLOSE_LIMIT: Final = 0.1  # seconds for the closing handshake; the task that reads the answer may be cancelled already
+_UNAUTHORIZED: Final = 401  # HTTP status
 MAX_MESSAGE: Final = 16 * 1024 * 1024  # bytes; the limit for a document in a file
 
 
@@ -45,6 +47,10 @@ class CloudUnavailable(MachineError):
     """The cloud cannot be reached or rejects this machine; the text says why."""
 
     kind = ErrorKind.UNAVAILABLE
+
+
+class TokenRefused(CloudUnavailable):
+    """The cloud no longer accepts the token of a WebSocket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +140,17 @@ async def shared(address: CloudAddress) -> AsyncIterator[CloudAddress]:
 
 
 @asynccontextmanager
-async def connected(address: CloudAddress, url: str = "") -> AsyncIterator[WebSocketConnection]:
-    """Open a WebSocket, by default the push channel, while the context is open; CloudUnavailable if that fails."""
+async def connected(
+    address: CloudAddress, url: str = "", *, sign_in: Callable[[], Awaitable[Headers]] | None = None
+) -> AsyncIterator[WebSocketConnection]:
+    """Open a WebSocket, by default the push channel, while the context is open; CloudUnavailable if that fails.
+
+    `sign_in` returns the headers that authenticate, by default those of `token_headers`.
+    """
     url = url or address.push_url
     try:
         async with trio.open_nursery() as nursery:
-            headers, stream = await _open_stream(address, url)
+            headers, stream = await _open_stream(address, url, sign_in or partial(token_headers, address))
             try:
                 socket = await _handshake(address, url, headers, stream, nursery)
                 try:
@@ -155,11 +166,13 @@ async def connected(address: CloudAddress, url: str = "") -> AsyncIterator[WebSo
         raise unwrap(group) from None
 
 
-async def _open_stream(address: CloudAddress, url: str) -> tuple[Headers, Stream]:
+async def _open_stream(
+    address: CloudAddress, url: str, sign_in: Callable[[], Awaitable[Headers]]
+) -> tuple[Headers, Stream]:
     """Authenticate and connect; return the headers for requests and a stream on which nothing was sent yet."""
     try:
         with trio.fail_after(DIAL_LIMIT):
-            headers = await token_headers(address)
+            headers = await sign_in()
             parts, tls = urlsplit(url), address.tls(HTTP1)
             host = parts.hostname or ""
             stream = await trio.open_tcp_stream(host, parts.port or (443 if tls else 80))
@@ -186,7 +199,7 @@ async def _handshake(
     except trio.TooSlowError:
         raise _timed_out() from None
     except NotOpened as error:
-        raise CloudUnavailable(str(error)) from None
+        raise (TokenRefused if error.status == _UNAUTHORIZED else CloudUnavailable)(str(error)) from None
     except (OSError, trio.BrokenResourceError) as error:
         raise _unavailable(address, str(error.__cause__ or error) or repr(error)) from None
 

@@ -16,7 +16,7 @@ import trio
 
 from rpc.carrier import Identity
 from rpc.client.websocket import byte_stream
-from uplink.dial import CloudAddress, CloudUnavailable, connected
+from uplink.dial import CloudAddress, CloudUnavailable, Headers, TokenRefused, connected, token_headers
 
 MOST: Final = 64  # connections for calls at once; the cloud opens fewer
 WAITING: Final = 16  # requests that are not begun yet
@@ -52,6 +52,7 @@ class CloudCalls:
 
     def __init__(self, address: CloudAddress) -> None:
         self._address = address
+        self._token: Headers | None = None  # of the last sign-in: a caller waits for each round trip
         self._send, self._receive = trio.open_memory_channel[Request](WAITING)
 
     def requested(self, message: Mapping[str, Any]) -> None:
@@ -78,10 +79,22 @@ class CloudCalls:
 
     async def _serve(self, request: Request, serve: Serve) -> None:
         try:
-            url = self._address.serve_url(request.id, request.address)
-            async with connected(self._address, url) as socket:
-                await serve(byte_stream(socket), request.caller)
+            try:
+                await self._connect(request, serve)
+            except TokenRefused:
+                self._token = None
+                await self._connect(request, serve)
         except (CloudUnavailable, OSError) as error:
             _log.warning(
                 "a connection for calls through the cloud failed", caller=request.caller.entity, reason=str(error)
             )
+
+    async def _connect(self, request: Request, serve: Serve) -> None:
+        url = self._address.serve_url(request.id, request.address)
+        async with connected(self._address, url, sign_in=self._sign_in) as socket:
+            await serve(byte_stream(socket), request.caller)
+
+    async def _sign_in(self) -> Headers:
+        if self._token is None:
+            self._token = await token_headers(self._address)
+        return self._token

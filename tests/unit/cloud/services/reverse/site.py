@@ -51,6 +51,7 @@ class Machine:
         self.source = CloudSource(address, json.dumps(own).encode(), home, InlineDisk())  # type: ignore[arg-type]
         self.source.answer_calls(self.calls.requested)
         self.callers: list[Identity] = []
+        self.raw = b""  # sent instead of HTTP/2
         self.serving: list[trio.CancelScope] = []  # of the connections for calls
 
     async def run(self) -> None:
@@ -62,6 +63,11 @@ class Machine:
     async def _serve(self, stream: trio.abc.Stream, caller: Identity) -> None:
         self.callers.append(caller)
         self.serving.append(trio.CancelScope())
+        if self.raw:
+            await stream.send_all(self.raw)
+            while await stream.receive_some():
+                pass
+            return
         with self.serving[-1]:
             await serve_http2(stream, self.core, peer=Peer(("cloud",)), identity=caller)
 

@@ -36,6 +36,8 @@ from tests.unit.rpc.echo import PATH, Stub
 from tests.unit.rpc.test_calls import refused
 from tests.unit.rpc.web_calls import WebCalls
 
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"  # an empty frame of HTTP/2
+
 
 @pytest.fixture
 async def opened(cloud: MemoryCloud, tmp_path: Path) -> AsyncIterator[Site]:
@@ -458,6 +460,29 @@ async def test_calls_are_recorded_once_for_each_method(opened: Site, part: str) 
 
 
 # ---- the connection of the machine
+
+
+@pytest.mark.parametrize("raw", [b"HTTP/1.1 400 Bad Request\r\n\r\n", SETTINGS, bytes(1000)])
+async def test_a_machine_that_does_not_speak_http2(opened: Site, part: str, raw: bytes) -> None:
+    machine = await opened.machine(part)
+    machine.raw = raw
+    async with opened.caller(part) as stub:
+        silent = raw == SETTINGS  # valid, but nothing follows; the others end the connection
+        error = await refused(stub.Hang(Request(), timeout=0.5 if silent else None))
+        assert error.status is (Status.DEADLINE_EXCEEDED if silent else Status.UNAVAILABLE)
+        machine.raw = b""
+        for reverse in opened.cloud.cloud.reverses._reverses.values():
+            if reverse.connection is not None:
+                reverse.connection.close()
+        assert (await stub.Echo(Request(host="x"))).valid_host == "x"
+
+
+async def test_a_machine_signs_in_again_if_its_token_is_refused(opened: Site, part: str) -> None:
+    machine = await opened.machine(part)
+    machine.calls._token = (("authorization", "Bearer outdated"),)
+    async with opened.caller(part) as stub:
+        assert (await stub.Echo(Request(host="x"))).valid_host == "x"
+    assert machine.calls._token != (("authorization", "Bearer outdated"),)
 
 
 async def test_the_calls_of_a_machine_end_with_its_secret(opened: Site, part: str) -> None:
