@@ -33,6 +33,7 @@ from command.connection import EXIT_INTERRUPTED, Connection, run
 from command.groups import Commands
 from command.hal.group import hal
 from command.machine.access import add_commands
+from command.machine.through.network import network as cloud_network
 from command.modules.group import module
 from command.recordings.data import data
 from command.recordings.ftdc import ftdc
@@ -101,7 +102,7 @@ def _version(context: click.Context, _: click.Parameter, requested: bool) -> Non
 
 
 def _open_through(connection: Connection) -> AbstractAsyncContextManager[ApiClient]:
-    from command.machine.through import open_through
+    from command.machine.through.connect import open_through
 
     return open_through(connection)
 
@@ -395,6 +396,7 @@ cloud.add_command(fragments)
 cloud.add_command(triggers)
 cloud.add_command(releases)
 cloud.add_command(cloud_agent)
+cloud.add_command(cloud_network)
 releases.add_command(rollout)
 
 if __name__ == "__main__":

@@ -73,6 +73,8 @@ class PathReport:
     round_trip_s: float | None = None
     bytes_sent: int = 0
     bytes_received: int = 0
+    checks: int | None = None  # connectivity checks that were sent on this path
+    answers: int | None = None  # and those that were answered; the difference shows loss
 
 
 class Channel(Protocol):

@@ -48,7 +48,7 @@ def with_candidates(description: Description, candidates: Iterable[Candidate]) -
 
 
 def candidate_of(message: Any) -> Candidate:
-    """Return an ICECandidate message as a candidate. An empty name, which the Python SDK sends, means that it has none."""
+    """Return an ICECandidate message as a candidate; the Python SDK sends empty names for absent ones."""
     return Candidate(
         message.candidate,
         message.sdp_mid or None,

@@ -254,4 +254,6 @@ def path_report(statistics: list[dict[str, Any]]) -> PathReport:
         round_trip_s=pair.get("currentRoundTripTime"),
         bytes_sent=pair.get("bytesSent", 0),
         bytes_received=pair.get("bytesReceived", 0),
+        checks=pair.get("requestsSent"),
+        answers=pair.get("responsesReceived"),
     )

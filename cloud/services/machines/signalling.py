@@ -204,14 +204,14 @@ class SignallingService(Service):
     async def _callable_part(self) -> machines.PartRecord:
         """Return the part that the metadata names, which is online and uses WebRTC."""
         part = await self._part(Role.OPERATOR)
-        if not part.reported.get(signalling.REPORTED):
-            raise _unknown_host(self._metadata(HOST))
         if presence(part.seen, self.now(), online=part.online) is not Presence.ONLINE:
             raise MachineError(
                 f"{part.name} is offline",
                 kind=ErrorKind.UNAVAILABLE,
                 remedy="switch it on, and check its network connection",
             )
+        if not part.reported.get(signalling.REPORTED):
+            raise _unknown_host(self._metadata(HOST))
         return part
 
     def _config(self) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpcore
 import trio
 
-from command.machine.through import direct_address
+from command.machine.through.connect import direct_address
 from rpc.access.auth import API_KEY, LOCATION_SECRET
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_certificates import Secured

@@ -12,7 +12,7 @@ import trio
 
 from cloud.domain.certificates.issue import new_leaf, new_root
 from command.connection import Connection
-from command.machine import through
+from command.machine.through import connect as through
 from rpc.call import ServerCore
 from rpc.network.tls import ALPN
 from rpc.server.port import serve
@@ -64,4 +64,4 @@ def _try_directly(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
         return context
 
     monkeypatch.setattr(through, "direct_address", lambda part: f"127.0.0.1:{port}")
-    monkeypatch.setattr(through, "_machines_context", trusted)
+    monkeypatch.setattr(through, "machines_context", trusted)

@@ -31,7 +31,7 @@ PART: Final = "machine-part"
 
 @asynccontextmanager
 async def open_through(connection: Connection) -> AsyncIterator[ApiClient]:
-    """Provide a client of the machine `connection.through`, found in the cloud that the user has signed in to.
+    """Provide a client of the machine `connection.through`, explanation in the cloud that the user has signed in to.
 
     Raises MachineError or Unreachable; click.ClickException if the cloud has no such machine.
     """
@@ -64,13 +64,13 @@ async def _directly(login: Connection, part: Mapping[str, Any]) -> AsyncIterator
     certificate must therefore contain the name of this part, whatever the address is.
     """
     address = direct_address(part)
-    context = await _machines_context(login) if address else None
+    context = await machines_context(login) if address else None
     if context is None:
         yield None
         return
-    dial = partial(_dial, address, context, str(part["dns_name"]))
+    connect = partial(dial, address, context, str(part["dns_name"]))
     credentials = ApiKey(login.api_key_id, login.api_key)
-    async with Channel(f"https://{address}", credentials=credentials, connect=dial) as channel:
+    async with Channel(f"https://{address}", credentials=credentials, connect=connect) as channel:
         answered = False
         with trio.move_on_after(DIRECT_LIMIT):
             try:
@@ -97,7 +97,7 @@ def direct_address(part: Mapping[str, Any]) -> str:
     return ""
 
 
-async def _machines_context(login: Connection) -> ssl.SSLContext | None:
+async def machines_context(login: Connection) -> ssl.SSLContext | None:
     """Return a TLS context that trusts only the cloud's authorities of machines; None if it has none."""
     if not login.address.startswith("https://"):
         return None  # a cloud without TLS issues no certificates
@@ -114,7 +114,7 @@ async def _machines_context(login: Connection) -> ssl.SSLContext | None:
     return context if status == 200 else None
 
 
-async def _dial(address: str, context: ssl.SSLContext, name: str) -> trio.abc.Stream:
+async def dial(address: str, context: ssl.SSLContext, name: str) -> trio.abc.Stream:
     """Connect to `address` with TLS; the certificate must be valid for `name`."""
     host, _, port = address.rpartition(":")
     stream = await trio.open_tcp_stream(host.strip("[]"), int(port))

@@ -1,0 +1,1 @@
+"""Connections to machines of a cloud."""

@@ -1,0 +1,47 @@
+"""`machine cloud network`: how calls reach a machine, and why."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from command.cloud.group import current, find, with_client
+from command.groups import Commands
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
+UNREACHED: Final = 3  # exit code
+
+
+@click.group(cls=Commands)
+def network() -> None:
+    """Show how calls reach a machine from this computer."""
+
+
+@network.command(epilog="\b\nExample:\n  machine cloud network explain rover")
+@click.argument("machine")
+@_JSON
+@click.pass_context
+def explain(context: click.Context, machine: str, as_json: bool) -> None:
+    """Try each path from this computer to MACHINE, and show which one clients take, its delay, and why others fail.
+
+    Exit code 3: no path reaches the machine.
+    """
+    reached: list[bool] = []
+
+    @with_client
+    async def work(client: ApiClient) -> None:
+        from command.machine.through.paths import explained, explanation_lines
+
+        part = await find(client, machine)
+        explanation = await explained(part, (await current(client, part))["part"])
+        reached.append(explanation.used is not None)
+        click.echo(json.dumps(explanation.fields()) if as_json else "\n".join(explanation_lines(explanation)))
+
+    work()
+    if not any(reached):
+        context.exit(UNREACHED)
