@@ -48,7 +48,7 @@ def with_candidates(description: Description, candidates: Iterable[Candidate]) -
 
 
 def candidate_of(message: Any) -> Candidate:
-    """Return an ICECandidate message as a candidate; the Python SDK sends empty names for absent ones."""
+    """Return an ICECandidate message as a candidate. The Python SDK sends empty names for none."""
     return Candidate(
         message.candidate,
         message.sdp_mid or None,

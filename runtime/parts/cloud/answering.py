@@ -222,9 +222,10 @@ class Answering:
         """Serve the calls of a client until its connection ends or its key is deleted, and close the connection."""
         log = _log.bind(caller=caller.entity)
         try:
+            opened = False
             with trio.move_on_after(CONNECT_LIMIT):
-                await _opened(data)
-            if peer.state is not PeerState.CONNECTED:
+                opened = await _opened(data)
+            if not opened:  # the state of the peer may become CONNECTED after the channel is open
                 log.info("a client could not be reached", state=peer.state.value)
                 return
             report = await peer.report()
@@ -265,12 +266,13 @@ async def _end(stream: Any, last: Any) -> None:
             pass
 
 
-async def _opened(channel: Channel) -> None:
-    """Wait until a channel is open, or has ended before."""
+async def _opened(channel: Channel) -> bool:
+    """Wait until a channel is open, and return True; False if it has ended before."""
     try:
         await channel.wait_open()
     except trio.BrokenResourceError:
-        return
+        return False
+    return True
 
 
 async def _all_candidates(peer: PeerConnection) -> list[Candidate]:
