@@ -15,10 +15,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _NEW_NET = 0x40000000  # CLONE_NEWNET
 
 
-class Lan:
-    """A network of two computers; created by `lan`."""
+class Computer:
+    """Another network namespace; created by `computer`."""
 
     def __init__(self, pid: int) -> None:
+        self.pid = pid
         self.path = f"/proc/{pid}/ns/net"
 
     def run_there(self, *command: str) -> list[str]:
@@ -42,27 +43,33 @@ def ip(*words: str, prefix: list[str] | None = None) -> None:
 
 
 @contextmanager
-def lan() -> Iterator[Lan]:
-    """Create the network; needs a separate network namespace, see `tests.e2e.harness.in_namespace`."""
-    assert CABLE not in os.listdir("/sys/class/net")
+def computer() -> Iterator[Computer]:
+    """Create a network namespace without interfaces; needs a separate one, see `tests.e2e.harness.in_namespace`."""
     other = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"], stdout=subprocess.PIPE, text=True
     )
     assert other.stdout is not None
     try:
         assert other.stdout.readline() == "ready\n"
-        network = Lan(other.pid)
-        ip("link", "add", CABLE, "type", "veth", "peer", "name", CABLE, "netns", str(other.pid))
-        for prefix, address in (([], HERE), (network.run_there(), THERE)):
-            ip("address", "add", f"{address}/24", "dev", CABLE, prefix=prefix)
-            # no automatic IPv6 address: it would appear a second later, in the middle of a scene
-            ip("link", "set", CABLE, "addrgenmode", "none", prefix=prefix)
-            ip("link", "set", CABLE, "up", prefix=prefix)
-        yield network
+        yield Computer(other.pid)
     finally:
         other.kill()
         other.wait()
         other.stdout.close()
+
+
+@contextmanager
+def lan() -> Iterator[Computer]:
+    """Create the network; yield the other computer. Needs a separate network namespace, as `computer` does."""
+    assert CABLE not in os.listdir("/sys/class/net")
+    with computer() as other:
+        ip("link", "add", CABLE, "type", "veth", "peer", "name", CABLE, "netns", str(other.pid))
+        for prefix, address in (([], HERE), (other.run_there(), THERE)):
+            ip("address", "add", f"{address}/24", "dev", CABLE, prefix=prefix)
+            # no automatic IPv6 address: it would appear a second later, in the middle of a scene
+            ip("link", "set", CABLE, "addrgenmode", "none", prefix=prefix)
+            ip("link", "set", CABLE, "up", prefix=prefix)
+        yield other
 
 
 def _enter(descriptor: int) -> None:

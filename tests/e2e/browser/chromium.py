@@ -14,7 +14,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -42,8 +42,8 @@ _OPTIONS: Final = (
     "--metrics-recording-only",
     "--password-store=basic",
     "--window-size=1280,900",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]",
 )
+_HERE: Final = ("localhost", "127.0.0.1", "[::1]")
 _LISTENING: Final = re.compile(rb"DevTools listening on (ws://\S+)")
 
 _THERE: Final = os.path.exists(PROGRAM)
@@ -52,12 +52,17 @@ needs_chromium = pytest.mark.skipif(not _THERE, reason=f"there is no {PROGRAM}")
 
 
 @asynccontextmanager
-async def browser(folder: Path, *, width: int = 1280, height: int = 900) -> AsyncIterator[Page]:
-    """Run a browser with one tab. `folder` holds its profile, and a screenshot if the block fails."""
+async def browser(
+    folder: Path, *, width: int = 1280, height: int = 900, reachable: Sequence[str] = ()
+) -> AsyncIterator[Page]:
+    """Run a browser with one tab. `folder` holds its profile, and a screenshot if the block fails.
+
+    The browser connects to this computer and to the `reachable` hosts only.
+    """
     if not _THERE:
         pytest.skip(f"there is no {PROGRAM}")
     failure: BaseException | None = None
-    async with _process(folder / "profile") as url, connected(url) as connection:
+    async with _process(folder / "profile", reachable) as url, connected(url) as connection:
         errors: list[str] = []
         page = await _tab(connection, errors)
         await page.size(width, height)
@@ -97,10 +102,11 @@ async def _keep(page: Page, file: Path, error: BaseException) -> None:
 
 
 @asynccontextmanager
-async def _process(profile: Path) -> AsyncIterator[str]:
+async def _process(profile: Path, reachable: Sequence[str]) -> AsyncIterator[str]:
     """Run a browser process and yield its DevTools address."""
+    rules = ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in (*_HERE, *reachable))])
     process = await trio.lowlevel.open_process(
-        [PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"],
+        [PROGRAM, *_OPTIONS, f"--host-resolver-rules={rules}", f"--user-data-dir={profile}", "about:blank"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

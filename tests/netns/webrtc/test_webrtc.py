@@ -1,0 +1,56 @@
+"""Official SDKs and a machine without a reachable port, over WebRTC on an Internet of network namespaces.
+
+Scenes that take long, or that repeat what others show, run only with MACHINE_WEBRTC_ALL=yes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser.chromium import PROGRAM
+from tests.e2e.harness import in_namespace, namespace_refusal
+from tests.e2e.typescript.test_cloud import SDK
+from tests.netns.internet import turnserver
+from tests.netns.test_mdns import PLAIN
+
+FOLDER = Path(__file__).parent
+USUAL = (
+    "connect_scenes.py::test_direct",
+    "connect_scenes.py::test_relayed",
+    "connect_scenes.py::test_without_nat",
+    "browser_scenes.py::test_chromium",
+)
+LONG = (
+    "connect_scenes.py::test_without_a_way",
+    "connect_scenes.py::test_a_bad_network",
+    "connect_scenes.py::test_a_change_of_networks",
+)
+WITHOUT_COTURN = ("test_without_nat",)
+ALL = pytest.mark.skipif(not os.environ.get("MACHINE_WEBRTC_ALL"), reason="takes long: set MACHINE_WEBRTC_ALL=yes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*USUAL, *(pytest.param(name, marks=ALL) for name in LONG)])
+def test_scene(name: str) -> None:
+    if refusal := namespace_refusal():
+        pytest.skip(f"no network namespaces: {refusal}")
+    if not os.access("/dev/net/tun", os.W_OK):
+        pytest.skip("/dev/net/tun cannot be opened")
+    if importlib.util.find_spec("wrtc") is None:
+        pytest.skip("wrtc is not installed")
+    if turnserver is None and not name.endswith(WITHOUT_COTURN):
+        pytest.skip("turnserver is not installed: apt-get install coturn")
+    if name.startswith("browser") and not (os.path.exists(PROGRAM) and SDK.exists()):
+        pytest.skip("Chromium and the TypeScript SDK are not both installed: run tools/setup-node tests/e2e/typescript")
+    command = [sys.executable, "-m", "pytest", "-q", "-rP", *PLAIN, f"{FOLDER}/{name}"]
+    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    words = in_namespace(["unshare", "--mount", *command])
+    done = subprocess.run(words, capture_output=True, text=True, timeout=400, env=environ)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,139 @@
+"""A cloud, a machine without a reachable port and clients, on the Internet of the scenes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from rpc.api.client import ApiClient
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.cloud.test_machine import APP
+from tests.e2e.process import ready
+from tests.e2e.server.process import Server
+from tests.netns.internet import ADDRESSES, CLIENT, HERE, MACHINE, SECRET, Internet, internet, name_hosts, turn
+from tests.netns.webrtc.sdk import Sdk, sdk
+
+PORT: Final = 8090
+DOMAIN: Final = "machines.test"
+CONFIGURATION: Final[Mapping[str, Any]] = {
+    "components": [
+        {"name": "a", "api": "rdk:component:sensor", "model": "fake"},
+        {"name": "echo", "api": "rdk:component:generic", "model": "fake"},
+        {"name": "wheel", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": 100}},
+    ],
+    "disable_log_deduplication": True,
+    "network": {"sessions": {"heartbeat_window": "2s"}},
+}
+
+_CONNECTED: Final = re.compile(r'a client has connected\t.*"local":"(\w+)","remote":"(\w+)"')
+
+
+class World:
+    """The running programs; created by `world`."""
+
+    def __init__(
+        self, folder: Path, net: Internet, running: CloudProcess, client: ApiClient, part: Any, version: int
+    ) -> None:
+        self.version = version
+        self.folder = folder
+        self.net = net
+        self.cloud = running
+        self.client = client
+        self.part: str = part["id"]
+        self.secret: str = part["secret"]
+        self.machine: Server
+
+    @property
+    def cloud_url(self) -> str:
+        """URL of the cloud."""
+        return f"http://{self.cloud.address}"
+
+    @property
+    def host(self) -> str:
+        """Name and port at which clients dial the machine; they lead to the cloud."""
+        return f"rover-{self.part}.{DOMAIN}:{PORT}"
+
+    @asynccontextmanager
+    async def sdk(self) -> AsyncIterator[Sdk]:
+        """Run a client with the official SDK on its computer."""
+        async with sdk(self.net.at(CLIENT), self.folder / "sdk.log") as client:
+            yield client
+
+    async def output(self, name: str, *command: str) -> str:
+        """Run a command on a computer to its end, and return its output."""
+        words = self.net.at(name, *command)
+        done = await trio.run_process(words, capture_stdout=True, capture_stderr=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        return done.stdout.decode()
+
+    async def dial(self, client: Sdk, **options: Any) -> Any:
+        """Connect a client by the default dial."""
+        return await client("connect", host=self.host, key=self.cloud.key, **options)
+
+    @asynccontextmanager
+    async def run_machine(self, address: str, **document: Any) -> AsyncIterator[Server]:
+        """Run machine-server on its computer, where it only listens on loopback, until it waits for offers."""
+        folder = self.folder / "machine"
+        folder.mkdir(exist_ok=True)
+        credentials = {"id": self.part, "secret": self.secret, "app_address": address}
+        files = Server({"cloud": credentials, **document}, folder)
+        command = self.net.at(MACHINE, *files.words("-disable-mdns"))
+        async with ready(command, files.log_file, env=files.environ, until="running\n") as (process, said):
+            files.process = process
+            files.take(said)
+            yield files
+
+    @property
+    def machine_address(self) -> str:
+        """Address of the machine in its own network, with the port on which it listens on loopback."""
+        address = ADDRESSES[MACHINE][self.version]
+        return f"[{address}]:{self.machine.port}" if self.version == 6 else f"{address}:{self.machine.port}"
+
+    def paths(self) -> list[tuple[str, str]]:
+        """Return the types of both candidates of each connection, the machine first, in the order of connecting."""
+        return [(line[1], line[2]) for line in _CONNECTED.finditer(self.machine.log())]
+
+    def log(self) -> str:
+        """Return the last lines of all logs, for messages of failures."""
+        names = ("cloud/cloud.log", "machine/server.log", "sdk.log", "turn.log")
+        return "\n".join(f"==> {name}\n{_tail(self.folder / name)}" for name in names)
+
+
+def _tail(file: Path) -> str:
+    return "\n".join(file.read_text("utf-8", "replace").splitlines()[-25:]) if file.exists() else "(none)"
+
+
+@asynccontextmanager
+async def world(
+    folder: Path, *servers: str, version: int = 4, nat: bool = True, relay: bool = False, **document: Any
+) -> AsyncIterator[World]:
+    """Start all programs; `servers` are STUN and TURN servers for clients, which `relay` starts."""
+    async with internet(version=version, nat=nat) as net:
+        address = ADDRESSES[HERE][version]
+        authority = f"[{address}]:{PORT}" if ":" in address else f"{address}:{PORT}"
+        options = ["--listen", authority, "--machine-domain", DOMAIN]
+        for server in servers:
+            options += ["--ice-server", server]
+        with ExitStack() as stack:
+            if relay:
+                stack.enter_context(turn(folder))
+            environ = {"MACHINE_CLOUD_TURN_SECRET": SECRET}
+            async with cloud(folder / "cloud", *options, environ=environ) as running, running.client() as client:
+                robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
+                part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
+                created = World(folder, net, running, client, part, version)
+                text = json.dumps({**CONFIGURATION, **document})
+                await client.call(APP, "", "update_robot_part", id=created.part, name="", robot_config_json=text)
+                name_hosts(folder, f"{address} {created.host.partition(':')[0]}")
+                async with created.run_machine(f"http://{authority}") as created.machine:
+                    try:
+                        yield created
+                    except Exception as error:
+                        error.add_note(created.log())
+                        raise
