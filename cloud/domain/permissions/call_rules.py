@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.values.author import LOCATION, Author
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +349,12 @@ SIGNALLING: Final[Mapping[str, Rule]] = {
 
 CALL_A_MACHINE: Final = operator(ObjectKind.PART, "part") | "also with a secret of its location"
 """Rule for every call to a machine through the cloud."""
+
+
+def calling_role(author: Author) -> Role:
+    """Return the role that a caller needs at a part to call it: see CALL_A_MACHINE."""
+    return Role.MACHINE if author.type == LOCATION else CALL_A_MACHINE.role
+
 
 CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.v1.AppService": APP,

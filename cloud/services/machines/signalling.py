@@ -24,6 +24,7 @@ from cloud.domain.machines.online import Presence, presence
 from cloud.domain.machines.signalling import End, Offer, Signal
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
+from cloud.domain.permissions.call_rules import calling_role
 from cloud.services.common.base import Service, guarded
 from cloud.store.events import Listener
 from cloud.store.sql import Sql
@@ -121,7 +122,7 @@ class SignallingService(Service):
             offer, ended = signalling.offer_of(sql, uuid, self.now())
             if offer.caller != self.author:
                 raise signalling.unknown(uuid)
-            self.require(sql, Role.OPERATOR, ObjectKind.PART, offer.part)
+            self.require(sql, calling_role(self.author), ObjectKind.PART, offer.part)
             if not ended:
                 signalling.send(sql, offer, End.MACHINE, content)
 
@@ -164,7 +165,7 @@ class SignallingService(Service):
         failure_code: int = 0,
     ) -> None:
         """Log how a client has connected, or failed to connect, to the machine."""
-        part = await self._part(Role.OPERATOR)
+        part = await self._part(calling_role(self.author))
         _log.info(
             "a client has reported its connection",
             part=part.id,
@@ -203,7 +204,7 @@ class SignallingService(Service):
 
     async def _callable_part(self) -> machines.PartRecord:
         """Return the part that the metadata names, which is online and uses WebRTC."""
-        part = await self._part(Role.OPERATOR)
+        part = await self._part(calling_role(self.author))
         if presence(part.seen, self.now(), online=part.online) is not Presence.ONLINE:
             raise MachineError(
                 f"{part.name} is offline",

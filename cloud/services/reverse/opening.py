@@ -11,11 +11,11 @@ from cloud.domain.machines.machines import part as part_record
 from cloud.domain.machines.online import Presence, presence
 from cloud.domain.permissions import audit
 from cloud.domain.permissions.access import ObjectKind, Place, Role, require
-from cloud.domain.permissions.call_rules import CALL_A_MACHINE
+from cloud.domain.permissions.call_rules import calling_role
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import until_refused
 from cloud.store.sql import Sql
-from cloud.values.author import LOCATION, Author
+from cloud.values.author import Author
 from cloud.work.reverse import Key, Reverse
 from schema.errors import ErrorKind, MachineError
 
@@ -40,8 +40,7 @@ def require_caller(sql: Sql, author: Author, part: str) -> Place:
     A secret of the part's location is accepted too, as the machine itself accepts it from clients; the secret of the
     part is not.
     """
-    role = Role.MACHINE if author.type == LOCATION else CALL_A_MACHINE.role
-    return require(sql, author, role, ObjectKind.PART, part)
+    return require(sql, author, calling_role(author), ObjectKind.PART, part)
 
 
 async def until_caller_refused(cloud: Cloud, author: Author, part: str) -> MachineError:

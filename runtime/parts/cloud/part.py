@@ -105,13 +105,16 @@ def _answering(link: CloudLink | None, context: PartContext) -> Answering | None
 
 
 def _keys(document: MachineDocument) -> list[tuple[str, str]]:
-    """Return the types and ids of the keys with which clients may control the machine."""
-    if not document.auth.handlers:
+    """Return the types and ids of the keys with which clients may control the machine, as the cloud names them."""
+    cloud = document.cloud
+    located = cloud is not None and (cloud.location_secret or cloud.location_secrets)
+    if not document.auth.handlers and not located:
         return []
-    from rpc.access.auth import credentials_of
+    from rpc.access.auth import LOCATION_SECRET, credentials_of
 
     credentials, _ = credentials_of([{"type": item.type, "config": item.config} for item in document.auth.handlers])
-    return [(credential.type, credential.entity) for credential in credentials]
+    keys = [(credential.type, credential.entity) for credential in credentials]
+    return [*keys, (LOCATION_SECRET, cloud.id)] if cloud is not None and located else keys
 
 
 def _names(document: MachineDocument) -> Hashable:

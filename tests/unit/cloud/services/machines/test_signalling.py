@@ -23,7 +23,7 @@ from cloud.services.machines import signalling as service
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
 from cloud.values.limits import CALLER_OFFERS, SDP, SIGNAL, SIGNALS
-from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.access.auth import API_KEY, LOCATION_SECRET, PART_SECRET
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.api.messages import signaling
@@ -308,6 +308,22 @@ async def test_a_machine_answers_for_itself_only(rendezvous: Rendezvous, cloud: 
     )
     assert await refused(rendezvous.client(guard[0]), "answer") is ErrorKind.PERMISSION
     await rendezvous.client(guard[0]).call(SIGNALING, "", "optional_web_rtc_config")
+
+
+async def test_a_secret_of_the_location_is_enough_for_a_client(rendezvous: Rendezvous, cloud: MemoryCloud) -> None:
+    """Machines accept it from clients, too. The secret of the part is for the machine itself."""
+    await cloud.app("create_location_secret", location_id=cloud.first.location)
+    client = rendezvous.client(rendezvous.part, LOCATION_SECRET)
+    call = Stream(client, "call", sdp="offer")
+    async with answering(rendezvous.machine()) as machine, running(call):
+        init = (await machine.next())["init"]
+        assert (init["caller_auth_entity"], init["caller_auth_metadata"]) == (
+            rendezvous.part,
+            {"type": LOCATION_SECRET},
+        )
+        await client.call(SIGNALING, "", "call_update", uuid=machine.uuid, done=True)
+        assert "done" in await machine.next()
+    assert await refused(rendezvous.machine(), "call") is ErrorKind.PERMISSION
 
 
 async def test_signals_of_others_are_refused(rendezvous: Rendezvous, cloud: MemoryCloud) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest as Requ
 from cloud.domain.machines.ice import IceServers
 from cloud.domain.machines.machines import note_seen
 from cloud.server.memory import MemoryCloud, open_cloud
-from rpc.access.auth import API_KEY, PART_SECRET
+from rpc.access.auth import API_KEY, LOCATION_SECRET, PART_SECRET
 from rpc.api.client import ApiClient
 from rpc.api.memory import MemoryChannel
 from rpc.call import ServerCore
@@ -31,6 +32,8 @@ from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOpti
 from rpc.peers.signals import decode_description, encode_description
 from runtime.parts.cloud import answering
 from runtime.parts.cloud.answering import Answering
+from runtime.parts.cloud.part import _keys
+from schema.document.machine import decode
 from schema.errors import ErrorKind, MachineError
 from tests.unit.rpc.echo import EchoService, Stub
 from uplink.dial import CloudAddress
@@ -399,3 +402,21 @@ async def test_a_machine_that_cannot_be_reached(state: PeerState, monkeypatch: p
             async with dialled(Engine(machine.pairs), machine.signalling(), machine.part):
                 pytest.fail("it was connected")
         assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("document", "keys"),
+    [
+        ({}, set()),
+        (
+            {"auth": {"handlers": [{"type": "api-key", "config": {"a": "x", "b": "y", "keys": ["b"]}}]}},
+            {("api-key", "b")},
+        ),
+        ({"cloud": {"id": "part", "secret": "s", "location_secrets": [{"secret": "t"}]}}, {(LOCATION_SECRET, "part")}),
+        ({"cloud": {"id": "part", "secret": "s"}}, set()),
+    ],
+)
+def test_the_keys_of_a_document(document: dict[str, Any], keys: set[tuple[str, str]]) -> None:
+    decoded = decode(json.dumps(document).encode()).document
+    assert decoded is not None
+    assert set(_keys(decoded)) == keys
