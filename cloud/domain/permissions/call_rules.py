@@ -13,6 +13,7 @@ from typing import Final
 
 from cloud.domain.permissions.access import ObjectKind, Role
 from cloud.values.author import LOCATION, Author
+from schema.errors import ErrorKind, MachineError
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,12 +344,28 @@ SIGNALLING: Final[Mapping[str, Rule]] = {
     "optional_web_rtc_config": _OF_HOST,
     "call": _OF_HOST,
     "call_update": signed_in("the caller's own offers"),
-    "answer": Rule(Role.MACHINE, note="the machine itself, named by `rpc-host`; checked by the method"),
+    "answer": Rule(
+        Role.MACHINE,
+        note="the machine itself, named by `rpc-host`; checked by the method; not with a secret of its location",
+    ),
     "report_connection_metadata": _OF_HOST,
 }
 
 CALL_A_MACHINE: Final = operator(ObjectKind.PART, "part") | "also with a secret of its location"
 """Rule for every call to a machine through the cloud."""
+
+
+def check_answering(author: Author) -> None:
+    """Raise PERMISSION if a caller that acts as a machine must not answer clients in its name.
+
+    Clients know the secret of the location, too: with it, one client could pretend to others to be the machine.
+    """
+    if author.type == LOCATION:
+        raise MachineError(
+            "a secret of the location does not let a program answer clients as the machine",
+            kind=ErrorKind.PERMISSION,
+            remedy="use the secret of the part, or an owner's key",
+        )
 
 
 def calling_role(author: Author) -> Role:

@@ -24,7 +24,7 @@ from cloud.domain.machines.online import Presence, presence
 from cloud.domain.machines.signalling import End, Offer, Signal
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
-from cloud.domain.permissions.call_rules import calling_role
+from cloud.domain.permissions.call_rules import calling_role, check_answering
 from cloud.services.common.base import Service, guarded
 from cloud.store.events import Listener
 from cloud.store.sql import Sql
@@ -135,6 +135,7 @@ class SignallingService(Service):
         EXHAUSTED for too many calls of a machine at the same time.
         """
         part = await self._part(Role.MACHINE)
+        check_answering(self.author)
         heartbeats = self._metadata(HEARTBEATS) == ["true"]
         with (
             self.cloud.openings.hold(f"answering for {part.id}", ANSWERERS),

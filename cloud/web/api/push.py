@@ -27,7 +27,7 @@ from cloud.services.common.standing import until_refused
 from cloud.services.machines.following import Following
 from cloud.services.reverse.opening import message_of, topic
 from cloud.store.events import EVERY
-from cloud.values.author import Author
+from cloud.values.author import LOCATION, Author
 from cloud.web.common.closing import close_frame_of, first_leaf
 from cloud.web.common.site import status_of
 from cloud.work.openings import FOLLOWERS
@@ -77,7 +77,8 @@ class Push:
                 nursery.start_soon(self._send_configurations, socket, subject, machine)
                 nursery.start_soon(self._send_viewing_times, socket, subject, machine)
                 nursery.start_soon(self._record_presence, subject)
-                nursery.start_soon(self._send_requests_for_calls, socket, subject)
+                if author.type != LOCATION:  # see check_answering
+                    nursery.start_soon(self._send_requests_for_calls, socket, subject)
                 await self._receive(socket, machine)
                 nursery.cancel_scope.cancel()
         except* (WebSocketDisconnect, trio.BrokenResourceError, trio.ClosedResourceError):

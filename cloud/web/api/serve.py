@@ -13,9 +13,11 @@ from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cloud.domain.permissions.authentication import author_of
+from cloud.domain.permissions.call_rules import check_answering
 from cloud.services.common.base import Cloud
 from cloud.services.reverse.opening import until_caller_refused, until_machine_refused
 from cloud.values.author import Author
+from cloud.web.common.site import status_of
 from cloud.work.reverse import Reverse
 from rpc.access.guard import identity_of
 from rpc.http.message_stream import MessageStream
@@ -23,6 +25,7 @@ from rpc.http2.client import ClientConnection
 from rpc.http2.codec import hpack
 from rpc.limits import Limits
 from rpc.statistics import Statistics
+from schema.errors import MachineError
 
 IDLE: Final = 60.0  # seconds without a call after which the connection is closed
 _NORMAL: Final = (1000, 1001)  # RFC 6455 7.4.1
@@ -39,7 +42,12 @@ class Serve:
 
     async def serve(self, socket: WebSocket) -> None:
         """Use a machine's connection for the calls of the caller that waits for it, until either has ended."""
-        part = socket.query_params.get("part", "")
+        part, author = socket.query_params.get("part", ""), author_of(identity_of(socket.scope))
+        try:
+            check_answering(author)
+        except MachineError as error:
+            await socket.send_denial_response(PlainTextResponse(str(error), status_of(error)))
+            return
         reverse = self._cloud.reverses.take(part, socket.query_params.get("request", ""))
         if reverse is None:
             text = (
@@ -60,7 +68,7 @@ class Serve:
         async with trio.open_nursery() as nursery:
             await nursery.start(connection.run)
             nursery.start_soon(self._end_with_caller, reverse, connection)
-            nursery.start_soon(self._end_with_machine, author_of(identity_of(socket.scope)), part, connection)
+            nursery.start_soon(self._end_with_machine, author, part, connection)
             with self._cloud.reverses.open(reverse, connection):
                 await connection.ended.wait()
             nursery.cancel_scope.cancel()

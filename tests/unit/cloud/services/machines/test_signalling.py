@@ -324,6 +324,7 @@ async def test_a_secret_of_the_location_is_enough_for_a_client(rendezvous: Rende
         await client.call(SIGNALING, "", "call_update", uuid=machine.uuid, done=True)
         assert "done" in await machine.next()
     assert await refused(rendezvous.machine(), "call") is ErrorKind.PERMISSION
+    assert await refused(client, "answer") is ErrorKind.PERMISSION
 
 
 async def test_signals_of_others_are_refused(rendezvous: Rendezvous, cloud: MemoryCloud) -> None:

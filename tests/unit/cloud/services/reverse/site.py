@@ -41,8 +41,8 @@ LIMIT: Final = 30.0  # seconds; each step takes milliseconds
 class Machine:
     """A machine-server whose only service is the echo service."""
 
-    def __init__(self, url: str, part: str, secret: str, home: Path) -> None:
-        address = CloudAddress(url, part, part, PART_SECRET, secret)
+    def __init__(self, url: str, part: str, secret: str, home: Path, kind: str = PART_SECRET) -> None:
+        address = CloudAddress(url, part, part, kind, secret)
         own = {"cloud": {"id": part, "secret": secret, "app_address": url}}
         self.part = part
         self.service = EchoService()
@@ -87,6 +87,14 @@ class Site:
         machine = Machine(self.url, part, secret, self._home / part)
         self._nursery.start_soon(machine.run)
         while not self.cloud.cloud.reverses.follows(part):
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        return machine
+
+    async def impostor(self, part: str, secret: str, kind: str) -> Machine:
+        """Start a program that signs in as a part with other credentials; return when its push channel is open."""
+        machine = Machine(self.url, part, secret, self._home / "impostor", kind)
+        self._nursery.start_soon(machine.run)
+        while not machine.source.fetched:
             await trio.testing.wait_all_tasks_blocked(0.01)
         return machine
 
