@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -31,10 +31,23 @@ class Recognize(Protocol):
 class Farewell:
     """Record of whether the peer closed the connection itself; silence and network errors do not count."""
 
-    __slots__ = ("said",)
+    __slots__ = ("__weakref__", "_said", "on_said")
 
     def __init__(self) -> None:
-        self.said = False
+        self._said = False
+        self.on_said: list[Callable[[], None]] = []  # called once, when `said` is set
+
+    @property
+    def said(self) -> bool:
+        """Whether the peer has closed the connection itself."""
+        return self._said
+
+    @said.setter
+    def said(self, value: bool) -> None:
+        callbacks, self.on_said = (self.on_said, []) if value else ([], self.on_said)
+        self._said = value
+        for callback in callbacks:
+            callback()
 
 
 @dataclass(frozen=True, slots=True)

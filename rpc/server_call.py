@@ -144,6 +144,11 @@ class ServerCall:
         """Client of the call: the peer of the connection, or the client named by a trusted proxy."""
         return self._core.proxies.client(self._carrier.peer, self._headers)
 
+    @property
+    def carrier_peer(self) -> Peer:
+        """Peer of the connection, which may be a proxy."""
+        return self._carrier.peer
+
     async def recv_message(self) -> Any:
         """Return the next request, None when the client has ended its side.
 

@@ -12,14 +12,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakSet
 
 import trio
 
 from cloud.values.author import Author
+from rpc.carrier import Farewell
 from rpc.http2.client import ClientConnection
 from schema.errors import ErrorKind, MachineError
 
 WAIT: Final = 10.0  # seconds for a machine to open a connection, including its sign-in over a slow network
+LINGER: Final = 1.0  # seconds; shorter than the window of sessions, see cloud.web.api.serve
 REMEMBERED: Final = 10_000  # methods that were recorded in the audit log
 
 
@@ -53,6 +56,33 @@ class Reverse:
         self.waiting = 0
         self.failures = 0
         self.failure: MachineError | None = None
+        self._clients: WeakSet[Farewell] = WeakSet()  # weak: many connections end without a farewell
+        self._client_came, self._all_left = trio.Event(), trio.Event()
+
+    def used_by(self, client: Farewell) -> None:
+        """Record that a client's connection to the cloud uses this connection, until the client closes it."""
+        if client not in self._clients and not client.said:
+            self._clients.add(client)
+            client.on_said.append(self._leave)
+            self._client_came.set()
+            if self._all_left.is_set():
+                self._all_left = trio.Event()
+
+    def _leave(self) -> None:
+        for client in [client for client in self._clients if client.said]:
+            self._clients.discard(client)
+        if not self._clients:
+            self._client_came = trio.Event()
+            self._all_left.set()
+
+    async def until_all_left(self) -> None:
+        """Return LINGER seconds after all clients have closed their connections; those that were lost never do."""
+        while True:
+            await self._all_left.wait()
+            with trio.move_on_after(LINGER) as patience:
+                await self._client_came.wait()
+            if patience.cancelled_caught:
+                return
 
     def is_usable(self) -> bool:
         """Whether new calls can start."""

@@ -74,6 +74,7 @@ class MachineCalls:
                 reverse = await connection_for(cloud, author, part)
                 await record(cloud, author, part, stream.method)
             connection = reverse.connection
+            reverse.used_by(stream.carrier_peer.farewell)
             if connection is None:
                 raise reverse.refusal or _lost(reverse.name)
             try:

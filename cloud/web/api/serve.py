@@ -68,6 +68,7 @@ class Serve:
         async with trio.open_nursery() as nursery:
             await nursery.start(connection.run)
             nursery.start_soon(self._end_with_caller, reverse, connection)
+            nursery.start_soon(self._end_with_clients, reverse, connection)
             nursery.start_soon(self._end_with_machine, author, part, connection)
             with self._cloud.reverses.open(reverse, connection):
                 await connection.ended.wait()
@@ -75,6 +76,11 @@ class Serve:
 
     async def _end_with_caller(self, reverse: Reverse, connection: ClientConnection) -> None:
         reverse.refusal = await until_caller_refused(self._cloud, reverse.author, reverse.key.part)
+        connection.close()
+
+    async def _end_with_clients(self, reverse: Reverse, connection: ClientConnection) -> None:
+        """Close soon after the clients have left in order, so that the machine does not take them for lost."""
+        await reverse.until_all_left()
         connection.close()
 
     async def _end_with_machine(self, author: Author, part: str, connection: ClientConnection) -> None:

@@ -285,6 +285,21 @@ async def test_a_machine_that_does_not_open_a_connection(
         assert (await stub.Echo(Request(host="now"))).valid_host == "now"
 
 
+async def test_a_connection_closes_after_its_clients(opened: Site, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloud.work.reverse.LINGER", 0.1)
+    machine = await opened.machine(part)
+    async with opened.caller(part) as staying:
+        await staying.Echo(Request(host="x"))
+        async with opened.caller(part) as leaving:
+            await leaving.Echo(Request(host="x"))
+        await trio.sleep(0.3)  # the other client is still connected, though it makes no calls
+        assert len(machine.core._connections) == 1
+    while machine.core._connections:
+        await trio.testing.wait_all_tasks_blocked(0.01)
+    assert len(machine.callers) == 1
+    assert not opened.cloud.cloud.reverses._reverses
+
+
 async def test_a_call_waits_for_a_machine_that_reconnects(opened: Site, part: str) -> None:
     cloud = opened.cloud.cloud
     await cloud.store.write(lambda sql: note_seen(sql, part, cloud.clock()))  # it was here a moment ago

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -189,6 +190,30 @@ async def _request(
 
 async def _turn(client: ApiClient, name: str, session: str) -> None:
     await ApiClient(client._channel, metadata={"viam-sid": session}).call(MOTOR, name, "set_power", power_pct=0.5)
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+async def test_a_client_that_closes_its_connection_is_not_reported_as_lost(
+    cloud: MemoryCloud,  # noqa: F811
+    part: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    orderly: bool,
+) -> None:
+    monkeypatch.setattr("cloud.work.reverse.LINGER", WINDOW / 10)
+    owner = (cloud.first.id, cloud.first.key)
+    async with site(cloud, tmp_path) as opened, joined(opened, part, tmp_path) as memory:
+        async with client_of(opened, part, owner) as client:
+            left = (await client.call(ROBOT, "", "start_session"))["id"]
+            session = memory.machine.traffic.sessions.find(left, owner[0])
+            if not orderly:
+                connection = await client._channel.connection()
+                reset = struct.pack("ii", 1, 0)  # the connection is reset instead of closed
+                connection.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                connection.abort()
+        while not session.ended:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        assert session.closed is orderly
 
 
 @pytest.mark.parametrize(
