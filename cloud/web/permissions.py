@@ -21,6 +21,7 @@ from cloud.domain.permissions.call_rules import (
     READABLE,
     ROLE_ANYWHERE,
     Rule,
+    answering,
     home_owner,
     machine,
     operator,
@@ -57,7 +58,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /files/{id}/thumbnail": operator(ObjectKind.FILE, "id"),
     # the machine
     "WS /machine/v1/follow": machine("part"),
-    "WS /machine/v1/serve": machine("part"),
+    "WS /machine/v1/serve": answering("part"),
     "GET /machine/v1/parts/{part}/releases/metadata/{name}": machine("part"),
     "GET /machine/v1/parts/{part}/releases/targets/{path:path}": machine("part"),
     "GET /api/json1/config": home_owner(ObjectKind.PART, "id"),

@@ -30,6 +30,7 @@ class Rule:
     home: bool = False  # only keys of the owning organization, not of those that it is shared with
     inside: bool = False  # checked in the method's first transaction, not in one before it; for frequent calls
     otherwise: ObjectKind | None = None  # other kind of object that the field may refer to
+    own_secret: bool = False  # a machine needs its own secret, not that of its location: see check_answering
     public: bool = False  # no key is needed
     note: str = ""
 
@@ -55,6 +56,11 @@ def public(note: str) -> Rule:
 def machine(field: str, *, inside: bool = False) -> Rule:
     """Allow the machine itself, with a secret of the part or its location, or an owner in its own organization."""
     return Rule(Role.MACHINE, ObjectKind.PART, field, inside=inside)
+
+
+def answering(field: str) -> Rule:
+    """Allow the machine itself, with a secret of the part, or an owner in its own organization."""
+    return Rule(Role.MACHINE, ObjectKind.PART, field, own_secret=True, note="not with a secret of its location")
 
 
 def operator(of: ObjectKind, field: str, otherwise: ObjectKind | None = None, *, inside: bool = False) -> Rule:

@@ -192,6 +192,8 @@ def expected(world: World, rule: Rule, caller: str) -> ErrorKind | None:
     role, home = world.has(caller, rule.of)
     if role is Role.NONE:
         return ErrorKind.NOT_FOUND
+    if rule.own_secret and caller == "machine by its location":
+        return ErrorKind.PERMISSION
     if rule.role is Role.MACHINE:
         return None if role is Role.MACHINE or (role is Role.OWNER and home) else ErrorKind.PERMISSION
     return None if role >= rule.role and (home or not rule.home) else ErrorKind.PERMISSION
