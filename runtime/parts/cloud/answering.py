@@ -7,6 +7,7 @@ connected, neither the cloud nor the connection to it is needed.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from types import ModuleType
@@ -41,6 +42,7 @@ from uplink.dial import CloudAddress, shared
 ANSWER: Final = f"{SERVICE}Answer"
 WAITING: Final = 2  # calls that wait for offers; while one gets an offer, the other still waits
 MAX_ATTEMPTS: Final = 16  # clients that are being connected
+MAX_CALLER_ATTEMPTS: Final = 8  # of these, clients with the same key: they may never connect
 MAX_CONNECTIONS: Final = 64  # clients that are connected or being connected; each costs about 300 KiB
 SILENCE: Final = 40.0  # seconds without a heartbeat after which a call is made again; the cloud sends one each 15 s
 CONNECT_LIMIT: Final = 20.0  # seconds from the offer to the open channel
@@ -70,6 +72,7 @@ class Answering:
         self._opening = trio.Lock()
         self._engine: Engine | None = None
         self._connections = 0
+        self._connecting: Counter[tuple[str, str]] = Counter()
         self._attempts = trio.Semaphore(MAX_ATTEMPTS)
         self._nursery: trio.Nursery | None = None
 
@@ -100,7 +103,11 @@ class Answering:
                 delay = min(2 * delay, MAX_DELAY)
 
     async def _answer_offers(self) -> None:
-        """Answer offers until the cloud fails, which raises MachineError. Attempts then end, connections do not."""
+        """Answer offers until the cloud fails, which raises MachineError. Attempts then end, connections do not.
+
+        Another connection that had to be made again is such a failure: after a change of networks, the one that is used
+        here has failed too, which would only be noticed after SILENCE.
+        """
         failed: list[MachineError] = []
         async with shared(self._address) as address, address.channel() as channel, trio.open_nursery() as attempts:
 
@@ -112,8 +119,14 @@ class Answering:
                         failed.append(error)
                         attempts.cancel_scope.cancel()
 
+            async def renew() -> None:
+                await self._address.contact.wait_reached()
+                failed.append(MachineError("the cloud was reached by a new connection", kind=ErrorKind.UNAVAILABLE))
+                attempts.cancel_scope.cancel()
+
             for _ in range(WAITING):
                 attempts.start_soon(wait)
+            attempts.start_soon(renew)
         if failed:
             raise failed[0]
 
@@ -182,7 +195,14 @@ class Answering:
                 kind=ErrorKind.EXHAUSTED,
                 remedy="close some of them",
             )
+        if self._connecting[caller.kind, caller.entity] >= MAX_CALLER_ATTEMPTS:
+            raise MachineError(
+                f"{MAX_CALLER_ATTEMPTS} clients with the same key are being connected, which is the limit",
+                kind=ErrorKind.EXHAUSTED,
+                remedy=f"try again; an attempt ends after {CONNECT_LIMIT:g} s",
+            )
         self._connections += 1
+        self._connecting[caller.kind, caller.entity] += 1
         peer: PeerConnection | None = None
         try:
             engine = await self._opened_engine()
@@ -193,6 +213,7 @@ class Answering:
             return peer, data, await peer.answer()
         except BaseException:
             self._connections -= 1
+            self._end_attempt(caller)
             if peer is not None:
                 peer.close()
             raise
@@ -223,8 +244,11 @@ class Answering:
         log = _log.bind(caller=caller.entity)
         try:
             opened = False
-            with trio.move_on_after(CONNECT_LIMIT):
-                opened = await _opened(data)
+            try:
+                with trio.move_on_after(CONNECT_LIMIT):
+                    opened = await _opened(data)
+            finally:
+                self._end_attempt(caller)
             if not opened:  # the state of the peer may become CONNECTED after the channel is open
                 log.info("a client could not be reached", state=peer.state.value)
                 return
@@ -242,6 +266,11 @@ class Answering:
         finally:
             peer.close()
             self._connections -= 1
+
+    def _end_attempt(self, caller: Identity) -> None:
+        self._connecting[caller.kind, caller.entity] -= 1
+        if not self._connecting[caller.kind, caller.entity]:
+            del self._connecting[caller.kind, caller.entity]
 
     async def _end_with_key(self, caller: Identity, scope: trio.CancelScope) -> None:
         while (caller.kind, caller.entity) in self._keys:

@@ -124,6 +124,7 @@ class FakeEngine:
     def __init__(self, pairs: list[Pair]) -> None:
         self._pairs = pairs
         self.peers: list[FakePeer] = []
+        self.connected = trio.Event()
         self.patient = False  # channels open when the first remote candidate arrives
 
     def connect(self, options: PeerOptions) -> FakePeer:
@@ -131,6 +132,7 @@ class FakeEngine:
         if self.patient:
             peer.opens = trio.Event()
         self.peers.append(peer)
+        self.connected.set()
         return peer
 
 
@@ -336,6 +338,23 @@ async def test_connections_are_limited_and_counted(monkeypatch: pytest.MonkeyPat
         await machine.offer()
 
 
+async def test_attempts_of_a_caller_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "MAX_CALLER_ATTEMPTS", 1)
+    async with rig(monkeypatch) as machine, trio.open_nursery() as nursery:
+        machine.engine.patient = True
+        nursery.start_soon(machine.offer)  # is not connected until the first candidate arrives
+        with trio.fail_after(LIMIT):
+            await machine.engine.connected.wait()
+        with pytest.raises(MachineError, match="clients with the same key") as caught:
+            await machine.offer()
+        assert caught.value.kind is ErrorKind.EXHAUSTED
+        await machine.engine.peers[0].add_candidate(Candidate("candidate:9", "0", 0))
+        with trio.fail_after(LIMIT):
+            await machine.engine.peers[0].wait_state(PeerState.CONNECTED)
+        machine.engine.patient = False
+        await machine.offer()
+
+
 async def test_a_connection_outlives_the_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     async with rig(monkeypatch) as machine, machine.connected() as stub:
         store = machine.cloud.cloud.store
@@ -352,6 +371,25 @@ async def test_offers_are_answered_after_an_outage(monkeypatch: pytest.MonkeyPat
         await trio.sleep(0.1)
         monkeypatch.setattr(answering, "SILENCE", 40.0)
         await machine.offer()
+
+
+async def test_calls_are_made_again_after_another_connection_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "FIRST_DELAY", 0.01)
+    waiting, wait_for_offer = trio.Semaphore(0), answering._offer
+
+    async def counted(stream: Any) -> Any:
+        waiting.release()
+        return await wait_for_offer(stream)
+
+    monkeypatch.setattr(answering, "_offer", counted)
+    async with rig(monkeypatch) as machine:
+        with trio.fail_after(LIMIT):
+            for _ in range(answering.WAITING):
+                await waiting.acquire()
+            machine.answering._address.contact.mark_reached()
+            for _ in range(answering.WAITING):
+                await waiting.acquire()
+            await machine.offer()
 
 
 # ---- a client of our own
