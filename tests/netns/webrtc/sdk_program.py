@@ -68,13 +68,17 @@ class Commands:
         }
 
     async def watch(self) -> None:
-        """Read a sensor again and again in the background, each time for 2 s at most."""
+        """Call the machine again and again in the background, each time for 2 s at most.
+
+        Clients of resources cannot be used: after the SDK has connected again, they use the earlier connection unless
+        the list of resources has changed.
+        """
 
         async def run() -> None:
             while True:
                 begin = time.monotonic()
                 try:
-                    await Sensor.from_robot(self.robot, "a").get_readings(timeout=2)
+                    await asyncio.wait_for(self.robot.get_version(), 2)
                     self.answered.append((begin, time.monotonic()))
                 except Exception as error:
                     print(repr(error), file=sys.stderr, flush=True)
@@ -96,6 +100,10 @@ class Commands:
     async def spin(self, motor: str) -> bool:
         """Start a motor, whose session ends it without this program."""
         await Motor.from_robot(self.robot, motor).set_power(0.5)
+        return await self.powered(motor)
+
+    async def powered(self, motor: str) -> bool:
+        """Return whether a motor has power."""
         return (await Motor.from_robot(self.robot, motor).is_powered())[0]
 
     async def echo(self, size: int, count: int, resource: str = "echo") -> dict[str, float]:

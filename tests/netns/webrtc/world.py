@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import trio
 
+from cloud.domain.machines.ice import VARIABLE as SECRET_VARIABLE
 from rpc.api.client import ApiClient
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_machine import APP
@@ -48,6 +49,7 @@ class World:
         self.part: str = part["id"]
         self.secret: str = part["secret"]
         self.machine: Server
+        self.options: list[str] = []
 
     @property
     def cloud_url(self) -> str:
@@ -73,8 +75,8 @@ class World:
         return done.stdout.decode()
 
     async def dial(self, client: Sdk, **options: Any) -> Any:
-        """Connect a client by the default dial."""
-        return await client("connect", host=self.host, key=self.cloud.key, **options)
+        """Connect a client by the default dial, with the owner's key if the options have no other."""
+        return await client("connect", **{"host": self.host, "key": self.cloud.key, **options})
 
     @asynccontextmanager
     async def run_machine(self, address: str, **document: Any) -> AsyncIterator[Server]:
@@ -98,6 +100,20 @@ class World:
     def paths(self) -> list[tuple[str, str]]:
         """Return the types of both candidates of each connection, the machine first, in the order of connecting."""
         return [(line[1], line[2]) for line in _CONNECTED.finditer(self.machine.log())]
+
+    @asynccontextmanager
+    async def restarted_cloud(self) -> AsyncIterator[None]:
+        """Run the cloud, which must have ended, again."""
+        async with cloud(self.folder / "cloud", *self.options, environ={SECRET_VARIABLE: SECRET}):
+            yield
+
+    async def operator_key(self) -> tuple[str, str]:
+        """Create another key that may use the machine."""
+        facts = self.cloud.facts
+        grant = {"authorization_id": "organization_operator", "resource_type": "organization"}
+        grant["resource_id"] = facts["organization"]
+        created = await self.client.call(APP, "", "create_key", authorizations=[grant], name="operator")
+        return created["id"], created["key"]
 
     def log(self) -> str:
         """Return the last lines of all logs, for messages of failures."""
@@ -123,11 +139,12 @@ async def world(
         with ExitStack() as stack:
             if relay:
                 stack.enter_context(turn(folder))
-            environ = {"MACHINE_CLOUD_TURN_SECRET": SECRET}
+            environ = {SECRET_VARIABLE: SECRET}
             async with cloud(folder / "cloud", *options, environ=environ) as running, running.client() as client:
                 robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
                 part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
                 created = World(folder, net, running, client, part, version)
+                created.options = options
                 text = json.dumps({**CONFIGURATION, **document})
                 await client.call(APP, "", "update_robot_part", id=created.part, name="", robot_config_json=text)
                 name_hosts(folder, f"{address} {created.host.partition(':')[0]}")
