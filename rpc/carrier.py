@@ -57,6 +57,8 @@ class Peer:
     address: tuple[Any, ...] | str | None = None  # as returned by the socket; a path or "" for a Unix socket
     certificate: Mapping[str, Any] | None = None  # as returned by `ssl.SSLSocket.getpeercert`
     farewell: Farewell = field(default_factory=Farewell, compare=False, repr=False)
+    media: Any = field(default=None, compare=False, repr=False)
+    """Streams of the peer connection that carries the calls, see `runtime.parts.video`; None for other carriers."""
 
     def addr(self) -> tuple[Any, ...] | str | None:
         """Return the socket address of the peer, or None."""

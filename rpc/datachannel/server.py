@@ -24,7 +24,8 @@ from support.rate import Bucket
 async def serve_channel(channel: Channel, core: ServerCore, *, peer: Peer, identity: Identity | None = None) -> None:
     """Serve the calls of one data channel until it ends, then close it. Waits until the channel is open.
 
-    `peer` is the other end of the peer connection; its certificate is ignored, and it is never treated as local.
+    `peer` is the other end of the peer connection; its certificate is ignored, and it is never treated as local. Its
+    `media` are the streams of the connection, which handlers reach as `call.peer.media`.
     `identity` is the caller that signalling has authenticated. It applies to all calls, whatever authorization they
     send, so the owner closes the channel when the identity is revoked. Without it, `core.authorize` decides about each
     call.
@@ -32,7 +33,7 @@ async def serve_channel(channel: Channel, core: ServerCore, *, peer: Peer, ident
     The end of the channel counts as the peer's farewell. Cancel this function instead if the connection has failed; its
     calls then end with UNAVAILABLE. Returns at once if the server admits no more connections.
     """
-    server = ServerChannel(channel, core, ChannelPeer(peer.address, farewell=peer.farewell), identity)
+    server = ServerChannel(channel, core, ChannelPeer(peer.address, farewell=peer.farewell, media=peer.media), identity)
     if not core.admit(server):
         channel.close()
         return

@@ -10,16 +10,30 @@ from typing import Any, Final, Literal
 import aioice.ice
 import aiortc
 import aiortc.sdp
+import av
 import trio
 import trio_asyncio
 
 from rpc.peers.channel import MAX_QUEUED, MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
-from rpc.peers.port import HIGH_WATER, Candidate, Channel, Description, PathReport, PeerOptions, PeerState
+from rpc.peers.port import (
+    HIGH_WATER,
+    Candidate,
+    Channel,
+    Description,
+    PathReport,
+    PeerOptions,
+    PeerState,
+    VideoFrame,
+    VideoReport,
+    VideoTrack,
+)
 from rpc.peers.servers import check_servers
+from rpc.peers.video import Senders
 
 CLOSING_LIMIT: Final = 5.0  # seconds to close all connections
+CODECS: Final = ("video/VP8", "video/H264", "video/rtx")
 CONSENT_INTERVAL: Final = 1.0  # seconds; six checks without answer end a connection, as soon as with libwebrtc
 
 _log = logging.getLogger("rpc.peers")
@@ -94,6 +108,11 @@ class _Loop:
         """Run a coroutine function of aiortc; cancellation cancels it."""
         return await self._loop.run_aio_coroutine(function(*arguments))
 
+    @staticmethod
+    async def wait(event: trio.Event) -> None:
+        """Wait for an event in a coroutine of aiortc."""
+        await trio_asyncio.trio_as_aio(event.wait)()
+
 
 class AiortcPeer(ConnectionBase):
     """Implementation of `port.PeerConnection`. The candidates of this end are in its descriptions."""
@@ -107,6 +126,7 @@ class AiortcPeer(ConnectionBase):
             self._native = aiortc.RTCPeerConnection(configuration)
         self._native.on("connectionstatechange", self._handle_state)
         self._native.on("datachannel", lambda channel: channel.close())  # only agreed channels are used
+        self._senders = Senders(lambda: _Sender(loop, self._native))
 
     def channel(self, label: str, number: int) -> Channel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
@@ -122,6 +142,11 @@ class AiortcPeer(ConnectionBase):
         self._channels.append(channel)
         return channel
 
+    def add_video(self, stream: str) -> VideoTrack:
+        """Return a new outgoing video, see `port.PeerConnection`."""
+        self._check_open()
+        return self._senders.add(stream)
+
     async def offer(self) -> Description:
         """Make an offer, apply it and gather all candidates, see `port.PeerConnection`."""
         return await self._describe("offer", self._native.createOffer)
@@ -136,8 +161,14 @@ class AiortcPeer(ConnectionBase):
         checked = self._intake.description(description)
         native = aiortc.RTCSessionDescription(checked.sdp, checked.kind)
         await self._apply("session description", self._native.setRemoteDescription, native)
+        self._refuse_media()
+
+    def _refuse_media(self) -> None:
+        """Receive nothing: media would only cost decoding."""
+        own = self._senders.transceivers()
         for transceiver in self._native.getTransceivers():
-            transceiver.direction = "inactive"  # media would only cost decoding
+            if transceiver not in own:
+                transceiver.direction = "inactive"
 
     async def add_candidate(self, candidate: Candidate) -> None:
         """Add a candidate of the other end, see `port.PeerConnection`."""
@@ -169,6 +200,7 @@ class AiortcPeer(ConnectionBase):
     def close(self) -> None:
         """Close the connection and its channels. Idempotent."""
         if self._state is not PeerState.CLOSED:
+            self._senders.end()
             self.entered(PeerState.CLOSED)
             self._on_close(self)
 
@@ -238,6 +270,83 @@ class _Link:
         """Close the channel after the messages that are queued."""
         with self._loop.entered():
             self._native.close()
+
+
+class _Source(aiortc.MediaStreamTrack):  # type: ignore[misc]
+    """The frames of one sender: only the newest one waits."""
+
+    kind = "video"
+
+    def __init__(self, loop: _Loop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._newest: tuple[VideoFrame, float] | None = None
+        self._arrival = trio.Event()
+
+    def put(self, frame: VideoFrame) -> None:
+        """Replace the frame that waits."""
+        self._newest = frame, trio.current_time()
+        self._arrival.set()
+
+    async def recv(self) -> av.VideoFrame:
+        """Return the next frame to aiortc, which encodes it in a thread."""
+        while self._newest is None:
+            self._arrival = trio.Event()
+            await self._loop.wait(self._arrival)
+        (frame, at), self._newest = self._newest, None
+        picture = _av_frame(frame)
+        picture.pts = int(at * aiortc.mediastreams.VIDEO_CLOCK_RATE)
+        picture.time_base = aiortc.mediastreams.VIDEO_TIME_BASE
+        return picture
+
+
+class _Sender:
+    """Implementation of `video.Sender`. aiortc adapts the rate, not the size, and only if the other end reports it."""
+
+    def __init__(self, loop: _Loop, connection: Any) -> None:
+        with loop.entered():
+            self._source = _Source(loop)
+            self.transceiver = connection.addTransceiver(self._source, "sendonly")
+        codecs = aiortc.RTCRtpSender.getCapabilities("video").codecs
+        self.transceiver.setCodecPreferences([codec for codec in codecs if codec.mimeType in CODECS])
+
+    @property
+    def sending(self) -> bool:
+        """See `Sender.sending`."""
+        return bool(self.transceiver.currentDirection == "sendonly")
+
+    def start(self, stream: str) -> None:
+        """See `Sender.start`."""
+        self.transceiver.sender._stream_id = stream
+        self.transceiver.direction = "sendonly"
+
+    def stop(self) -> None:
+        """See `Sender.stop`."""
+        self.transceiver.direction = "inactive"
+
+    def write(self, frame: VideoFrame) -> None:
+        """See `Sender.write`."""
+        self._source.put(frame)
+
+    async def report(self) -> VideoReport:
+        """See `Sender.report`."""
+        await trio.lowlevel.checkpoint()
+        return VideoReport(codec=self.transceiver._codecs[0].mimeType if self.sending else None)
+
+
+def _av_frame(frame: VideoFrame) -> av.VideoFrame:
+    """Copy a frame to one of PyAV, whose rows may be padded."""
+    picture = av.VideoFrame(frame.width, frame.height, "yuv420p")
+    begin = 0
+    for plane in picture.planes:
+        width, height = plane.width, plane.height
+        data = frame.planes[begin : begin + width * height]
+        begin += width * height
+        if plane.line_size != width:
+            padding = bytes(plane.line_size - width)
+            data = b"".join(data[row : row + width] + padding for row in range(0, width * height, width))
+        plane.update(data)
+    return picture
 
 
 def _configuration(options: PeerOptions) -> Any:

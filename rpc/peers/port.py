@@ -15,6 +15,9 @@ HIGH_WATER: Final = 1 << 20
 MAX_UNREAD: Final = 32 << 20
 """Bytes of a channel that may be received and not yet read. More end it: engines have no means to slow the sender."""
 
+MAX_TRACKS: Final = 8
+"""Outgoing videos of one connection. Each has its own encoder, and a part of every later session description."""
+
 
 class PeerState(StrEnum):
     """State of a peer connection, with the names of RTCPeerConnectionState."""
@@ -75,6 +78,62 @@ class PathReport:
     bytes_received: int = 0
     checks: int | None = None  # connectivity checks that were sent on this path
     answers: int | None = None  # and those that were answered; the difference shows loss
+
+
+@dataclass(frozen=True, slots=True)
+class VideoFrame:
+    """Picture in I420: the planes Y, U and V without padding, in the video range of Rec. ITU-R BT.601.
+
+    Raises ValueError if width and height are not even, or `planes` has another size.
+    """
+
+    width: int
+    height: int
+    planes: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.width < 2 or self.height < 2 or self.width % 2 or self.height % 2:
+            raise ValueError(f"a frame has {self.width} x {self.height} pixels; both must be even")
+        if len(self.planes) != self.width * self.height * 3 // 2:
+            raise ValueError(f"{len(self.planes)} bytes are not the planes of {self.width} x {self.height} pixels")
+
+
+@dataclass(frozen=True, slots=True)
+class VideoReport:
+    """What the encoder of one track does now; None for what the engine does not report."""
+
+    codec: str | None = None  # such as "video/VP8"
+    width: int | None = None  # of the encoded picture, which may be smaller than the frames
+    height: int | None = None
+    frames: int | None = None  # encoded since the negotiation
+    encoding_s: float | None = None  # time spent on encoding them
+    target_rate: float | None = None  # bits per second that the link is estimated to carry for this track
+    limited_by: str | None = None  # "bandwidth", "cpu", "other" or "none"
+    bytes_sent: int = 0
+
+
+class VideoTrack(Protocol):
+    """Outgoing video. The engine encodes it for its connection, and adapts rate and size to the link if it can."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the last negotiation has found that the other end takes this video."""
+        ...
+
+    def send(self, frame: VideoFrame) -> None:
+        """Pass the newest frame to the encoder. Never waits; frames that the encoder has no time for are dropped.
+
+        Ignored unless the track is live.
+        """
+        ...
+
+    async def report(self) -> VideoReport:
+        """Return what the encoder does now. Raises MachineError after the end of the track or of its connection."""
+        ...
+
+    def close(self) -> None:
+        """End the video; the other end learns it in the next negotiation. Idempotent."""
+        ...
 
 
 class Channel(Protocol):
@@ -140,6 +199,13 @@ class PeerConnection(Protocol):
 
     def channel(self, label: str, number: int) -> Channel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
+        ...
+
+    def add_video(self, stream: str) -> VideoTrack:
+        """Return a new outgoing video, which is live after the next negotiation; `stream` names it at the other end.
+
+        Raises MachineError: INVALID for a name that a session description cannot carry, EXHAUSTED beyond `MAX_TRACKS`.
+        """
         ...
 
     async def offer(self) -> Description:

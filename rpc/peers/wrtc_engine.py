@@ -13,10 +13,12 @@ import trio
 from rpc.peers.channel import MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
-from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState
+from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState, VideoTrack
 from rpc.peers.servers import check_servers, invalid_servers
+from rpc.peers.video import Senders
 from rpc.peers.wrtc_mailbox import Mailbox
 from rpc.peers.wrtc_native import enums, native
+from rpc.peers.wrtc_video import WrtcSender
 from schema.errors import MachineError
 
 CLOSING_LIMIT: Final = 5.0  # seconds to close all connections; one takes 1 ms
@@ -75,6 +77,7 @@ class WrtcPeer(ConnectionBase):
         self._native = connection
         self._on_close = on_close
         self._bound = [mailbox.bind(connection, self._handle)]
+        self._senders = Senders(lambda: WrtcSender(connection, self._call))
 
     def channel(self, label: str, number: int) -> Channel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
@@ -86,6 +89,11 @@ class WrtcPeer(ConnectionBase):
         self._channels.append(channel)
         self._bound.append(self._mailbox.bind(link.native, partial(_handle_channel, link, channel)))
         return channel
+
+    def add_video(self, stream: str) -> VideoTrack:
+        """Return a new outgoing video, see `port.PeerConnection`."""
+        self._check_open()
+        return self._senders.add(stream)
 
     async def offer(self) -> Description:
         """Make an offer and apply it, see `port.PeerConnection`."""
@@ -103,8 +111,15 @@ class WrtcPeer(ConnectionBase):
             self._native.setRemoteDescription,
             native.RTCSessionDescriptionInit(checked.kind, checked.sdp),
         )
+        self._refuse_media()
+
+    def _refuse_media(self) -> None:
+        """Receive nothing: media would only cost decoding."""
+        own = {transceiver._id for transceiver in self._senders.transceivers()}
         for transceiver in self._native.getTransceivers():
-            transceiver.direction = enums.RTCRtpTransceiverDirection.inactive  # media would only cost decoding
+            if transceiver._id not in own:
+                transceiver.direction = enums.RTCRtpTransceiverDirection.inactive
+        self._native._applyDescriptions()  # makes the negotiated directions visible
 
     async def add_candidate(self, candidate: Candidate) -> None:
         """Add a candidate of the other end, see `port.PeerConnection`."""
@@ -126,6 +141,7 @@ class WrtcPeer(ConnectionBase):
             return
         for number in self._bound:
             self._mailbox.release(number)
+        self._senders.end()
         self._native.close()
         self.entered(PeerState.CLOSED)
         self._mailbox.abandon(self, closed())

@@ -44,6 +44,12 @@ def test_calls(names: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("names", PAIRS)
+def test_video(names: str) -> None:
+    run("video_scenes.py", names)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wrtc", "aiortc"])
 def test_hostile_input(name: str) -> None:
     run("hostile_scenes.py", f"{name} {name}")

@@ -189,6 +189,13 @@ async def test_the_peer_is_never_local_and_no_proxy() -> None:
             assert (peer.addr(), peer.cert()) == (address, None)
 
 
+async def test_handlers_reach_the_streams_of_the_connection() -> None:
+    media = object()
+    async with channel_rig(peer=Peer(media=media)) as first:
+        await first.stub.Echo(Request())
+        assert first.service.seen[0].peer.media is media
+
+
 async def test_the_end_of_the_channel_is_the_farewell_of_the_peer() -> None:
     for local in (False, True):
         peer = Peer()

@@ -1,0 +1,123 @@
+"""Tracks of a connection above senders of a fake engine, and the frames that they carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rpc.peers.port import MAX_TRACKS, VideoFrame, VideoReport
+from rpc.peers.video import Senders
+from rpc.peers.wrtc_video import video_report
+from schema.errors import ErrorKind, MachineError
+
+FRAME = VideoFrame(4, 2, bytes(12))
+
+
+class FakeSender:
+    """Notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.transceiver: Any = object()
+        self.streams: list[str] = []
+        self.frames: list[VideoFrame] = []
+        self.sending = False
+
+    def start(self, stream: str) -> None:
+        self.streams.append(stream)
+
+    def stop(self) -> None:
+        self.streams.append("")
+
+    def write(self, frame: VideoFrame) -> None:
+        self.frames.append(frame)
+
+    async def report(self) -> VideoReport:
+        return VideoReport(frames=len(self.frames))
+
+
+@pytest.fixture
+def made() -> list[FakeSender]:
+    return []
+
+
+@pytest.fixture
+def senders(made: list[FakeSender]) -> Senders:
+    def make() -> FakeSender:
+        made.append(FakeSender())
+        return made[-1]
+
+    return Senders(make)
+
+
+@pytest.mark.parametrize(("width", "height", "size"), [(4, 2, 11), (4, 2, 13), (3, 2, 9), (4, 3, 18), (0, 0, 0)])
+def test_a_frame_is_complete_and_even(width: int, height: int, size: int) -> None:
+    with pytest.raises(ValueError):
+        VideoFrame(width, height, bytes(size))
+
+
+def test_frames_pass_only_while_the_other_end_receives(senders: Senders, made: list[FakeSender]) -> None:
+    track = senders.add("cam")
+    track.send(FRAME)
+    assert not track.live
+    made[0].sending = True
+    track.send(FRAME)
+    assert track.live
+    assert made[0].frames == [FRAME]
+
+
+async def test_a_sender_is_used_again_after_its_track(senders: Senders, made: list[FakeSender]) -> None:
+    tracks = [senders.add("a"), senders.add("b")]
+    made[0].sending = True
+    tracks[0].close()
+    tracks[0].close()
+    again = senders.add("c")
+    assert len(made) == 2
+    assert made[0].streams == ["a", "", "c"]
+    tracks[0].send(FRAME)
+    assert not tracks[0].live
+    assert made[0].frames == []
+    with pytest.raises(MachineError):
+        await tracks[0].report()
+    assert (await again.report()).frames == 0
+    assert senders.transceivers() == [sender.transceiver for sender in made]
+
+
+def test_there_is_a_limit_of_tracks(senders: Senders) -> None:
+    tracks = [senders.add(f"cam{number}") for number in range(MAX_TRACKS)]
+    with pytest.raises(MachineError) as caught:
+        senders.add("more")
+    assert caught.value.kind is ErrorKind.EXHAUSTED
+    tracks[3].close()
+    senders.add("more")
+
+
+def test_the_end_of_the_connection_ends_tracks_without_touching_the_engine(
+    senders: Senders, made: list[FakeSender]
+) -> None:
+    track = senders.add("cam")
+    made[0].sending = True
+    senders.end()
+    track.close()
+    assert not track.live
+    assert made[0].streams == ["cam"]
+
+
+def test_a_report_is_read_from_the_statistics() -> None:
+    stream = {
+        "id": "O",
+        "type": "outbound-rtp",
+        "codecId": "C",
+        "frameWidth": 320,
+        "frameHeight": 240,
+        "framesEncoded": 7,
+        "totalEncodeTime": 0.5,
+        "targetBitrate": 3e5,
+        "qualityLimitationReason": "bandwidth",
+        "bytesSent": 99,
+    }
+    codec = {"id": "C", "type": "codec", "mimeType": "video/VP8"}
+    expected = VideoReport("video/VP8", 320, 240, 7, 0.5, 3e5, "bandwidth", 99)
+    assert video_report([codec, stream]) == expected
+    assert video_report([codec]) == VideoReport()
+    assert video_report([{"id": "O", "type": "outbound-rtp"}]) == VideoReport()
