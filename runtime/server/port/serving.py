@@ -33,7 +33,12 @@ from runtime.server.port.gate import Gate
 from schema.document.machine import MachineDocument
 from schema.document.network import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, Network
 
-SERVICES: Final = {"viam.robot.v1.RobotService": "runtime.server.robot.service:RobotService"}
+ROBOT_SERVICE: Final = "viam.robot.v1.RobotService"
+STREAM_SERVICE: Final = "proto.stream.v1.StreamService"
+SERVICES: Final = {
+    ROBOT_SERVICE: "runtime.server.robot.service:RobotService",
+    STREAM_SERVICE: "runtime.parts.video.service:StreamService",
+}
 SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
@@ -126,7 +131,8 @@ class Serving:
         self.bound = trio.Event()  # the port has been opened at least once
         self._network = machine.configured.document.network
         self.dispatch = Dispatch(machine.roster, machine.traffic, requests_limit=requests_limit())
-        self.dispatch.services["viam.robot.v1.RobotService"] = self._robot_service
+        self.dispatch.services[ROBOT_SERVICE] = self._robot_service
+        self.dispatch.services[STREAM_SERVICE] = self._stream_service
         target = machine.traffic.calls.observed(machine.roster, self.dispatch)
         inner = ApiRouter(target, bases=BASES, services=SERVICES)
         self.router = standard_services(inner, self.gate, machine=machine, target=target)
@@ -189,6 +195,11 @@ class Serving:
         from runtime.server.robot.service import RobotService
 
         return RobotService(self.machine, call, operation)
+
+    def _stream_service(self, call: Any, operation: Any) -> object:
+        from runtime.parts.video.service import StreamService
+
+        return StreamService(self.machine.roster, call)
 
     def pages(self, *, loopback: bool) -> ASGIApp:
         """Return the web pages with access control; they are loaded with the first request."""
