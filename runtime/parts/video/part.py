@@ -1,4 +1,7 @@
-"""The part of a machine that shows its cameras: a source for each camera with viewers, and the sizes that were set."""
+"""The part of a machine that shows its cameras: a source for each camera with viewers, and the sizes that were set.
+
+Modules for connections and pictures are imported with the first connection and the first viewer.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from nursery_graph import Node
-from rpc.peers.negotiation import Negotiator
-from rpc.peers.port import Channel, PeerConnection, VideoTrack
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
-from runtime.parts.video.streams import Streams
 from schema.document.machine import MachineDocument
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
+    from rpc.peers.port import Channel, PeerConnection, VideoTrack
     from runtime.parts.video.pictures import Size
     from runtime.parts.video.source import CameraSource
+    from runtime.parts.video.streams import Streams
 
 MAX_VIEWERS: Final = 16
 """Videos that are sent at the same time, to all clients together. Each has an encoder."""
@@ -45,6 +47,9 @@ class Video:
 
         At the end of the context, the connection has no viewers any more, and the channel is closed.
         """
+        from rpc.peers.negotiation import Negotiator
+        from runtime.parts.video.streams import Streams
+
         negotiator = Negotiator(peer, channel)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(negotiator.run)

@@ -50,6 +50,12 @@ def test_video(names: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("names", PAIRS)
+def test_streams(names: str) -> None:
+    run("stream_scenes.py", names)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wrtc", "aiortc"])
 def test_hostile_input(name: str) -> None:
     run("hostile_scenes.py", f"{name} {name}")

@@ -85,6 +85,7 @@ def json(text: str) -> str:
         b"\xff",
         "é",
         json(""),
+        encode(OFFER) + "%",
         json("[]"),
         json('{"type":"offer"}'),
         json('{"type":"offer","sdp":1}'),

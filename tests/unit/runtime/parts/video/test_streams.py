@@ -134,7 +134,9 @@ async def test_a_client_that_takes_no_video_starts_no_capture() -> None:
 async def test_a_client_that_does_not_answer_starts_no_capture(autojump_clock: MockClock) -> None:
     async with scene("cam") as here:
         client = await here.client(answers=False)
+        begin = trio.current_time()
         await fails(ErrorKind.TIMEOUT, client.call("add_stream", name="cam"))
+        assert trio.current_time() == begin + streams.NEGOTIATION_LIMIT
         assert client.track.closed
         assert (here.tasks, ChangingCamera.calls) == (0, 0)
 
@@ -223,6 +225,7 @@ async def test_viewers_see_why_a_camera_has_no_picture(monkeypatch: pytest.Monke
     monkeypatch.setattr(source, "NOTICE_AFTER", 0.0)
     monkeypatch.setattr(source, "FIRST_DELAY", 0.01)
     async with scene("cam") as here:
+        ChangingCamera.changing = False
         client = await here.client()
         await client.call("add_stream", name="cam")
         await client.track.luma(over=90)
@@ -230,7 +233,6 @@ async def test_viewers_see_why_a_camera_has_no_picture(monkeypatch: pytest.Monke
             ChangingCamera.error = error
             await client.track.luma(under=60)
             ChangingCamera.error = None
-            await client.track.luma(over=90)
             await client.track.luma(over=90)
         assert [kind for kind, _ in here.log.events] == ["warning", "info"] * 3
 
