@@ -23,6 +23,7 @@ BENCHES = {
     "ftdc": "the cost of counting calls and of sampling all statistics",
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
     "netlink": "requests to the kernel's rtnetlink, against pyroute2 on asyncio",
+    "video": "video of a camera for three viewers: processor time, delay, frames",
     "peers": "WebRTC engines: memory, processor time of connections, 8 MiB of messages",
     "through": "calls to a machine through the cloud, against direct calls",
     "agent": "machine-agent: start-up time, resident memory, idle CPU",

@@ -45,7 +45,8 @@ def main(argv: Sequence[str]) -> int:
     return max(subprocess.call(["unshare", "--net", *mapped, *words, name]) for name in ENGINES)
 
 
-def _measure(name: str) -> int:
+def add_interfaces() -> None:
+    """Give this network namespace interfaces: engines ignore loopback."""
     for words in (
         ["link", "add", "lan0", "type", "veth", "peer", "name", "lan1"],
         ["address", "add", "10.77.0.1/24", "dev", "lan0"],
@@ -54,6 +55,10 @@ def _measure(name: str) -> int:
         ["link", "set", "lo", "up"],
     ):
         subprocess.run(["ip", *words], check=True)
+
+
+def _measure(name: str) -> int:
+    add_interfaces()
     before, begin = _memory(), time.process_time()
     try:
         module = importlib.import_module(name)
@@ -68,7 +73,7 @@ def _measure(name: str) -> int:
 
 async def _connections(module: ModuleType) -> None:
     async with module.open_engine() as engine, trio.open_nursery() as nursery:
-        watch = _Watch()
+        watch = Watch()
         nursery.start_soon(watch.run)
         before = _memory()
         pair = await _connect(engine)
@@ -93,7 +98,7 @@ async def _connections(module: ModuleType) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def _move_data(pair: _Pair, watch: _Watch) -> None:
+async def _move_data(pair: _Pair, watch: Watch) -> None:
     source, target = pair[1], pair[3]
     times = []
     for _ in range(TRIPS):
@@ -147,7 +152,7 @@ def _close(pair: _Pair) -> None:
     pair[2].close()
 
 
-class _Watch:
+class Watch:
     """A task that wakes up every millisecond and keeps the longest delay."""
 
     def __init__(self) -> None:
