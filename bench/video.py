@@ -3,7 +3,8 @@
 A machine and its viewers are two processes in a network namespace of their own. The camera draws the time as a row of
 blocks into pictures of 640 x 480 pixels; the viewers read it from the decoded pictures. The share of a processor is
 that of the machine's process, all threads, without the time for drawing. The longest step is the longest time for which
-another task of the machine did not run. Needs root, or user namespaces.
+another task of the machine did not run. At the end, the link of one viewer is limited. Needs root, or user namespaces,
+and tc of iproute2.
 """
 
 from __future__ import annotations
@@ -54,6 +55,12 @@ VIEWERS: Final = 3
 SETTLE: Final = 6.0  # seconds until the estimate of the link is stable
 SECONDS: Final = 10.0
 PICTURES: Final = 20
+ADAPT: Final = 20.0  # seconds until the encoder has adapted to another link
+LINKS: Final = {
+    "300 kbit/s": ("add", "dev", "lo", "root", "tbf", "rate", "300kbit", "burst", "8kb", "latency", "200ms"),
+    "no limit": ("del", "dev", "lo", "root"),
+}
+"""Links for one viewer: arguments of `tc qdisc`. The addresses of the namespace are reached through lo."""
 
 
 class ClockCamera(Camera):
@@ -146,11 +153,18 @@ async def _serve(engine_name: str) -> None:
             await child.ask("begin")
             share, pictures = await _measured(watch)
             _show(f"{count} viewers", share, f"{pictures}; {await child.ask('report')}")
-        for source in video.sources.values():
-            for track in source.viewers:
-                print(f"    {await track.report()}")
-        for _ in range(VIEWERS):
+        for _ in range(VIEWERS - 1):
             await child.ask("remove")
+        for subject, words in LINKS.items() if engine_name == "wrtc" else ():  # aiortc would lose the connection
+            await trio.run_process(["tc", "qdisc", *words])
+            await trio.sleep(ADAPT)
+            await child.ask("begin")
+            share, _ = await _measured(watch)
+            (track,) = next(iter(video.sources.values())).viewers
+            report = await track.report()
+            limits = f"encoder {report.target_rate} bit/s, limited by {report.limited_by}"
+            _show(subject, share, f"{limits}; {await child.ask('report')}")
+        await child.ask("remove")
         print(f"  sources after the last viewer has left: {len(video.sources)}")
         _show("no viewer", *await _measured(watch))
         nursery.cancel_scope.cancel()
