@@ -32,7 +32,7 @@ from rpc.call import ServerCore
 from rpc.carrier import Peer
 from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import serve_channel
-from rpc.peers.negotiation import Negotiator
+from rpc.peers.media.negotiation import Negotiator
 from rpc.peers.port import PeerConnection
 from runtime.engine.components.media.camera import Camera, Image, Images
 from runtime.engine.registry import Registry

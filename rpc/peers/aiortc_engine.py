@@ -17,6 +17,7 @@ import trio_asyncio
 from rpc.peers.channel import MAX_QUEUED, MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
+from rpc.peers.media.video import Senders
 from rpc.peers.port import (
     HIGH_WATER,
     Candidate,
@@ -30,7 +31,6 @@ from rpc.peers.port import (
     VideoTrack,
 )
 from rpc.peers.servers import check_servers
-from rpc.peers.video import Senders
 
 CLOSING_LIMIT: Final = 5.0  # seconds to close all connections
 CODECS: Final = ("video/VP8", "video/H264", "video/rtx")

@@ -13,12 +13,12 @@ import trio
 from rpc.peers.channel import MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
+from rpc.peers.media.video import Senders
+from rpc.peers.media.wrtc_video import WrtcSender
 from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState, VideoTrack
 from rpc.peers.servers import check_servers, invalid_servers
-from rpc.peers.video import Senders
 from rpc.peers.wrtc_mailbox import Mailbox
 from rpc.peers.wrtc_native import enums, native
-from rpc.peers.wrtc_video import WrtcSender
 from schema.errors import MachineError
 
 CLOSING_LIMIT: Final = 5.0  # seconds to close all connections; one takes 1 ms

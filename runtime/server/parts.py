@@ -44,8 +44,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "network-check": Kind(
         lambda document, options: document.cloud is not None, "runtime.parts.netcheck.background:NetworkChecks"
     ),
-    "cloud": Kind(lambda document, options: document.cloud is not None, "runtime.parts.cloud.part:CloudPart"),
     "video": Kind(lambda document, options: document.cloud is not None, "runtime.parts.video.part:Video"),
+    "cloud": Kind(lambda document, options: document.cloud is not None, "runtime.parts.cloud.part:CloudPart"),
     "packages": Kind(
         lambda document, options: (
             bool(document.packages) or any(module.type == "registry" for module in document.modules)

@@ -47,7 +47,7 @@ class Video:
 
         At the end of the context, the connection has no viewers any more, and the channel is closed.
         """
-        from rpc.peers.negotiation import Negotiator
+        from rpc.peers.media.negotiation import Negotiator
         from runtime.parts.video.streams import Streams
 
         negotiator = Negotiator(peer, channel)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
-from rpc.peers.negotiation import Negotiator
+from rpc.peers.media.negotiation import Negotiator
 from rpc.peers.port import PeerConnection, VideoTrack
 from runtime.engine.roster import Roster
 from runtime.parts.video.names import camera_of, stream_of

@@ -14,7 +14,7 @@ from rpc.call import ServerCore
 from rpc.carrier import Peer
 from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import serve_channel
-from rpc.peers.negotiation import Negotiator
+from rpc.peers.media.negotiation import Negotiator
 from runtime.parts.video.part import Video
 from runtime.server.memory import open_machine
 from schema.errors import ErrorKind, MachineError

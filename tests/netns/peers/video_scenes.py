@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import trio
 
-from rpc.peers.negotiation import Negotiator
+from rpc.peers.media.negotiation import Negotiator
 from rpc.peers.port import MAX_TRACKS, VideoFrame, VideoTrack
 from schema.errors import ErrorKind, MachineError
 from tests.netns.peers.pairs import NAMES, End, engines, interface, join, new_end, scene

@@ -19,8 +19,9 @@ from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import serve_channel
 from rpc.peers.channel import MessageChannel
 from rpc.peers.memory import memory_channels
-from rpc.peers.negotiation import LABEL, decode, encode
 from rpc.peers.port import Description, PeerConnection, VideoFrame, VideoReport
+from rpc.peers.signals import decode_description as decode
+from rpc.peers.signals import encode_description as encode
 from runtime.engine.components.media.camera import Camera, Image, Images
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Extra
@@ -181,7 +182,7 @@ class Scene:
 
     async def _connect(self, peer: FakePeer, answers: bool, *, task_status: trio.TaskStatus[Client]) -> None:
         async with AsyncExitStack() as stack:
-            near, far = await stack.enter_async_context(memory_channels(LABEL))
+            near, far = await stack.enter_async_context(memory_channels("negotiation"))
             data_near, data_far = await stack.enter_async_context(memory_channels())
             nursery = await stack.enter_async_context(trio.open_nursery())
             connection = self.video.connection(cast("PeerConnection", peer), near)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rpc.peers.media.video import Senders
+from rpc.peers.media.wrtc_video import video_report
 from rpc.peers.port import MAX_TRACKS, VideoFrame, VideoReport
-from rpc.peers.video import Senders
-from rpc.peers.wrtc_video import video_report
 from schema.errors import ErrorKind, MachineError
 
 FRAME = VideoFrame(4, 2, bytes(12))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rpc.peers.channel import MessageChannel
+from rpc.peers.media.negotiation import BURST, Negotiator
 from rpc.peers.memory import memory_channels
-from rpc.peers.negotiation import BURST, LABEL, Negotiator, decode, encode
 from rpc.peers.port import Description, PeerConnection
+from rpc.peers.signals import decode_description as decode
+from rpc.peers.signals import encode_description as encode
 from schema.errors import ErrorKind, MachineError
 
 OFFER, ANSWER = Description("offer", "v=0\r\n"), Description("answer", "v=0\r\ns=é\r\n")
@@ -50,7 +51,7 @@ class FakePeer:
 async def negotiator() -> AsyncIterator[tuple[FakePeer, Negotiator, MessageChannel]]:
     """Yield a peer, its negotiator and the other end of the channel."""
     peer = FakePeer()
-    async with memory_channels(LABEL) as (near, far), trio.open_nursery() as nursery:
+    async with memory_channels() as (near, far), trio.open_nursery() as nursery:
         negotiator = Negotiator(cast("PeerConnection", peer), near)
         nursery.start_soon(negotiator.run)
         yield peer, negotiator, far
@@ -64,40 +65,6 @@ async def outcome(of: Negotiator, results: list[MachineError | None]) -> None:
         results.append(error)
     else:
         results.append(None)
-
-
-@pytest.mark.parametrize("description", [OFFER, ANSWER])
-def test_messages_are_json_in_base64(description: Description) -> None:
-    assert decode(encode(description)) == description
-    assert base64.b64decode(encode(OFFER)) == rb'{"type":"offer","sdp":"v=0\r\n"}'
-
-
-def json(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "",
-        "{}",
-        "%%%",
-        b"\xff",
-        "é",
-        json(""),
-        encode(OFFER) + "%",
-        json("[]"),
-        json('{"type":"offer"}'),
-        json('{"type":"offer","sdp":1}'),
-        json('{"type":"rollback","sdp":""}'),
-        json("[" * 40_000),
-        base64.b64encode(b'{"type":"offer","sdp":"\xff"}'),
-    ],
-)
-def test_other_messages_are_invalid(message: Any) -> None:
-    with pytest.raises(MachineError) as caught:
-        decode(message)
-    assert caught.value.kind is ErrorKind.INVALID
 
 
 async def test_an_offer_waits_for_its_answer() -> None:
@@ -204,7 +171,7 @@ async def test_useless_messages_are_dropped_and_too_many_end_the_channel(autojum
 
 
 async def test_a_cancelled_negotiator_closes_its_channel() -> None:
-    async with memory_channels(LABEL) as (near, far):
+    async with memory_channels() as (near, far):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(Negotiator(cast("PeerConnection", FakePeer()), near).run)
             await wait_all_tasks_blocked()

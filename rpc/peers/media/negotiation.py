@@ -6,21 +6,15 @@ this end counts: the official client for browsers then withdraws its own, and ma
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
 import trio
 
 from rpc.peers.port import Channel, Description, PeerConnection
+from rpc.peers.signals import decode_description, encode_description
 from schema.errors import ErrorKind, MachineError
 from support.rate import Bucket
-
-LABEL: Final = "negotiation"
-NUMBER: Final = 1
-"""Label and number of the channel."""
 
 BURST: Final = 32
 RATE: Final = 2.0
@@ -65,9 +59,9 @@ class Negotiator:
                     _log.warning("renegotiation is over: the other end sends more than %g messages a second", RATE)
                     return
                 try:
-                    await self._handle(decode(data))
+                    await self._handle(decode_description(data))
                 except MachineError as error:
-                    _log.info("a message on the channel %r was dropped: %s", LABEL, error)
+                    _log.info("a message on the channel %r was dropped: %s", self._channel.label, error)
         except (trio.EndOfChannel, trio.BrokenResourceError):
             pass
         finally:
@@ -95,7 +89,7 @@ class Negotiator:
             exchange = self._exchange = _Exchange()
             sent = False
             try:
-                await self._channel.send(encode(await self._peer.offer()))
+                await self._channel.send(encode_description(await self._peer.offer()))
                 sent = True
             except trio.BrokenResourceError:
                 raise _ended() from None
@@ -124,30 +118,7 @@ class Negotiator:
             if self._exchange is not None:
                 raise _unexpected("an offer at the same time as one of this end")
             await self._peer.accept(description)
-            await self._channel.send(encode(await self._peer.answer()))
-
-
-def encode(description: Description) -> str:
-    """Return the message for a description."""
-    return base64.b64encode(msgspec.json.encode({"type": description.kind, "sdp": description.sdp})).decode()
-
-
-def decode(message: bytes | str) -> Description:
-    """Return the description in a message. Raises MachineError (INVALID)."""
-    try:
-        fields = msgspec.json.decode(base64.b64decode(message, validate=True), type=_Message)
-    except (ValueError, binascii.Error, msgspec.MsgspecError, RecursionError):
-        raise MachineError(
-            "it is not a session description in JSON and base64",
-            kind=ErrorKind.INVALID,
-            remedy="update the software of the other end",
-        ) from None
-    return Description(fields.type, fields.sdp)
-
-
-class _Message(msgspec.Struct):
-    type: Literal["offer", "answer"]
-    sdp: str
+            await self._channel.send(encode_description(await self._peer.answer()))
 
 
 def _unexpected(what: str) -> MachineError:

@@ -1,0 +1,1 @@
+"""Media of peer connections: outgoing videos, and the renegotiation that they need."""
