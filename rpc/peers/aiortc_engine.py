@@ -315,6 +315,11 @@ class _Sender:
         """See `Sender.sending`."""
         return bool(self.transceiver.currentDirection == "sendonly")
 
+    @property
+    def stopped(self) -> bool:
+        """See `Sender.stopped`."""
+        return bool(self.transceiver.stopped)
+
     def start(self, stream: str) -> None:
         """See `Sender.start`."""
         self.transceiver.sender._stream_id = stream

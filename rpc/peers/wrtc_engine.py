@@ -117,7 +117,7 @@ class WrtcPeer(ConnectionBase):
         """Receive nothing: media would only cost decoding."""
         own = {transceiver._id for transceiver in self._senders.transceivers()}
         for transceiver in self._native.getTransceivers():
-            if transceiver._id not in own:
+            if transceiver._id not in own and not (transceiver.stopped or transceiver.stopping):
                 transceiver.direction = enums.RTCRtpTransceiverDirection.inactive
         self._native._applyDescriptions()  # makes the negotiated directions visible
 

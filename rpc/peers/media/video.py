@@ -24,12 +24,17 @@ class Sender(Protocol):
         """Whether the last negotiation has found that the other end receives."""
         ...
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the other end has refused the place of this sender in the description, which cannot be undone."""
+        ...
+
     def start(self, stream: str) -> None:
         """Send a stream from the next negotiation on."""
         ...
 
     def stop(self) -> None:
-        """Send nothing from now on."""
+        """Send nothing from now on. Allowed for a sender that is stopped."""
         ...
 
     def write(self, frame: VideoFrame) -> None:
@@ -66,6 +71,8 @@ class Senders:
             )
         if index == len(self._senders):
             self._senders.append(self._make())
+        elif self._senders[index].stopped:
+            self._senders[index] = self._make()
         self._senders[index].start(stream)
         track = self._tracks[index] = Track(self, index, self._senders[index])
         return track

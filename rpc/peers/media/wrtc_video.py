@@ -34,6 +34,11 @@ class WrtcSender:
         """See `Sender.sending`."""
         return bool(self.transceiver.currentDirection == self._direction.sendonly)
 
+    @property
+    def stopped(self) -> bool:
+        """See `Sender.stopped`."""
+        return bool(self.transceiver.stopped or self.transceiver.stopping)
+
     def start(self, stream: str) -> None:
         """See `Sender.start`."""
         self.transceiver.sender.setStreams([stream])
@@ -41,7 +46,8 @@ class WrtcSender:
 
     def stop(self) -> None:
         """See `Sender.stop`. The encoder ends with the next negotiation; until then it gets no frames."""
-        self.transceiver.direction = self._direction.inactive
+        if not self.stopped:
+            self.transceiver.direction = self._direction.inactive
 
     def write(self, frame: VideoFrame) -> None:
         """See `Sender.write`."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FORMATS: Final = ("JPEG", "PNG", "WEBP")  # Pillow supports more, some of which run other programs
-MAX_PIXELS: Final = 25_000_000  # of a camera's picture; larger ones are mistakes or attacks
+MAX_PIXELS: Final = 16_000_000  # of a camera's picture; larger ones are mistakes or attacks
 MAX_SIDE: Final = 1920  # pixels of a frame; larger pictures are scaled down
 MIN_SIDE: Final = 16
 RGBA: Final = b"RGBA"  # followed by width and height as four bytes each, and four bytes for each pixel

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Awaitable, Callable
 
 import psutil
+import pytest
+import trio
 
+from rpc.peers.media.negotiation import Negotiator
 from rpc.peers.port import MAX_MESSAGE, Engine
 from tests.netns.peers.pairs import NAMES, engines, interface, join, new_end, scene
+from tests.netns.peers.video_scenes import see
+from tests.netns.peers.viewers import let_media_in, view
 
 __all__ = ["interface"]
 WARM = 20  # connections before the first count; libwebrtc's heap is flat from here on
@@ -24,14 +30,33 @@ async def connect_and_close(first: Engine, second: Engine) -> None:
         end.peer.close()
 
 
+async def show_and_close(first: Engine, second: Engine) -> None:
+    """Show pictures on a connection, end the video, and show others."""
+    ends = new_end(first), new_end(second)
+    let_media_in(ends[1].peer)
+    await join(*ends)
+    async with trio.open_nursery() as nursery:
+        negotiators = [Negotiator(end.peer, end.control) for end in ends]
+        for negotiator in negotiators:
+            nursery.start_soon(negotiator.run)
+        for _ in range(2):
+            track = ends[0].peer.add_video("cam")
+            await negotiators[0].offer()
+            await see(track, view(ends[1].peer), 100)
+            track.close()
+        for end in ends:
+            end.peer.close()
+
+
+@pytest.mark.parametrize("use", [connect_and_close, show_and_close])
 @scene
-async def test_connections_leave_nothing() -> None:
+async def test_connections_leave_nothing(use: Callable[[Engine, Engine], Awaitable[None]]) -> None:
     process = psutil.Process()
     async with engines(*NAMES) as (first, second):
 
         async def used(connections: int) -> tuple[int, int, int]:
             for _ in range(connections // 2):
-                await connect_and_close(first, second)
+                await use(first, second)
             gc.collect()
             return process.num_fds(), process.num_threads(), process.memory_info().rss
 

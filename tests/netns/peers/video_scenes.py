@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
 
 from rpc.peers.media.negotiation import Negotiator
-from rpc.peers.port import MAX_TRACKS, VideoFrame, VideoTrack
+from rpc.peers.port import MAX_TRACKS, Description, VideoFrame, VideoTrack
 from schema.errors import ErrorKind, MachineError
 from tests.netns.peers.pairs import NAMES, End, engines, interface, join, new_end, scene
 from tests.netns.peers.viewers import Viewer, let_media_in, view
@@ -167,3 +169,94 @@ async def test_a_connection_that_ends_ends_the_negotiation() -> None:
             target.peer.close()
             nursery.start_soon(raises, MachineError, partial(negotiators[0].offer))
         await raises(MachineError, negotiators[0].offer)
+
+
+ANSWERS = {
+    "another codec": lambda sdp: sdp.replace("VP8/90000", "XYZ/90000"),
+    "no codec": lambda sdp: re.sub(r"m=video (\S+) (\S+) .*", r"m=video \1 \2 0", sdp),
+    "no video": lambda sdp: sdp[: sdp.index("m=video")],
+    "video twice": lambda sdp: sdp + sdp[sdp.index("m=video") :],
+    "another id": lambda sdp: re.sub(r"a=mid:\w+", "a=mid:zzz", sdp),
+    "refused": lambda sdp: re.sub(r"m=video \d+", "m=video 0", sdp),
+    "both directions": lambda sdp: sdp.replace("a=recvonly", "a=sendrecv"),
+    "other direction": lambda sdp: sdp.replace("a=recvonly", "a=sendonly"),
+    "no bandwidth": lambda sdp: re.sub(r"(m=video .*\r\nc=.*\r\n)", r"\1b=AS:0\r\n", sdp),
+    "much bandwidth": lambda sdp: re.sub(r"(m=video .*\r\nc=.*\r\n)", r"\1b=AS:99999999999999999999\r\n", sdp),
+    "other parameters": lambda sdp: sdp.replace("a=mid:1\r\n", "a=mid:1\r\na=fmtp:96 max-fr=-1;max-fs=0;apt=96\r\n"),
+    "simulcast": lambda sdp: sdp + "a=rid:a recv\r\na=rid:b recv\r\na=simulcast:recv a;b\r\n",
+    "other extensions": lambda sdp: sdp + "a=extmap:999999 urn:x\r\na=extmap:1 urn:ietf:params:rtp-hdrext:toffset\r\n",
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@scene
+async def test_an_answer_that_is_not_valid_breaks_nothing_else(name: str) -> None:
+    async with engines(*NAMES) as (first, second):
+        source, target = new_end(first), new_end(second)
+        let_media_in(target.peer)
+        await join(source, target)
+        track = source.peer.add_video("cam")
+        await target.peer.accept(await source.peer.offer())
+        true = await target.peer.answer()
+        accepted = await accepts(source, Description("answer", ANSWERS[name](true.sdp)))
+        if not accepted:
+            await source.peer.accept(true)
+            await see(track, view(target.peer), 150)
+        for _ in range(5):
+            track.send(grey(70))
+            await trio.sleep(0.02)
+        track.close()
+        source.peer.add_video("again").close()
+        await source.data.send("still open")
+        assert await target.data.receive() == "still open"
+
+
+async def accepts(end: End, description: Description) -> bool:
+    """Apply a description; return False if it is refused as input that is not valid."""
+    try:
+        await end.peer.accept(description)
+    except MachineError as error:
+        return error.kind is not ErrorKind.INVALID
+    return True
+
+
+@scene
+async def test_a_video_can_be_added_after_the_other_end_has_stopped_one() -> None:
+    if NAMES != ("wrtc", "wrtc"):
+        pytest.skip("aiortc neither stops a video nor notices that it was stopped")
+    async with negotiating() as (source, target, negotiators):
+        native: Any = target.peer
+        for _ in range(2):
+            track = source.peer.add_video("cam")
+            await negotiators[0].offer()
+            await see(track, view(native, -1), 150)
+            native._native.getTransceivers()[-1].stop()
+            await negotiators[1].offer()
+            assert not track.live
+            track.send(grey(60))
+            track.close()
+        assert (await source.peer.offer()).sdp.count("m=video") == 1
+
+
+MEDIA = (
+    "m=video {port} UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:{mid}\r\na={direction}\r\na=rtcp-mux\r\n"
+    "a=rtpmap:96 VP8/90000\r\n"
+)
+
+
+@pytest.mark.parametrize("direction", ["sendonly", "recvonly", "sendrecv", "inactive"])
+@pytest.mark.parametrize("port", [0, 9])
+@scene
+async def test_media_in_a_first_offer_does_no_harm(port: int, direction: str) -> None:
+    async with engines(*NAMES) as (first, second):
+        client, machine = new_end(first), new_end(second)
+        offer = await client.peer.offer()
+        keys = "".join(f"{line}\r\n" for line in offer.sdp.splitlines() if KEYS.match(line))
+        media = MEDIA.format(port=port, mid="v", direction=direction) + keys
+        if await accepts(machine, Description("offer", offer.sdp + media)):
+            await machine.peer.answer()
+            machine.peer.add_video("cam")
+            await machine.peer.offer()
+
+
+KEYS = re.compile("a=(ice-ufrag|ice-pwd|fingerprint|setup)")

@@ -22,6 +22,7 @@ class FakeSender:
         self.streams: list[str] = []
         self.frames: list[VideoFrame] = []
         self.sending = False
+        self.stopped = False
 
     def start(self, stream: str) -> None:
         self.streams.append(stream)
@@ -81,6 +82,14 @@ async def test_a_sender_is_used_again_after_its_track(senders: Senders, made: li
         await tracks[0].report()
     assert (await again.report()).frames == 0
     assert senders.transceivers() == [sender.transceiver for sender in made]
+
+
+def test_a_sender_that_the_other_end_has_refused_is_replaced(senders: Senders, made: list[FakeSender]) -> None:
+    senders.add("a").close()
+    made[0].stopped = True
+    senders.add("b").close()
+    senders.add("c")
+    assert [sender.streams for sender in made] == [["a", ""], ["b", "", "c"]]
 
 
 def test_there_is_a_limit_of_tracks(senders: Senders) -> None:
