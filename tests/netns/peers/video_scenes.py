@@ -110,6 +110,18 @@ async def see_again(source: End, target: End, negotiator: Negotiator) -> None:
 
 
 @scene
+async def test_the_other_end_learns_the_name_of_the_stream() -> None:
+    async with negotiating() as (source, _, negotiators):
+        for name in ("cam", "remote+cam-2"):
+            track = source.peer.add_video(name)
+            names = re.findall(r"a=msid:(\S+) ", (await source.peer.offer()).sdp)
+            assert names == [name]
+            await negotiators[0].offer()
+            track.close()
+            await negotiators[0].offer()
+
+
+@scene
 async def test_an_end_that_takes_no_video_gets_none() -> None:
     async with negotiating(taking=False) as (source, target, negotiators):
         track = source.peer.add_video("cam")

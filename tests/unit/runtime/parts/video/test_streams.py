@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import trio
@@ -13,6 +14,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from runtime.parts.video import part, source, streams
 from runtime.parts.video.names import camera_of, stream_names
+from runtime.parts.video.part import Video
+from runtime.server.parts import KINDS
+from schema.document.cloud import Cloud
+from schema.document.machine import MachineDocument
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
 from support.worker import Worker
@@ -330,3 +335,14 @@ def test_streams_of_remotes_have_names_without_colons() -> None:
     with pytest.raises(MachineError) as caught:
         camera_of(roster, "far+can")
     assert "far+cam" in str(caught.value)
+
+
+async def test_machines_of_a_cloud_have_the_part_before_that_of_the_cloud() -> None:
+    without, managed = MachineDocument(), MachineDocument(cloud=Cloud(id="part", secret="x", app_address="https://c"))
+    kinds = list(KINDS)
+    assert kinds.index("video") < kinds.index("cloud")  # which owns the connections, and asks for it
+    assert [KINDS["video"].needed(document, Mock()) for document in (without, managed)] == [False, True]
+    async with scene() as here:
+        (node,) = here.video.nodes(managed)
+        assert (node.name, node.run) == ("internal/video", here.video.run)
+        assert KINDS["video"].path == f"{Video.__module__}:{Video.__qualname__}"
