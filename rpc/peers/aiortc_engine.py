@@ -153,7 +153,9 @@ class AiortcPeer(ConnectionBase):
 
     async def answer(self) -> Description:
         """Make the answer, apply it and gather all candidates, see `port.PeerConnection`."""
-        return await self._describe("answer", self._native.createAnswer)
+        description = await self._describe("answer", self._native.createAnswer)
+        self._senders.negotiated()
+        return description
 
     async def accept(self, description: Description) -> None:
         """Apply the description of the other end. Raises MachineError (INVALID) if it cannot be used."""
@@ -162,6 +164,7 @@ class AiortcPeer(ConnectionBase):
         native = aiortc.RTCSessionDescription(checked.sdp, checked.kind)
         await self._apply("session description", self._native.setRemoteDescription, native)
         self._refuse_media()
+        self._senders.negotiated()
 
     def _refuse_media(self) -> None:
         """Receive nothing: media would only cost decoding."""
@@ -304,15 +307,15 @@ class _Sender:
     """Implementation of `video.Sender`. aiortc adapts the rate, not the size, and only if the other end reports it."""
 
     def __init__(self, loop: _Loop, connection: Any) -> None:
+        self.sending = False
         with loop.entered():
             self._source = _Source(loop)
             self.transceiver = connection.addTransceiver(self._source, "sendonly")
         codecs = aiortc.RTCRtpSender.getCapabilities("video").codecs
         self.transceiver.setCodecPreferences([codec for codec in codecs if codec.mimeType in CODECS])
 
-    @property
-    def sending(self) -> bool:
-        """See `Sender.sending`."""
+    def accepted(self) -> bool:
+        """See `Sender.accepted`."""
         return bool(self.transceiver.currentDirection == "sendonly")
 
     @property

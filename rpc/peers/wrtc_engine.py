@@ -101,7 +101,9 @@ class WrtcPeer(ConnectionBase):
 
     async def answer(self) -> Description:
         """Make the answer and apply it, see `port.PeerConnection`."""
-        return await self._describe("answer", self._native.createAnswer)
+        description = await self._describe("answer", self._native.createAnswer)
+        self._negotiated()
+        return description
 
     async def accept(self, description: Description) -> None:
         """Apply the description of the other end. Raises MachineError (INVALID) if it cannot be used."""
@@ -112,6 +114,7 @@ class WrtcPeer(ConnectionBase):
             native.RTCSessionDescriptionInit(checked.kind, checked.sdp),
         )
         self._refuse_media()
+        self._negotiated()
 
     def _refuse_media(self) -> None:
         """Receive nothing: media would only cost decoding."""
@@ -119,7 +122,10 @@ class WrtcPeer(ConnectionBase):
         for transceiver in self._native.getTransceivers():
             if transceiver._id not in own and not (transceiver.stopped or transceiver.stopping):
                 transceiver.direction = enums.RTCRtpTransceiverDirection.inactive
+
+    def _negotiated(self) -> None:
         self._native._applyDescriptions()  # makes the negotiated directions visible
+        self._senders.negotiated()
 
     async def add_candidate(self, candidate: Candidate) -> None:
         """Add a candidate of the other end, see `port.PeerConnection`."""

@@ -18,10 +18,12 @@ class Sender(Protocol):
     """Native end of a track: a transceiver with its encoder. It exists as long as the connection."""
 
     transceiver: Any
+    sending: bool
+    """Whether the last negotiation has found that the other end receives. It is kept here, because engines may block
+    while they look it up, and it is needed for each frame."""
 
-    @property
-    def sending(self) -> bool:
-        """Whether the last negotiation has found that the other end receives."""
+    def accepted(self) -> bool:
+        """Return whether the other end receives, as negotiated last."""
         ...
 
     @property
@@ -81,6 +83,11 @@ class Senders:
         """Return the native transceivers in use now or before."""
         return [sender.transceiver for sender in self._senders]
 
+    def negotiated(self) -> None:
+        """Note which videos the other end takes, after each exchange of descriptions."""
+        for sender in self._senders:
+            sender.sending = sender.accepted()
+
     def release(self, index: int) -> None:
         """Forget a track that has ended."""
         del self._tracks[index]
@@ -119,6 +126,7 @@ class Track:
         """End the video. Idempotent."""
         if self._sender is not None:
             self._sender.stop()
+            self._sender.sending = False
             self.ended()
 
     def ended(self) -> None:

@@ -21,6 +21,7 @@ class WrtcSender:
     def __init__(self, connection: Any, call: Callable[..., Awaitable[Any]]) -> None:
         self._connection = connection
         self._call = call
+        self.sending = False
         self._source = native.TrackGenerator("video")
         self._direction = enums.RTCRtpTransceiverDirection
         init = native.RtpTransceiverInit()
@@ -29,9 +30,8 @@ class WrtcSender:
         capabilities = native.RTCRtpSender.getCapabilities("video").codecs
         self.transceiver.setCodecPreferences([codec for codec in capabilities if codec.mimeType in CODECS])
 
-    @property
-    def sending(self) -> bool:
-        """See `Sender.sending`."""
+    def accepted(self) -> bool:
+        """See `Sender.accepted`."""
         return bool(self.transceiver.currentDirection == self._direction.sendonly)
 
     @property

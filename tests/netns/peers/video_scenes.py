@@ -89,7 +89,9 @@ async def test_an_ended_video_makes_room_for_another_one() -> None:
         sizes = set()
         for number in range(MAX_TRACKS + 1):
             track = source.peer.add_video(f"cam{number}")
+            assert not track.live
             await negotiators[0].offer()
+            assert track.live
             track.close()
             track.close()
             assert not track.live
@@ -233,7 +235,7 @@ async def accepts(end: End, description: Description) -> bool:
 
 
 @scene
-async def test_a_video_can_be_added_after_the_other_end_has_stopped_one() -> None:
+async def test_the_other_end_may_pause_and_stop_a_video() -> None:
     if NAMES != ("wrtc", "wrtc"):
         pytest.skip("aiortc neither stops a video nor notices that it was stopped")
     async with negotiating() as (source, target, negotiators):
@@ -242,12 +244,32 @@ async def test_a_video_can_be_added_after_the_other_end_has_stopped_one() -> Non
             track = source.peer.add_video("cam")
             await negotiators[0].offer()
             await see(track, view(native, -1), 150)
+            pause(native)
+            await negotiators[1].offer()
+            assert not track.live
+            resume(native)
+            await negotiators[1].offer()
+            await see(track, view(native, -1), 110)
             native._native.getTransceivers()[-1].stop()
             await negotiators[1].offer()
             assert not track.live
             track.send(grey(60))
             track.close()
         assert (await source.peer.offer()).sdp.count("m=video") == 1
+
+
+def pause(native: Any) -> None:
+    native._native.getTransceivers()[-1].direction = directions().inactive
+
+
+def resume(native: Any) -> None:
+    native._native.getTransceivers()[-1].direction = directions().recvonly
+
+
+def directions() -> Any:
+    from rpc.peers.wrtc_native import enums
+
+    return enums.RTCRtpTransceiverDirection
 
 
 MEDIA = (

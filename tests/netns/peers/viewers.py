@@ -33,8 +33,7 @@ class Viewer(Protocol):
 
 def let_media_in(peer: Any) -> None:
     """Make an end receive media; call it before the first description."""
-    native = peer._native
-    peer._refuse_media = native._applyDescriptions if hasattr(native, "_applyDescriptions") else lambda: None
+    peer._refuse_media = lambda: None
 
 
 def view(peer: PeerConnection, index: int = 0) -> Viewer:

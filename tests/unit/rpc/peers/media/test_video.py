@@ -23,6 +23,10 @@ class FakeSender:
         self.frames: list[VideoFrame] = []
         self.sending = False
         self.stopped = False
+        self.taken = True
+
+    def accepted(self) -> bool:
+        return self.taken
 
     def start(self, stream: str) -> None:
         self.streams.append(stream)
@@ -59,12 +63,20 @@ def test_a_frame_is_complete_and_even(width: int, height: int, size: int) -> Non
 
 def test_frames_pass_only_while_the_other_end_receives(senders: Senders, made: list[FakeSender]) -> None:
     track = senders.add("cam")
-    track.send(FRAME)
-    assert not track.live
-    made[0].sending = True
-    track.send(FRAME)
-    assert track.live
-    assert made[0].frames == [FRAME]
+    for taken, frames in ((False, 0), (True, 1), (False, 1), (True, 2)):
+        made[0].taken = taken
+        senders.negotiated()
+        track.send(FRAME)
+        assert track.live is taken
+        assert len(made[0].frames) == frames
+
+
+def test_a_track_is_not_live_before_its_own_negotiation(senders: Senders, made: list[FakeSender]) -> None:
+    track = senders.add("cam")
+    senders.negotiated()
+    track.close()
+    again = senders.add("cam")
+    assert (len(made), again.live) == (1, False)
 
 
 async def test_a_sender_is_used_again_after_its_track(senders: Senders, made: list[FakeSender]) -> None:
