@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any, Final
@@ -54,18 +56,31 @@ MAX_DELAY: Final = 30.0
 
 _log = structlog.get_logger("cloud.webrtc")
 
+Media = Callable[[PeerConnection, Channel], AbstractAsyncContextManager[Any]]
+"""Opens what `Peer.media` refers to, for a connection and its channel for renegotiation."""
+
 RunBlocking = Callable[[Callable[[], ModuleType]], Awaitable[ModuleType]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """Connection of a client and its channels."""
+
+    peer: PeerConnection
+    data: Channel
+    negotiation: Channel
 
 
 class Answering:
     """The connections of one machine; `run` answers offers until it is cancelled, which ends the connections.
 
-    `core` serves the calls. `run_blocking` calls a function in a thread, see `open_engine`.
+    `core` serves the calls, and `media` the videos. `run_blocking` calls a function in a thread, see `open_engine`.
     """
 
-    def __init__(self, address: CloudAddress, core: ServerCore, run_blocking: RunBlocking) -> None:
+    def __init__(self, address: CloudAddress, core: ServerCore, run_blocking: RunBlocking, media: Media) -> None:
         self._address = address
         self._core = core
+        self._media = media
         self._run_blocking = run_blocking
         self._keys: frozenset[tuple[str, str]] = frozenset()
         self._keys_changed = trio.Event()
@@ -159,7 +174,7 @@ class Answering:
         answer = partial(messages.signaling().AnswerResponse, uuid=offer.uuid)
         caller = Identity(offer.init.caller_auth_entity, offer.init.caller_auth_metadata.get("type", ""))
         try:
-            peer, data, description = await self._accept(offer.init, caller)
+            client, description = await self._accept(offer.init, caller)
         except MachineError as error:
             _log.info("an offer was refused", caller=caller.entity, reason=str(error))
             outcome = of_exception(error)
@@ -167,22 +182,22 @@ class Answering:
             await _end(stream, answer(error={"status": status}))
             return
         assert self._nursery is not None
-        self._nursery.start_soon(self._serve, peer, data, caller)
+        self._nursery.start_soon(self._serve, client, caller)
         trickle = not offer.init.optional_config.disable_trickle
         if not trickle:
-            description = with_candidates(description, await _all_candidates(peer))
+            description = with_candidates(description, await _all_candidates(client.peer))
         await stream.send_message(answer(init={"sdp": encode_description(description)}))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_take_candidates, stream, peer)
+            nursery.start_soon(_take_candidates, stream, client.peer)
             if trickle:
-                nursery.start_soon(_send_candidates, stream, peer, answer)
+                nursery.start_soon(_send_candidates, stream, client.peer, answer)
             with trio.move_on_after(CONNECT_LIMIT):
-                await _opened(data)
+                await _opened(client.data)
             nursery.cancel_scope.cancel()
         await _end(stream, answer(done={}))
 
-    async def _accept(self, init: Any, caller: Identity) -> tuple[PeerConnection, Channel, Description]:
-        """Return a connection for an offer, its data channel and the answer. The connection counts from here on."""
+    async def _accept(self, init: Any, caller: Identity) -> tuple[_Client, Description]:
+        """Return a connection for an offer, and the answer. The connection counts from here on."""
         if not await self._knows(caller):
             raise MachineError(
                 f"this machine does not accept the key {caller.entity[:40]!r}",
@@ -207,10 +222,9 @@ class Answering:
         try:
             engine = await self._opened_engine()
             peer = engine.connect(PeerOptions(servers_of(init.optional_config)))
-            data = peer.channel(*DATA)
-            peer.channel(*NEGOTIATION)
+            client = _Client(peer, peer.channel(*DATA), peer.channel(*NEGOTIATION))
             await peer.accept(decode_description(init.sdp))
-            return peer, data, await peer.answer()
+            return client, await peer.answer()
         except BaseException:
             self._connections -= 1
             self._end_attempt(caller)
@@ -239,14 +253,14 @@ class Answering:
             task_status.started(engine)
             await trio.sleep_forever()
 
-    async def _serve(self, peer: PeerConnection, data: Channel, caller: Identity) -> None:
+    async def _serve(self, client: _Client, caller: Identity) -> None:
         """Serve the calls of a client until its connection ends or its key is deleted, and close the connection."""
-        log = _log.bind(caller=caller.entity)
+        log, peer = _log.bind(caller=caller.entity), client.peer
         try:
             opened = False
             try:
                 with trio.move_on_after(CONNECT_LIMIT):
-                    opened = await _opened(data)
+                    opened = await _opened(client.data)
             finally:
                 self._end_attempt(caller)
             if not opened:  # the state of the peer may become CONNECTED after the channel is open
@@ -255,10 +269,10 @@ class Answering:
             report = await peer.report()
             address = report.remote_address or ""
             log.info("a client has connected", local=report.local, remote=report.remote, address=address)
-            async with trio.open_nursery() as nursery:
+            async with self._media(peer, client.negotiation) as media, trio.open_nursery() as nursery:
                 nursery.start_soon(_end_with_connection, peer, nursery.cancel_scope)
                 nursery.start_soon(self._end_with_key, caller, nursery.cancel_scope)
-                await serve_channel(data, self._core, peer=Peer((address, 0)), identity=caller)
+                await serve_channel(client.data, self._core, peer=Peer((address, 0), media=media), identity=caller)
                 nursery.cancel_scope.cancel()
             log.info("a client has disconnected", address=address)
         except MachineError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
@@ -20,6 +21,7 @@ from schema.document.machine import MachineDocument
 from uplink.upload import upload
 
 if TYPE_CHECKING:
+    from rpc.peers.port import Channel, PeerConnection
     from runtime.parts.cloud.answering import Answering
 
 QUEUE: Final = f"{INTERNAL}cloud-log-queue"
@@ -101,7 +103,13 @@ def _answering(link: CloudLink | None, context: PartContext) -> Answering | None
     from runtime.parts.cloud.answering import MAX_CONNECTIONS, Answering
 
     core = ServerCore(context.router, limits=Limits(max_connections=MAX_CONNECTIONS))
-    return Answering(link.address, core, link.worker.run)
+
+    def media(peer: PeerConnection, negotiation: Channel) -> AbstractAsyncContextManager[Any]:
+        video: Any = context.parts["video"]
+        connection: AbstractAsyncContextManager[Any] = video.connection(peer, negotiation)
+        return connection
+
+    return Answering(link.address, core, link.worker.run, media)
 
 
 def _keys(document: MachineDocument) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ async def page(made: World) -> dict[str, object]:
     assert result["readings"] == {"a": 1, "b": 2, "c": 3}
     assert result["powered"] == [True, 0.25]
     assert "no rdk:component:motor named 'missing'" in str(result["error"])  # over WebRTC this SDK loses the code
+    assert result["shown"] == [640, 480]
     assert set(result["names"]) >= {"a", "echo", "wheel"}
     return dict(result)
 

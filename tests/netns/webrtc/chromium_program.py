@@ -44,11 +44,20 @@ try {
   } catch (caught) {
     error = `${caught}`;
   }
+  const stream = await new sdk.StreamClient(robot).getStream('eye');
+  const video = document.createElement('video');
+  Object.assign(video, { srcObject: stream, muted: true });
+  document.body.append(video);
+  await video.play();
+  while (video.getVideoPlaybackQuality().totalVideoFrames < 10) {
+    await new Promise((resolve) => video.requestVideoFrameCallback(resolve));
+  }
+  const shown = [video.videoWidth, video.videoHeight];
   const names = (await robot.resourceNames()).map(({ name }) => name);
   const channel = robot.peerConn?.connectionState ?? 'none';
   await robot.disconnect();
   const figures = { connected, p50: times[50], p99: times[98] };
-  result.textContent = JSON.stringify({ figures, readings, powered, error, names, channel }, (_, value) =>
+  result.textContent = JSON.stringify({ figures, readings, powered, error, names, channel, shown }, (_, value) =>
     typeof value === 'bigint' ? Number(value) : value);
 } catch (error) {
   result.textContent = JSON.stringify({ failed: `${error} ${error.stack}` });

@@ -187,7 +187,7 @@ async def rig(monkeypatch: pytest.MonkeyPatch, connections: int = 4) -> AsyncIte
         machine: Any = MemoryChannel(cloud.router, identity=Identity(part, PART_SECRET))
         address = CloudAddress("http://cloud.test", part, part, PART_SECRET, "secret", opened=machine)
         core = ServerCore({})
-        machine_rig = Rig(cloud, part, Answering(address, core, _unused), engine, pairs)
+        machine_rig = Rig(cloud, part, Answering(address, core, _unused, machine_media), engine, pairs)
         core.router = machine_rig.service.__mapping__()
         machine_rig.answering.configure([(API_KEY, cloud.first.id)])
         await nursery.start(lambda task_status: machine_rig.answering.run(task_status=task_status))
@@ -199,6 +199,11 @@ async def _channels(*, task_status: trio.TaskStatus[Pair]) -> None:
     async with memory_channels() as pair:
         task_status.started(pair)
         await trio.sleep_forever()
+
+
+@asynccontextmanager
+async def machine_media(peer: Any, negotiation: Any) -> AsyncIterator[str]:
+    yield "the media of the connection"
 
 
 async def _unused(function: Callable[[], Any]) -> Any:
@@ -230,6 +235,7 @@ async def test_a_client_is_connected_and_calls(monkeypatch: pytest.MonkeyPatch) 
         (call,) = machine.service.seen
         assert call.identity == Identity(machine.cloud.first.id, API_KEY)
         assert call.peer.address == ("192.0.2.7", 0)
+        assert call.peer.media == "the media of the connection"
         assert not call.peer.local
 
 
