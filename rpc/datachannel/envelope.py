@@ -27,6 +27,7 @@ MAX_TEXT: Final = 8 * 1024
 
 FIELD_COST: Final = 32  # bytes that a value of metadata counts in addition to its text, as in HTTP/2
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _NAME: Final = re.compile(r"[0-9a-z_.!#$%&'*+^`|~-]+\Z")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
 _TRANSPORT: Final = frozenset({"te", "content-type", "host", "x-forwarded-for"})
@@ -111,7 +112,8 @@ def response_message(sid: int, data: bytes, *, last: bool) -> bytes:
 def response_trailers(sid: int, status: int, headers: Headers) -> bytes:
     """Encode the end of a response. `headers` has the status message, its details and the trailing metadata.
 
-    What does not fit into one message of the channel is left out: details and metadata, then the end of the text.
+    What does not fit into one message of the channel is left out: details and metadata, then the end of the text. Line
+    ends and other control characters become spaces: the Python SDK discards a text that has any.
     """
     messages = data_channel()
     envelope = messages.Response(stream=messages.Stream(id=sid), trailers=messages.ResponseTrailers())
@@ -119,7 +121,7 @@ def response_trailers(sid: int, status: int, headers: Headers) -> bytes:
     text = ""
     for name, value in headers:
         if name == "grpc-message":
-            text = decode_grpc_message(value)
+            text = _CONTROL.sub(" ", decode_grpc_message(value))
         elif name == codec.DETAILS_KEY:
             trailers.status.MergeFromString(_from_base64(value))
         else:
