@@ -41,8 +41,9 @@ turnserver: Final = shutil.which("turnserver")
 class Internet:
     """The network and its computers; created by `internet`."""
 
-    def __init__(self, router: Router, computers: dict[str, Computer]) -> None:
+    def __init__(self, router: Router, computers: dict[str, Computer], addresses: dict[str, str]) -> None:
         self.router = router
+        self.addresses = addresses
         self._computers = computers
 
     def at(self, name: str, *command: str) -> list[str]:
@@ -94,8 +95,28 @@ async def internet(*, version: int = 4, nat: bool = True) -> AsyncIterator[Inter
             ip(f"-{version}", "route", "add", "default", "dev", DEVICE, prefix=prefix)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(router.run)
-            yield Internet(router, computers)
+            yield Internet(router, computers, {name: both[version] for name, both in ADDRESSES.items()})
             nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def cables() -> AsyncIterator[Internet]:
+    """Create one network of the same computers without the router: virtual cables to a switch of the kernel."""
+    addresses = {HERE: ADDRESSES[HERE][4], CLIENT: "203.0.113.2", MACHINE: "203.0.113.3"}
+    with ExitStack() as stack:
+        computers = {name: stack.enter_context(computer()) for name in (CLIENT, MACHINE)}
+        ip("link", "add", DEVICE, "type", "bridge")
+        ip("address", "add", f"{addresses[HERE]}/24", "dev", DEVICE)
+        ip("link", "set", DEVICE, "addrgenmode", "none", "up")
+        for name, other in computers.items():
+            prefix = other.run_there()
+            ip("link", "add", name, "type", "veth", "peer", "name", DEVICE, "netns", str(other.pid))
+            ip("link", "set", name, "master", DEVICE, "addrgenmode", "none", "up")
+            ip("link", "set", "lo", "up", prefix=prefix)
+            ip("address", "add", f"{addresses[name]}/24", "dev", DEVICE, prefix=prefix)
+            ip("link", "set", DEVICE, "addrgenmode", "none", "up", prefix=prefix)
+            ip("route", "add", "default", "via", addresses[HERE], prefix=prefix)
+        yield Internet(Router(), computers, addresses)
 
 
 def name_hosts(folder: Path, *lines: str) -> None:
@@ -106,19 +127,12 @@ def name_hosts(folder: Path, *lines: str) -> None:
 
 
 @contextmanager
-def turn(folder: Path, *options: str) -> Iterator[None]:
+def turn(folder: Path) -> Iterator[None]:
     """Run coturn here, as a STUN server and as a TURN server that accepts credentials made with SECRET."""
     assert turnserver is not None
-    words = [turnserver, "-n", "--use-auth-secret", f"--static-auth-secret={SECRET}", "--realm=turn.test", "--no-tls"]
-    words += [
-        "--no-dtls",
-        "--no-cli",
-        f"--listening-ip={ADDRESSES[HERE][4]}",
-        "--log-file=stdout",
-        "--simple-log",
-        "--verbose",
-    ]
-    words += [f"--pidfile={folder}/turn.pid", f"--userdb={folder}/turn.db", "--allow-loopback-peers", *options]
+    words = [turnserver, "-n", "--use-auth-secret", f"--static-auth-secret={SECRET}", "--realm=turn.test"]
+    words += ["--no-tls", "--no-dtls", "--no-cli", f"--listening-ip={ADDRESSES[HERE][4]}", "--allow-loopback-peers"]
+    words += [f"--pidfile={folder}/turn.pid", f"--userdb={folder}/turn.db", "--log-file=stdout", "--simple-log"]
     with (folder / "turn.log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
     try:

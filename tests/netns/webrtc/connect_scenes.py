@@ -83,15 +83,8 @@ async def test_without_nat(tmp_path: Path, version: int) -> None:
     async with world(tmp_path, version=version, nat=False) as made, made.sdk() as client:
         await use(made, client)
         assert made.paths()[0][0] == "host"
-        with pytest.raises(Failed):  # the machine itself has no port that the client reaches
-            await client(
-                "connect",
-                host=made.machine_address,
-                key=made.cloud.key,
-                disable_webrtc=True,
-                timeout=2,
-                initial_connection_attempts=1,
-            )
+        with pytest.raises(Failed, match="Unable to establish"):  # the client cannot reach the port of the machine
+            await made.dial(client, host=made.machine_address, timeout=2, initial_connection_attempts=1)
 
 
 @pytest.mark.parametrize("properties", [{"loss": 0.05}, {"delay": 0.1}, {"loss": 0.05, "delay": 0.05}], ids=str)

@@ -33,12 +33,13 @@ LONG = (
     "connect_scenes.py::test_without_a_way",
     "connect_scenes.py::test_a_bad_network",
     "connect_scenes.py::test_a_change_of_networks",
+    "walk_scenes.py::test_every_component",
     "fault_scenes.py::test_a_flood_of_offers",
     "fault_scenes.py::test_a_killed_client_is_disconnected",
     "fault_scenes.py::test_a_machine_that_is_killed_and_started_again",
     "fault_scenes.py::test_many_connections_leave_nothing",
 )
-WITHOUT_COTURN = {name for name in (*USUAL, *LONG) if name.startswith("fault")} | {
+WITHOUT_COTURN = {name for name in (*USUAL, *LONG) if name.startswith(("fault", "walk"))} | {
     "connect_scenes.py::test_without_nat"
 }
 ALL = pytest.mark.skipif(not os.environ.get("MACHINE_WEBRTC_ALL"), reason="takes long: set MACHINE_WEBRTC_ALL=yes")
@@ -58,7 +59,7 @@ def test_scene(name: str) -> None:
     if name.startswith("browser") and not (os.path.exists(PROGRAM) and SDK.exists()):
         pytest.skip("Chromium and the TypeScript SDK are not both installed: run tools/setup-node tests/e2e/typescript")
     command = [sys.executable, "-m", "pytest", "-q", "-rP", *PLAIN, f"{FOLDER}/{name}"]
-    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "" if name.startswith("walk") else "1"}
     words = in_namespace(["unshare", "--mount", *command])
     done = subprocess.run(words, capture_output=True, text=True, timeout=900, env=environ)
     print(done.stdout)

@@ -17,10 +17,11 @@ from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.test_machine import APP
 from tests.e2e.process import ready
 from tests.e2e.server.process import Server
-from tests.netns.internet import ADDRESSES, CLIENT, HERE, MACHINE, SECRET, Internet, internet, name_hosts, turn
+from tests.netns.internet import CLIENT, HERE, MACHINE, SECRET, Internet, cables, internet, name_hosts, turn
 from tests.netns.webrtc.sdk import Sdk, sdk
 
 PORT: Final = 8090
+LOCAL: Final = "machine.test"
 DOMAIN: Final = "machines.test"
 CONFIGURATION: Final[Mapping[str, Any]] = {
     "components": [
@@ -39,10 +40,7 @@ _CONNECTED: Final = re.compile(r'a client has connected\t.*"local":"(\w+)","remo
 class World:
     """The running programs; created by `world`."""
 
-    def __init__(
-        self, folder: Path, net: Internet, running: CloudProcess, client: ApiClient, part: Any, version: int
-    ) -> None:
-        self.version = version
+    def __init__(self, folder: Path, net: Internet, running: CloudProcess, client: ApiClient, part: Any) -> None:
         self.folder = folder
         self.net = net
         self.cloud = running
@@ -72,7 +70,7 @@ class World:
         """Run a command on a computer to its end, and return its output."""
         words = self.net.at(name, *command)
         done = await trio.run_process(words, capture_stdout=True, capture_stderr=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()[-6000:]
         return done.stdout.decode()
 
     async def dial(self, client: Sdk, **options: Any) -> Any:
@@ -86,7 +84,7 @@ class World:
         folder.mkdir(exist_ok=True)
         credentials = {"id": self.part, "secret": self.secret, "app_address": address}
         files = Server({"cloud": credentials, **document}, folder)
-        command = self.net.at(MACHINE, *files.words("-disable-mdns"))
+        command = self.net.at(MACHINE, *files.words("-disable-mdns", "-allow-insecure-creds"))
         async with ready(command, files.log_file, env=files.environ, until="running\n") as (process, said):
             files.process = process
             files.take(said)
@@ -94,9 +92,8 @@ class World:
 
     @property
     def machine_address(self) -> str:
-        """Address of the machine in its own network, with the port on which it listens on loopback."""
-        address = ADDRESSES[MACHINE][self.version]
-        return f"[{address}]:{self.machine.port}" if self.version == 6 else f"{address}:{self.machine.port}"
+        """Name and port of the machine itself."""
+        return f"{LOCAL}:{self.machine.port}"
 
     def paths(self) -> list[tuple[str, str]]:
         """Return the types of both candidates of each connection, the machine first, in the order of connecting."""
@@ -128,11 +125,20 @@ def _tail(file: Path) -> str:
 
 @asynccontextmanager
 async def world(
-    folder: Path, *servers: str, version: int = 4, nat: bool = True, relay: bool = False, **document: Any
+    folder: Path,
+    *servers: str,
+    version: int = 4,
+    nat: bool = True,
+    cabled: bool = False,
+    relay: bool = False,
+    **document: Any,
 ) -> AsyncIterator[World]:
-    """Start all programs; `servers` are STUN and TURN servers for clients, which `relay` starts."""
-    async with internet(version=version, nat=nat) as net:
-        address = ADDRESSES[HERE][version]
+    """Start all programs; `servers` are STUN and TURN servers for clients, which `relay` starts.
+
+    Computers are joined by the router, or `cabled`. `document` is added to the configuration of the machine.
+    """
+    async with cables() if cabled else internet(version=version, nat=nat) as net:
+        address = net.addresses[HERE]
         authority = f"[{address}]:{PORT}" if ":" in address else f"{address}:{PORT}"
         options = ["--listen", authority, "--machine-domain", DOMAIN]
         for server in servers:
@@ -144,11 +150,11 @@ async def world(
             async with cloud(folder / "cloud", *options, environ=environ) as running, running.client() as client:
                 robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
                 part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
-                created = World(folder, net, running, client, part, version)
+                created = World(folder, net, running, client, part)
                 created.options = options
                 text = json.dumps({**CONFIGURATION, **document})
                 await client.call(APP, "", "update_robot_part", id=created.part, name="", robot_config_json=text)
-                name_hosts(folder, f"{address} {created.host.partition(':')[0]}")
+                name_hosts(folder, f"{address} {created.host.partition(':')[0]}", f"{net.addresses[MACHINE]} {LOCAL}")
                 async with created.run_machine(f"http://{authority}") as created.machine:
                     try:
                         yield created
