@@ -1,9 +1,11 @@
-"""Scenes for test_webrtc.py: the tests of tests/e2e/sdk, with every call of the SDK over WebRTC."""
+"""Scenes for test_webrtc.py: the tests of tests/e2e/sdk, with every call over WebRTC, or through the cloud."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.e2e.sdk.machine import document
 from tests.netns.internet import CLIENT
@@ -18,11 +20,12 @@ OTHERWISE = (
 )
 
 
+@pytest.mark.parametrize("webrtc", [True, False], ids=["webrtc", "cloud"])
 @scene
-async def test_every_component(tmp_path: Path) -> None:
-    async with world(tmp_path, cabled=True, **document()) as made:
+async def test_every_component(tmp_path: Path, *, webrtc: bool) -> None:
+    async with world(tmp_path, cabled=True, webrtc=webrtc, **document()) as made:
         words = ["env", f"MACHINE_SDK_ADDRESS={made.host}", f"MACHINE_SDK_KEY={' '.join(made.cloud.key)}"]
         tests = [str(FOLDER / name) for name in TESTS]
         tests += [f"--deselect=tests/e2e/sdk/{name}" for name in OTHERWISE]
         print(await made.output(CLIENT, *words, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests))
-        assert len(made.paths()) >= len(TESTS)
+        assert (len(made.paths()) >= len(TESTS)) is webrtc

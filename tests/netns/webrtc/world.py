@@ -49,6 +49,7 @@ class World:
         self.secret: str = part["secret"]
         self.machine: Server
         self.options: list[str] = []
+        self.webrtc = True  # whether the machine answers offers
 
     @property
     def cloud_url(self) -> str:
@@ -84,7 +85,8 @@ class World:
         folder.mkdir(exist_ok=True)
         credentials = {"id": self.part, "secret": self.secret, "app_address": address}
         files = Server({"cloud": credentials, **document}, folder)
-        command = self.net.at(MACHINE, *files.words("-disable-mdns", "-allow-insecure-creds"))
+        switches = ("-disable-mdns", "-allow-insecure-creds", f"-webrtc={str(self.webrtc).lower()}")
+        command = self.net.at(MACHINE, *files.words(*switches))
         async with ready(command, files.log_file, env=files.environ, until="running\n") as (process, said):
             files.process = process
             files.take(said)
@@ -131,11 +133,13 @@ async def world(
     nat: bool = True,
     cabled: bool = False,
     relay: bool = False,
+    webrtc: bool = True,
     **document: Any,
 ) -> AsyncIterator[World]:
     """Start all programs; `servers` are STUN and TURN servers for clients, which `relay` starts.
 
-    Computers are joined by the router, or `cabled`. `document` is added to the configuration of the machine.
+    Computers are joined by the router, or `cabled`. Without `webrtc`, clients call the machine through the cloud.
+    `document` is added to the configuration of the machine.
     """
     async with cables() if cabled else internet(version=version, nat=nat) as net:
         address = net.addresses[HERE]
@@ -151,7 +155,7 @@ async def world(
                 robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
                 part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
                 created = World(folder, net, running, client, part)
-                created.options = options
+                created.options, created.webrtc = options, webrtc
                 text = json.dumps({**CONFIGURATION, **document})
                 await client.call(APP, "", "update_robot_part", id=created.part, name="", robot_config_json=text)
                 name_hosts(folder, f"{address} {created.host.partition(':')[0]}", f"{net.addresses[MACHINE]} {LOCAL}")
