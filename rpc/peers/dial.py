@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -16,10 +17,13 @@ from rpc.peers.port import Candidate, Channel, Engine, IceServer, PeerConnection
 from rpc.peers.signals import candidate_fields, candidate_of, decode_description, encode_description, servers_of
 from rpc.status import to_machine_error
 from schema.errors import ErrorKind, MachineError
+from support.side_task import side_task
 
 DATA: Final = ("data", 0)
 NEGOTIATION: Final = ("negotiation", 1)
 """Labels and numbers of the channels that both ends open; the second one carries later session descriptions."""
+
+RECOVERY: Final = 10.0  # seconds in which a connection without contact may recover, as in a change of networks
 
 SERVICE: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 HOST: Final = "rpc-host"
@@ -40,7 +44,7 @@ class Dialled:
 
 @asynccontextmanager
 async def dialled(engine: Engine, signalling: Any, host: str, *, relay_only: bool = False) -> AsyncIterator[Dialled]:
-    """Connect to the machine that `host` names; close the connection at the end.
+    """Connect to the machine that `host` names; close the connection at the end, or when it is lost.
 
     `signalling` is a channel to the cloud, with credentials. Raises MachineError: that of the cloud or of the machine,
     or UNAVAILABLE if neither end reaches the other. Set a time limit with a cancel scope.
@@ -51,9 +55,31 @@ async def dialled(engine: Engine, signalling: Any, host: str, *, relay_only: boo
     try:
         connection = Dialled(peer, peer.channel(*DATA), peer.channel(*NEGOTIATION), servers)
         await _Attempt(connection, signals).run()
-        yield connection
+        async with side_task(partial(_close_when_lost, peer)):
+            yield connection
     finally:
         peer.close()
+
+
+async def until_lost(peer: PeerConnection, recovery: float = RECOVERY) -> None:
+    """Wait until a connection has failed, is closed, or has had no contact for `recovery` seconds.
+
+    Its channels may stay open: a peer that vanishes does not close them.
+    """
+    ended = (PeerState.FAILED, PeerState.CLOSED)
+    try:
+        while await peer.wait_state(PeerState.DISCONNECTED, *ended) not in ended:
+            with trio.move_on_after(recovery) as waiting:
+                await peer.wait_state(PeerState.CONNECTED, *ended)
+            if waiting.cancelled_caught:
+                return
+    except trio.BrokenResourceError:
+        return
+
+
+async def _close_when_lost(peer: PeerConnection) -> None:
+    await until_lost(peer)
+    peer.close()
 
 
 class _Signals:

@@ -26,9 +26,9 @@ from rpc.carrier import Identity, Peer
 from rpc.client.channel import Channel as CloudChannel
 from rpc.datachannel.server import serve_channel
 from rpc.network.tls import TlsError
-from rpc.peers.dial import DATA, HOST, NEGOTIATION, SERVICE
+from rpc.peers.dial import DATA, HOST, NEGOTIATION, RECOVERY, SERVICE, until_lost
 from rpc.peers.engines import open_engine
-from rpc.peers.port import Candidate, Channel, Description, Engine, PeerConnection, PeerOptions, PeerState
+from rpc.peers.port import Candidate, Channel, Description, Engine, PeerConnection, PeerOptions
 from rpc.peers.signals import (
     candidate_fields,
     candidate_of,
@@ -50,7 +50,6 @@ SILENCE: Final = 40.0  # seconds without a heartbeat after which a call is made 
 CONNECT_LIMIT: Final = 20.0  # seconds from the offer to the open channel
 KEY_LIMIT: Final = 5.0  # seconds for the caller's key to arrive, if it is newer than this machine's configuration
 END_LIMIT: Final = 5.0  # seconds for the cloud to take the last answer
-RECOVERY: Final = 10.0  # seconds in which a connection without contact may recover, as in a change of networks
 FIRST_DELAY: Final = 1.0  # seconds before the second attempt to reach the cloud; doubled each time, with jitter
 MAX_DELAY: Final = 30.0
 
@@ -347,14 +346,5 @@ async def _take_candidates(stream: Any, peer: PeerConnection) -> None:
 
 
 async def _end_with_connection(peer: PeerConnection, scope: trio.CancelScope) -> None:
-    """Cancel `scope` when a connection has failed, or has had no contact for RECOVERY seconds."""
-    ended = (PeerState.FAILED, PeerState.CLOSED)
-    try:
-        while await peer.wait_state(PeerState.DISCONNECTED, *ended) not in ended:
-            with trio.move_on_after(RECOVERY) as waiting:
-                await peer.wait_state(PeerState.CONNECTED, *ended)
-            if waiting.cancelled_caught:
-                break
-    except trio.BrokenResourceError:
-        pass
+    await until_lost(peer, RECOVERY)
     scope.cancel()

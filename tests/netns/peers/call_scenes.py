@@ -18,6 +18,7 @@ from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
 from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import serve_channel
+from rpc.peers.dial import until_lost
 from tests.netns.peers.pairs import End, connected, interface, scene
 from tests.unit.rpc.echo import EchoService, Stub
 
@@ -33,9 +34,17 @@ async def calls() -> AsyncIterator[tuple[Stub, EchoService, ServerCore, tuple[En
         core = ServerCore(service.__mapping__())
         serve = partial(serve_channel, ends[1].data, core, peer=Peer(("10.77.0.1", 1)), identity=Identity("caller"))
         nursery.start_soon(serve)
+        for end in ends:
+            nursery.start_soon(close_when_lost, end)
         async with CallChannel(ends[0].data) as channel:
             yield Stub(channel), service, core, ends
         nursery.cancel_scope.cancel()
+
+
+async def close_when_lost(end: End) -> None:
+    """Close an end whose other end has vanished: the datagram that says so may be lost."""
+    await until_lost(end.peer, recovery=0)
+    end.peer.close()
 
 
 async def refused(awaitable: Any) -> Status:
