@@ -1,8 +1,8 @@
 """Compare the ways to a machine: `python -m bench webrtc`.
 
-The official Python SDK calls a machine directly over TCP, over WebRTC, and over WebRTC with a relay (coturn), in turn
-and in the same run: each time by its default dial, whose native helper makes the connection. WebRTC is encrypted, TCP
-is not.
+The official Python SDK calls a machine over TCP, over WebRTC, over WebRTC with a relay (coturn) and through the
+cloud, in turn and in the same run: each time by its default dial, whose native helper makes the connection. Only WebRTC
+is encrypted here.
 
 Client, machine and cloud have a network namespace each, joined by virtual cables. Needs root, or user namespaces, and
 turnserver (Debian package coturn) for the relay.
@@ -21,6 +21,11 @@ from typing import Any, Final
 
 import trio
 
+from rpc.api.client import ApiClient
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
+from schema.errors import ErrorKind, MachineError
+from tests.e2e.cloud.test_machine import until
 from tests.e2e.harness import in_namespace
 from tests.netns.internet import TURN, turnserver
 from tests.netns.webrtc.world import World, world
@@ -31,6 +36,8 @@ AT_ONCE: Final = 16
 SIZE: Final = 1 << 20  # bytes of a large message
 MIB: Final = 1 << 20
 NETWORK: Final = {"bind_address": "0.0.0.0:8080"}
+SIGNALING: Final = "proto.rpc.webrtc.v1.SignalingService"
+THROUGH_CLOUD: Final = "through the cloud"
 HEADS: Final = ("connected", "p50", "p99", f"calls/s, {AT_ONCE} at once", "MiB/s", "p50 against direct")
 
 
@@ -57,10 +64,18 @@ async def _measure(rounds: int) -> None:
             }
             if turnserver is not None:
                 ways["WebRTC, relayed"] = {"force_relay": True}
-            figures: dict[str, list[list[float]]] = {name: [] for name in ways}
+            figures: dict[str, list[list[float]]] = {name: [] for name in (*ways, THROUGH_CLOUD)}
+            await made.machine.stop()
             for _ in range(rounds):
-                for name, options in ways.items():
-                    figures[name].append(await _way(made, options))
+                async with made.run_machine() as made.machine:
+                    await until(lambda: _answers(made), "the machine answers offers")
+                    for name, options in ways.items():
+                        figures[name].append(await _way(made, options))
+                    await made.machine.stop()
+                async with made.run_machine("-webrtc=false") as made.machine:
+                    await until(lambda: _answers(made, expected=False), "the cloud knows that it does not")
+                    figures[THROUGH_CLOUD].append(await _way(made, {}))
+                    await made.machine.stop()
     medians = {
         name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in figures.items()
     }
@@ -69,6 +84,16 @@ async def _measure(rounds: int) -> None:
         ratio = p50 / medians["direct, TCP"][1]
         cells = (f"{1e3 * connected:.0f} ms", f"{1e3 * p50:.2f} ms", f"{1e3 * p99:.2f} ms", f"{rate:.0f}")
         print(f"{name:18}", *(f"{cell:>20}" for cell in (*cells, f"{large / MIB:.1f}", f"{ratio:.2f}")), sep="")
+
+
+async def _answers(made: World, *, expected: bool = True) -> bool:
+    """Return whether the machine uses WebRTC, according to the cloud, as `expected`."""
+    async with Channel(made.cloud.address, credentials=ApiKey(*made.cloud.key)) as channel:
+        try:
+            await ApiClient(channel, metadata={"rpc-host": made.host}).call(SIGNALING, "", "optional_web_rtc_config")
+        except MachineError as error:
+            return not expected and error.kind is ErrorKind.INVALID
+        return expected
 
 
 async def _way(made: World, options: dict[str, Any]) -> list[float]:

@@ -34,7 +34,6 @@ DIRECT: dict[str, Callable[[Internet], None]] = {
     "symmetric at the machine": symmetric(MACHINE, filter=Filter.ADDRESS),
 }
 RELAYED: dict[str, tuple[Callable[[Internet], None], dict[str, Any]]] = {
-    "symmetric at one end": (symmetric(CLIENT), {}),
     "symmetric at both ends": (symmetric(CLIENT, MACHINE), {}),
     "relay only": (symmetric(), {"force_relay": True}),
 }

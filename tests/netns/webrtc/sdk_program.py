@@ -34,16 +34,20 @@ class Commands:
 
         The SDK checks the connection each `check` seconds; by default never, and at its own intervals with None.
         """
-        check = options.pop("check", 0)
-        dial = DialOptions.with_api_key(key[1], key[0])
-        for name, value in {"insecure": True, **options}.items():
-            setattr(dial, name, value)
         begin = time.monotonic()
-        chosen = RobotClient.Options(dial_options=dial, refresh_interval=0)
-        if check is not None:
-            chosen.check_connection_interval = chosen.attempt_reconnect_interval = check
-        self.robot = await RobotClient.at_address(host, chosen)
+        self.robot = await _connect(host, key, **options)
         return {"seconds": round(time.monotonic() - begin, 3)}
+
+    async def churn(self, host: str, key: list[str], count: int, at_once: int) -> None:
+        """Connect, read a sensor and close, `count` times."""
+
+        async def some(number: int) -> None:
+            for _ in range(number):
+                robot = await _connect(host, key)
+                await Sensor.from_robot(robot, "a").get_readings()
+                await robot.close()
+
+        await asyncio.gather(*(some(count // at_once) for _ in range(at_once)))
 
     async def read(self, count: int, at_once: int = 1, resource: str = "a") -> dict[str, float]:
         """Read a sensor `count` times and return the figures."""
@@ -120,6 +124,16 @@ class Commands:
         if self.watching is not None:
             self.watching.cancel()
         await self.robot.close()
+
+
+async def _connect(host: str, key: list[str], check: int | None = 0, **options: Any) -> RobotClient:
+    dial = DialOptions.with_api_key(key[1], key[0])
+    for name, value in {"insecure": True, **options}.items():
+        setattr(dial, name, value)
+    chosen = RobotClient.Options(dial_options=dial, refresh_interval=0)
+    if check is not None:
+        chosen.check_connection_interval = chosen.attempt_reconnect_interval = check
+    return await RobotClient.at_address(host, chosen)
 
 
 async def _main() -> None:

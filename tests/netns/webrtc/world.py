@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +37,22 @@ CONFIGURATION: Final[Mapping[str, Any]] = {
 _CONNECTED: Final = re.compile(r'a client has connected\t.*"local":"(\w+)","remote":"(\w+)"')
 
 
+def scene_within(seconds: float) -> Callable[[Callable[[Path], Awaitable[None]]], Callable[[Path], None]]:
+    """Make a test that takes `seconds` at most, see `pairs.scene`."""
+
+    def decorate(function: Callable[[Path], Awaitable[None]]) -> Callable[[Path], None]:
+        def test(tmp_path: Path) -> None:
+            async def limited() -> None:
+                with trio.fail_after(seconds):
+                    await function(tmp_path)
+
+            trio.run(limited)
+
+        return test
+
+    return decorate
+
+
 class World:
     """The running programs; created by `world`."""
 
@@ -49,7 +65,6 @@ class World:
         self.secret: str = part["secret"]
         self.machine: Server
         self.options: list[str] = []
-        self.webrtc = True  # whether the machine answers offers
 
     @property
     def cloud_url(self) -> str:
@@ -79,14 +94,13 @@ class World:
         return await client("connect", **{"host": self.host, "key": self.cloud.key, **options})
 
     @asynccontextmanager
-    async def run_machine(self, address: str, **document: Any) -> AsyncIterator[Server]:
-        """Run machine-server on its computer, where it only listens on loopback, until it waits for offers."""
+    async def run_machine(self, *options: str) -> AsyncIterator[Server]:
+        """Run machine-server on its computer, where it only listens on loopback."""
         folder = self.folder / "machine"
         folder.mkdir(exist_ok=True)
-        credentials = {"id": self.part, "secret": self.secret, "app_address": address}
-        files = Server({"cloud": credentials, **document}, folder)
-        switches = ("-disable-mdns", "-allow-insecure-creds", f"-webrtc={str(self.webrtc).lower()}")
-        command = self.net.at(MACHINE, *files.words(*switches))
+        credentials = {"id": self.part, "secret": self.secret, "app_address": self.cloud_url}
+        files = Server({"cloud": credentials}, folder)
+        command = self.net.at(MACHINE, *files.words("-disable-mdns", "-allow-insecure-creds", *options))
         async with ready(command, files.log_file, env=files.environ, until="running\n") as (process, said):
             files.process = process
             files.take(said)
@@ -133,13 +147,13 @@ async def world(
     nat: bool = True,
     cabled: bool = False,
     relay: bool = False,
-    webrtc: bool = True,
+    switches: Sequence[str] = (),
     **document: Any,
 ) -> AsyncIterator[World]:
     """Start all programs; `servers` are STUN and TURN servers for clients, which `relay` starts.
 
-    Computers are joined by the router, or `cabled`. Without `webrtc`, clients call the machine through the cloud.
-    `document` is added to the configuration of the machine.
+    Computers are joined by the router, or `cabled`. `switches` are options of machine-server, and
+    `document` is added to its configuration.
     """
     async with cables() if cabled else internet(version=version, nat=nat) as net:
         address = net.addresses[HERE]
@@ -155,11 +169,11 @@ async def world(
                 robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
                 part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]
                 created = World(folder, net, running, client, part)
-                created.options, created.webrtc = options, webrtc
+                created.options = options
                 text = json.dumps({**CONFIGURATION, **document})
                 await client.call(APP, "", "update_robot_part", id=created.part, name="", robot_config_json=text)
                 name_hosts(folder, f"{address} {created.host.partition(':')[0]}", f"{net.addresses[MACHINE]} {LOCAL}")
-                async with created.run_machine(f"http://{authority}") as created.machine:
+                async with created.run_machine(*switches) as created.machine:
                     try:
                         yield created
                     except Exception as error:
