@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
 from cloud.domain.fleet.watching import LiveSnapshot
+from cloud.domain.machines.signalling import REPORTED as WEBRTC
 from cloud.web.views.agent_view import AgentView
 from cloud.web.views.fleet_view import problems_of, running, state_of
 from rpc.pages.drawing import Drawing, Vertex, drawing, structure
@@ -93,6 +94,7 @@ class Facts:
     platform: str
     host: str
     address: str
+    paths: str  # how clients elsewhere reach it; "" for a part that is not connected
     saved: int
     saved_at: datetime
     running: str
@@ -211,12 +213,17 @@ def _facts(part: FleetPart, now: datetime) -> Facts:
         platform=_text(part.reported, "platform"),
         host=_text(part.reported, "host"),
         address=_text(part.reported, "address"),
+        paths=_paths(part.reported) if css in ("online", "degraded") else "",
         saved=part.revision,
         saved_at=part.saved,
         running=running(part.reported),
         rejected=_text(part.reported, "rejected"),
         problems=problems_of(part),
     )
+
+
+def _paths(reported: Mapping[str, Any]) -> str:
+    return "by WebRTC, or through this cloud" if reported.get(WEBRTC) else "through this cloud"
 
 
 def _text(reported: Mapping[str, Any], key: str) -> str:

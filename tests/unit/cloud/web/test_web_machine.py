@@ -157,6 +157,13 @@ async def test_the_page_is_found_by_the_id_of_the_machine_or_its_part(
         assert f"/machines/{part}/logs" in page.text
 
 
+async def test_the_page_says_how_clients_reach_the_machine(cloud: MemoryCloud, part: str, person: Browser) -> None:
+    assert "<dt>Reached</dt>" not in (await person.get(f"/machines/{part}")).text  # it was never connected
+    for report, text in (({}, "through this cloud"), ({"webrtc": True}, "by WebRTC, or through this cloud")):
+        await cloud.cloud.store.write(lambda sql, report=report: note_seen(sql, part, cloud.cloud.clock(), report))
+        assert f"<dt>Reached</dt><dd>{text}</dd>" in (await person.get(f"/machines/{part}")).text
+
+
 async def test_the_page_of_a_machine_of_another_organization_is_not_found(
     cloud: MemoryCloud, machine: str, part: str
 ) -> None:
