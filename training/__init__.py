@@ -1,4 +1,1 @@
-"""ML training: client, job states, trainers.
-
-Not built yet: this package holds its place among the floors (docs/design/architecture.md) and has no code.
-"""
+"""Training of models from labelled pictures: jobs and their rules, the engines that run them, and the trainers."""

@@ -1,0 +1,83 @@
+"""A dataset that does not suffice is refused with everything that is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from schema.errors import ErrorKind, MachineError
+from training.jobs.submission import Box, ModelType, Picture, check, checked_labels
+
+SINGLE, MULTI = ModelType.SINGLE_LABEL_CLASSIFICATION, ModelType.MULTI_LABEL_CLASSIFICATION
+DETECTION = ModelType.OBJECT_DETECTION
+
+
+def labelled(count: int, *labels: str) -> list[Picture]:
+    return [Picture(f"{'+'.join(labels)}{number}", frozenset(labels)) for number in range(count)]
+
+
+def boxed(count: int, box: Box) -> list[Picture]:
+    return [Picture(f"b{number}", boxes=(box,)) for number in range(count)]
+
+
+GOOD = Box("a", 0.1, 0.1, 0.9, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "labels", "pictures", "used"),
+    [
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b"), 20),
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(5), 20),  # 80 % are labelled
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(9, "other"), 20),
+        (SINGLE, ("a", "b"), labelled(10, "a", "other") + labelled(10, "b"), 20),
+        (MULTI, ("a", "b"), labelled(10, "a", "b"), 10),
+        (DETECTION, ("a",), boxed(15, GOOD), 15),
+    ],
+)
+def test_a_sufficient_dataset(
+    model_type: ModelType, labels: tuple[str, ...], pictures: list[Picture], used: int
+) -> None:
+    assert check(model_type, labels, pictures) == used
+
+
+@pytest.mark.parametrize(
+    ("model_type", "labels", "pictures", "missing"),
+    [
+        (SINGLE, ("a", "b"), [], ["0 pictures, 1 too few", "'a' has 0 pictures, 10 too few", "'b'"]),
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(7, "b"), ["'b' has 7 pictures, 3 too few"]),
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(6), ["20 of 26", "1 too few"]),
+        (SINGLE, ("a", "b"), labelled(10, "a", "b"), ["10 pictures have more than one", "multi-label"]),
+        (DETECTION, ("a",), boxed(14, GOOD), ["14 pictures, 1 too few"]),
+        (DETECTION, ("a",), boxed(15, GOOD) + labelled(5, "a"), ["15 of 20", "1 too few"]),
+        (DETECTION, ("a",), boxed(15, GOOD) + boxed(1, Box("a", 0.5, 0, 0.5, 1)), ["1 pictures have boxes outside"]),
+        (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, float("nan"), 1)), ["2 pictures have boxes"]),
+        (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, 1.01, 1)), ["2 pictures have boxes"]),
+    ],
+)
+def test_a_refusal_says_what_is_missing(
+    model_type: ModelType, labels: tuple[str, ...], pictures: list[Picture], missing: list[str]
+) -> None:
+    with pytest.raises(MachineError) as caught:
+        check(model_type, labels, pictures)
+    assert caught.value.kind is ErrorKind.PRECONDITION
+    assert [part for part in missing if part not in caught.value.message] == []
+
+
+def test_a_refusal_stays_short() -> None:
+    with pytest.raises(MachineError) as caught:
+        check(SINGLE, [str(number) * 60 for number in range(1000)], labelled(10, "a"))
+    assert len(caught.value.message) < 3000
+    assert "980 more labels" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [(["a", ""], "''"), (["a", "b\nc"], "valid label"), (["a", "b", "a"], "more than once"), (["a"], "needs 2")],
+)
+def test_labels_that_no_model_can_have(labels: list[str], message: str) -> None:
+    with pytest.raises(MachineError, match=message) as caught:
+        checked_labels(labels, SINGLE)
+    assert caught.value.kind is ErrorKind.INVALID
+
+
+def test_a_detector_needs_one_label() -> None:
+    assert checked_labels(["a"], DETECTION) == ("a",)

@@ -1,0 +1,82 @@
+"""The interface between the queue of jobs and what runs them.
+
+An engine gets an `Order`, whose folder holds the dataset, and runs the program until it ends. Everything that the
+program reports goes to the sink, in order. `run` returns an outcome for everything that the program can do, and raises
+only if the engine itself does not work. If `run` is cancelled, the program gets time to write a checkpoint, and when
+`run` has returned, nothing of it runs any more. Running the same order again continues from the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from training.jobs.events import Event
+
+MIB: Final = 1024 * 1024
+Sink = Callable[[Event], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits of one job. Sizes are in bytes, times in seconds."""
+
+    memory: int = 4096 * MIB  # address space of each process
+    cpu: int = 4 * 3600  # processor time of each process
+    wall: float = 12 * 3600.0
+    disk: int = 8192 * MIB  # content of the folders that the program may write
+    files: int = 100_000  # entries in these folders
+    processes: int = 64
+    lines: int = 20_000  # lines of output altogether
+    rate: int = 200  # lines in a second, on average
+    grace: float = 30.0  # from the request to end to the kill, for a checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A program to run. In `folder`, `dataset` is read, `output` and `checkpoints` are written."""
+
+    id: str
+    folder: Path
+    module: str  # started as `python -m`
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    program: Path | None = None  # folder of the module, for a program of the tenant; None for one of this project
+    readable: tuple[Path, ...] = ()  # further files that the program reads, such as pretrained weights
+    bounds: Bounds = Bounds()
+
+    @property
+    def dataset(self) -> Path:
+        """Folder of the pictures, with the description `dataset.jsonl`."""
+        return self.folder / "dataset"
+
+    @property
+    def output(self) -> Path:
+        """Folder that becomes the model."""
+        return self.folder / "output"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder that survives an interruption."""
+        return self.folder / "checkpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a program ended: with an empty reason, well."""
+
+    reason: str = ""
+
+
+class Engine(Protocol):
+    """Runs programs of jobs. `run` may be called by several tasks, for different orders."""
+
+    async def run(self, order: Order, sink: Sink) -> Outcome:
+        """Run the program until it ends; see the module."""
+        ...
+
+    def unable(self, order_is_foreign: bool) -> str:
+        """Return why this engine cannot run programs of this project, or foreign ones; empty if it can."""
+        ...

@@ -1,0 +1,1 @@
+"""Training jobs: their states, the rules of submission, and their events. Pure."""

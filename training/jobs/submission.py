@@ -1,0 +1,124 @@
+"""Rules that a dataset must meet before a model is trained from it. Pure.
+
+The minimums are those that the hosted service documents. A refusal lists everything that is missing, and how much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+
+MIN_LABELS: Final = 2  # of a classifier: with one label there is nothing to tell apart
+MIN_EXAMPLES: Final = 10  # pictures of each label
+MIN_LABELLED: Final = 0.8  # share of the pictures that have a label
+MIN_DETECTION: Final = 15  # pictures for object detection
+SHOWN: Final = 20  # entries of a list in a message
+
+
+class ModelType(IntEnum):
+    """Kind of model, with the numbers of the published API."""
+
+    UNSPECIFIED = 0
+    SINGLE_LABEL_CLASSIFICATION = 1
+    MULTI_LABEL_CLASSIFICATION = 2
+    OBJECT_DETECTION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A labelled box, in fractions of the picture's width and height."""
+
+    label: str
+    x_min: float
+    y_min: float
+    x_max: float
+    y_max: float
+
+    @property
+    def valid(self) -> bool:
+        """Whether the box is inside the picture and has an area."""
+        edges = (self.x_min, self.x_max), (self.y_min, self.y_max)
+        return all(math.isfinite(low) and math.isfinite(high) and 0 <= low < high <= 1 for low, high in edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of a dataset with everything that people said about it."""
+
+    id: str
+    labels: frozenset[str] = frozenset()  # of the whole picture
+    boxes: tuple[Box, ...] = ()
+
+
+def checked_labels(labels: Sequence[str], model_type: ModelType) -> tuple[str, ...]:
+    """Return the labels to train on; INVALID if they are empty, repeated, not printable or too few."""
+    if strange := [label for label in labels if not label.strip() or not label.isprintable()]:
+        raise MachineError(
+            f"{strange[0][:40]!r} is not a valid label",
+            kind=ErrorKind.INVALID,
+            remedy="use printable characters: labels.txt has a line for each label",
+        )
+    if repeated := [label for label, count in Counter(labels).items() if count > 1]:
+        raise MachineError(
+            f"the label {repeated[0][:40]!r} is given more than once",
+            kind=ErrorKind.INVALID,
+            remedy="name each label once",
+        )
+    needed = 1 if model_type is ModelType.OBJECT_DETECTION else MIN_LABELS
+    if len(labels) < needed:
+        raise MachineError(
+            f"the job names {len(labels)} labels, and a model of this type needs {needed}",
+            kind=ErrorKind.INVALID,
+            remedy="pass the labels to train on as tags",
+        )
+    return tuple(labels)
+
+
+def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Picture]) -> int:
+    """Return the number of pictures to train from; PRECONDITION with every shortfall."""
+    detection = model_type is ModelType.OBJECT_DETECTION
+    label_set, examples = frozenset(labels), Counter[str]()
+    total = labelled = ambiguous = used = malformed = 0
+    for picture in pictures:
+        names = frozenset(box.label for box in picture.boxes) if detection else picture.labels
+        chosen = names & label_set
+        total += 1
+        labelled += bool(names)
+        used += bool(chosen)
+        ambiguous += len(chosen) > 1
+        malformed += not all(box.valid for box in picture.boxes)
+        examples.update(chosen)
+    shortfalls = _too_few_pictures(total, labelled, MIN_DETECTION if detection else 1)
+    lacking = [(label, examples[label]) for label in labels if examples[label] < MIN_EXAMPLES]
+    shortfalls += [
+        f"the label {label[:60]!r} has {count} pictures, {MIN_EXAMPLES - count} too few"
+        for label, count in lacking[:SHOWN]
+    ]
+    if len(lacking) > SHOWN:
+        shortfalls.append(f"{len(lacking) - SHOWN} more labels have too few pictures")
+    if ambiguous and model_type is ModelType.SINGLE_LABEL_CLASSIFICATION:
+        shortfalls.append(f"{ambiguous} pictures have more than one of the labels; train a multi-label model for these")
+    if malformed and detection:
+        shortfalls.append(f"{malformed} pictures have boxes outside of 0 to 1, or with min not below max")
+    if shortfalls:
+        raise MachineError(
+            f"the dataset does not suffice: {'; '.join(shortfalls)}",
+            kind=ErrorKind.PRECONDITION,
+            remedy=f"label more pictures: {MIN_EXAMPLES} of each label, and {MIN_LABELLED:.0%} of all",
+        )
+    return used
+
+
+def _too_few_pictures(total: int, labelled: int, least: int) -> list[str]:
+    if total < least:
+        return [f"it has {total} pictures, {least - total} too few"]
+    needed = math.ceil(MIN_LABELLED * total)
+    if labelled < needed:
+        return [f"{labelled} of {total} pictures are labelled, {needed - labelled} too few"]
+    return []
