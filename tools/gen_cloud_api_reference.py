@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "cloud-api.md"
 REFUSED = (  # published services without a class here: the module of their messages, below viam.gen
     ("viam.app.datapipelines.v1.DataPipelinesService", "app.datapipelines.v1.data_pipelines_pb2"),
-    ("viam.app.mltraining.v1.MLTrainingService", "app.mltraining.v1.ml_training_pb2"),
     ("viam.app.v1.BillingService", "app.v1.billing_pb2"),
     ("viam.app.v1.EndUserService", "app.v1.end_user_pb2"),
     ("viam.app.cloudslam.v1.CloudSLAMService", "app.cloudslam.v1.cloud_slam_pb2"),

@@ -27,6 +27,7 @@ from cloud.services.machines.signalling import SignallingService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
 from cloud.services.releases.releases import ReleaseService
+from cloud.services.training.training import MLTrainingService
 from cloud.services.triggers.triggers import TriggerService
 from cloud.services.unbuilt import reason_unsupported
 from cloud.store.turns import working_for
@@ -48,6 +49,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "viam.app.dataset.v1.DatasetService": DatasetService,
     "viam.app.datasync.v1.DataSyncService": DataSyncService,
     "viam.app.packages.v1.PackageService": PackageService,
+    "viam.app.mltraining.v1.MLTrainingService": MLTrainingService,
     "machine.cloud.v1.InvitationService": Invitations,
     "machine.cloud.v1.HistoryService": HistoryService,
     "machine.cloud.v1.TriggerService": TriggerService,

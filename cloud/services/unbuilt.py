@@ -85,9 +85,21 @@ _DATA_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
 _DATASET_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_SEQUENCES: ("StartSequenceDatasetExport", "GetSequenceDatasetExport"),
 }
+_TRAINING: Final = "viam.app.mltraining.v1.MLTrainingService"
+_NO_CONTAINERS: Final = (
+    "this cloud runs training scripts without containers; leave the container out of SubmitCustomTrainingJob"
+)
+_TRAINING_METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    _NO_CONTAINERS: ("GetContainer", "RegisterCustomTrainingContainer", "DeleteCustomTrainingContainer"),
+}
 _METHOD_REASONS: Final = {
     f"{service}/{method}": text
-    for service, refused in ((_APP, _APP_METHODS), (_DATA, _DATA_METHODS), (_DATASETS, _DATASET_METHODS))
+    for service, refused in (
+        (_APP, _APP_METHODS),
+        (_DATA, _DATA_METHODS),
+        (_DATASETS, _DATASET_METHODS),
+        (_TRAINING, _TRAINING_METHODS),
+    )
     for text, methods in refused.items()
     for method in methods
 }
@@ -95,7 +107,6 @@ _METHOD_REASONS: Final = {
 _SERVICE_REASONS: Final[Mapping[str, str]] = {
     "viam.app.v1.BillingService": _NO_BILLING,
     "viam.app.v1.EndUserService": "this cloud has no terms to accept and no registered applications; use API keys",
-    "viam.app.mltraining.v1.MLTrainingService": "this cloud does not support training yet",
     "viam.app.datapipelines.v1.DataPipelinesService": "this cloud has no data pipelines; query with TabularDataBySQL",
     "viam.app.cloudslam.v1.CloudSLAMService": "this cloud does not create maps; run a mapping module on the machine",
 }

@@ -17,6 +17,7 @@ from cloud.store.tables import (
     requests,
     sessions,
     signalling,
+    training,
     trash,
     triggers,
 )
@@ -36,6 +37,7 @@ STEPS: Final = (
     releases.TABLES,
     requests.TABLES,
     signalling.TABLES,
+    training.TABLES,
 )
 
 

@@ -178,6 +178,22 @@ SIGNALS: Final = _count_limit(
     "signals", 200, "messages", "from one end to the other while they connect", "connect again"
 )
 
+# ---- training
+
+TRAINING_JOBS: Final = _count_limit(
+    "training_jobs", 2000, "training jobs", "of one organization, finished ones included", "delete finished jobs"
+)
+TRAINING_QUEUE: Final = _count_limit(
+    "training_queue", 100, "unfinished training jobs", "of one organization", "wait until some have ended"
+)
+TRAINING_PICTURES: Final = Limit(
+    "training_pictures", 20_000, "files", "in the dataset of one training job", "train from a smaller dataset"
+)
+TRAINING_LABELS: Final = Limit("training_labels", 500, "labels", "of one model", "train with fewer labels")
+TRAINING_ARGUMENTS: Final = Limit(
+    "training_arguments", 32 * KIB, "characters", "in the arguments of one training script", "pass shorter arguments"
+)
+
 # ---- SQL queries
 
 SQL_TEXT: Final = Limit("sql_text", 64 * KIB, "bytes", "in one SQL query", "write a shorter query")
@@ -223,6 +239,11 @@ LIMITS: Final = (
     CALLER_OFFERS,
     OFFERS,
     SIGNALS,
+    TRAINING_JOBS,
+    TRAINING_QUEUE,
+    TRAINING_PICTURES,
+    TRAINING_LABELS,
+    TRAINING_ARGUMENTS,
     SQL_TEXT,
     SQL_QUEUE,
     WORK_QUEUE,

@@ -21,6 +21,7 @@ from cloud.domain.organizations.sharing import guests
 from cloud.domain.organizations.tenants import above, missing, organization
 from cloud.domain.permissions.credentials import require_in_force
 from cloud.domain.registry.items import find
+from cloud.domain.training.jobs import job
 from cloud.store.sql import Sql
 from cloud.values.author import KEY, MACHINES, Author
 from schema.errors import ErrorKind, MachineError
@@ -47,6 +48,7 @@ class ObjectKind(Enum):
     DATASET = "dataset"
     FILE = "file"
     ITEM = "registry item"
+    JOB = "training job"
 
 
 SHARED: Final = frozenset({ObjectKind.LOCATION, ObjectKind.ROBOT, ObjectKind.PART, ObjectKind.FILE})
@@ -100,6 +102,8 @@ def place_of(sql: Sql, of: ObjectKind, subject: str) -> Place:
         return _place(find(sql, subject).organization_id)
     if of is ObjectKind.DATASET:
         return _place(dataset(sql, subject).organization_id)
+    if of is ObjectKind.JOB:
+        return _place(job(sql, subject).task.organization_id)
     if of is ObjectKind.FILE:
         return captured(sql, file(sql, subject).source)
     if of is ObjectKind.PART:

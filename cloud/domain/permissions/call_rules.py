@@ -257,6 +257,18 @@ PACKAGES: Final[Mapping[str, Rule]] = {
     "list_packages": operator(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
+TRAINING: Final[Mapping[str, Rule]] = {
+    "submit_training_job": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "submit_custom_training_job": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "get_training_job": owner(ObjectKind.JOB, "id"),
+    "list_training_jobs": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "cancel_training_job": owner(ObjectKind.JOB, "id"),
+    "delete_completed_training_job": owner(ObjectKind.JOB, "id"),
+    "get_training_job_logs": owner(ObjectKind.JOB, "id"),
+    "list_supported_containers": signed_in("the environment of training scripts"),
+    "list_containers": owner(ObjectKind.ORGANIZATION, "organization_id"),
+}
+
 # ---- used only by pages and HTTP routes
 
 EDITOR: Final[Mapping[str, Rule]] = {
@@ -387,6 +399,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "viam.app.dataset.v1.DatasetService": DATASETS,
     "viam.app.datasync.v1.DataSyncService": DATASYNC,
     "viam.app.packages.v1.PackageService": PACKAGES,
+    "viam.app.mltraining.v1.MLTrainingService": TRAINING,
     "machine.cloud.v1.InvitationService": INVITATIONS,
     "machine.cloud.v1.HistoryService": HISTORY,
     "machine.cloud.v1.TriggerService": TRIGGERS,

@@ -14,6 +14,7 @@ from cloud.domain.people import invites
 from cloud.domain.permissions import credentials
 from cloud.domain.releases import files as releases
 from cloud.domain.releases import requests
+from cloud.domain.training import jobs as training
 from cloud.domain.triggering import deliveries, queue
 from cloud.store.sql import Sql
 
@@ -29,6 +30,7 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("unused files of releases", releases.expire),
     ("requests to agents", requests.expire),
     ("connection attempts", signalling.expire),
+    ("logs of training jobs", training.expire),
     ("signed-out sessions", credentials.expire),
 )
 """Kinds of data that expire, each with the transaction that deletes some and returns their number."""

@@ -24,6 +24,7 @@ from cloud.domain.permissions.homes import Homes
 from cloud.domain.permissions.links import Links
 from cloud.domain.queries.query import Engine
 from cloud.domain.queries.query_process import QueryProcesses
+from cloud.domain.training.abilities import Abilities
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.author import Author
@@ -70,6 +71,7 @@ class Cloud:
     homes: Homes = field(default_factory=Homes)
     hosts: MachineHosts = field(default_factory=MachineHosts)
     ice: IceServers = field(default_factory=IceServers)
+    training: Abilities = field(default_factory=Abilities)
 
 
 @dataclass(frozen=True, slots=True)

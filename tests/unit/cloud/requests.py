@@ -46,8 +46,8 @@ KINDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """The kind of object whose id a field of this name holds."""
 SUBJECTS: Final = (  # the kind of object whose id the field `id` holds, by the first word that the path contains
-    ("Fragment", "fragment"), ("Part", "part"), ("Dataset", "dataset"), ("Key", "key"), ("Package", "item"),
-    ("v1.RobotService", "part"), ("Agent", "part"), ("Robot", "robot"),
+    ("Fragment", "fragment"), ("Part", "part"), ("Dataset", "dataset"), ("Key", "key"), ("TrainingJob", "job"),
+    ("Package", "item"), ("v1.RobotService", "part"), ("Agent", "part"), ("Robot", "robot"),
 )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.people import invites
+from cloud.domain.training.jobs import NewJob, submit
 from cloud.server.memory import APP, ROBOT, MemoryCloud
 from cloud.services.agents import agent_requests
 from cloud.services.organizations.people import Invitations
@@ -90,7 +91,10 @@ async def world(cloud: MemoryCloud, clock: Clock, machine: str, part: str) -> Wo
         secret = secret or link.rpartition("/")[2]
     await cloud.cloud.store.write(lambda sql: invites.accept(sql, secret, clock()))
     person = await theirs.call(APP, "", "get_user_id_by_email", email=member)
+    task = NewJob(other.organization, WORD, WORD, "1", labels=(WORD,))
+    job = await cloud.cloud.store.write(lambda sql: submit(sql, task, Author(KEY, other.id), clock()))
     created.theirs = {
+        "job": job,
         "organization": other.organization,
         "location": other.location,
         "robot": robot,

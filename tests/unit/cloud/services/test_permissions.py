@@ -28,6 +28,7 @@ from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import audit, call_rules
 from cloud.domain.permissions.access import SHARED, ObjectKind, Role
 from cloud.domain.permissions.call_rules import Rule
+from cloud.domain.training.jobs import NewJob, submit
 from cloud.server.memory import MemoryCloud
 from cloud.services.agents.installation import InstallationService
 from cloud.services.common.base import Cloud
@@ -155,7 +156,10 @@ async def world(cloud: MemoryCloud, machine: str, part: str) -> World:
     located = (await cloud.app("create_location_secret", location_id=first.location))["secrets"][0]["secret"]
     (file,) = [await Uploads(cloud, part).file(b"x")]
     dataset = await store.write(lambda sql: datasets.create(sql, first.organization, "set", START))
+    task = NewJob(first.organization, dataset, "parts", "1")
+    job = await store.write(lambda sql: submit(sql, task, Author(KEY, first.id), START))
     ids = {
+        ObjectKind.JOB: job,
         ObjectKind.ORGANIZATION: first.organization,
         ObjectKind.LOCATION: first.location,
         ObjectKind.ROBOT: machine,

@@ -28,6 +28,7 @@ def test_every_sentence_says_more_than_not_built() -> None:
 
 
 def test_unknown_services_and_callers_without_keys() -> None:
-    assert "training" in str(reason_unsupported("/viam.app.mltraining.v1.MLTrainingService/GetTrainingJob", SERVED))
+    assert "containers" in str(reason_unsupported("/viam.app.mltraining.v1.MLTrainingService/GetContainer", SERVED))
+    assert "billing" in str(reason_unsupported("/viam.app.v1.BillingService/PayInvoice", SERVED))
     assert reason_unsupported("/somebody.Else/Call", SERVED) is None
     assert reason_unsupported("/", SERVED) is None

@@ -23,6 +23,7 @@ HAD = {
     "releases": "a7dffcf81a69b050",
     "requests": "da46805b8654fccf",
     "signalling": "60addb64be01cbff",
+    "training": "d120feb8093cb6d0",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 

@@ -1,0 +1,1 @@
+"""Training jobs: their rows and events, the queue, and the pictures of their datasets."""

@@ -1,0 +1,41 @@
+"""What this cloud can train. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+from training.jobs.submission import ModelType
+
+NO_ENGINE: Final = "this cloud runs no training jobs: start machine-cloud with --training-backbone FILE"
+NO_SCRIPTS: Final = "this cloud runs no training scripts: start machine-cloud with --training-python PROGRAM"
+NO_DETECTION: Final = "this cloud has no trainer for object detection yet; train a classifier, or use a custom script"
+CONTAINER: Final = "local"
+"""Key of the only environment of custom scripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """Why something cannot be trained; an empty text: it can."""
+
+    classification: str = NO_ENGINE
+    scripts: str = NO_SCRIPTS
+    environment: str = field(default="", compare=False)  # of scripts, for people
+
+    def check(self, model_type: ModelType) -> None:
+        """Raise MachineError if a job of this type cannot be trained here."""
+        if model_type is ModelType.UNSPECIFIED:
+            raise MachineError("the job names no model type", kind=ErrorKind.INVALID, remedy="pass a model_type")
+        if model_type is ModelType.OBJECT_DETECTION:
+            raise MachineError(NO_DETECTION, kind=ErrorKind.UNSUPPORTED)
+        _check(self.classification)
+
+    def check_scripts(self) -> None:
+        """Raise MachineError if scripts of the registry cannot be run here."""
+        _check(self.scripts)
+
+
+def _check(reason: str) -> None:
+    if reason:
+        raise MachineError(reason, kind=ErrorKind.PRECONDITION)

@@ -1,0 +1,284 @@
+"""Training jobs and their events: submission, lists, cancelling, deletion, logs. The queue is in `queue`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cloud.domain.organizations.tenants import missing
+from cloud.domain.registry import files, items, versions
+from cloud.store.sql import Sql, counted, inserted
+from cloud.values.author import Author
+from cloud.values.cursor import Cursor
+from cloud.values.limits import TRAINING_JOBS, TRAINING_QUEUE
+from cloud.values.names import new_id
+from cloud.values.times import moment_of, stored
+from schema.errors import ErrorKind, MachineError
+from training.jobs.events import Event, Status, decode, encode
+from training.jobs.lifecycle import FINAL, Happening, State, step
+from training.jobs.submission import ModelType
+
+KIND: Final = "training job"  # in error messages
+TOPIC: Final = "training"  # event topic; subjects are jobs whose state changed
+EVENTS: Final = "training events"  # event topic; subjects are jobs with new events
+MODEL: Final = "ml_model"  # type of the registry items
+LOGS: Final = timedelta(days=7)  # events are kept so long after the end of their job
+PAGE: Final = 500  # log entries
+AT_ONCE: Final = 5000  # events that one transaction deletes; the next one continues
+_UNFINISHED: Final = tuple(state.value for state in State if state not in FINAL)
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """What a job is to do. `script` is the registry item of a custom job."""
+
+    organization_id: str
+    dataset_id: str
+    model_name: str
+    model_version: str
+    model_type: ModelType = ModelType.UNSPECIFIED
+    labels: tuple[str, ...] = ()
+    script: str = ""
+    script_version: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job. `reason` explains a failure; `model` is the package that it made."""
+
+    number: int
+    id: str
+    task: NewJob
+    author: Author
+    state: State
+    reason: str
+    created: datetime
+    changed: datetime
+    started: datetime | None
+    ended: datetime | None
+    worker: str
+    attempts: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A stored event. Numbers increase within a job."""
+
+    number: int
+    time: datetime
+    event: Event
+
+
+def submit(sql: Sql, task: NewJob, author: Author, now: datetime) -> str:
+    """Add a job to the queue; return its id.
+
+    EXISTS if the version of the model is taken, EXHAUSTED if the organization has too many jobs, INVALID for a name or
+    version that the registry does not accept, PRECONDITION if the name belongs to an item of another type.
+    """
+    owner = task.organization_id
+    items.checked_name(task.model_name)
+    versions.checked_version(task.model_version, semantic=False)
+    waiting = sum(counted_in(sql, owner, state) for state in _UNFINISHED)
+    TRAINING_QUEUE.check_count(waiting, "the organization")
+    TRAINING_JOBS.check_count(counted(sql, "training_jobs", "organization_id", owner), "the organization")
+    check_free(sql, owner, task.model_name, task.model_version)
+    subject, moment = new_id(), stored(now)
+    inserted(
+        sql,
+        "training_jobs",
+        {
+            "id": subject,
+            "organization_id": owner,
+            "dataset_id": task.dataset_id,
+            "model_name": task.model_name,
+            "model_version": task.model_version,
+            "model_type": int(task.model_type),
+            "labels": json.dumps(task.labels),
+            "script": task.script,
+            "script_version": task.script_version,
+            "arguments": json.dumps(dict(task.arguments)),
+            "author_type": author.type,
+            "author": author.name,
+            "state": State.PENDING.value,
+            "created": moment,
+            "changed": moment,
+        },
+    )
+    append(sql, subject, [Status(State.PENDING)], now)
+    sql.notify(TOPIC, subject)
+    return subject
+
+
+def counted_in(sql: Sql, owner: str, state: str) -> int:
+    """Return the number of jobs of an organization in a state."""
+    row = sql.row("SELECT COUNT(*) AS count FROM training_jobs WHERE state = ? AND organization_id = ?", state, owner)
+    return int(row["count"]) if row is not None else 0
+
+
+def check_free(sql: Sql, owner: str, name: str, version: str) -> None:
+    """Raise EXISTS if a model version exists or a job makes it; PRECONDITION if the name is not that of a model."""
+    row = sql.row(
+        "SELECT id FROM training_jobs WHERE organization_id = ? AND model_name = ? AND model_version = ? "
+        "AND state NOT IN (?, ?)",
+        owner,
+        name,
+        version,
+        State.FAILED.value,
+        State.CANCELED.value,
+    )
+    if row is not None:
+        raise MachineError(
+            f"version {version} of the model {name} is made by the job {row['id']}",
+            kind=ErrorKind.EXISTS,
+            remedy="choose another version",
+        )
+    try:
+        item = items.find(sql, f"{owner}:{name}")
+    except MachineError:
+        return
+    if item.type != MODEL:
+        raise MachineError(
+            f"{item.wire_id} has the type {item.type}, not {MODEL}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="choose another model name",
+        )
+    files.is_free(sql, item, files.checked_place(item, version, ""))
+
+
+_JOB: Final = "SELECT * FROM training_jobs"
+
+
+def job(sql: Sql, subject: str) -> JobRecord:
+    """Return one job; NOT_FOUND."""
+    row = sql.row(f"{_JOB} WHERE id = ?", subject)
+    if row is None:
+        raise missing(KIND, subject)
+    return record(row)
+
+
+def jobs(sql: Sql, owner: str, state: State | None = None) -> list[JobRecord]:
+    """Return the jobs of an organization, newest first, all or those in one state."""
+    rows = sql.rows(f"{_JOB} WHERE organization_id = ? ORDER BY number DESC", owner)
+    return [record(row) for row in rows if state is None or row["state"] == state.value]
+
+
+def record(row: Mapping[str, Any]) -> JobRecord:
+    """Return a row of `training_jobs` as a record."""
+    task = NewJob(
+        row["organization_id"],
+        row["dataset_id"],
+        row["model_name"],
+        row["model_version"],
+        ModelType(row["model_type"]),
+        tuple(json.loads(row["labels"])),
+        row["script"],
+        row["script_version"],
+        json.loads(row["arguments"]),
+    )
+    return JobRecord(
+        number=row["number"],
+        id=row["id"],
+        task=task,
+        author=Author(row["author_type"], row["author"]),
+        state=State(row["state"]),
+        reason=row["reason"],
+        created=moment_of(row["created"]),
+        changed=moment_of(row["changed"]),
+        started=moment_of(row["started"]) if row["started"] is not None else None,
+        ended=moment_of(row["ended"]) if row["ended"] is not None else None,
+        worker=row["worker"],
+        attempts=row["attempts"],
+        model=row["model"],
+    )
+
+
+def change(
+    sql: Sql, subject: JobRecord, happening: Happening, now: datetime, *, reason: str = "", model: str = ""
+) -> State:
+    """Apply `happening` to a job, and record and announce the new state; PRECONDITION if it cannot happen now."""
+    state = step(subject.state, happening)
+    if state is subject.state:
+        return state
+    ended = stored(now) if state in FINAL else None
+    keeps_worker = state in (State.IN_PROGRESS, State.CANCELING)
+    reason = reason if state in (State.FAILED, State.PENDING) else ""
+    sql.run(
+        "UPDATE training_jobs SET state = ?, reason = ?, changed = ?, ended = ?, model = ?, "
+        "worker = CASE WHEN ? = 1 THEN worker ELSE '' END WHERE id = ?",
+        state.value,
+        reason if state is State.FAILED else "",
+        stored(now),
+        ended,
+        model if state is State.COMPLETED else "",
+        int(keeps_worker),
+        subject.id,
+    )
+    append(sql, subject.id, [Status(state, reason)], now)
+    sql.notify(TOPIC, subject.id)
+    return state
+
+
+def cancel(sql: Sql, subject: str, now: datetime) -> None:
+    """Cancel a job: one that waits at once, one that runs when its process has ended. PRECONDITION if it has ended."""
+    change(sql, job(sql, subject), Happening.CANCEL, now)
+
+
+def delete(sql: Sql, subject: str) -> None:
+    """Delete a job that has ended, with its events; its model stays. PRECONDITION if it has not ended."""
+    state = job(sql, subject).state
+    if state not in FINAL:
+        raise MachineError(
+            f"the job is {state.value}: only a job that has ended can be deleted",
+            kind=ErrorKind.PRECONDITION,
+            remedy="cancel it first",
+        )
+    sql.run("DELETE FROM training_events WHERE job_id = ?", subject)
+    sql.run("DELETE FROM training_jobs WHERE id = ?", subject)
+    sql.notify(TOPIC, subject)
+
+
+def append(sql: Sql, subject: str, events: Sequence[Event], now: datetime) -> None:
+    """Add events to a job and announce them."""
+    sql.in_turn(f"training {subject}")
+    sql.many(
+        "INSERT INTO training_events (job_id, happened, event) VALUES (?, ?, ?)",
+        [(subject, stored(now), encode(event)) for event in events],
+    )
+    sql.notify(EVENTS, subject)
+
+
+def events_after(sql: Sql, subject: str, number: int, limit: int = PAGE) -> list[Happened]:
+    """Return the events of a job with higher numbers than `number`, in order: a reader continues where it was."""
+    rows = sql.rows(
+        "SELECT number, happened, event FROM training_events WHERE job_id = ? AND number > ? ORDER BY number LIMIT ?",
+        subject,
+        number,
+        limit,
+    )
+    return [Happened(row["number"], moment_of(row["happened"]), decode(row["event"])) for row in rows]
+
+
+def log(sql: Sql, subject: str, after: Cursor | None) -> tuple[list[Happened], Happened | None]:
+    """Return a page of a job's events, oldest first, and the last one of the page if there may be more."""
+    page = events_after(sql, subject, after[1] if after is not None else 0)
+    return page, page[-1] if len(page) == PAGE else None
+
+
+def expire(sql: Sql, now: datetime) -> int:
+    """Delete events of jobs that ended more than LOGS ago, at most AT_ONCE; return how many."""
+    return sql.run(
+        """
+        DELETE FROM training_events WHERE number IN (
+            SELECT training_events.number FROM training_events
+            JOIN training_jobs ON training_jobs.id = training_events.job_id
+            WHERE training_jobs.ended < ? LIMIT ?
+        )
+        """,
+        stored(now - LOGS),
+        AT_ONCE,
+    )

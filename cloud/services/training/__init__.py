@@ -1,0 +1,1 @@
+"""Training of models: the published calls, and the queue that runs the jobs."""

@@ -1,0 +1,43 @@
+"""Tables of training jobs and their events."""
+
+from typing import Final
+
+TABLES: Final = """
+CREATE TABLE training_jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    dataset_id TEXT NOT NULL,  -- a dataset may be deleted later
+    model_name TEXT NOT NULL,  -- of the registry item
+    model_version TEXT NOT NULL,
+    model_type INTEGER NOT NULL,  -- number of the published enumeration
+    labels TEXT NOT NULL,  -- JSON list
+    script TEXT NOT NULL,  -- registry item of a custom job; empty for a trainer of this project
+    script_version TEXT NOT NULL,
+    arguments TEXT NOT NULL,  -- of the script, JSON object
+    author_type TEXT NOT NULL,
+    author TEXT NOT NULL,
+    state TEXT NOT NULL,  -- see training/jobs/lifecycle.py
+    reason TEXT NOT NULL DEFAULT '',  -- of a failure
+    created INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    started INTEGER,  -- first start
+    ended INTEGER,
+    worker TEXT NOT NULL DEFAULT '',  -- process that runs it; empty while it does not run
+    lease INTEGER NOT NULL DEFAULT 0,  -- the worker has lost the job after this time
+    attempts INTEGER NOT NULL DEFAULT 0,  -- starts
+    model TEXT NOT NULL DEFAULT ''  -- package that it made
+);
+CREATE INDEX training_jobs_organization ON training_jobs (organization_id, number);
+CREATE INDEX training_jobs_state ON training_jobs (state, number);
+CREATE INDEX training_jobs_model ON training_jobs (organization_id, model_name, model_version);
+CREATE INDEX training_jobs_started ON training_jobs (organization_id, started);
+CREATE INDEX training_jobs_ended ON training_jobs (ended);
+CREATE TABLE training_events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id TEXT NOT NULL REFERENCES training_jobs (id),
+    happened INTEGER NOT NULL,
+    event TEXT NOT NULL  -- JSON; see training/jobs/events.py
+);
+CREATE INDEX training_events_job ON training_events (job_id, number);
+"""
