@@ -8,7 +8,7 @@ only if the engine itself does not work. If `run` is cancelled, the program gets
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from training.jobs.events import Event
 
 MIB: Final = 1024 * 1024
-Sink = Callable[[Event], Awaitable[None]]
+Sink = Callable[[Sequence[Event]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Bounds:
     processes: int = 64
     lines: int = 20_000  # lines of output altogether
     rate: int = 200  # lines in a second, on average
-    grace: float = 30.0  # from the request to end to the kill, for a checkpoint
+    grace: float = 10.0  # from the request to end to the kill, for a checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Order:
     id: str
     folder: Path
     module: str  # started as `python -m`
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...]  # paths in them are the same inside
     environment: Mapping[str, str] = field(default_factory=dict)
     program: Path | None = None  # folder of the module, for a program of the tenant; None for one of this project
     readable: tuple[Path, ...] = ()  # further files that the program reads, such as pretrained weights
@@ -75,8 +75,4 @@ class Engine(Protocol):
 
     async def run(self, order: Order, sink: Sink) -> Outcome:
         """Run the program until it ends; see the module."""
-        ...
-
-    def unable(self, order_is_foreign: bool) -> str:
-        """Return why this engine cannot run programs of this project, or foreign ones; empty if it can."""
         ...

@@ -1,0 +1,171 @@
+"""A training script of a tenant, which does what its arguments say. It imports only the standard library."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--dataset_file", default="")
+parser.add_argument("--model_output_directory")
+parser.add_argument("--do", default="train")
+parser.add_argument("--path", default="")
+settings = parser.parse_args()
+output = Path(settings.model_output_directory)
+checkpoints = Path(os.environ["TRAINING_CHECKPOINTS"])
+
+
+def train() -> None:
+    print("training")
+    print('::training {"kind":"progress","done":1,"total":1}')
+    (output / "model.onnx").write_bytes(b"model")
+
+
+def fail() -> None:
+    sys.exit("no idea how")
+
+
+def memory() -> None:
+    print(len(bytearray(2 * 1024**3)))
+
+
+def processor() -> None:
+    while True:
+        pass
+
+
+def hang() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("hanging")
+    time.sleep(1000)
+
+
+def resume() -> None:
+    """Count the starts; write a checkpoint on SIGTERM, and end well at the second start."""
+    count = checkpoints / "count"
+    starts = int(count.read_text()) if count.exists() else 0
+
+    def stop(*_: object) -> None:
+        count.write_text(str(starts + 1))
+        sys.exit(3)
+
+    signal.signal(signal.SIGTERM, stop)
+    print(f"start {starts}")
+    if starts:
+        (output / "model.onnx").write_bytes(b"model")
+        return
+    time.sleep(1000)
+
+
+def daemon() -> None:
+    """Leave a process of another session that would write after the end."""
+    code = "import time; print('daemon', flush=True); time.sleep(1000)"
+    subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    time.sleep(0.5)
+
+
+def fork() -> None:
+    children = 0
+    while True:
+        try:
+            if not os.fork():
+                time.sleep(1000)
+            children += 1
+        except OSError as error:
+            print(f"{children} children, then: {error.strerror}")
+            sys.exit(4)
+
+
+def disk() -> None:
+    for number in range(1000):
+        (output / str(number)).write_bytes(bytes(4 * 1024**2))
+    time.sleep(1000)
+
+
+def file() -> None:
+    with (output / "large").open("wb") as large:
+        while True:
+            large.write(bytes(1024**2))
+
+
+def files() -> None:
+    number = 0
+    while True:
+        (checkpoints / str(number)).touch()
+        number += 1
+
+
+def flood() -> None:
+    while True:
+        print("x")
+
+
+def endless() -> None:
+    sys.stdout.write("y" * 10**7)
+
+
+def link() -> None:
+    (output / "model.onnx").symlink_to("/etc/passwd")
+
+
+def read() -> None:
+    print(f"content {Path(settings.path).read_bytes()[:40]!r}")
+
+
+def write() -> None:
+    Path(settings.path).write_text("written")
+    print("written")
+
+
+def listing() -> None:
+    print(" ".join(sorted(os.listdir(settings.path))))
+
+
+def connect() -> None:
+    host, _, port = settings.path.rpartition(":")
+    socket.create_connection((host, int(port)), timeout=3)
+    print("connected")
+
+
+def kill() -> None:
+    os.kill(int(settings.path), signal.SIGKILL)
+    print("killed")
+
+
+def mount() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"none", b"/tmp", b"tmpfs", 0, None):
+        sys.exit(os.strerror(ctypes.get_errno()))
+    print("mounted")
+
+
+def root() -> None:
+    os.setuid(0)
+    print("root")
+
+
+def chroot() -> None:
+    os.chroot("/tmp")
+    print("chroot")
+
+
+def device() -> None:
+    os.mknod("/tmp/disk", 0o60600, os.makedev(8, 0))
+    print("device")
+
+
+def trace() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(16, int(settings.path), 0, 0) < 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+    print("attached")
+
+
+globals()[settings.do]()

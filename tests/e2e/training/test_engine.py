@@ -1,0 +1,308 @@
+"""The local engine with programs that do what they should not: each ends with a clear reason, and reaches nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+
+from training.engine.local import ROOT, LocalEngine, inspected, user_of
+from training.engine.port import MIB, Bounds, Order, Outcome
+from training.jobs.events import Event, Log, Progress
+
+SCRIPT: Final = Path(__file__).with_name("script.py")
+SMALL: Final = Bounds(
+    memory=512 * MIB,
+    cpu=20,
+    wall=30.0,
+    disk=64 * MIB,
+    files=500,
+    processes=10,
+    lines=300,
+    rate=10_000,
+    grace=2.0,
+)
+
+
+class Ran:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.printed = trio.Event()
+
+    async def sink(self, events: Sequence[Event]) -> None:
+        self.events += events
+        self.printed.set()
+
+    @property
+    def log(self) -> list[str]:
+        return [event.message for event in self.events if isinstance(event, Log)]
+
+
+def order_of(folder: Path, do: str, path: object = "", *, bounds: Bounds = SMALL) -> Order:
+    program = folder.parent / "program" / "model"
+    program.mkdir(parents=True, exist_ok=True)
+    shutil.copy(SCRIPT, program / "training.py")
+    folder.mkdir(exist_ok=True)
+    order = Order(
+        folder.name,
+        folder,
+        "model.training",
+        (f"--model_output_directory={folder / 'output'}", f"--do={do}", f"--path={path}"),
+        program=program.parent,
+        bounds=bounds,
+    )
+    order.dataset.mkdir(exist_ok=True)
+    (order.dataset / "dataset.jsonl").write_text("{}\n")
+    return order
+
+
+async def run(order: Order) -> tuple[Outcome, Ran]:
+    ran = Ran()
+    return await LocalEngine(python=sys.executable).run(order, ran.sink), ran
+
+
+@pytest.fixture(scope="module")
+def isolates(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip tests where programs cannot be isolated."""
+    if reason := trio.run(LocalEngine(python=sys.executable).probe, tmp_path_factory.mktemp("probe") / "p"):
+        pytest.skip(reason)
+
+
+pytestmark = pytest.mark.usefixtures("isolates")
+
+
+async def test_a_program_that_ends_well(tmp_path: Path) -> None:
+    order = order_of(tmp_path / "job", "train")
+    outcome, ran = await run(order)
+    assert outcome == Outcome()
+    assert ran.events == [Log("training"), Progress(1, 1)]
+    assert (order.output / "model.onnx").read_bytes() == b"model"
+
+
+@pytest.mark.parametrize(
+    ("do", "bounds", "reason"),
+    [
+        ("fail", {}, "status 1"),
+        ("memory", {}, "more memory than its limit of 512 MiB"),
+        ("processor", {"cpu": 1}, "processor time of 1 s"),
+        ("hang", {"wall": 2.0, "grace": 0.5}, "longer than 2 s"),
+        ("fork", {}, "status 4"),
+        ("disk", {}, "wrote more than 64 MiB"),
+        ("file", {}, "larger than the limit of 64 MiB"),
+        ("files", {}, "more than 500 files"),
+        ("flood", {}, "printed more than 300 lines"),
+    ],
+)
+async def test_each_misuse_ends_with_a_reason(tmp_path: Path, do: str, bounds: dict[str, Any], reason: str) -> None:
+    order = order_of(tmp_path / "job", do)
+    order = Order(**{**_fields(order), "bounds": Bounds(**{**_fields(SMALL), **bounds})})
+    outcome, ran = await run(order)
+    assert reason in outcome.reason, (outcome, ran.log[-3:])
+    assert len(ran.log) <= 300
+    if do == "fork":
+        assert "children, then" in ran.log[-1]
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+async def test_an_endless_line_is_cut(tmp_path: Path) -> None:
+    outcome, ran = await run(order_of(tmp_path / "job", "endless"))
+    assert outcome == Outcome()
+    assert [len(line) for line in ran.log] == [4000]
+
+
+async def test_output_is_slowed_down_to_the_rate(tmp_path: Path) -> None:
+    order = order_of(tmp_path / "job", "flood", bounds=Bounds(wall=3.0, rate=100, lines=10_000, grace=0.5))
+    outcome, ran = await run(order)
+    assert "longer than 3 s" in outcome.reason
+    assert 100 <= len(ran.log) <= 400 + 100
+
+
+async def test_nothing_of_a_program_outlives_it(tmp_path: Path) -> None:
+    outcome, ran = await run(order_of(tmp_path / "job", "daemon"))
+    assert outcome == Outcome()
+    assert ran.log == ["daemon"]
+    assert _processes("daemon") == []
+
+
+def _processes(word: str) -> list[int]:
+    processes = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if f"print('{word}'".encode() in (entry / "cmdline").read_bytes():
+                    processes.append(int(entry.name))
+            except OSError:
+                continue
+    return processes
+
+
+async def test_a_cancelled_program_writes_a_checkpoint_and_continues(tmp_path: Path) -> None:
+    order = order_of(tmp_path / "job", "resume")
+    ran = Ran()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(LocalEngine(python=sys.executable).run, order, ran.sink)
+        await ran.printed.wait()
+        nursery.cancel_scope.cancel()
+    assert ran.log == ["start 0"]
+    assert (order.checkpoints / "count").read_text() == "1"
+    outcome, ran = await run(order)
+    assert outcome == Outcome()
+    assert ran.log == ["start 1"]
+
+
+async def test_a_program_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
+    order, ran = order_of(tmp_path / "job", "hang", bounds=Bounds(grace=0.5)), Ran()
+    with trio.fail_after(15):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(LocalEngine(python=sys.executable).run, order, ran.sink)
+            await ran.printed.wait()
+            nursery.cancel_scope.cancel()
+
+
+DYING: Final = """
+import sys, trio
+from pathlib import Path
+from training.engine.local import LocalEngine
+from tests.e2e.training.test_engine import order_of
+async def sink(events):
+    print(*[event.message for event in events], flush=True)
+trio.run(LocalEngine(python=sys.executable).run, order_of(Path(sys.argv[1]), "hang"), sink)
+"""
+
+
+def test_a_program_dies_with_its_engine(tmp_path: Path) -> None:
+    engine = subprocess.Popen(
+        [sys.executable, "-c", DYING, str(tmp_path / "job")], stdout=subprocess.PIPE, cwd=ROOT, text=True
+    )
+    assert engine.stdout is not None
+    assert engine.stdout.readline() == "hanging\n"
+    assert len(_of_job(tmp_path)) >= 2
+    engine.kill()
+    engine.wait()
+    engine.stdout.close()
+    end = time.monotonic() + 10
+    while _of_job(tmp_path) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert _of_job(tmp_path) == []
+
+
+def _of_job(folder: Path) -> list[int]:
+    processes = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(folder).encode() in command and b"LocalEngine" not in command:
+                processes.append(int(entry.name))
+    return processes
+
+
+def attempts(tmp_path: Path) -> list[tuple[str, object]]:
+    """Return what a program tries and must not be able to do."""
+    secret = tmp_path / "secret"
+    secret.write_text("of the cloud")
+    (tmp_path / "other" / "dataset").mkdir(parents=True)
+    (tmp_path / "other" / "dataset" / "picture.png").write_text("of another organization")
+    return [
+        ("read", secret),
+        ("read", tmp_path / "other" / "dataset" / "picture.png"),
+        ("read", tmp_path / "job" / "output" / ".." / ".." / "secret"),
+        ("read", f"/proc/{os.getpid()}/environ"),
+        ("read", f"/proc/{os.getpid()}/root{secret}"),
+        ("read", f"/proc/1/root{secret}"),
+        ("read", f"/.old{secret}"),
+        ("read", "/etc/shadow"),
+        ("read", "/dev/mem"),
+        ("read", ROOT / "cloud" / "__init__.py"),
+        ("listing", tmp_path / "other"),
+        ("write", tmp_path / "job" / "dataset" / "dataset.jsonl"),
+        ("write", ROOT / "training" / "new.py"),
+        ("write", "/usr/new"),
+        ("write", "/new"),
+        ("write", "/proc/sysrq-trigger"),
+        ("write", "/proc/sys/kernel/core_pattern"),
+        ("kill", os.getpid()),
+        ("trace", os.getppid()),
+        ("mount", ""),
+        ("root", ""),
+        ("chroot", ""),
+        ("device", ""),
+    ]
+
+
+async def test_a_program_reads_and_writes_only_its_own_folders(tmp_path: Path) -> None:
+    done = []
+    for do, path in attempts(tmp_path):
+        outcome, ran = await run(order_of(tmp_path / "job", do, path))
+        assert not [line for line in ran.log if "No module" in line or "confined" in line], ran.log
+        if not outcome.reason:
+            done.append((do, path, ran.log))
+    assert done == []
+
+
+async def test_the_temporary_folders_are_its_own(tmp_path: Path) -> None:
+    for path in (Path("/tmp/of-a-job"), Path("/dev/shm/of-a-job")):
+        outcome, ran = await run(order_of(tmp_path / "job", "write", path))
+        assert (outcome, ran.log) == (Outcome(), ["written"])
+        assert not path.exists()
+
+
+async def test_files_are_read_only_even_for_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.engine.local.user_of", lambda job: os.geteuid())
+    for path in (tmp_path / "job" / "dataset" / "dataset.jsonl", tmp_path / "program" / "new", "/usr/new", "/new"):
+        outcome, ran = await run(order_of(tmp_path / "job", "write", path))
+        assert outcome.reason
+        assert "Read-only file system" in ran.log[-1]
+
+
+async def test_a_program_sees_only_its_own_files_and_processes(tmp_path: Path) -> None:
+    outcome, ran = await run(order_of(tmp_path / "job", "listing", tmp_path))
+    assert (outcome, ran.log) == (Outcome(), ["job program"])
+    outcome, ran = await run(order_of(tmp_path / "job", "listing", tmp_path / "job"))
+    assert (outcome, ran.log) == (Outcome(), ["checkpoints dataset output tmp"])
+    outcome, ran = await run(order_of(tmp_path / "job", "listing", "/proc"))
+    assert [int(name) for name in ran.log[0].split() if name.isdigit()] == [1, 2]
+    outcome, ran = await run(order_of(tmp_path / "job", "listing", "/"))
+    assert ".old" not in ran.log[0].split()
+    assert "proc" in ran.log[0].split()
+    outcome, ran = await run(order_of(tmp_path / "job", "listing", "/sys"))
+    assert "FileNotFoundError" in ran.log[-1]
+
+
+async def test_a_program_has_no_network(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        outcome, ran = await run(order_of(tmp_path / "job", "connect", f"127.0.0.1:{server.getsockname()[1]}"))
+    assert outcome.reason
+    assert "Network is unreachable" in ran.log[-1]
+
+
+async def test_foreign_programs_are_refused_without_isolation(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="need isolation"):
+        await LocalEngine(isolate=False, python=sys.executable).run(order_of(tmp_path / "job", "train"), Ran().sink)
+
+
+async def test_the_interpreter(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="cannot be run"):
+        await inspected(str(tmp_path / "python"))
+    assert json.loads(json.dumps([str(path) for path in (await inspected(sys.executable)).folders]))
+
+
+def test_users_of_jobs_differ() -> None:
+    users = [user_of(f"job {number}") for number in range(1000)]
+    assert len(set(users)) > 990
+    assert min(users) >= 1_500_000_000

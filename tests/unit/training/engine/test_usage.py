@@ -1,0 +1,74 @@
+"""Folders that a hostile program wrote: nothing outside of them is read, and counting ends."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from schema.errors import ErrorKind, MachineError
+from training.engine.usage import pack, usage
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    result = tmp_path / "output"
+    (result / "deep" / "er").mkdir(parents=True)
+    (result / "model.onnx").write_bytes(b"x" * 10_000)
+    (result / "deep" / "er" / "labels.txt").write_text("a\n")
+    (result / "tmp").mkdir()
+    (result / "tmp" / "scratch").write_text("left out")
+    return result
+
+
+def test_the_archive(folder: Path, tmp_path: Path) -> None:
+    assert pack(folder, tmp_path / "a.tar.gz", 10**6) == 2
+    with tarfile.open(tmp_path / "a.tar.gz") as tar:
+        assert tar.getnames() == ["deep/er/labels.txt", "model.onnx"]
+        assert {(info.uid, info.mode, info.uname) for info in tar} == {(0, 0o644, "")}
+
+
+@pytest.mark.parametrize("kind", ["link", "folder link", "hard link", "fifo", "socket"])
+def test_only_regular_files_are_published(folder: Path, tmp_path: Path, kind: str) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("key")
+    at = folder / "evil"
+    if kind == "link":
+        at.symlink_to(secret)
+    elif kind == "folder link":
+        at.symlink_to(tmp_path)
+    elif kind == "hard link":
+        at.hardlink_to(secret)
+    elif kind == "fifo":
+        os.mkfifo(at)
+    else:
+        os.mknod(at, 0o140644)
+    with pytest.raises(MachineError, match="'evil', which is not a regular file") as caught:
+        pack(folder, tmp_path / "a.tar.gz", 10**6)
+    assert caught.value.kind is ErrorKind.PRECONDITION
+    assert usage([folder], 100)[0] < 100_000
+
+
+def test_a_large_output(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="larger than") as caught:
+        pack(folder, tmp_path / "a.tar.gz", 9_999)
+    assert caught.value.kind is ErrorKind.EXHAUSTED
+
+
+def test_usage(folder: Path) -> None:
+    size, entries = usage([folder, folder / "none"], 100)
+    assert entries == 6
+    assert 10_000 < size < 60_000
+
+
+def test_counting_ends(folder: Path) -> None:
+    for number in range(200):
+        (folder / str(number)).touch()
+    assert usage([folder], 50)[1] == 51
+
+
+def test_sparse_files_do_not_count(folder: Path) -> None:
+    os.truncate(folder / "model.onnx", 10**9)
+    assert usage([folder], 100)[0] < 10**6

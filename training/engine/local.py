@@ -1,0 +1,288 @@
+"""The engine that runs programs on this computer: a confined process for each job."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from nursery_graph import ProcessGroup, process_group
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+from training.engine.output import Lines
+from training.engine.port import Bounds, Order, Outcome, Sink
+from training.engine.sandbox import FAILED
+from training.engine.usage import usage
+from training.jobs.events import of_line
+
+ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
+OWN: Final = ("training", "schema")  # packages that programs of this project import
+USERS: Final = range(1_500_000_000, 1_600_000_000)  # user ids of jobs, if the engine runs as root: a job, a user
+WATCH: Final = 2.0  # seconds between two measurements of the disk: without quotas, no event says that it fills
+DRAIN: Final = 10.0  # seconds to read the last output, after the program has ended
+PIECE: Final = 64 * 1024
+SLICE: Final = 100  # lines that are passed on at once
+_PROGRAM: Final = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from training.engine.sandbox import main; main()"
+_SIGNALS: Final[Mapping[int, str]] = {
+    152: "the program used up its processor time of {cpu} s",
+    137: "the program was killed, probably because this computer ran out of memory",
+}
+"""Reasons by exit status: 128 + number of the signal."""
+_MEMORY: Final = "the program needed more memory than its limit of {memory} MiB"
+_SIZE: Final = "the program wrote a file larger than the limit of {disk} MiB"
+_SIGNS: Final[Mapping[str, str]] = {
+    "MemoryError": _MEMORY,
+    "std::bad_alloc": _MEMORY,
+    "Cannot allocate memory": _MEMORY,
+    "File too large": _SIZE,
+}
+"""Reasons for the failure of a program that printed one of these words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python interpreter, and the folders that it needs."""
+
+    program: str
+    folders: tuple[Path, ...]
+
+
+class LocalEngine:
+    """Runs programs on this computer; see training.engine.port.
+
+    With `isolate`, each program has its own namespaces, which `probe` tries. Without, it is confined by limits only:
+    enough for the programs of this project, not for programs of others.
+    """
+
+    def __init__(self, *, isolate: bool = True, python: str = "") -> None:
+        self._isolate = isolate
+        self._python = python
+        self._own = _interpreter(sys.executable, [sys.prefix, sys.base_prefix])
+
+    async def run(self, order: Order, sink: Sink) -> Outcome:
+        """See Engine. MachineError if the previous process of the same order still runs, or none can be started."""
+        own = order.program is None
+        if not own and not self._isolate:
+            raise MachineError("foreign programs need isolation", kind=ErrorKind.PRECONDITION)
+        interpreter = self._own if own else await inspected(self._python)
+        worker = Worker(f"folders of job {order.id}")
+        async with worker.opened():
+            await worker.run(partial(_prepare, order))
+        plan = _plan(order, interpreter, isolate=self._isolate)
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, json.dumps(plan)]
+        options: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+            "env": {},
+            "cwd": "/",
+            "grace": order.bounds.grace,
+            "session": True,
+        }
+        try:
+            async with process_group(command, **options) as group:
+                return await _Run(order, sink, group).outcome()
+        except OSError as error:
+            raise MachineError(f"no process can be started: {error}", kind=ErrorKind.UNAVAILABLE) from error
+
+    async def probe(self, folder: Path) -> str:
+        """Return why programs cannot be isolated here; empty if they can. `folder` is used for a moment."""
+        lines: list[str] = []
+
+        async def sink(events: Any) -> None:
+            lines.extend(getattr(event, "message", "") for event in events)
+
+        try:
+            order = Order("probe", folder, "this", (), bounds=Bounds(wall=30.0))
+            order.dataset.mkdir(parents=True, exist_ok=True)
+            outcome = await self.run(order, sink)
+        except (MachineError, OSError) as error:
+            return str(error)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return f"{outcome.reason}: {lines[-1] if lines else ''}" if outcome.reason else ""
+
+
+def _interpreter(program: str, prefixes: list[str]) -> Interpreter:
+    """Return an interpreter by its real path: symbolic links to its environment do not exist inside."""
+    name = Path(program).name
+    environment = Path(prefixes[0]).resolve()
+    inside = environment / "bin" / name
+    folders = dict.fromkeys(Path(prefix).resolve() for prefix in prefixes)
+    return Interpreter(str(inside if inside.exists() else Path(program).resolve()), tuple(folders))
+
+
+async def inspected(program: str) -> Interpreter:
+    """Return the interpreter at a path; PRECONDITION if it cannot be run."""
+    code = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix]))"
+    try:
+        done = await trio.run_process([program, "-I", "-c", code], capture_stdout=True, capture_stderr=True, env={})
+        return _interpreter(program, json.loads(done.stdout))
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        raise MachineError(
+            f"the Python interpreter {program} cannot be run: {error}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="correct --training-python",
+        ) from error
+
+
+def _temporary(order: Order) -> Path:
+    return order.folder / "tmp"
+
+
+def _root(order: Order) -> Path:
+    return order.folder / "root"
+
+
+def _prepare(order: Order) -> None:
+    """Make the folders of a job. Only checkpoints survive a restart."""
+    for folder in (order.output, _temporary(order), _root(order)):
+        if folder.exists():
+            shutil.rmtree(folder)
+    for folder in (order.output, order.checkpoints, _temporary(order), _root(order)):
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def user_of(job: str) -> int:
+    """Return the user id of a job: the same after a restart, so that its files stay its own."""
+    return USERS[zlib.crc32(job.encode()) % len(USERS)]
+
+
+def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str, Any]:
+    bounds, program = order.bounds, order.program or ROOT
+    packages = [ROOT / name for name in OWN] if order.program is None else [order.program]
+    limits = {
+        "RLIMIT_AS": bounds.memory,
+        "RLIMIT_CPU": bounds.cpu,
+        "RLIMIT_FSIZE": bounds.disk,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_NOFILE": 1024,
+    }
+    if isolate:  # the limit counts all processes of a user, who is the engine's own user otherwise
+        limits["RLIMIT_NPROC"] = bounds.processes
+    temporary = str(_temporary(order))
+    environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": temporary,
+        "TMPDIR": temporary,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(program),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TRAINING_CHECKPOINTS": str(order.checkpoints),
+        **order.environment,
+    }
+    return {
+        "isolate": isolate,
+        "user": user_of(order.id) if isolate and os.geteuid() == 0 else None,
+        "root": str(_root(order)),
+        "folder": str(order.dataset),
+        "temporary": temporary,
+        "readable": [str(path) for path in (*interpreter.folders, *packages, order.dataset, *order.readable)],
+        "writable": [str(order.output), str(order.checkpoints), temporary],
+        "limits": limits,
+        "environment": environment,
+        "command": [interpreter.program, "-m", order.module, *order.arguments],
+    }
+
+
+class _Run:
+    """One run of a program, until it ends or exceeds a limit."""
+
+    def __init__(self, order: Order, sink: Sink, group: ProcessGroup) -> None:
+        self._order = order
+        self._sink = sink
+        self._group = group
+        self._exceeded = ""  # the limit that ended it
+        self._sign = ""  # the reason that the output suggests, if the program fails
+        self._scope = trio.CancelScope()
+
+    async def outcome(self) -> Outcome:
+        """Run until the program ends or a limit ends it; the caller's process group ends the processes."""
+        bounds, status = self._order.bounds, 0
+        self._scope.deadline = trio.current_time() + bounds.wall
+        read_all = trio.Event()
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._read, read_all)
+                nursery.start_soon(self._watch)
+                status = await self._group.wait()
+                with trio.move_on_after(DRAIN):
+                    await read_all.wait()
+                nursery.cancel_scope.cancel()
+        if self._exceeded:
+            return Outcome(self._exceeded)
+        if self._scope.cancelled_caught:
+            return Outcome(f"the program took longer than {bounds.wall:g} s")
+        return Outcome(self._reason(status))
+
+    def _reason(self, status: int) -> str:
+        bounds = self._order.bounds
+        if not status:
+            return ""
+        if status == FAILED:
+            return "the program could not be confined; its log says why"
+        if status < 0:
+            return f"the process around the program ended by signal {-status}"
+        if reason := _SIGNALS.get(status) or self._sign:
+            return reason.format(cpu=bounds.cpu, disk=bounds.disk // 1024**2, memory=bounds.memory // 1024**2)
+        if status > 128:
+            return f"the program was ended by signal {status - 128}"
+        return f"the program failed with status {status}; its log says why"
+
+    def _exceed(self, reason: str) -> None:
+        self._exceeded = self._exceeded or reason
+        self._scope.cancel()
+
+    async def _read(self, read_all: trio.Event) -> None:
+        """Pass on the output, no faster than the rate: a program that prints faster waits."""
+        stdout, lines, bounds = self._group.process.stdout, Lines(), self._order.bounds
+        assert stdout is not None
+        left = bounds.lines
+        while left >= 0:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                data = await stdout.receive_some(PIECE)
+                batch = lines.feed(bytes(data)) if data else lines.rest()
+                for start in range(0, len(batch), SLICE):
+                    part = batch[start : start + min(SLICE, left)]
+                    await self._pass_on(part)
+                    left -= len(batch[start : start + SLICE])
+                    if left < 0:
+                        break
+                    await trio.sleep(len(part) / bounds.rate)
+                if data:
+                    continue
+            read_all.set()
+            return
+        self._exceed(f"the program printed more than {bounds.lines} lines")
+
+    async def _pass_on(self, lines: list[str]) -> None:
+        for word, reason in _SIGNS.items():
+            if any(word in line for line in lines):
+                self._sign = reason
+        if lines:
+            await self._sink([of_line(line) for line in lines])
+
+    async def _watch(self) -> None:
+        order, bounds = self._order, self._order.bounds
+        folders = (order.output, order.checkpoints, _temporary(order))
+        worker = Worker(f"disk of job {order.id}")
+        async with worker.opened():
+            while True:
+                size, entries = await worker.run(partial(usage, folders, bounds.files))
+                if size > bounds.disk:
+                    self._exceed(f"the program wrote more than {bounds.disk // 1024**2} MiB")
+                if entries > bounds.files:
+                    self._exceed(f"the program made more than {bounds.files} files")
+                await trio.sleep(WATCH)

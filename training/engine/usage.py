@@ -1,0 +1,88 @@
+"""Measurement and packing of folders that a program wrote and that may contain anything. Blocking."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from schema.errors import ErrorKind, MachineError
+
+TEMPORARY: Final = "tmp"  # folder in the output that is not part of the model, as published
+
+
+def usage(folders: Iterable[Path], most: int) -> tuple[int, int]:
+    """Return bytes on disk and number of entries in folders; stop counting above `most` entries."""
+    size = entries = 0
+    for folder in folders:
+        for entry in _walk(folder):
+            entries += 1
+            if entries > most:
+                return size, entries
+            try:
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
+            except OSError:
+                continue  # it was deleted meanwhile
+    return size, entries
+
+
+def pack(folder: Path, archive: Path, max_bytes: int) -> int:
+    """Write the regular files of `folder` to a .tar.gz; return their number.
+
+    PRECONDITION for anything that is not a regular file or folder: following a link would publish files of this
+    computer. EXHAUSTED if the content exceeds `max_bytes`.
+    """
+    count = size = 0
+    with tarfile.open(archive, "w:gz", compresslevel=6) as tar:
+        for entry in sorted(_walk(folder), key=lambda entry: entry.path):
+            name = os.path.relpath(entry.path, folder)
+            if name.split(os.sep)[0] == TEMPORARY or entry.is_dir(follow_symlinks=False):
+                continue
+            descriptor = -1
+            try:
+                descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                facts = os.fstat(descriptor)
+                regular = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+            except OSError:
+                regular, facts = False, None
+            try:
+                if not regular or facts is None:
+                    raise MachineError(
+                        f"the output has {name[:200]!r}, which is not a regular file",
+                        kind=ErrorKind.PRECONDITION,
+                        remedy="write only files and folders, without links",
+                    )
+                size += facts.st_size
+                if size > max_bytes:
+                    raise MachineError(
+                        f"the output is larger than {max_bytes / 1024**2:g} MiB",
+                        kind=ErrorKind.EXHAUSTED,
+                        remedy="write a smaller model, or start machine-cloud with a larger --max-package",
+                    )
+                info = tarfile.TarInfo(name)
+                info.size, info.mode, info.mtime = facts.st_size, 0o644, int(facts.st_mtime)
+                with os.fdopen(descriptor, "rb") as content:
+                    descriptor = -1
+                    tar.addfile(info, content)
+            finally:
+                if descriptor >= 0:
+                    os.close(descriptor)
+            count += 1
+    return count
+
+
+def _walk(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield all entries below a folder, without following links; a folder that vanishes is skipped."""
+    pending = [str(folder)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    yield entry
+        except OSError:
+            continue
