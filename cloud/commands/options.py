@@ -41,6 +41,9 @@ class Options:
     package_mib: int = 512  # largest package archive
     file_mib: int = 4096  # largest captured file
     message_mib: int = 64  # largest message, which may hold a whole file
+    training_backbone: Path | None = None  # pretrained weights (ONNX) of the classification trainer
+    training_python: str = ""  # interpreter of custom training scripts; "" refuses them
+    training_jobs: int = 1  # training jobs at once
     debug: bool = False
 
     @property

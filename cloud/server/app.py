@@ -26,6 +26,7 @@ from cloud.domain.permissions.links import Links, open_secret
 from cloud.domain.upkeep.housekeeping import CHORES
 from cloud.domain.upkeep.identity import bind
 from cloud.domain.upkeep.sweep import sweep
+from cloud.server import training_nodes
 from cloud.server import trigger_nodes as triggering
 from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.common.base import Cloud, UploadLimits
@@ -97,10 +98,16 @@ class App:
             Node("database", self._database, restart=FOREVER),
             Node("files", self._files, requires={"database"}, restart=FOREVER),
             Node("certificate", self._certificate, requires={"database"}, restart=FOREVER),
-            Node("cloud", self._cloud, requires={"database", "files", "certificate"}, restart=FOREVER),
+            Node(
+                "cloud",
+                self._cloud,
+                requires={"database", "files", "certificate", training_nodes.NAME},
+                restart=FOREVER,
+            ),
             Node("port", self._port, requires={"cloud"}, restart=FOREVER),
             Node("housekeeping", self._housekeeping, requires={"database", "files"}, restart=FOREVER),
             Node("releases", self._releases, requires={"cloud"}, restart=FOREVER),
+            *training_nodes.nodes(self.options, FOREVER),
             *triggering.nodes(self.options.ways, FOREVER),
             *invitation_mail.nodes(self.options.ways, FOREVER),
         ]
@@ -176,6 +183,7 @@ class App:
                     hosts=hosts,
                     ice=options.ice,
                     replica_address=options.replica_address,
+                    training=deps[training_nodes.NAME].abilities,
                 )
             )
 

@@ -147,6 +147,25 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 )
 @click.option("--smtp", default="", metavar="HOST:PORT", help="Mail server for emails of triggers and invitations.")
 @click.option(
+    "--training-backbone",
+    type=_EXISTING,
+    metavar="FILE",
+    help="Train classifiers with these pretrained weights, an ONNX file; needs the extra `ml`.",
+)
+@click.option(
+    "--training-python",
+    default="",
+    metavar="PROGRAM",
+    help="Run training scripts of the registry with this Python interpreter, isolated from this computer.",
+)
+@click.option(
+    "--training-jobs",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Number of training jobs at once.",
+)
+@click.option(
     "--smtp-from", default="", metavar="ADDRESS", help="Sender address of these emails; required with --smtp."
 )
 @click.option(
@@ -246,6 +265,9 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         package_mib=settings["max_package"],
         file_mib=settings["max_file"],
         message_mib=settings["max_message"],
+        training_backbone=settings["training_backbone"],
+        training_python=settings["training_python"],
+        training_jobs=settings["training_jobs"],
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))

@@ -189,9 +189,16 @@ TRAINING_QUEUE: Final = _count_limit(
 TRAINING_PICTURES: Final = Limit(
     "training_pictures", 20_000, "files", "in the dataset of one training job", "train from a smaller dataset"
 )
+TRAINING_BYTES: Final = Limit(
+    "training_bytes",
+    8 * KIB * MIB,
+    "bytes",
+    "of pictures in the dataset of one training job",
+    "train from fewer pictures",
+)
 TRAINING_LABELS: Final = Limit("training_labels", 500, "labels", "of one model", "train with fewer labels")
 TRAINING_ARGUMENTS: Final = Limit(
-    "training_arguments", 32 * KIB, "characters", "in the arguments of one training script", "pass shorter arguments"
+    "training_arguments", 16 * KIB, "characters", "in the arguments of one training script", "pass shorter arguments"
 )
 
 # ---- SQL queries
@@ -242,6 +249,7 @@ LIMITS: Final = (
     TRAINING_JOBS,
     TRAINING_QUEUE,
     TRAINING_PICTURES,
+    TRAINING_BYTES,
     TRAINING_LABELS,
     TRAINING_ARGUMENTS,
     SQL_TEXT,

@@ -76,11 +76,13 @@ class LocalEngine:
         if not own and not self._isolate:
             raise MachineError("foreign programs need isolation", kind=ErrorKind.PRECONDITION)
         interpreter = self._own if own else await inspected(self._python)
+        plan = _plan(order, interpreter, isolate=self._isolate)
+        plan_file = order.folder / "plan.json"  # as an argument, it could be too long
         worker = Worker(f"folders of job {order.id}")
         async with worker.opened():
             await worker.run(partial(_prepare, order))
-        plan = _plan(order, interpreter, isolate=self._isolate)
-        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, json.dumps(plan)]
+            await worker.run(partial(plan_file.write_text, json.dumps(plan)))
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(plan_file)]
         options: dict[str, Any] = {
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,

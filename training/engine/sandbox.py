@@ -1,7 +1,7 @@
 """The process between an engine and the program of a job: it confines the program, and ends it when the engine dies.
 
-The engine starts it with a plan (JSON) as its argument and a pipe as its standard input. When that pipe closes, because
-the engine has died however it may have died, everything here is killed. With `isolate`, the program has its own
+The engine starts it with the path of a plan (JSON) as its argument and a pipe as its standard input. When that pipe
+closes, because the engine has died in whatever way, everything here is killed. With `isolate`, the program has its own
 namespaces for files, processes, network, IPC and host name: it sees only the files of the plan, no other process and no
 network, and nothing that it started outlives it. As root it also has a user of its own; otherwise a user namespace is
 used. Without `isolate`, there are only the limits and the process group.
@@ -43,8 +43,8 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> NoReturn:
-    """Run the plan in the first argument; exit with the status of the program, 128 + N if signal N ended it."""
-    plan = json.loads(sys.argv[1])
+    """Run the plan that the argument names. Exit with the status of the program, 128 + N if signal N ended it."""
+    plan = json.loads(Path(sys.argv[1]).read_text())
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the program receives it too, and its end is ours
     try:
         if plan["isolate"]:

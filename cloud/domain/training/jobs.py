@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.registry import files, items, versions
+from cloud.domain.registry.items import Item
 from cloud.store.sql import Sql, counted, inserted
 from cloud.values.author import Author
 from cloud.values.cursor import Cursor
@@ -141,13 +142,24 @@ def check_free(sql: Sql, owner: str, name: str, version: str) -> None:
         item = items.find(sql, f"{owner}:{name}")
     except MachineError:
         return
+    check_type(item)
+    files.is_free(sql, item, files.checked_place(item, version, ""))
+
+
+def check_type(item: Item) -> None:
+    """Raise PRECONDITION if a registry item is not a model."""
     if item.type != MODEL:
         raise MachineError(
             f"{item.wire_id} has the type {item.type}, not {MODEL}",
             kind=ErrorKind.PRECONDITION,
             remedy="choose another model name",
         )
-    files.is_free(sql, item, files.checked_place(item, version, ""))
+
+
+def unfinished(sql: Sql) -> set[str]:
+    """Return the ids of all jobs that have not ended."""
+    marks = ", ".join("?" * len(_UNFINISHED))
+    return {row["id"] for row in sql.rows(f"SELECT id FROM training_jobs WHERE state IN ({marks})", *_UNFINISHED)}
 
 
 _JOB: Final = "SELECT * FROM training_jobs"

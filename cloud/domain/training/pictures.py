@@ -11,7 +11,7 @@ from cloud.domain.data.datasets import dataset
 from cloud.domain.data.labels import Label
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql
-from cloud.values.limits import TRAINING_PICTURES
+from cloud.values.limits import TRAINING_BYTES, TRAINING_PICTURES
 from cloud.values.times import moment_of
 from training.jobs.submission import Box, Picture
 
@@ -48,6 +48,7 @@ def pictures(sql: Sql, subject: str, owner: str) -> list[StoredPicture]:
         subject,
         owner,
     )
+    TRAINING_BYTES.check(sum(row["size"] for row in rows), "the dataset")
     ids = [row["id"] for row in rows]
     tags, labels_by_file = files.tags_of(sql, ids), labels.of_files(sql, ids)
     return [

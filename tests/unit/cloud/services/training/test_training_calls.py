@@ -14,7 +14,7 @@ from cloud.domain.registry import items
 from cloud.domain.training import jobs, queue
 from cloud.domain.training.abilities import Abilities
 from cloud.server.memory import APP, MemoryCloud
-from cloud.values.limits import TRAINING_JOBS, TRAINING_PICTURES, TRAINING_QUEUE
+from cloud.values.limits import TRAINING_BYTES, TRAINING_JOBS, TRAINING_PICTURES, TRAINING_QUEUE
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS
 from tests.unit.cloud.conftest import Clock
@@ -95,6 +95,9 @@ async def test_other_files_are_not_pictures(us: Tenant) -> None:
 async def test_a_large_dataset(us: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloud.domain.training.pictures.TRAINING_PICTURES", _smaller(TRAINING_PICTURES, 19))
     assert "training_pictures" in await refused(ErrorKind.INVALID, us.submit())
+    monkeypatch.undo()
+    monkeypatch.setattr("cloud.domain.training.pictures.TRAINING_BYTES", _smaller(TRAINING_BYTES, 1000))
+    assert "training_bytes" in await refused(ErrorKind.INVALID, us.submit())
 
 
 def _smaller(limit: Any, value: int) -> Any:

@@ -1,0 +1,103 @@
+"""Nodes of training: the engine, with what it is able to do, and the runner of the queue."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+import trio
+
+from cloud.commands.options import Options
+from cloud.domain.training import jobs
+from cloud.domain.training.abilities import NO_ENGINE, NO_SCRIPTS, Abilities
+from cloud.services.common.base import Cloud
+from cloud.services.training.runner import Runner, Settings, clean
+from nursery_graph import Node, Restart
+from schema.errors import MachineError
+from support.worker import Worker
+from training.engine.local import LocalEngine, inspected
+
+NAME: Final = "training engine"
+_LIBRARIES: Final = ("onnxruntime", "numpy", "PIL")
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The engine of a process and its abilities. Without an engine, jobs are not run here."""
+
+    engine: LocalEngine | None = None
+    abilities: Abilities = field(default_factory=Abilities)
+
+
+def nodes(options: Options, restart: Restart) -> list[Node]:
+    """Return the nodes; the cloud requires the first one, because it tells clients what cannot be trained."""
+    return [
+        Node(NAME, partial(_engine, options), restart=restart),
+        Node("training", partial(_runner, options), requires={"cloud", NAME}, restart=restart),
+    ]
+
+
+async def _engine(options: Options, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Training]) -> None:
+    task_status.started(await able(options))
+    await trio.sleep_forever()
+
+
+async def able(options: Options) -> Training:
+    """Return the engine for these options, after trying what it can do on this computer."""
+    if options.training_backbone is None and not options.training_python:
+        return Training()
+    isolated = LocalEngine(python=options.training_python)
+    obstacle = await isolated.probe(folder_of(options) / "probe")
+    engine = LocalEngine(isolate=not obstacle, python=options.training_python)
+    if obstacle:
+        _log.warning("training programs are confined by limits only", reason=obstacle)
+    _log.info("the memory limit of training programs applies to each of their processes")
+    return Training(engine, Abilities(_classification(options), *await _scripts(options, obstacle)))
+
+
+def _classification(options: Options) -> str:
+    if options.training_backbone is None:
+        return NO_ENGINE
+    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
+    if missing:
+        return f"this cloud cannot train: {', '.join(missing)} is not installed; install machine-runtime[ml]"
+    return ""
+
+
+async def _scripts(options: Options, obstacle: str) -> tuple[str, str]:
+    """Return why scripts cannot be run, and their environment."""
+    if not options.training_python:
+        return NO_SCRIPTS, ""
+    if obstacle:
+        return f"this cloud runs no training scripts, because it cannot isolate them: {obstacle}", ""
+    try:
+        interpreter = await inspected(options.training_python)
+    except MachineError as error:
+        return str(error), ""
+    return "", f"{Path(interpreter.program).name} on {platform.machine()}"
+
+
+def folder_of(options: Options) -> Path:
+    """Return the folder of running jobs."""
+    return options.data / "training"
+
+
+async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+    cloud: Cloud = deps["cloud"]
+    training: Training = deps[NAME]
+    if training.engine is None:
+        task_status.started()
+        await trio.sleep_forever()
+    settings = Settings(folder_of(options), options.training_jobs, options.training_backbone)
+    worker = Worker("folders of training jobs")
+    async with worker.opened():
+        kept = await cloud.store.read(jobs.unfinished)
+        await worker.run(partial(clean, settings.folder, kept))
+    await Runner(cloud, training.engine, settings).run(task_status=task_status)

@@ -1,0 +1,316 @@
+"""Runs training jobs: takes them from the queue, prepares their folders, and stores their models in the registry."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+import trio
+
+from cloud.blobs import PIECE, Blob, discard
+from cloud.domain.registry import files, items
+from cloud.domain.training import jobs, queue
+from cloud.domain.training.jobs import JobRecord
+from cloud.domain.training.pictures import StoredPicture, pictures
+from cloud.domain.training.queue import LEASE, RENEWAL, LostError
+from cloud.services.common.base import Cloud
+from cloud.services.training import dataset, scripts
+from cloud.services.training.training_messages import ModelFramework
+from cloud.store.sql import Sql
+from cloud.values.names import new_id
+from schema.errors import ErrorKind, MachineError
+from support.worker import Worker
+from training.engine.port import Engine, Order, Outcome
+from training.engine.usage import pack
+from training.jobs.events import Event, Log
+from training.jobs.lifecycle import Happening, State
+from training.jobs.submission import check
+
+MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
+RETRY: Final = 2.0  # seconds until a failed renewal is repeated
+CLEANUP: Final = 5.0  # seconds to give a job back when the cloud stops
+LONGEST: Final = 600.0  # seconds between two looks at the leases of lost workers
+TRAINER: Final = "training.trainers.classification"
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where and what a runner runs."""
+
+    folder: Path  # a folder for each job
+    slots: int = 1  # jobs at once
+    backbone: Path | None = None  # pretrained weights of the classification trainer
+
+
+class Runner:
+    """A worker of the queue. Run one in each process."""
+
+    def __init__(self, cloud: Cloud, engine: Engine, settings: Settings) -> None:
+        self._cloud = cloud
+        self._engine = engine
+        self._settings = settings
+        self._name = new_id()
+        self._running = 0
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run jobs until cancelled; then they return to the queue, with their checkpoints."""
+        store, clock = self._cloud.store, self._cloud.clock
+        with self._cloud.events.listening(jobs.TOPIC) as listener:
+            async with trio.open_nursery() as nursery:
+                task_status.started()
+                while True:
+                    lost_at = await store.write(lambda sql: queue.recover(sql, clock()))
+                    while self._running < self._settings.slots:
+                        job = await store.write(lambda sql: queue.take(sql, self._name, clock()))
+                        if job is None:
+                            break
+                        self._running += 1
+                        nursery.start_soon(self._hold, job, listener.notify)
+                    pause = (lost_at - clock()).total_seconds() if lost_at is not None else LONGEST
+                    with trio.move_on_after(max(0.05, min(pause, LONGEST))):
+                        await listener.all()
+
+    async def _hold(self, job: JobRecord, notify: Any) -> None:
+        try:
+            await _Execution(self._cloud, self._engine, self._settings, self._name, job).run()
+        finally:
+            self._running -= 1
+            notify(job.id)  # a slot is free
+
+
+class _Execution:
+    """One start of a job."""
+
+    def __init__(self, cloud: Cloud, engine: Engine, settings: Settings, worker: str, job: JobRecord) -> None:
+        self._cloud = cloud
+        self._engine = engine
+        self._settings = settings
+        self._worker = worker
+        self._job = job
+        self._folder = settings.folder / job.id
+        self._disk = Worker(f"files of job {job.id}")
+        self._work = trio.CancelScope()
+        self._lost = False
+        self._canceled = False
+        self._finishing = False  # the work is done, and its end is being recorded
+        self._ended = False  # the end is recorded
+
+    async def run(self) -> None:
+        """Run the job and record its end. If cancelled, the job returns to the queue."""
+        async with self._disk.opened():
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._keep)
+                    outcome: Outcome | None = None
+                    with self._work:
+                        outcome = await self._outcome()
+                    if not self._lost:
+                        self._finishing = True
+                        await self._finish(outcome)
+                    nursery.cancel_scope.cancel()
+            finally:
+                if not self._ended and not self._lost:  # the cloud stops, or the database is unavailable
+                    with trio.move_on_after(CLEANUP, shield=True):
+                        await self._give_back()
+
+    async def _outcome(self) -> Outcome:
+        """Return how the job ended."""
+        try:
+            return await self._trained()
+        except (MachineError, OSError) as error:
+            return Outcome(str(error) or "the cloud could not run the job")
+        except Exception as error:
+            _log.exception("a training job failed because of a mistake in this program", job=self._job.id)
+            return Outcome(f"an internal error: {type(error).__name__}")
+
+    # ---- lease
+
+    async def _keep(self) -> None:
+        """Renew the lease, and stop the work if the job is lost or canceled."""
+        until = trio.current_time() + LEASE.total_seconds() - MARGIN
+        store, clock = self._cloud.store, self._cloud.clock
+        with self._cloud.events.listening(jobs.TOPIC, self._job.id) as listener:
+            while True:
+                asked = trio.current_time()
+                try:
+                    with trio.fail_at(until):
+                        held = await store.write(lambda sql: queue.renew(sql, self._job.id, self._worker, clock()))
+                except (LostError, trio.TooSlowError):
+                    if not self._finishing:  # otherwise the transaction that records the end decides
+                        self._lose("its lease has ended")
+                    return
+                except MachineError as error:
+                    _log.warning("the lease of a training job was not renewed", job=self._job.id, reason=str(error))
+                    await trio.sleep(RETRY)
+                    continue
+                until = asked + LEASE.total_seconds() - MARGIN
+                if held.state is State.CANCELING:
+                    self._canceled = True
+                    self._work.cancel()
+                with trio.move_on_after(RENEWAL.total_seconds()):
+                    await listener.next()
+
+    def _lose(self, reason: str) -> None:
+        _log.warning("stopped a training job that was lost", job=self._job.id, reason=reason)
+        self._lost = True
+        self._work.cancel()
+
+    async def _give_back(self) -> None:
+        try:
+            await self._write(lambda sql: queue.give_back(sql, self._job.id, self._worker, self._cloud.clock()))
+        except MachineError as error:
+            _log.warning("a training job was not given back: it continues later", job=self._job.id, reason=str(error))
+
+    # ---- work
+
+    async def _trained(self) -> Outcome:
+        task = self._job.task
+        dataset_pictures = await self._cloud.store.read(
+            lambda sql: pictures(sql, task.dataset_id, task.organization_id)
+        )
+        if not task.script:
+            labelled = [entry.picture for entry in dataset_pictures]
+            await self._disk.run(partial(check, task.model_type, task.labels, labelled))
+        await self._note(f"reading {len(dataset_pictures)} pictures")
+        order = await self._order(dataset_pictures)
+        await dataset.write(self._disk, self._cloud.blobs, dataset_pictures, order.dataset, task)
+        outcome = await self._engine.run(order, self._report)
+        if outcome.reason:
+            return outcome
+        archive = self._folder / "model.tar.gz"
+        count = await self._disk.run(partial(pack, order.output, archive, self._cloud.limits.package))
+        if not count:
+            return Outcome("the program ended without writing a model")
+        return outcome
+
+    async def _order(self, dataset_pictures: Sequence[StoredPicture]) -> Order:
+        task, folder = self._job.task, self._folder
+        plain = Order(self._job.id, folder, "", ())
+        common = (
+            f"--dataset_file={plain.dataset / dataset.DESCRIPTION}",
+            f"--model_output_directory={plain.output}",
+        )
+        if task.script:
+            values = tuple(f"--{name}={value}" for name, value in task.arguments.items())
+            program = await self._script()
+            return Order(self._job.id, folder, scripts.MODULE, (*common, *values), program=program)
+        backbone = self._settings.backbone
+        if backbone is None:
+            raise MachineError("this cloud has no pretrained weights: start machine-cloud with --training-backbone")
+        settings = (
+            f"--backbone={backbone.resolve()}",
+            f"--model_type={task.model_type.name.lower()}",
+            f"--labels_file={plain.dataset / dataset.LABELS}",
+        )
+        return Order(self._job.id, folder, TRAINER, (*common, *settings), readable=(backbone.resolve(),))
+
+    async def _script(self) -> Path:
+        """Return the folder of the unpacked script. It was readable for the submitter; now only its content matters."""
+        task = self._job.task
+
+        def work(sql: Sql) -> files.File:
+            item = items.find(sql, task.script)
+            return files.best(files.files(sql, item.id), item, task.script_version, "linux/any", ())
+
+        script = await self._cloud.store.read(work)
+        archive, folder = self._folder / "script.tar.gz", self._folder / "program"
+        await self._disk.run(partial(shutil.rmtree, folder, ignore_errors=True))
+        await self._disk.run(partial(self._folder.mkdir, parents=True, exist_ok=True))
+        await dataset.download(self._disk, self._cloud.blobs, script.blob, script.size, archive)
+        return await self._disk.run(partial(scripts.unpack, archive, folder))
+
+    async def _note(self, message: str) -> None:
+        await self._report([Log(message)])
+
+    async def _report(self, events: Sequence[Event]) -> None:
+        """Store events; if that fails, stop the work, which another start continues from its checkpoint."""
+        now = self._cloud.clock()
+        try:
+            await self._write(lambda sql: queue.report(sql, self._job.id, self._worker, events, now))
+        except MachineError as error:
+            self._lose(str(error))
+
+    # ---- end
+
+    async def _finish(self, outcome: Outcome | None) -> None:
+        """Record the end of a job that this worker holds, and remove its folder."""
+        try:
+            if self._canceled or outcome is None:
+                await self._end(Happening.STOP)
+            elif outcome.reason:
+                await self._end(Happening.FAIL, reason=outcome.reason[:1000])
+            else:
+                await self._publish()
+        except LostError:
+            self._lost = True
+            return
+        self._ended = True
+        await self._disk.run(partial(shutil.rmtree, self._folder, ignore_errors=True))
+
+    async def _end(self, happening: Happening, *, reason: str = "") -> None:
+        now = self._cloud.clock()
+        await self._write(lambda sql: queue.end(sql, self._job.id, self._worker, happening, now, reason=reason))
+
+    async def _publish(self) -> None:
+        """Store the model as a version of its package, in the transaction that completes the job."""
+        blob = await self._cloud.blobs.put(_pieces(self._disk, self._folder / "model.tar.gz"))
+        try:
+            stored = await self._write(partial(self._published, blob=blob))
+        except LostError:
+            await discard(self._cloud.blobs, [blob.key])
+            raise
+        except MachineError as error:
+            if error.kind is ErrorKind.UNAVAILABLE:  # the transaction may have been committed
+                raise
+            await discard(self._cloud.blobs, [blob.key])
+            await self._end(Happening.FAIL, reason=f"the model could not be stored: {error}"[:1000])
+            return
+        if not stored:
+            await discard(self._cloud.blobs, [blob.key])
+
+    def _published(self, sql: Sql, blob: Blob) -> bool:
+        job, now = queue.holds(sql, self._job.id, self._worker), self._cloud.clock()
+        if job.state is State.CANCELING:
+            queue.end(sql, job.id, self._worker, Happening.STOP, now)
+            return False
+        task = job.task
+        try:
+            item = items.find(sql, f"{task.organization_id}:{task.model_name}")
+        except MachineError:
+            item = items.create(sql, task.organization_id, task.model_name, jobs.MODEL, now)
+            framework = ModelFramework.UNSPECIFIED if task.script else ModelFramework.ONNX
+            metadata = {"model_type": int(task.model_type), "model_framework": int(framework)}
+            items.update(sql, item, now, metadata=metadata)
+        jobs.check_type(item)
+        place = files.checked_place(item, task.model_version, "")
+        files.add(sql, item, place, blob, now, {"files": [], "package": {"training_job": job.id}})
+        queue.end(sql, job.id, self._worker, Happening.COMPLETE, now, model=item.package)
+        return True
+
+    async def _write(self, work: Any) -> Any:
+        return await self._cloud.store.write(work)
+
+
+async def _pieces(worker: Worker, path: Path) -> AsyncIterator[bytes]:
+    file = await worker.run(lambda: path.open("rb"))
+    try:
+        while piece := await worker.run(partial(file.read, PIECE)):
+            yield piece
+    finally:
+        file.close()
+
+
+def clean(folder: Path, kept: set[str]) -> int:
+    """Remove folders of jobs that have ended or were deleted; return how many. Blocking."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stale = [name for name in os.listdir(folder) if name not in kept]
+    for name in stale:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    return len(stale)

@@ -1,0 +1,437 @@
+"""The runner with an engine that does what a test says: every job ends once, and a completed one has its model."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from cloud.domain.registry import files, items
+from cloud.domain.training import jobs, queue
+from cloud.server.memory import MemoryCloud
+from cloud.services.training import runner as runner_module
+from cloud.services.training import scripts
+from cloud.services.training.runner import Runner, Settings, clean
+from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.captured import DATA, SETS
+from tests.unit.cloud.conftest import Clock
+from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
+from training.engine.port import Order, Outcome, Sink
+from training.jobs.events import Log, Progress
+
+Program = Callable[[Order, Sink], Awaitable[Outcome]]
+
+
+async def well(order: Order, sink: Sink) -> Outcome:
+    await sink([Log("hello"), Progress(1, 1)])
+    order.output.mkdir()
+    (order.output / "model.onnx").write_bytes(b"model")
+    return Outcome()
+
+
+async def hang(order: Order, sink: Sink) -> Outcome:
+    await sink([Log("hanging")])
+    await trio.sleep_forever()
+
+
+class ScriptedEngine:
+    """Runs Python functions instead of programs."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.orders: list[Order] = []
+        self.running: dict[str, int] = {}
+        self.idle = trio.Event()  # a program has ended
+
+    async def run(self, order: Order, sink: Sink) -> Outcome:
+        assert order.id not in self.running
+        self.running[order.id] = 1
+        self.orders.append(order)
+        try:
+            return await self.program(order, sink)
+        finally:
+            del self.running[order.id]
+            self.idle.set()
+
+
+class World:
+    def __init__(self, us: Tenant, folder: Path) -> None:
+        self.us = us
+        self.folder = folder
+        self.backbone = folder / "backbone.onnx"
+        self.backbone.write_bytes(b"weights")
+
+    @asynccontextmanager
+    async def running(self, program: Program, slots: int = 1) -> AsyncIterator[ScriptedEngine]:
+        engine = ScriptedEngine(program)
+        settings = Settings(self.folder / "training", slots, self.backbone)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(Runner(self.us.cloud.cloud, engine, settings).run)
+            yield engine
+            nursery.cancel_scope.cancel()
+
+    async def until(self, subject: str, *states: str) -> Any:
+        cloud = self.us.cloud.cloud
+        with cloud.events.listening(jobs.TOPIC, subject, also=[jobs.EVENTS]) as listener, trio.fail_after(20):
+            while (job := await self.us.job(subject))["status"] not in states:
+                await listener.next()
+        return job
+
+    async def until_logged(self, subject: str, message: str) -> None:
+        cloud = self.us.cloud.cloud
+        with cloud.events.listening(jobs.EVENTS, subject) as listener, trio.fail_after(20):
+            while message not in await self.us.log(subject):
+                await listener.next()
+
+    async def model(self, version: str = "1") -> dict[str, bytes]:
+        """Return the files of the model's package."""
+        cloud, owner = self.us.cloud.cloud, self.us.organization
+
+        def work(sql: Any) -> files.File:
+            item = items.find(sql, f"{owner}:parts")
+            return files.best(files.files(sql, item.id), item, version, "linux/arm64", ())
+
+        file = await cloud.store.read(work)
+        content = b"".join([piece async for piece in cloud.blobs.read(file.blob)])
+        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+            return {info.name: tar.extractfile(info).read() for info in tar}  # type: ignore[union-attr]
+
+
+@pytest.fixture
+async def world(cloud: MemoryCloud, tmp_path: Path) -> World:
+    us = await tenant(able(cloud))
+    await us.add("ok")
+    await us.add("bad")
+    return World(us, tmp_path)
+
+
+async def test_a_completed_job_has_its_model(world: World) -> None:
+    async with world.running(well) as engine:
+        subject = await world.us.submit()
+        job = await world.until(subject, "COMPLETED")
+    assert await world.model() == {"model.onnx": b"model"}
+    assert job["synced_model_id"] == f"{world.us.organization}/parts"
+    assert job["training_started"] is not None
+    assert job["training_ended"] >= job["training_started"]
+    assert await world.us.log(subject) == [
+        "the job is pending",
+        "the job is in_progress",
+        "reading 20 pictures",
+        "hello",
+        "1 of 1 done",
+        "the job is completed",
+    ]
+    assert not (world.folder / "training" / subject).exists()
+    assert engine.orders[0].module == "training.trainers.classification"
+    package = await world.us.call(
+        "viam.app.packages.v1.PackageService",
+        "get_package",
+        id=f"{world.us.organization}/parts",
+        version="latest",
+        type="ML_MODEL",
+    )
+    assert package["info"]["version"] == "1"
+
+
+async def test_the_dataset_on_disk(world: World) -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def look(order: Order, sink: Sink) -> Outcome:
+        for line in (order.dataset / "dataset.jsonl").read_text().splitlines():
+            entry = json.loads(line)
+            picture = order.dataset / Path(entry["image_path"]).name
+            assert (str(picture), picture.read_bytes()[:4]) == (entry["image_path"], b"\x89PNG")
+            seen.append(entry)
+        assert json.loads((order.dataset / "labels.json").read_text()) == ["ok", "bad"]
+        return Outcome("seen")
+
+    ids = await world.us.uploads.ids(dataset_id=world.us.dataset)
+    box = {"x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.3, "y_max_normalized": 0.4}
+    await world.us.call(DATA, "add_bounding_box_to_image_by_id", binary_data_id=ids[0], label="box", **box)
+    async with world.running(look):
+        await world.until(await world.us.submit(), "FAILED")
+    labels = [entry["classification_annotations"][0]["annotation_label"] for entry in seen]
+    assert sorted(labels) == ["bad"] * 10 + ["ok"] * 10
+    assert [entry["bounding_box_annotations"] for entry in seen if entry["bounding_box_annotations"]] == [
+        [{"annotation_label": "box", **box}]
+    ]
+
+
+async def none(order: Order, sink: Sink) -> Outcome:
+    order.output.mkdir()
+    return Outcome()
+
+
+async def linked(order: Order, sink: Sink) -> Outcome:
+    order.output.mkdir()
+    (order.output / "model.onnx").symlink_to("/etc/passwd")
+    return Outcome()
+
+
+async def broken(order: Order, sink: Sink) -> Outcome:
+    raise MachineError("no process can be started")
+
+
+async def mistaken(order: Order, sink: Sink) -> Outcome:
+    raise ValueError("of this project")
+
+
+async def failing(order: Order, sink: Sink) -> Outcome:
+    return Outcome("the program failed with status 1")
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (none, "without writing a model"),
+        (linked, "not a regular file"),
+        (broken, "no process can be started"),
+        (mistaken, "internal error: ValueError"),
+        (failing, "status 1"),
+    ],
+)
+async def test_a_failed_job_has_its_reason(world: World, program: Program, reason: str) -> None:
+    async with world.running(program):
+        subject = await world.us.submit()
+        job = await world.until(subject, "FAILED")
+        assert reason in job["error_status"]["message"]
+        again = await world.us.submit()  # a failed job has used no version, and the runner goes on
+        await world.until(again, "FAILED")
+    with pytest.raises(MachineError, match="no registry item"):
+        await world.model()
+    assert list((world.folder / "training").iterdir()) == []
+
+
+async def test_a_dataset_that_changed_since(world: World) -> None:
+    subject = await world.us.submit()
+    ids = await world.us.uploads.ids(dataset_id=world.us.dataset)
+    await world.us.call(
+        DATA, "remove_binary_data_from_dataset_by_ids", binary_data_ids=ids[:1], dataset_id=world.us.dataset
+    )
+    async with world.running(well):
+        assert "1 too few" in (await world.until(subject, "FAILED"))["error_status"]["message"]
+
+
+async def test_a_dataset_that_was_deleted_since(world: World) -> None:
+    subject = await world.us.submit()
+    await world.us.call(SETS, "delete_dataset", id=world.us.dataset)
+    async with world.running(well):
+        assert "no dataset" in (await world.until(subject, "FAILED"))["error_status"]["message"]
+
+
+async def test_a_running_job_is_canceled(world: World) -> None:
+    async with world.running(hang) as engine:
+        subject = await world.us.submit()
+        await world.until_logged(subject, "hanging")
+        await world.us.call(TRAINING, "cancel_training_job", id=subject)
+        await world.until(subject, "CANCELED")
+        assert engine.running == {}
+
+
+async def test_a_job_that_is_canceled_while_its_model_is_stored_has_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = runner_module._pieces
+
+    async def pieces(*arguments: Any) -> AsyncIterator[bytes]:
+        await world.us.call(TRAINING, "cancel_training_job", id=subject)
+        async for piece in real(*arguments):
+            yield piece
+
+    monkeypatch.setattr(runner_module, "_pieces", pieces)
+    async with world.running(well):
+        subject = await world.us.submit()
+        await world.until(subject, "CANCELED")
+    with pytest.raises(MachineError):
+        await world.model()
+
+
+async def test_when_the_cloud_stops_the_job_waits_and_continues(world: World) -> None:
+    async def checkpoint(order: Order, sink: Sink) -> Outcome:
+        order.checkpoints.mkdir()
+        try:
+            return await hang(order, sink)
+        finally:
+            (order.checkpoints / "state").touch()
+
+    async with world.running(checkpoint):
+        subject = await world.us.submit()
+        await world.until_logged(subject, "hanging")
+    assert (await world.us.job(subject))["status"] == "PENDING"
+    async with world.running(well) as engine:
+        await world.until(subject, "COMPLETED")
+        assert [order.id for order in engine.orders] == [subject]
+
+
+async def test_a_worker_that_lost_its_job_stops_and_stores_nothing(world: World, clock: Clock) -> None:
+    store = world.us.cloud.cloud.store
+    async with world.running(hang) as engine:
+        subject = await world.us.submit()
+        await world.until_logged(subject, "hanging")
+
+        def take_over(sql: Any) -> None:
+            sql.run("UPDATE training_jobs SET lease = 0 WHERE id = ?", subject)
+            queue.recover(sql, clock())
+            queue.take(sql, "other", clock())
+
+        await store.write(take_over)
+        with trio.fail_after(10):
+            await engine.idle.wait()
+        await world.until(subject, "IN_PROGRESS")
+        job = await store.read(lambda sql: jobs.job(sql, subject))
+        assert (job.worker, job.attempts) == ("other", 2)
+
+
+async def test_a_lost_job_is_found_at_the_next_start(world: World, clock: Clock) -> None:
+    store = world.us.cloud.cloud.store
+    subject = await world.us.submit()
+    await store.write(lambda sql: queue.take(sql, "died", clock()))
+    clock.now += queue.LEASE
+    async with world.running(well):
+        await world.until(subject, "COMPLETED")
+    assert any("without notice" in line for line in await world.us.log(subject))
+
+
+async def test_a_database_that_does_not_renew_stops_the_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "MARGIN", queue.LEASE.total_seconds() - 0.3)
+    monkeypatch.setattr(runner_module, "RETRY", 0.05)
+    real = queue.renew
+
+    def renew(sql: Any, *rest: Any) -> Any:
+        real(sql, *rest)
+        raise MachineError("the database is away", kind=ErrorKind.UNAVAILABLE)
+
+    async with world.running(hang) as engine:
+        subject = await world.us.submit()
+        await world.until_logged(subject, "hanging")
+        monkeypatch.setattr(queue, "renew", renew)
+        world.us.cloud.cloud.events.notify(jobs.TOPIC, subject)
+        with trio.fail_after(10):
+            await engine.idle.wait()
+        assert (await world.us.job(subject))["status"] == "IN_PROGRESS"  # until its lease ends
+
+
+async def test_slots_and_turns(world: World) -> None:
+    others = await tenant(world.us.cloud, "Others")
+    await others.add("ok", (0, 100, 0))
+    await others.add("bad", (0, 100, 0))
+    together, started, most = trio.Event(), [], 0
+
+    async def count(order: Order, sink: Sink) -> Outcome:
+        nonlocal most
+        started.append(order.id)
+        most = max(most, len(engine.running))
+        if most == 2:
+            together.set()
+        await together.wait()
+        return await well(order, sink)
+
+    ours = [await world.us.submit(model_version=str(number)) for number in range(4)]
+    theirs = [await others.submit(model_version=str(number)) for number in range(2)]
+    async with world.running(count, slots=2) as engine:
+        for subject in ours:
+            await world.until(subject, "COMPLETED")
+        with world.us.cloud.cloud.events.listening(jobs.TOPIC) as listener, trio.fail_after(20):
+            while (await others.job(theirs[-1]))["status"] != "COMPLETED":
+                await listener.next()
+    assert sorted(started) == sorted(ours + theirs)
+    assert most == 2
+    jobs_by_start = [await world.us.job(ours[0]), await others.job(theirs[0]), await world.us.job(ours[1])]
+    times = [job["training_started"] for job in jobs_by_start]
+    assert times == sorted(times)
+
+
+async def test_a_custom_script(world: World) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for name in ("script/model/training.py", "script/setup.py"):
+            info = tarfile.TarInfo(name)
+            info.size = 4
+            tar.addfile(info, io.BytesIO(b"pass"))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield archive.getvalue()
+
+    values = {"organization_id": world.us.organization, "name": "script", "version": "1", "type": "ML_TRAINING"}
+    packages = "viam.app.packages.v1.PackageService"
+    await world.us.client.call(packages, "", "create_package", **values, pieces=pieces())
+    async with world.running(well) as engine:
+        subject = await world.us.call(
+            TRAINING,
+            "submit_custom_training_job",
+            organization_id=world.us.organization,
+            dataset_id=world.us.dataset,
+            registry_item_id=f"{world.us.organization}:script",
+            registry_item_version="latest",
+            model_name="parts",
+            model_version="1",
+            arguments={"epochs": "3"},
+        )
+        await world.until(subject, "COMPLETED")
+    (order,) = engine.orders
+    assert order.module == "model.training"
+    assert order.program == world.folder / "training" / subject / "program" / "script"
+    assert order.arguments[-1] == "--epochs=3"
+    assert order.readable == ()
+
+
+def archive_of(path: Path, *members: tarfile.TarInfo, content: bytes = b"") -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for member in members:
+            member.size = len(content) if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(content) if member.isreg() else None)
+    return path
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    return info
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ([member("../evil")], "outside"),
+        ([member("/etc/evil")], "outside"),
+        ([member("a/../../evil")], "outside"),
+        ([member("model", tarfile.SYMTYPE, "/etc"), member("model/training.py")], "neither a file nor a folder"),
+        ([member("a", tarfile.LNKTYPE, "/etc/passwd")], "neither a file nor a folder"),
+        ([member("a", tarfile.CHRTYPE)], "neither a file nor a folder"),
+        ([member("a"), member("a/b")], "cannot be used"),
+        ([member("setup.py")], "no model/training.py"),
+        ([], "no model/training.py"),
+    ],
+)
+def test_hostile_archives(tmp_path: Path, members: list[tarfile.TarInfo], reason: str) -> None:
+    archive = archive_of(tmp_path / "a.tar.gz", *members, content=b"x")
+    with pytest.raises(MachineError, match=reason):
+        scripts.unpack(archive, tmp_path / "deep" / "program")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "deep"]
+
+
+def test_large_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "MAX_BYTES", 1000)
+    with pytest.raises(MachineError, match="more than"):
+        scripts.unpack(archive_of(tmp_path / "a", member("x"), content=bytes(1001)), tmp_path / "b")
+    monkeypatch.setattr(scripts, "MAX_FILES", 2)
+    with pytest.raises(MachineError, match="more than"):
+        scripts.unpack(archive_of(tmp_path / "c", *(member(str(number)) for number in range(3))), tmp_path / "d")
+    (tmp_path / "text").write_text("no archive")
+    with pytest.raises(MachineError, match="cannot be used"):
+        scripts.unpack(tmp_path / "text", tmp_path / "e")
+
+
+def test_folders_of_ended_jobs_are_removed(tmp_path: Path) -> None:
+    for name in ("old", "kept"):
+        (tmp_path / "jobs" / name / "dataset").mkdir(parents=True)
+    assert clean(tmp_path / "jobs", {"kept", "elsewhere"}) == 1
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["kept"]
+    assert clean(tmp_path / "new", set()) == 0
