@@ -1,0 +1,80 @@
+"""Division of examples, and the choice of the regularization."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy
+import pytest
+
+from training.trainers import head as heads
+from training.trainers.examples import Example, examples_of, parts
+
+LINES = [
+    '{"image_path": "/d/1.png", "binary_data_id": "1", "classification_annotations": [{"annotation_label": "a"}]}',
+    '{"image_path": "/d/2.png", "classification_annotations": [{"annotation_label": "b"}, {"annotation_label": "a"}]}',
+    '{"image_path": "/d/3.png", "classification_annotations": [{"annotation_label": "other"}]}',
+    '{"image_path": "/d/4.png"}',
+]
+
+
+def test_examples() -> None:
+    assert examples_of(LINES, ["a", "b"], exclusive=True) == [Example("1", "/d/1.png", ("a",))]
+    assert [example.labels for example in examples_of(LINES, ["a", "b"], exclusive=False)] == [("a",), ("a", "b")]
+
+
+def examples(count: int, label: str = "a") -> list[Example]:
+    return [Example(f"{label}{number}", "", (label,)) for number in range(count)]
+
+
+@pytest.mark.parametrize(("count", "tests"), [(1, 0), (2, 0), (3, 1), (10, 2), (100, 20)])
+def test_a_fifth_of_each_label_is_for_the_test(count: int, tests: int) -> None:
+    result = parts([*examples(count), *examples(50, "b")], 0, 4)
+    assert result[:count].count(-1) == tests
+    folds = Counter(part for part in result[:count] if part >= 0)
+    assert max(folds.values()) - min(folds.values() if len(folds) == 4 else [0]) <= 1
+
+
+def test_the_division_depends_on_the_seed_and_not_on_the_order() -> None:
+    some = examples(30)
+    first = dict(zip((example.id for example in some), parts(some, 1, 4), strict=True))
+    turned = some[::-1]
+    assert dict(zip((example.id for example in turned), parts(turned, 1, 4), strict=True)) == first
+    assert parts(some, 2, 4) != parts(some, 1, 4)
+
+
+def test_the_head_finds_the_minimum() -> None:
+    chance = numpy.random.default_rng(0)
+    features = chance.normal(size=(60, 5))
+    targets = numpy.eye(3)[numpy.argmax(features[:, :3], axis=1)]
+    head = heads.fit(numpy, features, targets, 1e-6, exclusive=True)
+    predicted = heads.probabilities(numpy, features, head, exclusive=True)
+    assert (predicted.argmax(axis=1) == targets.argmax(axis=1)).mean() > 0.95
+    assert predicted.sum(axis=1) == pytest.approx(numpy.ones(60))
+
+
+def test_noise_is_regularized_more_than_a_clear_difference() -> None:
+    chance = numpy.random.default_rng(0)
+    targets = numpy.eye(2)[numpy.arange(80) % 2]
+    folds = numpy.arange(80) // 2 % 4
+    noise = chance.normal(size=(80, 200))
+    clear = noise + 20 * targets[:, :1]
+    strengths = [
+        heads.chosen_strength(numpy, features, targets, folds, exclusive=True)[0] for features in (noise, clear)
+    ]
+    assert strengths[0] > strengths[1]
+
+
+def test_rare_labels_count_as_much_as_frequent_ones() -> None:
+    features = numpy.array([[0.0]] * 95 + [[1.0]] * 5)
+    targets = numpy.eye(2)[[0] * 95 + [1] * 5]
+    head = heads.fit(numpy, features, targets, 10.0, exclusive=True)
+    predicted = heads.probabilities(numpy, numpy.array([[0.5]]), head, exclusive=True)
+    assert predicted[0] == pytest.approx([0.5, 0.5], abs=0.15)
+
+
+def test_features_that_never_change() -> None:
+    features = numpy.hstack([numpy.ones((20, 3)), numpy.arange(20)[:, None]])
+    targets = numpy.eye(2)[(numpy.arange(20) > 9).astype(int)]
+    head = heads.fit(numpy, features, targets, 0.01, exclusive=True)
+    assert numpy.isfinite(head.weights).all()

@@ -1,0 +1,194 @@
+"""Pretrained backbones: what an ONNX file takes and gives, and the model that a linear head makes of it. Pure.
+
+A backbone has one input for a picture, float32 [1, 3, height, width] or [1, height, width, 3], and its first output is
+a row of features, or a map of features with the same layout. Its metadata say how pictures are prepared: `mean` and
+`std` for values of 0 to 255, separated by commas, or the standard key `Image.NominalPixelRange`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from training.trainers import onnx_messages as onnx
+
+IMAGE: Final = "image"  # input of the trained model: float32 [1, height, width, 3], 0 to 255
+PROBABILITY: Final = "probability"  # its output: [1, labels]
+MIN_OPSET: Final = 11
+MIN_IR: Final = 4  # before, constants were listed as inputs
+_RANGES: Final[Mapping[str, tuple[float, float]]] = {  # mean and deviation
+    "NominalRange_0_255": (0.0, 1.0),
+    "Normalized_0_1": (0.0, 255.0),
+    "Normalized_1_1": (127.5, 127.5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """A parsed backbone."""
+
+    model: Any
+    planar: bool  # [1, 3, height, width]
+    height: int
+    width: int
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+
+    @property
+    def input(self) -> str:
+        """Name of its input."""
+        return str(self._inputs()[0].name)
+
+    @property
+    def output(self) -> str:
+        """Name of the output with the features."""
+        return str(self.model.graph.output[0].name)
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions of the features."""
+        return len(self.model.graph.output[0].type.tensor_type.shape.dim)
+
+    def _inputs(self) -> list[Any]:
+        return _inputs(self.model)
+
+
+def read(content: bytes) -> Backbone:
+    """Parse a file; ValueError says why it cannot be a backbone."""
+    model = onnx.parse(content)
+    if model.ir_version < MIN_IR:
+        raise ValueError(f"its format is version {model.ir_version}, older than {MIN_IR}: export it again")
+    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
+    if opset < MIN_OPSET:
+        raise ValueError(f"its operator set is version {opset}, older than {MIN_OPSET}: export it again")
+    inputs = _inputs(model)
+    sizes = [entry.dim_value for entry in inputs[0].type.tensor_type.shape.dim] if len(inputs) == 1 else []
+    if len(sizes) != 4 or inputs[0].type.tensor_type.elem_type != onnx.FLOAT or sizes[0] > 1:
+        raise ValueError("it does not have one input for a picture, float32 [1, 3, height, width]")
+    planar = sizes[1] == 3
+    channels, height, width = sizes[1:] if planar else (sizes[3], sizes[1], sizes[2])
+    if channels != 3 or height < 1 or width < 1:
+        raise ValueError(f"its input has the shape {sizes}: export it with a fixed height and width and 3 channels")
+    if not model.graph.output or len(model.graph.output[0].type.tensor_type.shape.dim) not in (2, 4):
+        raise ValueError("its first output is neither a row nor a map of features")
+    mean, deviation = _preparation({entry.key: entry.value for entry in model.metadata_props})
+    return Backbone(model, planar, height, width, mean, deviation)
+
+
+def _inputs(model: Any) -> list[Any]:
+    constants = {entry.name for entry in model.graph.initializer}
+    return [entry for entry in model.graph.input if entry.name not in constants]
+
+
+def _preparation(metadata: Mapping[str, str]) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    if "mean" in metadata and "std" in metadata:
+        mean, deviation = _three(metadata["mean"]), _three(metadata["std"])
+        if min(deviation) <= 0:
+            raise ValueError(f"its metadata have std={metadata['std']}, which is not positive")
+        return mean, deviation
+    scale = _RANGES.get(metadata.get("Image.NominalPixelRange", ""))
+    if scale is None:
+        raise ValueError(
+            "its metadata do not say how pictures are prepared: add mean and std for values of 0 to 255, "
+            f"or Image.NominalPixelRange with one of {', '.join(_RANGES)}"
+        )
+    return (scale[0],) * 3, (scale[1],) * 3
+
+
+def _three(text: str) -> tuple[float, float, float]:
+    numbers = [float(word) for word in text.split(",")]
+    if len(numbers) == 1:
+        numbers *= 3
+    if len(numbers) != 3:
+        raise ValueError(f"its metadata have {text[:40]!r} in place of three numbers")
+    return numbers[0], numbers[1], numbers[2]
+
+
+def extractor(backbone: Backbone) -> bytes:
+    """Return a model from `image` to `features` [1, count]."""
+    model, features = _prepared(backbone)
+    model.graph.output.append(onnx.value(features, (1, 0)))
+    del model.graph.output[-1].type.tensor_type.shape.dim[1]
+    model.graph.output[-1].type.tensor_type.shape.dim.add(dim_param="features")
+    return bytes(model.SerializeToString())
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A linear layer: float32 bytes of the weights [features, labels] and the biases [labels]."""
+
+    weights: bytes
+    biases: bytes
+    features: int
+    labels: Sequence[str]
+    exclusive: bool  # exactly one label applies: softmax, otherwise a sigmoid for each
+
+
+def assembled(backbone: Backbone, head: Head, metadata: Mapping[str, str]) -> bytes:
+    """Return the whole model as one file: preparation of the picture, backbone, head."""
+    model, features = _prepared(backbone)
+    graph, count = model.graph, len(head.labels)
+    graph.initializer.append(onnx.tensor("trained/weights", (head.features, count), head.weights))
+    graph.initializer.append(onnx.tensor("trained/biases", (count,), head.biases))
+    graph.node.append(onnx.node("Gemm", [features, "trained/weights", "trained/biases"], "trained/scores"))
+    if head.exclusive:
+        graph.node.append(onnx.node("Softmax", ["trained/scores"], PROBABILITY, axis=1))
+    else:
+        graph.node.append(onnx.node("Sigmoid", ["trained/scores"], PROBABILITY))
+    graph.output.append(onnx.value(PROBABILITY, (1, count)))
+    for key, text in metadata.items():
+        model.metadata_props.add(key=key, value=text)
+    return bytes(model.SerializeToString())
+
+
+def _prepared(backbone: Backbone) -> tuple[Any, str]:
+    """Return a copy without outputs that takes `image`, and the name of its row of features."""
+    model = onnx.MESSAGES["Model"]()
+    model.CopyFrom(backbone.model)
+    graph = model.graph
+    _rename(graph, {IMAGE: f"backbone/{IMAGE}", PROBABILITY: f"backbone/{PROBABILITY}"})
+    first, last = (_renamed(name) for name in (backbone.input, backbone.output))
+    shape = (1, 3, 1, 1) if backbone.planar else (1, 1, 1, 3)
+    before = []
+    graph.initializer.append(onnx.tensor("trained/mean", shape, struct.pack("<3f", *backbone.mean)))
+    graph.initializer.append(onnx.tensor("trained/deviation", shape, struct.pack("<3f", *backbone.deviation)))
+    picture = IMAGE
+    if backbone.planar:
+        before.append(onnx.node("Transpose", [IMAGE], "trained/planes", perm=[0, 3, 1, 2]))
+        picture = "trained/planes"
+    before.append(onnx.node("Sub", [picture, "trained/mean"], "trained/centered"))
+    before.append(onnx.node("Div", ["trained/centered", "trained/deviation"], first))
+    nodes = list(graph.node)
+    del graph.node[:]
+    graph.node.extend([*before, *nodes])
+    if backbone.rank == 4 and not backbone.planar:
+        graph.node.append(onnx.node("Transpose", [last], "trained/maps", perm=[0, 3, 1, 2]))
+        last = "trained/maps"
+    if backbone.rank == 4:
+        graph.node.append(onnx.node("GlobalAveragePool", [last], "trained/averages"))
+        last = "trained/averages"
+    graph.node.append(onnx.node("Flatten", [last], "trained/features", axis=1))
+    del graph.input[:], graph.output[:], graph.value_info[:], model.metadata_props[:]
+    graph.input.append(onnx.value(IMAGE, (1, backbone.height, backbone.width, 3)))
+    graph.name = "classifier"
+    return model, "trained/features"
+
+
+def _renamed(name: str) -> str:
+    return f"backbone/{name}" if name in (IMAGE, PROBABILITY) else name
+
+
+def _rename(graph: Any, names: Mapping[str, str]) -> None:
+    """Rename tensors of the backbone that have the name of one of ours; ValueError inside of subgraphs."""
+    used = {name for node in graph.node for name in (*node.input, *node.output)}
+    if used & names.keys() and any(
+        attribute.type == onnx.ATTRIBUTE_GRAPH for node in graph.node for attribute in node.attribute
+    ):
+        raise ValueError(f"it has subgraphs, and tensors called {' or '.join(names)}: rename them")
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    for constant in graph.initializer:
+        constant.name = names.get(constant.name, constant.name)

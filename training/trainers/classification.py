@@ -1,0 +1,207 @@
+"""Trainer of classifiers: a linear head on a frozen, pretrained backbone. Run as `python -m`, with ONNX Runtime.
+
+It writes `model.onnx` (the whole model, with the preparation of pictures inside), `labels.txt` and `report.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+from training.jobs.events import Metric, Progress, report
+from training.trainers import backbone as backbones
+from training.trainers import head as heads
+from training.trainers.backbone import Backbone, Head
+from training.trainers.examples import Example, examples_of, parts
+from training.trainers.features import Extractor, Unreadable, picture, session_of
+from training.trainers.report import figures
+
+SINGLE: Final = "single_label_classification"
+MULTI: Final = "multi_label_classification"
+REPORTS: Final = 50  # reports of progress
+SAVED: Final = 200  # pictures between two checkpoints
+MIN_EXAMPLES: Final = 4  # readable pictures of each label
+EQUAL: Final = 1e-3  # largest difference of probabilities between the written model and the head
+STOPPED: Final = 143  # exit status after SIGTERM
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset_file", type=Path, required=True)
+    parser.add_argument("--model_output_directory", type=Path, required=True)
+    parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
+    parser.add_argument("--model_type", choices=(SINGLE, MULTI), default=SINGLE)
+    parser.add_argument("--backbone", type=Path, required=True, help="pretrained weights, an ONNX file")
+    parser.add_argument("--seed", type=int, default=0)
+    settings = parser.parse_args(arguments)
+    try:
+        _Training(settings).run()
+    except ValueError as error:
+        _say(f"ERROR: {error}")
+        return 1
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+class _Training:
+    def __init__(self, settings: argparse.Namespace) -> None:
+        self._settings = settings
+        self._arrays: Any = importlib.import_module("numpy")
+        self._runtime: Any = importlib.import_module("onnxruntime")
+        self._exclusive = settings.model_type == SINGLE
+        self._labels: list[str] = json.loads(settings.labels_file.read_text())
+        self._begin = time.process_time()
+
+    def run(self) -> None:
+        content = self._settings.backbone.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        try:
+            backbone = backbones.read(content)
+            folder = os.environ.get("TRAINING_CHECKPOINTS")
+            checkpoint = Path(folder) if folder else None
+            extractor = Extractor(self._arrays, self._runtime, backbone, digest, checkpoint)
+        except ValueError as error:
+            raise ValueError(f"the backbone {self._settings.backbone.name} cannot be used: {error}") from error
+        with self._settings.dataset_file.open(encoding="utf-8") as lines:
+            listed = examples_of(lines, self._labels, exclusive=self._exclusive)
+        examples, rows, problems = self._features(extractor, listed)
+        self._check(examples)
+        arrays = self._arrays
+        features = arrays.stack(rows).astype(arrays.float64)
+        targets = arrays.array([[label in example.labels for label in self._labels] for example in examples], float)
+        part = arrays.array(parts(examples, self._settings.seed, heads.FOLDS))
+        training = part >= 0
+        strength, losses = heads.chosen_strength(
+            arrays, features[training], targets[training], part[training], exclusive=self._exclusive
+        )
+        for step, (candidate, loss) in enumerate(losses.items()):
+            _say(f"regularization {candidate:g}: loss {loss:.4f} on held-out folds")
+            _say(report(Metric("validation_loss", loss, step)))
+        head = heads.fit(arrays, features[training], targets[training], strength, exclusive=self._exclusive)
+        predicted = heads.probabilities(arrays, features[~training], head, exclusive=self._exclusive)
+        tests = [example for example, own in zip(examples, part, strict=True) if own < 0]
+        test_figures = figures(tests, predicted.tolist(), self._labels, exclusive=self._exclusive)
+        if test_figures["accuracy"] is not None:
+            _say(report(Metric("test_accuracy", test_figures["accuracy"])))
+        model = self._written(backbone, head, features.shape[1])
+        self._compare(model, backbone, tests or examples, predicted if tests else None)
+        self._report(examples, part, problems, test_figures, digest, strength, losses)
+        _say("the model is complete")
+
+    def _features(self, extractor: Extractor, listed: Sequence[Example]) -> tuple[list[Example], list[Any], Any]:
+        """Return readable, different examples and their features, and the ids of the others."""
+
+        def stop(number: int, frame: FrameType | None) -> NoReturn:
+            extractor.save()
+            raise SystemExit(STOPPED)
+
+        signal.signal(signal.SIGTERM, stop)
+        if extractor.resumed:
+            _say(f"continuing with the features of {extractor.resumed} pictures")
+        examples, rows, seen = [], [], set()
+        problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
+        interval = max(1, len(listed) // REPORTS)
+        for index, example in enumerate(listed):
+            try:
+                row, pixels = extractor.of(example.id, example.path)
+            except Unreadable as error:
+                _say(f"WARNING: the picture {example.id} cannot be read: {error}")
+                problems["unreadable"].append(example.id)
+                continue
+            if pixels in seen:  # in training and test, it would make the test too good
+                problems["duplicates"].append(example.id)
+                continue
+            seen.add(pixels)
+            examples.append(example)
+            rows.append(row)
+            if (index + 1) % interval == 0:
+                _say(report(Progress(index + 1, len(listed))))
+            if (index + 1) % SAVED == 0:
+                extractor.save()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        return examples, rows, problems
+
+    def _check(self, examples: Sequence[Example]) -> None:
+        for label in self._labels:
+            count = sum(label in example.labels for example in examples)
+            if count < MIN_EXAMPLES:
+                raise ValueError(
+                    f"the label {label!r} has only {count} different readable pictures, {MIN_EXAMPLES} are needed"
+                )
+
+    def _written(self, backbone: Backbone, head: heads.Fitted, size: int) -> Path:
+        floats = self._arrays.float32
+        layer = Head(
+            head.weights.astype(floats).tobytes(),
+            head.biases.astype(floats).tobytes(),
+            size,
+            self._labels,
+            self._exclusive,
+        )
+        folder: Path = self._settings.model_output_directory
+        folder.mkdir(parents=True, exist_ok=True)
+        model = folder / "model.onnx"
+        model.write_bytes(backbones.assembled(backbone, layer, {"names": repr(dict(enumerate(self._labels)))}))
+        (folder / "labels.txt").write_text("".join(f"{label}\n" for label in self._labels), encoding="utf-8")
+        return model
+
+    def _compare(self, model: Path, backbone: Backbone, examples: Sequence[Example], predicted: Any) -> None:
+        """Run the written file on some pictures: it must say what the head said."""
+        session = session_of(self._runtime, model.read_bytes())
+        for index, example in enumerate(examples[:8]):
+            tensor, _ = picture(self._arrays, example.path, backbone)
+            row = session.run(["probability"], {"image": tensor})[0][0]
+            if row.shape != (len(self._labels),) or not self._arrays.isfinite(row).all():
+                raise ValueError(f"the written model does not work: {row}")
+            if predicted is not None and abs(row - predicted[index]).max() > EQUAL:
+                raise ValueError(
+                    f"the written model differs from the trained head by {abs(row - predicted[index]).max()}"
+                )
+
+    def _report(
+        self,
+        examples: Sequence[Example],
+        part: Any,
+        problems: Any,
+        test_figures: dict[str, Any],
+        digest: str,
+        strength: float,
+        losses: dict[float, float],
+    ) -> None:
+        content = {
+            "format": 1,
+            "model_type": self._settings.model_type,
+            "labels": self._labels,
+            "seed": self._settings.seed,
+            "backbone": {"file": self._settings.backbone.name, "sha256": digest},
+            "pictures": {
+                "used": len(examples),
+                "training": [example.id for example, own in zip(examples, part, strict=True) if own >= 0],
+                "test": [example.id for example, own in zip(examples, part, strict=True) if own < 0],
+                **problems,
+            },
+            "regularization": {"chosen": strength, "losses": [[key, value] for key, value in losses.items()]},
+            "test": test_figures,
+            "processor_seconds": round(time.process_time() - self._begin, 2),
+        }
+        path: Path = self._settings.model_output_directory / "report.json"
+        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
