@@ -23,11 +23,13 @@ from tests.e2e.cloud.test_machine import until
 from tests.netns.peers.hostile_scenes import CANDIDATES, DESCRIPTIONS
 from tests.netns.peers.pairs import scene
 from tests.netns.webrtc.connect_scenes import recovered
+from tests.netns.webrtc.sdk import Failed
 from tests.netns.webrtc.world import World, scene_within, world
 
 SIGNALING = "proto.rpc.webrtc.v1.SignalingService"
 CONNECTIONS = int(os.environ.get("MACHINE_WEBRTC_CONNECTIONS", "1000"))
 LEAVE = {"error": {"code": 1, "message": "the caller gives up"}}  # ends an attempt at the machine at once
+CLIENTS = 5
 GROWTH = 8 << 20  # bytes
 EXPECTED = {ErrorKind.INVALID, ErrorKind.EXHAUSTED, ErrorKind.PRECONDITION, ErrorKind.UNAVAILABLE}
 
@@ -45,6 +47,41 @@ async def test_a_cloud_that_is_killed_and_started_again(tmp_path: Path) -> None:
             await later("read", count=10)
             print(connected)
         assert len(made.paths()) == 2
+
+
+@scene
+async def test_a_cloud_that_is_killed_during_signalling(tmp_path: Path) -> None:
+    """The attempt fails or goes on, without a wait for its time limit; a later one succeeds."""
+    async with (
+        world(tmp_path, nat=False, switches=["-debug"]) as made,
+        made.sdk() as client,
+        trio.open_nursery() as nursery,
+    ):
+        made.net.each(delay=0.1)  # so that the attempt takes seconds
+        ended = trio.Event()
+
+        async def dial() -> bool:
+            try:
+                print(await made.dial(client, initial_connection_attempts=1))
+            except Failed as error:
+                print(error)
+                return False
+            finally:
+                ended.set()
+            return True
+
+        nursery.start_soon(dial)
+        await until(lambda: _offered(made), "the machine has the offer")
+        assert not ended.is_set()
+        await made.cloud.stop(signal.SIGKILL)
+        async with made.restarted_cloud():
+            await ended.wait()
+            await until(dial, "a later attempt succeeds")
+            await client("read", count=10)
+
+
+async def _offered(made: World) -> bool:
+    return "the WebRTC engine runs" in made.machine.log()
 
 
 @scene
@@ -93,10 +130,15 @@ async def test_many_connections_leave_nothing(tmp_path: Path) -> None:
     async with world(tmp_path, nat=False) as made:
         process = psutil.Process(made.machine.process.pid)
 
-        async def connect(count: int) -> tuple[int, int, int]:
+        async def churn(count: int) -> None:
             async with made.sdk() as client:
-                for _ in range(count // 50):
-                    await client("churn", host=made.host, key=made.cloud.key, count=50, at_once=5)
+                for _ in range(count // 10):
+                    await client("churn", host=made.host, key=made.cloud.key, count=10)
+
+        async def connect(count: int) -> tuple[int, int, int]:
+            async with trio.open_nursery() as nursery:
+                for _ in range(CLIENTS):  # to close a connection, one takes a second
+                    nursery.start_soon(churn, count // CLIENTS)
             await trio.sleep(3)  # the machine notices the end of the last ones
             return process.num_fds(), process.num_threads(), process.memory_info().rss
 

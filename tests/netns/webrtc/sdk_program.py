@@ -38,16 +38,12 @@ class Commands:
         self.robot = await _connect(host, key, **options)
         return {"seconds": round(time.monotonic() - begin, 3)}
 
-    async def churn(self, host: str, key: list[str], count: int, at_once: int) -> None:
+    async def churn(self, host: str, key: list[str], count: int) -> None:
         """Connect, read a sensor and close, `count` times."""
-
-        async def some(number: int) -> None:
-            for _ in range(number):
-                robot = await _connect(host, key)
-                await Sensor.from_robot(robot, "a").get_readings()
-                await robot.close()
-
-        await asyncio.gather(*(some(count // at_once) for _ in range(at_once)))
+        for _ in range(count):
+            robot = await _connect(host, key)
+            await Sensor.from_robot(robot, "a").get_readings()
+            await robot.close()
 
     async def read(self, count: int, at_once: int = 1, resource: str = "a") -> dict[str, float]:
         """Read a sensor `count` times and return the figures."""

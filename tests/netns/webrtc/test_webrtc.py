@@ -36,6 +36,7 @@ LONG = (
     "connect_scenes.py::test_a_change_of_networks",
     "walk_scenes.py::test_every_component",
     "walk_scenes.py::test_every_component_through_the_cloud",
+    "fault_scenes.py::test_a_cloud_that_is_killed_during_signalling",
     "fault_scenes.py::test_a_flood_of_offers",
     "fault_scenes.py::test_a_killed_client_is_disconnected",
     "fault_scenes.py::test_a_machine_that_is_killed_and_started_again",
