@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,9 @@ class Peer:
     address: tuple[Any, ...] | str | None = None  # as returned by the socket; a path or "" for a Unix socket
     certificate: Mapping[str, Any] | None = None  # as returned by `ssl.SSLSocket.getpeercert`
     farewell: Farewell = field(default_factory=Farewell, compare=False, repr=False)
+    number: int = field(default_factory=itertools.count().__next__, compare=False, repr=False)
+    """Number of the connection in this process; each has another one."""
+
     media: Any = field(default=None, compare=False, repr=False)
     """Streams of the peer connection that carries the calls, see `runtime.parts.video`; None for other carriers."""
 

@@ -33,7 +33,9 @@ async def serve_channel(channel: Channel, core: ServerCore, *, peer: Peer, ident
     The end of the channel counts as the peer's farewell. Cancel this function instead if the connection has failed; its
     calls then end with UNAVAILABLE. Returns at once if the server admits no more connections.
     """
-    server = ServerChannel(channel, core, ChannelPeer(peer.address, farewell=peer.farewell, media=peer.media), identity)
+    server = ServerChannel(
+        channel, core, ChannelPeer(peer.address, farewell=peer.farewell, number=peer.number, media=peer.media), identity
+    )
     if not core.admit(server):
         channel.close()
         return

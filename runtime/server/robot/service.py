@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 import trio
@@ -36,6 +36,18 @@ SERVICE = "viam.robot.v1.RobotService"
 REMOTE = f"{INTERNAL}remote/"  # names of the nodes of remotes
 
 
+T = TypeVar("T")
+
+
+def permuted(items: Iterable[T], number: int) -> list[T]:
+    """Return the permutation of `items` that the digits of `number` in the factorial number system name."""
+    pool, result = list(items), []
+    while pool:
+        number, index = divmod(number, len(pool))
+        result.append(pool.pop(index))
+    return result
+
+
 class RobotService(FrameRpcs):
     """Implements the RPCs, one method each; none of them waits for a reconfiguration."""
 
@@ -56,8 +68,12 @@ class RobotService(FrameRpcs):
     # ---- resources and status
 
     async def resource_names(self) -> list[m.Name]:
-        """Return the names of all ready resources."""
-        return [m.Name.of(name) for name in self._machine.roster.names()]
+        """Return the names of all ready resources, in an order that differs between connections.
+
+        After it has connected again, the official Python SDK uses the new connection only if the list has changed.
+        """
+        number = self._call.peer.number if self._call.peer is not None else 0
+        return [m.Name.of(name) for name in permuted(self._machine.roster.names(), number)]
 
     async def resource_rpc_subtypes(self) -> list[m.ResourceRPCSubtype]:
         """Return the APIs of the ready resources, with their protobuf services."""

@@ -68,17 +68,17 @@ class Commands:
         }
 
     async def watch(self) -> None:
-        """Call the machine again and again in the background, each time for 2 s at most.
+        """Read a sensor again and again in the background, each time for 2 s at most.
 
-        Clients of resources cannot be used: after the SDK has connected again, they use the earlier connection unless
-        the list of resources has changed.
+        It is the same client of the sensor all the time, as programs use it.
         """
+        sensor = Sensor.from_robot(self.robot, "a")
 
         async def run() -> None:
             while True:
                 begin = time.monotonic()
                 try:
-                    await asyncio.wait_for(self.robot.get_version(), 2)
+                    await asyncio.wait_for(sensor.get_readings(), 2)
                     self.answered.append((begin, time.monotonic()))
                 except Exception as error:
                     print(repr(error), file=sys.stderr, flush=True)
