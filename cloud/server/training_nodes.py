@@ -20,6 +20,7 @@ from cloud.services.common.base import Cloud
 from cloud.services.training.runner import Runner, Settings, clean
 from nursery_graph import Node, Restart
 from schema.errors import MachineError
+from support import private
 from support.worker import Worker
 from training.engine.local import LocalEngine, inspected
 
@@ -39,7 +40,7 @@ class Training:
 def nodes(options: Options, restart: Restart) -> list[Node]:
     """Return the nodes; the cloud requires the first one, because it tells clients what cannot be trained."""
     return [
-        Node(NAME, partial(_engine, options), restart=restart),
+        Node(NAME, partial(_engine, options), requires={"database"}, restart=restart),  # which makes the data folder
         Node("training", partial(_runner, options), requires={"cloud", NAME}, restart=restart),
     ]
 
@@ -53,12 +54,12 @@ async def able(options: Options) -> Training:
     """Return the engine for these options, after trying what it can do on this computer."""
     if options.training_backbone is None and not options.training_python:
         return Training()
+    folder_of(options).mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
     isolated = LocalEngine(python=options.training_python)
     obstacle = await isolated.probe(folder_of(options) / "probe")
     engine = LocalEngine(isolate=not obstacle, python=options.training_python)
     if obstacle:
         _log.warning("training programs are confined by limits only", reason=obstacle)
-    _log.info("the memory limit of training programs applies to each of their processes")
     return Training(engine, Abilities(_classification(options), *await _scripts(options, obstacle)))
 
 

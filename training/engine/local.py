@@ -23,13 +23,13 @@ from support.worker import Worker
 from training.engine.output import Lines
 from training.engine.port import Bounds, Order, Outcome, Sink
 from training.engine.sandbox import FAILED
-from training.engine.usage import usage
+from training.engine.usage import memory, usage
 from training.jobs.events import of_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
 OWN: Final = ("training", "schema")  # packages that programs of this project import
 USERS: Final = range(1_500_000_000, 1_600_000_000)  # user ids of jobs, if the engine runs as root: a job, a user
-WATCH: Final = 2.0  # seconds between two measurements of the disk: without quotas, no event says that it fills
+WATCH: Final = 2.0  # seconds between two measurements of disk and memory: no event says that they fill
 DRAIN: Final = 10.0  # seconds to read the last output, after the program has ended
 PIECE: Final = 64 * 1024
 SLICE: Final = 100  # lines that are passed on at once
@@ -277,9 +277,10 @@ class _Run:
             await self._sink([of_line(line) for line in lines])
 
     async def _watch(self) -> None:
+        """Compare what the whole job uses with the limits that the kernel checks for each process or not at all."""
         order, bounds = self._order, self._order.bounds
         folders = (order.output, order.checkpoints, _temporary(order))
-        worker = Worker(f"disk of job {order.id}")
+        worker = Worker(f"measurements of job {order.id}")
         async with worker.opened():
             while True:
                 size, entries = await worker.run(partial(usage, folders, bounds.files))
@@ -287,4 +288,6 @@ class _Run:
                     self._exceed(f"the program wrote more than {bounds.disk // 1024**2} MiB")
                 if entries > bounds.files:
                     self._exceed(f"the program made more than {bounds.files} files")
+                if await worker.run(partial(memory, self._group.pid)) > bounds.memory:
+                    self._exceed(f"the processes of the program used more than {bounds.memory // 1024**2} MiB together")
                 await trio.sleep(WATCH)

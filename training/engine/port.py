@@ -23,7 +23,7 @@ Sink = Callable[[Sequence[Event]], Awaitable[None]]
 class Bounds:
     """Limits of one job. Sizes are in bytes, times in seconds."""
 
-    memory: int = 4096 * MIB  # address space of each process
+    memory: int = 4096 * MIB  # address space of each process, and memory of all together
     cpu: int = 4 * 3600  # processor time of each process
     wall: float = 12 * 3600.0
     disk: int = 8192 * MIB  # content of the folders that the program may write

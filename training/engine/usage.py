@@ -29,6 +29,29 @@ def usage(folders: Iterable[Path], most: int) -> tuple[int, int]:
     return size, entries
 
 
+def memory(leader: int) -> int:
+    """Return the bytes of memory of a process and all its descendants; shared pages count in parts."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                status = Path("/proc", name, "stat").read_bytes()
+            except OSError:
+                continue  # it has just ended
+            # proc(5): pid (name) state parent ...; the name may contain any character, even parentheses
+            children.setdefault(int(status.rpartition(b")")[2].split()[1]), []).append(int(name))
+    size, pending = 0, [leader]
+    while pending:
+        process = pending.pop()
+        pending += children.get(process, ())
+        try:
+            lines = Path("/proc", str(process), "smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        size += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return size
+
+
 def pack(folder: Path, archive: Path, max_bytes: int) -> int:
     """Write the regular files of `folder` to a .tar.gz; return their number.
 

@@ -34,7 +34,7 @@ from training.jobs.submission import check
 
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
 RETRY: Final = 2.0  # seconds until a failed renewal is repeated
-CLEANUP: Final = 5.0  # seconds to give a job back when the cloud stops
+CLEANUP: Final = 5.0  # seconds to give a job back when the cloud stops, and to remove the folder of one that ended
 LONGEST: Final = 600.0  # seconds between two looks at the leases of lost workers
 TRAINER: Final = "training.trainers.classification"
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
@@ -252,7 +252,8 @@ class _Execution:
             self._lost = True
             return
         self._ended = True
-        await self._disk.run(partial(shutil.rmtree, self._folder, ignore_errors=True))
+        with trio.move_on_after(CLEANUP, shield=True):  # what is left is removed at the next start
+            await self._disk.run(partial(shutil.rmtree, self._folder, ignore_errors=True))
 
     async def _end(self, happening: Happening, *, reason: str = "") -> None:
         now = self._cloud.clock()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cloud.documents.pieces import LARGE
+from cloud.domain.data.sources import checked
 from cloud.domain.permissions import call_rules, registry_access
 from cloud.domain.registry import files
 from cloud.domain.training import jobs
@@ -53,7 +54,7 @@ class MLTrainingService(Service):
                 remedy="leave the framework out: the model is in ONNX format",
             )
         TRAINING_LABELS.check(len(tags), "the job")
-        labels = submission.checked_labels(tags, model_type)
+        labels = submission.checked_labels([checked(label, "a label") for label in tags], model_type)
         task = NewJob(organization_id, dataset_id, model_name, model_version or self._version(), model_type, labels)
 
         def read(sql: Sql) -> list[submission.Picture]:

@@ -36,6 +36,16 @@ def memory() -> None:
     print(len(bytearray(2 * 1024**3)))
 
 
+def together() -> None:
+    """Use memory in several processes, each of which stays below the limit."""
+    for _ in range(6):
+        if not os.fork():
+            content = bytearray(os.urandom(1024**2) * 150)
+            time.sleep(1000)
+            print(len(content))
+    time.sleep(1000)
+
+
 def processor() -> None:
     while True:
         pass

@@ -94,6 +94,7 @@ async def test_a_program_that_ends_well(tmp_path: Path) -> None:
     [
         ("fail", {}, "status 1"),
         ("memory", {}, "more memory than its limit of 512 MiB"),
+        ("together", {}, "used more than 512 MiB together"),
         ("processor", {"cpu": 1}, "processor time of 1 s"),
         ("hang", {"wall": 2.0, "grace": 0.5}, "longer than 2 s"),
         ("fork", {}, "status 4"),

@@ -163,8 +163,9 @@ async def test_from_pictures_to_a_vision_service(tmp_path: Path) -> None:
         metadata, log = await with_sdk(running, train)
         assert metadata.synced_model_id == f"{organization}/colors"
         assert "test_accuracy 1 (step 0)" in log
-        assert not list((tmp_path / "all" / "cloud" / "data" / "training").iterdir())
         await deployed(running, part, organization, tmp_path / "machine")
+        await running.stop()
+        assert os.listdir(tmp_path / "all" / "cloud" / "data" / "training") == []
 
 
 async def deployed(running: CloudProcess, part: dict[str, Any], organization: str, folder: Path) -> None:

@@ -65,6 +65,7 @@ async def test_without_a_version_it_is_the_time(us: Tenant) -> None:
         ({"model_framework": 1}, ErrorKind.UNSUPPORTED, "tflite"),
         ({"tags": ["ok"]}, ErrorKind.INVALID, "needs 2"),
         ({"tags": [str(number) for number in range(501)]}, ErrorKind.INVALID, "training_labels"),
+        ({"tags": ["ok", "b" * 100_000]}, ErrorKind.INVALID, "a label is not valid"),
         ({"tags": ["ok", "bad", "new"]}, ErrorKind.PRECONDITION, "'new' has 0 pictures, 10 too few"),
         ({"model_name": "../../etc"}, ErrorKind.INVALID, "valid name"),
         ({"model_version": "../1"}, ErrorKind.INVALID, "valid version"),
