@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
@@ -307,3 +308,71 @@ def test_users_of_jobs_differ() -> None:
     users = [user_of(f"job {number}") for number in range(1000)]
     assert len(set(users)) > 990
     assert min(users) >= 1_500_000_000
+
+
+ORDINARY: Final = """
+import os
+print(os.getuid(), sorted(os.listdir(FOLDER)))
+for path in (f"{FOLDER}/secret", "/etc/shadow"):
+    print(os.path.exists(path))
+for path in (f"{FOLDER}/job/dataset/new", "/usr/new"):
+    try:
+        open(path, "w")
+    except OSError as error:
+        print(error.strerror)
+open(f"{FOLDER}/job/output/model", "w").close()
+print(os.system("mount -t tmpfs none /mnt 2>/dev/null") != 0)
+"""
+ORDINARY_USER: Final = 65534  # has no files and runs nothing
+PYTHON: Final = "/usr/bin/python3"  # of the system: the one of the tests may be in the home folder of root
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not os.path.exists(PYTHON), reason="only root can be another user")
+def test_an_ordinary_user_isolates_programs_too() -> None:
+    """The sandbox with a user namespace, as a cloud that does not run as root uses it."""
+    with TemporaryDirectory() as folder:  # that of a test can be entered by root only
+        os.chown(folder, ORDINARY_USER, ORDINARY_USER)
+        _check_as_ordinary_user(Path(folder))
+
+
+def _check_as_ordinary_user(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    writable = [job / "output", job / "checkpoints", job / "tmp"]
+    for folder in (*writable, job / "dataset", job / "root", tmp_path / "program"):
+        folder.mkdir(parents=True)
+    (tmp_path / "secret").touch()
+    shutil.copy(ROOT / "training" / "engine" / "sandbox.py", tmp_path / "program" / "sandbox.py")
+    plan = {
+        "isolate": True,
+        "user": None,
+        "root": str(job / "root"),
+        "folder": str(job / "dataset"),
+        "temporary": str(job / "tmp"),
+        "readable": [str(job / "dataset")],
+        "writable": [str(folder) for folder in writable],
+        "limits": {"RLIMIT_CORE": 0},
+        "environment": {"PATH": "/usr/bin:/bin"},
+        "command": [PYTHON, "-c", f"FOLDER = {str(tmp_path)!r}\n{ORDINARY}"],
+    }
+    (job / "plan.json").write_text(json.dumps(plan))
+    for path in tmp_path.rglob("*"):
+        os.chown(path, ORDINARY_USER, ORDINARY_USER)
+    process = subprocess.Popen(
+        [PYTHON, "-I", "-S", str(tmp_path / "program" / "sandbox.py"), str(job / "plan.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        user=ORDINARY_USER,
+        group=ORDINARY_USER,
+        extra_groups=[],
+        start_new_session=True,
+    )
+    with process:
+        assert process.stdout is not None
+        output = process.stdout.read()
+    if "cannot be confined" in output:
+        pytest.skip(output)
+    read_only = "Read-only file system"
+    assert output.splitlines() == ["65534 ['job']", "False", "False", read_only, read_only, "True"]
+    assert (job / "output" / "model").stat().st_uid == ORDINARY_USER
