@@ -298,6 +298,25 @@ async def test_foreign_programs_are_refused_without_isolation(tmp_path: Path) ->
         await LocalEngine(isolate=False, python=sys.executable).run(order_of(tmp_path / "job", "train"), Ran().sink)
 
 
+@pytest.mark.parametrize("isolate", [True, False])
+async def test_programs_of_this_project(tmp_path: Path, isolate: bool) -> None:
+    """They run without isolation, too, from the packages of this project, and without other processes left."""
+    for module, arguments, reason in (
+        ("this", (), ""),
+        ("training.trainers.missing", (), "status 1"),
+        ("timeit", ("-n1", "-r1", "import time; time.sleep(1000)"), "longer than 2 s"),
+        ("timeit", ("-n1", "-r1", "import training.jobs.events, schema.errors"), ""),
+        ("timeit", ("-n1", "-r1", "bytearray(2**30)"), "more memory than its limit of 512 MiB"),
+    ):
+        bounds = Bounds(memory=512 * MIB, wall=2.0, grace=0.5)
+        order, ran = Order("job", tmp_path / "job", module, arguments, bounds=bounds), Ran()
+        os.makedirs(order.dataset, exist_ok=True)
+        outcome = await LocalEngine(isolate=isolate).run(order, ran.sink)
+        assert reason in outcome.reason, (outcome, ran.log)
+        assert bool(reason) == bool(outcome.reason), (outcome, ran.log)
+        assert _of_job(tmp_path) == []
+
+
 async def test_the_interpreter(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="cannot be run"):
         await inspected(str(tmp_path / "python"))
