@@ -169,7 +169,7 @@ async def _webrtc(login: Connection, part: str, path: Path) -> AsyncIterator[Api
         async with dialled(engine, signalling, part) as connection:
             async with CallChannel(connection.data) as channel:
                 yield ApiClient(channel)
-            report = await connection.peer.report()
+                report = await connection.peer.report()  # the machine closes the connection with the channel
             path.local, path.remote, path.protocol = report.local, report.remote, report.protocol
             path.checks, path.answers = report.checks, report.answers
             path.address = report.remote_address or ""
