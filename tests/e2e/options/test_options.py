@@ -64,13 +64,11 @@ def test_the_word_after_an_option_with_a_value_is_its_value(tmp_path: Path) -> N
     assert (done.returncode, "does not exist" in done.stderr) == (EXIT_FAILED, True)
 
 
-@pytest.mark.parametrize("words", [("-webrtc",), ("-webrtc=true",), ("--webrtc", "true")])
-def test_webrtc_is_accepted_and_the_log_says_that_connections_are_direct(
-    words: tuple[str, ...], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("words", [("-webrtc",), ("-webrtc=true",), ("--webrtc", "true"), ("-webrtc=false",)])
+def test_webrtc_has_no_effect_without_a_cloud(words: tuple[str, ...], tmp_path: Path) -> None:
     with Server({}, tmp_path, *words) as server:
         server.wait_running()
-        assert server.log().count("WebRTC is not implemented: clients connect directly") == 1
+        assert "cloud.webrtc" not in server.log()
         assert server.stop() == EXIT_OK
 
 

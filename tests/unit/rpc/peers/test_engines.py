@@ -6,11 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from rpc.peers.engines import ENGINES, load_engine
+from rpc.peers.engines import ENGINES, installed, load_engine
 from rpc.peers.port import IceServer, PeerOptions
 from rpc.peers.servers import MAX_URLS, check_servers
 from schema.errors import ErrorKind, MachineError
@@ -61,12 +60,16 @@ def test_wrtc_is_preferred_and_loads_neither_asyncio_nor_aiortc() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_engine_has_a_context_manager() -> None:
-    pytest.importorskip("wrtc")
-    pytest.importorskip("aiortc")
-    for name in ENGINES:
-        module: ModuleType = load_engine([name])
-        assert callable(module.open_engine)
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_has_a_context_manager(name: str) -> None:
+    """In a process of its own: trio-asyncio replaces the event loop of asyncio for all tests that follow."""
+    if not installed():
+        pytest.skip("no engine is installed")
+    code = f"import rpc.peers.engines as engines; assert callable(engines.load_engine([{name!r}]).open_engine)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    if "no WebRTC engine" in done.stderr:
+        pytest.skip(f"{name}: its library is not installed")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
