@@ -7,7 +7,6 @@ at which it expires, and an HMAC-SHA1 of it with the secret that cloud and serve
 from __future__ import annotations
 
 import hmac
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,12 +14,14 @@ from datetime import datetime, timedelta
 from hashlib import sha1
 from typing import Any, Final
 
+from rpc.peers.port import IceServer, PeerOptions
+from rpc.peers.servers import MAX_URLS, check_servers
+from schema.errors import MachineError
+
 LIFE: Final = timedelta(hours=12)
 """Validity of TURN credentials. The server checks them when a connection begins, not while it lasts."""
 
 VARIABLE: Final = "MACHINE_CLOUD_TURN_SECRET"
-
-_URL: Final = re.compile(r"(stuns?|turns?):([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?(\?transport=(udp|tcp))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,14 @@ def ice_servers(urls: Iterable[str], environment: Mapping[str, str]) -> IceServe
     """Return the servers of the option --ice-server; ValueError if a URL is invalid or a secret is missing."""
     chosen = tuple(urls)
     for url in chosen:
-        if not _URL.fullmatch(url):
-            raise ValueError(f"{url!r} is not a URL such as stun:HOST:3478, turn:HOST:3478 or turns:HOST:5349")
+        try:
+            check_servers(PeerOptions((IceServer((url,), "user", "credential"),)))  # as machines check them
+        except MachineError:
+            raise ValueError(
+                f"{url!r} is not a URL such as stun:HOST:3478, turn:HOST:3478?transport=tcp or turns:HOST:5349"
+            ) from None
+    if len(chosen) > MAX_URLS:
+        raise ValueError(f"{len(chosen)} servers; machines use at most {MAX_URLS}")
     secret = environment.get(VARIABLE, "")
     if not secret and any(url.startswith("turn") for url in chosen):
         raise ValueError(f"a TURN server needs its `static-auth-secret` in the environment variable {VARIABLE}")

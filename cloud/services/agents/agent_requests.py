@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 
+from cloud.domain.machines.signalling import OFFERED
 from cloud.domain.releases import requests
 from cloud.domain.releases.requests import AgentRequest
 from cloud.services.agents import agent_messages as m
@@ -60,9 +61,10 @@ class AgentRequests(Service):
 
 
 async def end_waiting(cloud: Cloud) -> None:
-    """Wait to be cancelled, and then end the calls that wait for requests: they would delay the shutdown."""
+    """Wait to be cancelled, and then end the calls that wait for requests or offers: they would delay the shutdown."""
     try:
         await trio.sleep_forever()
     finally:
         cloud.openings.closing = True
-        cloud.events.notify(requests.TOPIC, EVERY)
+        for topic in (requests.TOPIC, OFFERED):
+            cloud.events.notify(topic, EVERY)

@@ -142,11 +142,11 @@ class SignallingService(Service):
             self.cloud.events.listening(signalling.OFFERED, part.id) as news,
         ):
             while (offer := await self._taken(part.id)) is None:
+                if self.cloud.openings.closing:
+                    return
                 while not await _arrived(news, HEARTBEAT):
                     if heartbeats:
                         yield {"heartbeat": {}}
-                if self.cloud.openings.closing:
-                    return
         yield {"uuid": offer.id, "init": self._init(offer)}
         finished = trio.Event()
         async with (

@@ -19,6 +19,7 @@ from cloud.domain.machines.machines import note_seen
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key, delete_key
 from cloud.server.memory import MemoryCloud, open_cloud
+from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.machines import signalling as service
 from cloud.store.events import Events
 from cloud.store.postgres import PostgresStore
@@ -248,6 +249,18 @@ async def test_heartbeats_while_a_machine_waits(rendezvous: Rendezvous, monkeypa
     async with answering(rendezvous.machine(heartbeats_allowed="true")) as machine:
         for _ in range(3):
             assert "heartbeat" in await machine.next()
+
+
+async def test_waiting_calls_end_when_the_cloud_stops(rendezvous: Rendezvous, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "HEARTBEAT", 0.01)
+    async with answering(rendezvous.machine(heartbeats_allowed="true")) as machine:
+        assert "heartbeat" in await machine.next()  # so it waits for offers
+        monkeypatch.setattr(service, "HEARTBEAT", 1000.0)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        with trio.CancelScope() as stopping:
+            stopping.cancel()
+            await end_waiting(rendezvous.cloud.cloud)
+        assert all("heartbeat" in reply for reply in await machine.rest())
 
 
 # ---- who may call
