@@ -3,7 +3,7 @@
 The engine starts it with the path of a plan (JSON) as its argument and a pipe as its standard input. When that pipe
 closes, because the engine has died in whatever way, everything here is killed. With `isolate`, the program has its own
 namespaces for files, processes, network, IPC and host name: it sees only the files of the plan, no other process and no
-network, and nothing that it started outlives it. As root it also has a user of its own; otherwise a user namespace is
+network, and nothing that it started outlives it. As root it also has a separate user; otherwise a user namespace is
 used. Without `isolate`, there are only the limits and the process group.
 
 Only the standard library is imported, because this starts with every job. It runs single-threaded.

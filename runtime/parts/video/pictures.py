@@ -36,7 +36,7 @@ class Converted:
 
 
 def convert(data: bytes, size: Size | None) -> Converted:
-    """Convert an encoded picture to a frame of `size`, or of its own size, as `fitted` limits it.
+    """Convert an encoded picture to a frame of `size`; without one, to the size that `fitted` returns.
 
     Raises MachineError (INVALID) if it is not a readable color image.
     """

@@ -62,7 +62,7 @@ def test_wrtc_is_preferred_and_loads_neither_asyncio_nor_aiortc() -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_has_a_context_manager(name: str) -> None:
-    """In a process of its own: trio-asyncio replaces the event loop of asyncio for all tests that follow."""
+    """Import it in another process, because trio-asyncio replaces the event loop of asyncio for later tests."""
     if not installed():
         pytest.skip("no engine is installed")
     code = f"import rpc.peers.engines as engines; assert callable(engines.load_engine([{name!r}]).open_engine)"

@@ -66,7 +66,7 @@ async def report(cloud: MemoryCloud, part: str, reported: dict[str, Any]) -> Non
 
 
 class Stream:
-    """A streaming call that a task of its own reads, because its generator contains a nursery."""
+    """A streaming call that a separate task reads, because its generator contains a nursery."""
 
     def __init__(self, client: ApiClient, method: str, **arguments: Any) -> None:
         self._client = client
