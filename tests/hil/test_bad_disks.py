@@ -186,13 +186,13 @@ async def test_the_cached_configuration_is_the_old_or_the_new_one(guest: Guest) 
     assert await save() in (['{"number": 3}'], ['{"number": 5}'])
 
 
-async def started(guest: Guest, config: str, *options: str, home: str = "") -> str:
-    """Start machine-server; return its output when it runs or has ended."""
+async def started(guest: Guest, config: str, *options: str, home: str = "", message: str = "") -> str:
+    """Start machine-server; return its output when it runs and has printed `message`, or has ended."""
     env = {"MACHINE_READY_FD": "3", **({"MACHINE_HOME": home} if home else {})}
     command = ["machine-server", "-config", config, "-hardware", "sim", *options]
     process = await guest.start(command, env=env, descriptors=(0, 2, 2, 1))
     with trio.fail_after(90):
-        while process.returncode is None and "running\n" not in process.stdout:
+        while process.returncode is None and not ("running\n" in process.stdout and message in process.output):
             await process.wait_change()
     runs = process.returncode is None
     assert await process.stop() == (0 if runs else 1)
@@ -205,14 +205,15 @@ async def test_a_start_succeeds_or_reports_the_fault_of_the_disk(guest: Guest) -
     await guest.write("/tmp/managed.json", MANAGED)
     await guest.write(f"{PLACE}/machine.json", MACHINE)
 
-    async def with_home(config: str) -> str:
-        return await started(guest, config, home=HOME)
+    async def with_home(config: str, message: str = "") -> str:
+        return await started(guest, config, home=HOME, message=message)
 
     assert (await with_home("/tmp/managed.json")).startswith("runs")
     await disk.fill()
-    said = await with_home("/tmp/machine.json")
+    full = '"reason":"No space left on device","remedy":"free space'
+    said = await with_home("/tmp/machine.json", full)  # the recorder of diagnostic data writes in a worker thread
     assert said.startswith("runs")
-    assert '"reason":"No space left on device","remedy":"free space' in said
+    assert full in said
     assert (await with_home("/tmp/managed.json")).startswith("runs"), "its folders are there"
     said = await started(guest, "/tmp/managed.json", home=f"{PLACE}/other")
     assert "ended" in said
