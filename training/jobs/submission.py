@@ -54,6 +54,7 @@ class Picture:
     id: str
     labels: frozenset[str] = frozenset()  # of the whole picture
     boxes: tuple[Box, ...] = ()
+    suggested: bool = False  # whether a model suggested labels that nobody has confirmed
 
 
 def checked_labels(labels: Sequence[str], model_type: ModelType) -> tuple[str, ...]:
@@ -84,17 +85,20 @@ def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Pictu
     """Return the number of pictures to train from; PRECONDITION with every shortfall."""
     detection = model_type is ModelType.OBJECT_DETECTION
     label_set, examples = frozenset(labels), Counter[str]()
-    total = labelled = ambiguous = used = malformed = 0
+    total = labelled = suggested = ambiguous = used = malformed = 0
     for picture in pictures:
         names = frozenset(box.label for box in picture.boxes) if detection else picture.labels
         chosen = names & label_set
         total += 1
         labelled += bool(names)
+        suggested += picture.suggested and not names
         used += bool(chosen)
         ambiguous += len(chosen) > 1
         malformed += not all(box.valid for box in picture.boxes)
         examples.update(chosen)
     shortfalls = _too_few_pictures(total, labelled, MIN_DETECTION if detection else 1)
+    if shortfalls and suggested:
+        shortfalls.append(f"{suggested} of the others have suggestions of a model that nobody has confirmed")
     lacking = [(label, examples[label]) for label in labels if examples[label] < MIN_EXAMPLES]
     shortfalls += [
         f"the label {label[:60]!r} has {count} pictures, {MIN_EXAMPLES - count} too few"

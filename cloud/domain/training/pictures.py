@@ -70,11 +70,15 @@ def pictures(sql: Sql, subject: str, owner: str) -> list[StoredPicture]:
 
 
 def _picture(subject: str, tags: list[str], labels_of_file: list[Label]) -> Picture:
-    """Return what people said about a file: its tags and classifications are labels of the whole picture."""
-    whole = [label.label for label in labels_of_file if label.edges is None]
+    """Return what people said about a file: its tags and classifications are labels of the whole picture.
+
+    Labels with a confidence are suggestions of a model, not what people said: training from them would confirm errors.
+    """
+    confirmed = [label for label in labels_of_file if label.confidence is None]
+    whole = [label.label for label in confirmed if label.edges is None]
     boxes = tuple(
         Box(label.label, edges.x_min, edges.y_min, edges.x_max, edges.y_max)
-        for label in labels_of_file
+        for label in confirmed
         if (edges := label.edges) is not None
     )
-    return Picture(subject, frozenset((*tags, *whole)), boxes)
+    return Picture(subject, frozenset((*tags, *whole)), boxes, suggested=len(confirmed) < len(labels_of_file))

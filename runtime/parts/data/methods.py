@@ -5,7 +5,7 @@ The names are those of the published documentation (data capture, supported reso
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +14,9 @@ from schema.errors import ConfigError
 from schema.names import API
 
 COMMAND_KEY: Final = "docommand_input"
+BETWEEN_KEY: Final = "confidence_between"
+DATASETS_KEY: Final = "dataset_ids"
+MAX_DATASETS: Final = 10  # datasets to which one method may add its readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,8 @@ class Parameter:
 
     argument: str
     required: bool = False
+    valid: Callable[[Any], bool] = lambda value: True
+    remedy: str = ""  # what to write instead of a value that is not valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,30 @@ class Method:
         for name, parameter in self.parameters.items():
             if parameter.required and not values.get(name):
                 raise ConfigError(path, f"{name!r} is missing", remedy=f"add {name!r}")
+            if name in values and not parameter.valid(values[name]):
+                raise ConfigError(
+                    f"{path}.{name}", "the value is not valid", value=values[name], remedy=parameter.remedy
+                )
         arguments = {self.parameters[name].argument: value for name, value in values.items()}
         return {**self.fixed, **{argument: value for argument, value in arguments.items() if argument}}
+
+
+def _is_interval(value: Any) -> bool:
+    """Return whether a value is a pair of ascending confidences."""
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and all(isinstance(bound, (int, float)) and not isinstance(bound, bool) for bound in value)
+        and 0 <= value[0] <= value[1] <= 1
+    )
+
+
+def _are_ids(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and 0 < len(value) <= MAX_DATASETS
+        and all(isinstance(item, str) and item for item in value)
+    )
 
 
 _VISION_RESULTS: Final = {"return_image": True, "return_detections": True, "return_classifications": True}
@@ -114,7 +141,18 @@ _METHODS: Final[Mapping[str, Mapping[str, Method]]] = {
     "rdk:component:servo": {"Position": Method("get_position")},
     "rdk:service:vision": {
         "CaptureAllFromCamera": Method(
-            "capture_all_from_camera", "vision", {"camera_name": Parameter("camera_name")}, fixed=_VISION_RESULTS
+            "capture_all_from_camera",
+            "vision",
+            {
+                "camera_name": Parameter("camera_name"),
+                BETWEEN_KEY: Parameter(
+                    "", valid=_is_interval, remedy="write two numbers from 0 to 1, the lower one first: [0.3, 0.7]"
+                ),
+                DATASETS_KEY: Parameter(
+                    "", valid=_are_ids, remedy=f"write a list of ids of datasets, at most {MAX_DATASETS}"
+                ),
+            },
+            fixed=_VISION_RESULTS,
         ),
     },
 }

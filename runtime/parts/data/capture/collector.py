@@ -115,6 +115,8 @@ class Collector:
             self._failed(writer, repr(error))
             return
         self._succeeded()
+        if not records:
+            counters.filtered += 1
         counters.waiting_for = "disk"
         for record in records:
             await writer.backlog.put(record)

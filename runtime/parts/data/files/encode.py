@@ -22,7 +22,7 @@ from rpc.api.convert.encode import field_filler, message_fill
 from rpc.api.convert.hints import signature_of
 from runtime.engine.apis import base_of
 from runtime.parts.data.files.frames import framed
-from runtime.parts.data.methods import Method
+from runtime.parts.data.methods import BETWEEN_KEY, Method
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
 
@@ -58,7 +58,10 @@ class Times:
 
 
 Encode = Callable[[Any, Times], Iterator[Record]]
-"""Yields the readings in one result. Raises FitError or MachineError if the driver's result does not fit its API."""
+"""Yields the readings in one result, none if there is nothing to store.
+
+Raises FitError or MachineError if the driver's result does not fit its API.
+"""
 
 
 def encoder(api: API, method: Method, parameters: Mapping[str, Any] = MappingProxyType({})) -> Encode:
@@ -76,7 +79,7 @@ def encoder(api: API, method: Method, parameters: Mapping[str, Any] = MappingPro
         "image": _images(data, partial(_preferred, str(parameters.get("mime_type", "")))),
         "point_cloud": _point_cloud(data),
         "audio": _audio(data),
-        "vision": _vision(data),
+        "vision": _vision(data, parameters.get(BETWEEN_KEY)),
     }[method.shape]
 
 
@@ -195,12 +198,17 @@ def _point_cloud(data: Any) -> Encode:
     return encode
 
 
-def _vision(data: Any) -> Encode:
-    """Return an encoder for the image given to a vision service, annotated with detections and classifications."""
+def _vision(data: Any, between: Sequence[float] | None) -> Encode:
+    """Return an encoder for the image given to a vision service, annotated with detections and classifications.
+
+    With the two bounds `between`, results without an uncertain one give no reading.
+    """
 
     def encode(result: Any, times: Times) -> Iterator[Record]:
         if result.image is None or not result.image.image:
             raise MachineError("the vision service returned no image", kind=ErrorKind.PRECONDITION)
+        if between is not None and not _is_uncertain(result, between[0], between[1]):
+            return
         message = _stamped(data, times)
         message.binary = bytes(result.image.image)
         annotations = message.metadata.annotations
@@ -219,6 +227,14 @@ def _vision(data: Any) -> Encode:
         yield _record(message, result.image.mime_type)
 
     return encode
+
+
+def _is_uncertain(result: Any, low: float, high: float) -> bool:
+    """Return whether the confidence of any detection, or of the most likely label, is between two bounds."""
+    confidences = [detection.confidence for detection in result.detections or ()]
+    if result.classifications:
+        confidences.append(max(label.confidence for label in result.classifications))
+    return any(low <= confidence <= high for confidence in confidences)
 
 
 def _audio(data: Any) -> Encode:

@@ -13,6 +13,8 @@ from grpclib.exceptions import GRPCError, StreamTerminatedError
 from rpc.api import messages
 from rpc.api.client import find_method
 from rpc.status import to_machine_error
+from runtime.parts.data.files.messages import parameters_of
+from runtime.parts.data.methods import DATASETS_KEY
 from schema.errors import ErrorKind, MachineError
 from support.gather import unwrap
 
@@ -65,6 +67,7 @@ class Uploader:
             file_name=name,
             file_extension=header.file_extension,
             tags=header.tags,
+            dataset_ids=_datasets_of(header),
             mime_type=header.mime_type,
         )
         for key, value in header.method_parameters.items():
@@ -157,6 +160,12 @@ class Uploader:
             raise MachineError(f"the connection was lost: {error}", kind=ErrorKind.UNAVAILABLE) from error
         if reply is None:
             raise MachineError("the cloud ended the call without an answer", kind=ErrorKind.UNAVAILABLE)
+
+
+def _datasets_of(header: Any) -> list[str]:
+    """Return the datasets that a capture file names. The file may come from another program."""
+    ids = parameters_of(header).get(DATASETS_KEY)
+    return [item for item in ids if isinstance(item, str)] if isinstance(ids, list) else []
 
 
 def _cloud_error(error: GRPCError) -> MachineError:

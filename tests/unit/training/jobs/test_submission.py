@@ -19,6 +19,10 @@ def boxed(count: int, box: Box) -> list[Picture]:
     return [Picture(f"b{number}", boxes=(box,)) for number in range(count)]
 
 
+def suggested(count: int) -> list[Picture]:
+    return [Picture(f"s{number}", suggested=True) for number in range(count)]
+
+
 GOOD = Box("a", 0.1, 0.1, 0.9, 1.0)
 
 
@@ -45,6 +49,12 @@ def test_a_sufficient_dataset(
         (SINGLE, ("a", "b"), [], ["0 pictures, 1 too few", "'a' has 0 pictures, 10 too few", "'b'"]),
         (SINGLE, ("a", "b"), labelled(10, "a") + labelled(7, "b"), ["'b' has 7 pictures, 3 too few"]),
         (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(6), ["20 of 26", "1 too few"]),
+        (
+            SINGLE,
+            ("a", "b"),
+            labelled(10, "a") + labelled(10, "b") + suggested(6),
+            ["1 too few", "6 of the others have"],
+        ),
         (SINGLE, ("a", "b"), labelled(10, "a", "b"), ["10 pictures have more than one", "multi-label"]),
         (DETECTION, ("a",), boxed(14, GOOD), ["14 pictures, 1 too few"]),
         (DETECTION, ("a",), boxed(15, GOOD) + labelled(5, "a"), ["15 of 20", "1 too few"]),

@@ -13,12 +13,13 @@ from cloud.domain.permissions.audit import AuditQuery
 from cloud.domain.registry import items
 from cloud.domain.training import jobs, queue
 from cloud.domain.training.abilities import Abilities
+from cloud.domain.training.pictures import pictures
 from cloud.server.memory import APP, MemoryCloud
 from cloud.values.limits import TRAINING_BYTES, TRAINING_JOBS, TRAINING_PICTURES, TRAINING_QUEUE
 from schema.errors import ErrorKind, MachineError
-from tests.unit.cloud.captured import DATA, SETS
+from tests.unit.cloud.captured import DATA, SETS, SYNC, at
 from tests.unit.cloud.conftest import Clock
-from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
+from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, picture, tenant
 from training.jobs.events import Log, Metric, Progress
 from training.jobs.lifecycle import Happening
 
@@ -91,6 +92,35 @@ async def test_other_files_are_not_pictures(us: Tenant) -> None:
     ids = [await us.uploads.file(b"x", f"{number}.txt") for number in range(20)]
     await us.call(DATA, "add_binary_data_to_dataset_by_ids", binary_data_ids=ids, dataset_id=us.dataset)
     await us.submit()
+
+
+async def test_suggestions_of_a_model_are_not_labels(us: Tenant) -> None:
+    """A machine captures what its model is not sure about, with the model's results, into a dataset."""
+    label = {"label": "ok", "confidence": 0.5}
+    times = {"time_requested": at(1), "time_received": at(1)}
+    uploaded = await us.uploads.machine.call(
+        SYNC,
+        "",
+        "data_capture_upload",
+        metadata={
+            "part_id": us.uploads.part,
+            "component_type": "rdk:service:vision",
+            "component_name": "parts",
+            "method_name": "CaptureAllFromCamera",
+            "type": "BINARY_SENSOR",
+            "mime_type": "image/png",
+            "dataset_ids": [us.dataset],
+        },
+        sensor_contents=[
+            {"metadata": {**times, "annotations": {"classifications": [label]}}, "binary": picture((1, 2, 3))}
+        ],
+    )
+    stored = await us.cloud.cloud.store.read(lambda sql: pictures(sql, us.dataset, us.organization))
+    suggestion = stored[-1].picture
+    assert (suggestion.id, suggestion.labels, suggestion.suggested) == (uploaded["binary_data_id"], frozenset(), True)
+    await us.call(DATA, "add_tags_to_binary_data_by_ids", tags=["bad"], binary_data_ids=[suggestion.id])
+    stored = await us.cloud.cloud.store.read(lambda sql: pictures(sql, us.dataset, us.organization))
+    assert stored[-1].picture.labels == {"bad"}
 
 
 async def test_a_large_dataset(us: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,31 @@ def test_results_of_a_vision_service_become_an_annotated_image() -> None:
         list(encoder(api, find(api, "CaptureAllFromCamera", ""))(CaptureAll(), TIMES))
 
 
+@pytest.mark.parametrize(
+    ("detections", "labels", "stored"),
+    [
+        ((0.3,), (), True),
+        ((0.7,), (), True),
+        ((0.29, 0.71), (), False),
+        ((0.9, 0.5), (), True),
+        ((), (0.9, 0.5), False),  # the most likely label is certain
+        ((), (0.6, 0.4), True),
+        ((), (), False),
+    ],
+)
+def test_uncertain_results_can_be_selected(
+    detections: tuple[float, ...], labels: tuple[float, ...], stored: bool
+) -> None:
+    api = API.parse("rdk:service:vision")
+    encode = encoder(api, find(api, "CaptureAllFromCamera", ""), {"confidence_between": [0.3, 0.7]})
+    seen = CaptureAll(
+        CameraImage(b"jpeg", "image/jpeg", "color"),
+        detections=[Detection(confidence=confidence) for confidence in detections],
+        classifications=[Classification("a", confidence) for confidence in labels],
+    )
+    assert len(list(encode(seen, TIMES))) == stored
+
+
 # ---- parameters
 
 
@@ -182,6 +207,26 @@ def test_parameters_become_arguments() -> None:
     seen = find(API.parse("rdk:service:vision"), "CaptureAllFromCamera", "").arguments({"camera_name": "c"}, "p")
     assert seen["camera_name"] == "c"
     assert seen["return_image"] is True
+
+
+def test_selection_parameters_are_not_passed_to_the_resource() -> None:
+    vision = find(API.parse("rdk:service:vision"), "CaptureAllFromCamera", "")
+    assert vision.arguments({"confidence_between": [0, 1], "dataset_ids": ["d"]}, "p") == vision.fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("confidence_between", value) for value in (0.5, [], [0.5], [0.7, 0.3], [0, 1.1], ["0", "1"], [False, True])),
+        ("confidence_between", [float("nan"), 1]),
+        *(("dataset_ids", value) for value in ("d", [], [""], [1], ["d"] * 11)),
+    ],
+)
+def test_wrong_selections_are_refused(name: str, value: Any) -> None:
+    vision = find(API.parse("rdk:service:vision"), "CaptureAllFromCamera", "m")
+    with pytest.raises(ConfigError, match=rf"p.{name}: .*write ") as caught:
+        vision.arguments({name: value}, "p")
+    assert caught.value.path == f"p.{name}"
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,18 @@ async def test_readings_go_with_what_their_file_says_of_them(autojump_clock: Moc
     assert syncer.status()["waiting_files"] == 0
 
 
+@pytest.mark.parametrize(("ids", "added"), [(["d1", "d2"], ["d1", "d2"]), ("d1", []), ([1, "d2"], ["d2"])])
+async def test_a_picture_is_added_to_the_datasets_of_its_method(
+    autojump_clock: MockClock, tmp_path: Path, ids: Any, added: list[str]
+) -> None:
+    cloud = FakeCloud()
+    source = Source("rdk:service:vision", "v", "CaptureAllFromCamera", {"dataset_ids": ids}, binary=True)
+    write(tmp_path, source, picture(b"jpeg"), mime_type="image/jpeg")
+    async with syncing(tmp_path, cloud):
+        await trio.sleep(1)
+    assert list(cloud.kept[0].metadata.dataset_ids) == added
+
+
 async def test_a_picture_goes_as_one_message_or_in_pieces(autojump_clock: MockClock, tmp_path: Path) -> None:
     small, large = bytes(1000), random.Random(7).randbytes(3 * UNARY + 17)
     write(tmp_path, camera(), picture(small, label="cat"), 0, "image/jpeg")
