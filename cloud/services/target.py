@@ -27,6 +27,7 @@ from cloud.services.machines.signalling import SignallingService
 from cloud.services.organizations.people import Invitations
 from cloud.services.registry.packages import PackageService
 from cloud.services.releases.releases import ReleaseService
+from cloud.services.training.following import TrainingService
 from cloud.services.training.training import MLTrainingService
 from cloud.services.triggers.triggers import TriggerService
 from cloud.services.unbuilt import reason_unsupported
@@ -55,6 +56,7 @@ SERVICES: Final[Mapping[str, type[Service]]] = {
     "machine.cloud.v1.TriggerService": TriggerService,
     "machine.cloud.v1.ReleaseService": ReleaseService,
     "machine.cloud.v1.AgentService": AgentService,
+    "machine.cloud.v1.TrainingService": TrainingService,
     "proto.rpc.webrtc.v1.SignalingService": SignallingService,
 }
 

@@ -24,6 +24,7 @@ HISTORY: Final = f"{PACKAGE}.HistoryService"
 TRIGGERS: Final = f"{PACKAGE}.TriggerService"
 RELEASES: Final = f"{PACKAGE}.ReleaseService"
 AGENTS: Final = f"{PACKAGE}.AgentService"
+TRAINING: Final = f"{PACKAGE}.TrainingService"
 
 _TIME: Final = "google.protobuf.Timestamp"
 _DURATION: Final = "google.protobuf.Duration"
@@ -256,6 +257,49 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "MarkAgentForUpdateResponse": (),
     "MarkAgentForCheckRequest": ("string part_id = 1",),
     "MarkAgentForCheckResponse": (),
+    # TrainingService
+    "TrainingEvent": (
+        "int64 number = 1",
+        f"{_TIME} time = 2",
+        "string kind = 3",
+        "string status = 4",
+        "string reason = 5",
+        "string level = 6",
+        "string message = 7",
+        "string name = 8",
+        "double value = 9",
+        "int64 step = 10",
+        "int64 done = 11",
+        "int64 total = 12",
+    ),
+    "WaitForEventsRequest": ("string id = 1", "int64 after = 2", "int32 limit = 3", "int32 wait = 4"),
+    "WaitForEventsResponse": (
+        "repeated TrainingEvent events = 1",
+        "string status = 2",
+        "string reason = 3",
+        "bool ended = 4",
+    ),
+    "TrainingJob": (
+        "string id = 1",
+        "string dataset_id = 2",
+        "string organization_id = 3",
+        "string model_name = 4",
+        "string model_version = 5",
+        "string model_type = 6",
+        "repeated string tags = 7",
+        "string registry_item_id = 8",
+        "string registry_item_version = 9",
+        f"{_MAP} arguments = 10",
+        "string status = 11",
+        "string error = 12",
+        f"{_TIME} created_on = 13",
+        f"{_TIME} last_modified = 14",
+        f"{_TIME} training_started = 15",
+        f"{_TIME} training_ended = 16",
+        "string synced_model_id = 17",
+    ),
+    "ListJobsRequest": ("string organization_id = 1", "string status = 2", "int64 before = 3", "int32 limit = 4"),
+    "ListJobsResponse": ("repeated TrainingJob jobs = 1", "int64 next = 2"),
 }
 """Fields of each message, as in a .proto file."""
 
@@ -289,6 +333,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "MarkAgentForUpdate",
         "MarkAgentForCheck",
     ),
+    TRAINING: ("WaitForEvents", "ListJobs"),
 }
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""
 

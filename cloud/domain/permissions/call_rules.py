@@ -348,6 +348,11 @@ AGENTS: Final[Mapping[str, Rule]] = {
     "mark_agent_for_check": operator(ObjectKind.PART, "part_id"),
 }
 
+TRAINING_JOBS: Final[Mapping[str, Rule]] = {
+    "wait_for_events": owner(ObjectKind.JOB, "id"),
+    "list_jobs": owner(ObjectKind.ORGANIZATION, "organization_id"),
+}
+
 AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificates are public")}
 
 INSTALLATION: Final[Mapping[str, Rule]] = {
@@ -405,6 +410,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.TriggerService": TRIGGERS,
     "machine.cloud.v1.ReleaseService": RELEASES,
     "machine.cloud.v1.AgentService": AGENTS,
+    "machine.cloud.v1.TrainingService": TRAINING_JOBS,
     "proto.rpc.webrtc.v1.SignalingService": SIGNALLING,
 }
 """Rules by service of the RPC server. Some methods are used by pages only."""

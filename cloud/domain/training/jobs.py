@@ -179,6 +179,21 @@ def jobs(sql: Sql, owner: str, state: State | None = None) -> list[JobRecord]:
     return [record(row) for row in rows if state is None or row["state"] == state.value]
 
 
+def page(sql: Sql, owner: str, state: State | None, before: int, limit: int) -> list[JobRecord]:
+    """Return at most `limit` jobs of an organization with lower numbers than `before` (0: all), newest first."""
+    rows = sql.rows(
+        f"{_JOB} WHERE organization_id = ? AND (? = 0 OR number < ?) AND (? = '' OR state = ?) "
+        "ORDER BY number DESC LIMIT ?",
+        owner,
+        before,
+        before,
+        state.value if state is not None else "",
+        state.value if state is not None else "",
+        limit,
+    )
+    return [record(row) for row in rows]
+
+
 def record(row: Mapping[str, Any]) -> JobRecord:
     """Return a row of `training_jobs` as a record."""
     task = NewJob(

@@ -9,6 +9,7 @@ import trio
 from cloud.domain.machines.signalling import OFFERED
 from cloud.domain.releases import requests
 from cloud.domain.releases.requests import AgentRequest
+from cloud.domain.training.jobs import EVENTS
 from cloud.services.agents import agent_messages as m
 from cloud.services.common.base import Cloud, Service
 from cloud.services.common.standing import while_allowed
@@ -61,10 +62,13 @@ class AgentRequests(Service):
 
 
 async def end_waiting(cloud: Cloud) -> None:
-    """Wait to be cancelled, and then end the calls that wait for requests or offers: they would delay the shutdown."""
+    """Wait to be cancelled, and then end the calls that wait for requests, offers or events of jobs.
+
+    They would delay the shutdown.
+    """
     try:
         await trio.sleep_forever()
     finally:
         cloud.openings.closing = True
-        for topic in (requests.TOPIC, OFFERED):
+        for topic in (requests.TOPIC, OFFERED, EVENTS):
             cloud.events.notify(topic, EVERY)

@@ -1,4 +1,4 @@
-"""Response messages of MLTrainingService, with the field names of the published ones."""
+"""Response messages of MLTrainingService, with the field names of the published ones, and of TrainingService."""
 
 from __future__ import annotations
 
@@ -93,3 +93,58 @@ class Container(Struct, frozen=True):
     uri: str
     framework: str
     description: str
+
+
+class TrainingEvent(Struct, frozen=True):
+    """An event of a job. `kind` is status, log, metric or progress, and the fields of the other kinds are empty."""
+
+    number: int
+    time: datetime
+    kind: str
+    status: str = ""
+    reason: str = ""
+    level: str = ""
+    message: str = ""
+    name: str = ""
+    value: float = 0.0
+    step: int = 0
+    done: int = 0
+    total: int = 0
+
+
+class WaitForEventsResponse(Struct, frozen=True):
+    """Events of a job, and its state after them; `ended`: no more will follow."""
+
+    events: list[TrainingEvent]
+    status: str
+    reason: str
+    ended: bool
+
+
+class TrainingJob(Struct, frozen=True):
+    """A job in a list, with the names that published messages use. `error` is the reason of a failure."""
+
+    id: str
+    dataset_id: str
+    organization_id: str
+    model_name: str
+    model_version: str
+    model_type: str
+    tags: list[str]
+    registry_item_id: str
+    registry_item_version: str
+    arguments: dict[str, str]
+    status: str
+    error: str
+    created_on: datetime
+    last_modified: datetime
+    training_started: datetime | None
+    training_ended: datetime | None
+    synced_model_id: str
+
+
+class ListJobsResponse(Struct, frozen=True):
+    """A page of jobs, newest first. `next` is the `before` of the next page; 0 after the last one."""
+
+    jobs: list[TrainingJob]
+    next: int

@@ -13,6 +13,7 @@ from grpclib.exceptions import GRPCError
 from cloud.server.memory import MemoryCloud
 from cloud.services.agents import agent_requests
 from cloud.services.target import SERVICES
+from cloud.services.training import following
 from rpc.access.auth import API_KEY
 from rpc.api.memory import MemoryChannel
 from rpc.api.methods import Method, methods_of
@@ -86,6 +87,7 @@ async def known_ids(cloud: MemoryCloud) -> dict[str, list[str]]:
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let calls that wait for news return soon."""
     monkeypatch.setattr(agent_requests, "REQUEST_WAIT", 0.1)
+    monkeypatch.setattr(following, "MAX_WAIT", 0.1)
 
 
 @pytest.mark.parametrize(

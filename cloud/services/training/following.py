@@ -1,0 +1,122 @@
+"""machine.cloud.v1.TrainingService: events of training jobs as they happen, and lists of jobs in pages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from cloud.domain.permissions import call_rules
+from cloud.domain.training import jobs
+from cloud.domain.training.jobs import Happened, JobRecord
+from cloud.services.common.base import Service, guarded
+from cloud.services.common.standing import while_allowed
+from cloud.services.training import training_messages as m
+from cloud.store.sql import Sql
+from cloud.work.openings import STREAMS
+from schema.errors import ErrorKind, MachineError
+from training.jobs.events import Log, Metric, Progress, Status
+from training.jobs.lifecycle import FINAL, State
+
+MAX_WAIT: Final = 20  # seconds that one call waits for an event; proxies allow more
+MAX_JOBS: Final = 200  # jobs in a page
+
+
+@guarded(call_rules.TRAINING_JOBS)
+class TrainingService(Service):
+    """A call of machine.cloud.v1.TrainingService."""
+
+    async def wait_for_events(
+        self,
+        id: str,  # noqa: A002 - field of the published calls
+        after: int = 0,
+        limit: int = 0,
+        wait: int = 0,
+    ) -> m.WaitForEventsResponse:
+        """Return the events of a job with higher numbers than `after`, in order, at most `limit` (500, also for 0).
+
+        If there are none and the job has not ended, wait for one for up to `wait` seconds (at most 20). A reader that
+        passes the number of the last event that it has processed misses none and gets none twice. `ended` means that no
+        more events will follow those returned.
+        """
+        if after < 0 or limit < 0 or wait < 0:
+            raise MachineError(
+                f"after ({after}), limit ({limit}) and wait ({wait}) must not be negative", kind=ErrorKind.INVALID
+            )
+        most = min(limit or jobs.PAGE, jobs.PAGE)
+
+        def work(sql: Sql) -> tuple[JobRecord, list[Happened]]:
+            return jobs.job(sql, id), jobs.events_after(sql, id, after, most)
+
+        with (
+            self.cloud.openings.hold(f"the key {self.author.name}", STREAMS),
+            self.cloud.events.listening(jobs.EVENTS, id, also=[jobs.TOPIC]) as news,
+        ):
+            job, page = await self.read(work)
+            with trio.move_on_after(min(wait, MAX_WAIT)):
+                async with while_allowed(self.cloud, self.author, self.again):
+                    while not page and job.state not in FINAL and not self.cloud.openings.closing:
+                        await news.next()
+                        if not self.cloud.openings.closing:
+                            job, page = await self.read(work)
+        ended = job.state in FINAL and len(page) < most
+        return m.WaitForEventsResponse([_event(entry) for entry in page], job.state.name, job.reason, ended)
+
+    async def list_jobs(
+        self, organization_id: str, status: str = "", before: int = 0, limit: int = 0
+    ) -> m.ListJobsResponse:
+        """Return a page of the jobs of an organization, newest first, at most `limit` (200, also for 0).
+
+        `status` selects those in one state, such as COMPLETED. `before` is the `next` of the page before; 0 for the
+        first page. `next` is 0 after the last page.
+        """
+        if before < 0 or limit < 0:
+            raise MachineError(f"before ({before}) and limit ({limit}) must not be negative", kind=ErrorKind.INVALID)
+        states = {state.name: state for state in State}
+        if status and status not in states:
+            raise MachineError(
+                f"there is no status {status[:40]!r}", kind=ErrorKind.INVALID, remedy=f"use one of {', '.join(states)}"
+            )
+        most = min(limit or MAX_JOBS, MAX_JOBS)
+
+        def work(sql: Sql) -> list[JobRecord]:
+            return jobs.page(sql, organization_id, states.get(status), before, most)
+
+        page = await self.read(work)
+        return m.ListJobsResponse([_job(entry) for entry in page], page[-1].number if len(page) == most else 0)
+
+
+def _event(happened: Happened) -> m.TrainingEvent:
+    number, time = happened.number, happened.time
+    match happened.event:
+        case Log(text, level):
+            return m.TrainingEvent(number, time, "log", level=level, message=text)
+        case Metric(name, value, step):
+            return m.TrainingEvent(number, time, "metric", name=name, value=value, step=step)
+        case Progress(done, total):
+            return m.TrainingEvent(number, time, "progress", done=done, total=total)
+        case Status(state, reason):
+            return m.TrainingEvent(number, time, "status", status=state.name, reason=reason)
+
+
+def _job(entry: JobRecord) -> m.TrainingJob:
+    task = entry.task
+    return m.TrainingJob(
+        id=entry.id,
+        dataset_id=task.dataset_id,
+        organization_id=task.organization_id,
+        model_name=task.model_name,
+        model_version=task.model_version,
+        model_type=task.model_type.name,
+        tags=list(task.labels),
+        registry_item_id=task.script,
+        registry_item_version=task.script_version,
+        arguments=dict(task.arguments),
+        status=entry.state.name,
+        error=entry.reason,
+        created_on=entry.created,
+        last_modified=entry.changed,
+        training_started=entry.started,
+        training_ended=entry.ended,
+        synced_model_id=entry.model,
+    )
