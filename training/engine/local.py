@@ -9,7 +9,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ import trio
 from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
+from training.engine.lock import share
 from training.engine.output import Lines
 from training.engine.port import Bounds, Order, Outcome, Sink
 from training.engine.sandbox import FAILED
@@ -30,6 +31,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
 OWN: Final = ("training", "schema")  # packages that programs of this project import
 USERS: Final = range(1_500_000_000, 1_600_000_000)  # user ids of jobs, if the engine runs as root: a job, a user
 WATCH: Final = 2.0  # seconds between two measurements of disk and memory: no event says that they fill
+LIFE: Final = 5.0  # seconds between two signs of life of the engine
+SILENCE: Final = 45.0  # seconds without one until the program is killed; leases of jobs last longer
 DRAIN: Final = 10.0  # seconds to read the last output, after the program has ended
 PIECE: Final = 64 * 1024
 SLICE: Final = 100  # lines that are passed on at once
@@ -71,19 +74,28 @@ class LocalEngine:
         self._own = _interpreter(sys.executable, [sys.prefix, sys.base_prefix])
 
     async def run(self, order: Order, sink: Sink) -> Outcome:
-        """See Engine. MachineError if the previous process of the same order still runs, or none can be started."""
+        """See Engine. MachineError or OSError if no process can be started."""
         own = order.program is None
         if not own and not self._isolate:
             raise MachineError("foreign programs need isolation", kind=ErrorKind.PRECONDITION)
         interpreter = self._own if own else await inspected(self._python)
-        plan = _plan(order, interpreter, isolate=self._isolate)
         plan_file = order.folder / "plan.json"  # as an argument, it could be too long
         worker = Worker(f"folders of job {order.id}")
-        async with worker.opened():
-            await worker.run(partial(_prepare, order))
-            await worker.run(partial(plan_file.write_text, json.dumps(plan)))
+        with ExitStack() as held:
+            lock = None
+            if order.lock is not None:
+                lock = share(order.lock)
+                held.callback(os.close, lock)
+            async with worker.opened():
+                await worker.run(partial(_prepare, order))
+                plan = {**_plan(order, interpreter, isolate=self._isolate), "lock": lock, "silence": SILENCE}
+                await worker.run(partial(plan_file.write_text, json.dumps(plan)))
+            return await self._confined(order, sink, plan_file, lock)
+
+    async def _confined(self, order: Order, sink: Sink, plan_file: Path, lock: int | None) -> Outcome:
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(plan_file)]
         options: dict[str, Any] = {
+            "pass_fds": (lock,) if lock is not None else (),
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
@@ -219,6 +231,7 @@ class _Run:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._read, read_all)
                 nursery.start_soon(self._watch)
+                nursery.start_soon(self._show_life)
                 status = await self._group.wait()
                 with trio.move_on_after(DRAIN):
                     await read_all.wait()
@@ -275,6 +288,15 @@ class _Run:
                 self._sign = reason
         if lines:
             await self._sink([of_line(line) for line in lines])
+
+    async def _show_life(self) -> None:
+        """Write to the process around the program, which ends it when nothing arrives."""
+        stdin = self._group.process.stdin
+        assert stdin is not None
+        while True:
+            with suppress(trio.BrokenResourceError):  # it has just ended
+                await stdin.send_all(b".")
+            await trio.sleep(LIFE)
 
     async def _watch(self) -> None:
         """Compare what the whole job uses with the limits that the kernel checks for each process or not at all."""

@@ -45,6 +45,7 @@ class Order:
     environment: Mapping[str, str] = field(default_factory=dict)
     program: Path | None = None  # folder of the module, for a program of the tenant; None for one of this project
     readable: tuple[Path, ...] = ()  # further files that the program reads, such as pretrained weights
+    lock: Path | None = None  # every process of the program holds it; see training.engine.lock
     bounds: Bounds = Bounds()
 
     @property

@@ -1,10 +1,11 @@
 """The process between an engine and the program of a job: it confines the program, and ends it when the engine dies.
 
-The engine starts it with the path of a plan (JSON) as its argument and a pipe as its standard input. When that pipe
-closes, because the engine has died in whatever way, everything here is killed. With `isolate`, the program has its own
-namespaces for files, processes, network, IPC and host name: it sees only the files of the plan, no other process and no
-network, and nothing that it started outlives it. As root it also has a separate user; otherwise a user namespace is
-used. Without `isolate`, there are only the limits and the process group.
+The engine starts it with the path of a plan (JSON) as its argument and a pipe as its standard input, into which it
+writes now and then. When that pipe closes, because the engine has died in whatever way, or nothing arrives for some
+time, because the engine has stopped working, everything here is killed. The lock of the plan is held until then. With
+`isolate`, the program has its own namespaces for files, processes, network, IPC and host name: it sees only the files
+of the plan, no other process and no network, and nothing that it started outlives it. As root it also has a separate
+user; otherwise a user namespace is used. Without `isolate`, there are only the limits and the process group.
 
 Only the standard library is imported, because this starts with every job. It runs single-threaded.
 """
@@ -52,18 +53,22 @@ def main() -> NoReturn:
         child = os.fork()
         if not child:
             _run_first(plan)
-        _watch(child)
+        _watch(child, plan["silence"])
     except OSError as error:
         _fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
 
 
-def _watch(child: int) -> NoReturn:
-    """Wait until the child ends, or the engine dies: then kill everything."""
-    ended = os.pidfd_open(child)
-    ready, _, _ = select.select([ended, sys.stdin.fileno()], [], [])
-    if ended not in ready:
-        os.killpg(0, signal.SIGKILL)  # the first process of the namespace takes all others with it
-    os._exit(_status(os.waitpid(child, 0)[1]))
+def _watch(child: int, silence: float) -> NoReturn:
+    """Wait until the child ends, or the engine dies or falls silent: then kill everything."""
+    ended, engine = os.pidfd_open(child), sys.stdin.fileno()
+    while True:
+        ready, _, _ = select.select([ended, engine], [], [], silence)
+        if ended in ready:
+            os._exit(_status(os.waitpid(child, 0)[1]))
+        if engine not in ready or not os.read(engine, 4096):
+            signal.pidfd_send_signal(ended, signal.SIGKILL)  # the first process of the namespace takes all others along
+            os.waitpid(child, 0)  # hold the lock until they have ended
+            os.killpg(0, signal.SIGKILL)
 
 
 def _run_first(plan: Mapping[str, Any]) -> NoReturn:
@@ -89,6 +94,8 @@ def _execute(plan: Mapping[str, Any]) -> NoReturn:
     for name, value in plan["limits"].items():
         hard = value + 5 if name == "RLIMIT_CPU" else value  # SIGXCPU first, then SIGKILL
         resource.setrlimit(getattr(resource, name), (value, hard))
+    if plan["lock"] is not None:  # nothing of an isolated program outlives its first process, which holds the lock
+        os.set_inheritable(plan["lock"], not plan["isolate"])
     os.nice(10)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     null = os.open("/dev/null", os.O_RDONLY)

@@ -1,13 +1,13 @@
 """The queue of training jobs: which job runs next, and who runs it.
 
 A worker holds a job by a lease that it renews. A worker that cannot renew in time stops the job before the lease ends,
-and no other worker takes the job earlier, so a job never runs twice at once. Whatever a worker writes is refused once
-it has lost the job.
+and no other worker takes the job earlier, unless the first one is known to have ended, so a job never runs twice at
+once. Whatever a worker writes is refused once it has lost the job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -107,15 +107,18 @@ def give_back(sql: Sql, subject: str, worker: str, now: datetime) -> None:
     sql.run("UPDATE training_jobs SET attempts = attempts - 1 WHERE id = ?", subject)
 
 
-def recover(sql: Sql, now: datetime) -> datetime | None:
-    """Take jobs from workers whose lease has ended; return when the next lease ends, None if no job runs.
+def recover(sql: Sql, now: datetime, ended: Collection[str] = ()) -> datetime | None:
+    """Take jobs from workers whose lease has ended, and from those in `ended`, which are known to have ended.
 
-    Such a job waits for another start, or fails if it had ATTEMPTS.
+    Such a job waits for another start, or fails if it had ATTEMPTS. Return when the next lease ends, None if no job
+    runs.
     """
     rows = sql.rows("SELECT * FROM training_jobs WHERE state IN (?, ?) ORDER BY lease", *_RUNNING)
+    lost_at = None
     for row in rows:
-        if row["lease"] > stored(now):
-            return moment_of(row["lease"])
+        if row["lease"] > stored(now) and row["worker"] not in ended:
+            lost_at = lost_at or moment_of(row["lease"])
+            continue
         subject = jobs.record(row)
         if subject.state is State.IN_PROGRESS and subject.attempts >= ATTEMPTS:
             reason = f"the cloud that ran it stopped without notice, {subject.attempts} times"
@@ -123,4 +126,4 @@ def recover(sql: Sql, now: datetime) -> datetime | None:
         else:
             reason = "the cloud that ran it stopped without notice: it continues from its last checkpoint"
             jobs.change(sql, subject, Happening.LOSE, now, reason=reason)
-    return None
+    return lost_at

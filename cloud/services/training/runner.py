@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,9 @@ from cloud.services.training.training_messages import ModelFramework
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from schema.errors import ErrorKind, MachineError
+from support import private
 from support.worker import Worker
+from training.engine import lock
 from training.engine.port import Engine, Order, Outcome
 from training.engine.usage import pack
 from training.jobs.events import Event, Log
@@ -35,6 +37,7 @@ from training.jobs.submission import check
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
 RETRY: Final = 2.0  # seconds until a failed renewal is repeated
 CLEANUP: Final = 5.0  # seconds to give a job back when the cloud stops, and to remove the folder of one that ended
+LOOKS: Final = (0.5, 1.0, 2.0, 4.0)  # seconds before each further look for workers that have ended on this computer
 LONGEST: Final = 600.0  # seconds between two looks at the leases of lost workers
 TRAINER: Final = "training.trainers.classification"
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
@@ -57,10 +60,40 @@ class Runner:
         self._engine = engine
         self._settings = settings
         self._name = new_id()
+        self._lock = lock.path_of(settings.folder, self._name)
         self._running = 0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run jobs until cancelled; then they return to the queue, with their checkpoints."""
+        folder, disk = self._settings.folder, Worker("locks of training jobs")
+        async with disk.opened():
+            await disk.run(partial(folder.mkdir, mode=private.FOLDER, parents=True, exist_ok=True))
+            descriptor = lock.hold(folder, self._name)
+            try:
+                await self._take_over(disk)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._look_again, disk)
+                    await self._work(task_status)
+            finally:
+                os.close(descriptor)
+
+    async def _take_over(self, disk: Worker) -> None:
+        """Take the jobs of workers that have ended on this computer, without waiting for the end of their leases."""
+        folder, clock = self._settings.folder, self._cloud.clock
+        ended = await disk.run(partial(lock.ended, folder))
+        if ended:
+            await self._cloud.store.write(lambda sql: queue.recover(sql, clock(), ended))
+        await disk.run(partial(lock.forget, folder, ended))
+
+    async def _look_again(self, disk: Worker) -> None:
+        """Look again for some seconds: processes of a cloud that was killed a moment ago may be ending just now."""
+        for pause in LOOKS:
+            if not await disk.run(partial(lock.in_use, self._settings.folder, self._name)):
+                break
+            await trio.sleep(pause)
+            await self._take_over(disk)
+
+    async def _work(self, task_status: trio.TaskStatus[None]) -> None:
         store, clock = self._cloud.store, self._cloud.clock
         with self._cloud.events.listening(jobs.TOPIC) as listener:
             async with trio.open_nursery() as nursery:
@@ -79,7 +112,7 @@ class Runner:
 
     async def _hold(self, job: JobRecord, notify: Any) -> None:
         try:
-            await _Execution(self._cloud, self._engine, self._settings, self._name, job).run()
+            await _Execution(self._cloud, self._engine, self._settings, (self._name, self._lock), job).run()
         finally:
             self._running -= 1
             notify(job.id)  # a slot is free
@@ -88,11 +121,13 @@ class Runner:
 class _Execution:
     """One start of a job."""
 
-    def __init__(self, cloud: Cloud, engine: Engine, settings: Settings, worker: str, job: JobRecord) -> None:
+    def __init__(
+        self, cloud: Cloud, engine: Engine, settings: Settings, worker: tuple[str, Path], job: JobRecord
+    ) -> None:
         self._cloud = cloud
         self._engine = engine
         self._settings = settings
-        self._worker = worker
+        self._worker, self._lock = worker
         self._job = job
         self._folder = settings.folder / job.id
         self._disk = Worker(f"files of job {job.id}")
@@ -191,8 +226,8 @@ class _Execution:
         return outcome
 
     async def _order(self, dataset_pictures: Sequence[StoredPicture]) -> Order:
-        task, folder = self._job.task, self._folder
-        plain = Order(self._job.id, folder, "", ())
+        task = self._job.task
+        plain = Order(self._job.id, self._folder, "", (), lock=self._lock)
         common = (
             f"--dataset_file={plain.dataset / dataset.DESCRIPTION}",
             f"--model_output_directory={plain.output}",
@@ -200,7 +235,7 @@ class _Execution:
         if task.script:
             values = tuple(f"--{name}={value}" for name, value in task.arguments.items())
             program = await self._script()
-            return Order(self._job.id, folder, scripts.MODULE, (*common, *values), program=program)
+            return replace(plain, module=scripts.MODULE, arguments=(*common, *values), program=program)
         backbone = self._settings.backbone
         if backbone is None:
             raise MachineError("this cloud has no pretrained weights: start machine-cloud with --training-backbone")
@@ -209,7 +244,7 @@ class _Execution:
             f"--model_type={task.model_type.name.lower()}",
             f"--labels_file={plain.dataset / dataset.LABELS}",
         )
-        return Order(self._job.id, folder, TRAINER, (*common, *settings), readable=(backbone.resolve(),))
+        return replace(plain, module=TRAINER, arguments=(*common, *settings), readable=(backbone.resolve(),))
 
     async def _script(self) -> Path:
         """Return the folder of the unpacked script. It was readable for the submitter; now only its content matters."""
@@ -311,7 +346,7 @@ async def _pieces(worker: Worker, path: Path) -> AsyncIterator[bytes]:
 def clean(folder: Path, kept: set[str]) -> int:
     """Remove folders of jobs that have ended or were deleted; return how many. Blocking."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stale = [name for name in os.listdir(folder) if name not in kept]
+    stale = [name for name in os.listdir(folder) if name not in kept and not name.endswith(lock.SUFFIX)]
     for name in stale:
         shutil.rmtree(folder / name, ignore_errors=True)
     return len(stale)

@@ -54,6 +54,8 @@ def processor() -> None:
 def hang() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     print("hanging")
+    time.sleep(3)
+    print("still")
     time.sleep(1000)
 
 

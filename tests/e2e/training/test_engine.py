@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -17,6 +19,7 @@ from typing import Any, Final
 import pytest
 import trio
 
+from training.engine import lock
 from training.engine.local import ROOT, LocalEngine, inspected, user_of
 from training.engine.port import MIB, Bounds, Order, Outcome
 from training.jobs.events import Event, Log, Progress
@@ -175,30 +178,77 @@ async def test_a_program_that_ignores_the_request_is_killed(tmp_path: Path) -> N
 
 
 DYING: Final = """
-import sys, trio
+import dataclasses, os, sys, trio
 from pathlib import Path
+from training.engine import local, lock
 from training.engine.local import LocalEngine
 from tests.e2e.training.test_engine import order_of
+folder, isolate = Path(sys.argv[1]), sys.argv[2] == "isolated"
+local.SILENCE, local.LIFE = float(sys.argv[3]), 0.2
 async def sink(events):
     print(*[event.message for event in events], flush=True)
-trio.run(LocalEngine(python=sys.executable).run, order_of(Path(sys.argv[1]), "hang"), sink)
+order = dataclasses.replace(order_of(folder / "job", "hang"), lock=lock.path_of(folder, "engine"))
+if not isolate:
+    code = "import signal, time as t; signal.signal(15, 1); print('hanging'); t.sleep(3); print('still'); t.sleep(1000)"
+    order = dataclasses.replace(order, program=None, module="timeit", arguments=("-n1", "-r1", code, f"#{folder}"))
+lock.hold(folder, "engine")
+trio.run(LocalEngine(isolate=isolate, python=sys.executable).run, order, sink)
 """
 
 
-def test_a_program_dies_with_its_engine(tmp_path: Path) -> None:
-    engine = subprocess.Popen(
-        [sys.executable, "-c", DYING, str(tmp_path / "job")], stdout=subprocess.PIPE, cwd=ROOT, text=True
-    )
-    assert engine.stdout is not None
-    assert engine.stdout.readline() == "hanging\n"
-    assert len(_of_job(tmp_path)) >= 2
-    engine.kill()
-    engine.wait()
-    engine.stdout.close()
-    end = time.monotonic() + 10
-    while _of_job(tmp_path) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert _of_job(tmp_path) == []
+@pytest.mark.parametrize("confined", ["isolated", "limited"])
+def test_a_program_dies_with_its_engine(tmp_path: Path, confined: str) -> None:
+    with _engine(tmp_path, confined) as engine:
+        assert len(_of_job(tmp_path)) >= 2
+        engine.kill()
+        end = time.monotonic() + 10
+        while not lock.ended(tmp_path) and time.monotonic() < end:
+            time.sleep(0.001)
+        assert lock.ended(tmp_path) == {"engine"}
+        assert _of_job(tmp_path) == []  # a worker that takes over the job relies on the lock
+
+
+@pytest.mark.parametrize("confined", ["isolated", "limited"])
+def test_the_lock_is_held_as_long_as_a_program_runs(tmp_path: Path, confined: str) -> None:
+    """Also if the process around it was stopped in the moment in which its engine died."""
+    with _engine(tmp_path, confined) as engine:
+        watcher = min(_of_job(tmp_path))
+        os.kill(watcher, signal.SIGSTOP)
+        engine.kill()
+        engine.wait()
+        assert lock.ended(tmp_path) == frozenset()
+        assert len(_of_job(tmp_path)) >= 2
+        os.kill(watcher, signal.SIGCONT)
+        end = time.monotonic() + 10
+        while _of_job(tmp_path) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert lock.ended(tmp_path) == {"engine"}
+
+
+@pytest.mark.parametrize("confined", ["isolated", "limited"])
+def test_a_program_ends_when_its_engine_falls_silent(tmp_path: Path, confined: str) -> None:
+    """A stopped engine renews no lease, so another worker may start the job."""
+    with _engine(tmp_path, confined, silence=1.5) as engine:
+        assert engine.stdout is not None
+        assert engine.stdout.readline() == "still\n"  # 3 s later: the engine gave signs of life
+        os.kill(engine.pid, signal.SIGSTOP)
+        end = time.monotonic() + 20
+        while _of_job(tmp_path) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert _of_job(tmp_path) == []
+
+
+@contextmanager
+def _engine(folder: Path, confined: str, silence: float = 45.0) -> Iterator[subprocess.Popen[str]]:
+    """Run an engine with a program that ignores SIGTERM."""
+    words = [sys.executable, "-c", DYING, str(folder), confined, str(silence)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT, text=True) as engine:
+        assert engine.stdout is not None
+        assert engine.stdout.readline() == "hanging\n"
+        try:
+            yield engine
+        finally:
+            engine.kill()
 
 
 def _of_job(folder: Path) -> list[int]:
@@ -370,6 +420,8 @@ def _check_as_ordinary_user(tmp_path: Path) -> None:
         "readable": [str(job / "dataset")],
         "writable": [str(folder) for folder in writable],
         "limits": {"RLIMIT_CORE": 0},
+        "lock": None,
+        "silence": 45.0,
         "environment": {"PATH": "/usr/bin:/bin"},
         "command": [PYTHON, "-c", f"FOLDER = {str(tmp_path)!r}\n{ORDINARY}"],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS
 from tests.unit.cloud.conftest import Clock
 from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
+from training.engine import lock
 from training.engine.port import Order, Outcome, Sink
 from training.jobs.events import Log, Progress
 
@@ -206,7 +208,7 @@ async def test_a_failed_job_has_its_reason(world: World, program: Program, reaso
         await world.until(again, "FAILED")
     with pytest.raises(MachineError, match="no registry item"):
         await world.model()
-    assert list((world.folder / "training").iterdir()) == []
+    assert [path for path in (world.folder / "training").iterdir() if path.is_dir()] == []
 
 
 async def test_a_dataset_that_changed_since(world: World) -> None:
@@ -297,6 +299,65 @@ async def test_a_lost_job_is_found_at_the_next_start(world: World, clock: Clock)
     async with world.running(well):
         await world.until(subject, "COMPLETED")
     assert any("without notice" in line for line in await world.us.log(subject))
+
+
+async def lost(world: World, worker: str, *, boot: str = "") -> tuple[str, int]:
+    """Submit a job that `worker` takes; return it, and the descriptor that holds the lock of the worker."""
+    folder, store, clock = world.folder / "training", world.us.cloud.cloud.store, world.us.cloud.cloud.clock
+    folder.mkdir(exist_ok=True)
+    subject = await world.us.submit(model_version=worker)
+    await store.write(lambda sql: queue.take(sql, worker, clock()))
+    descriptor = lock.hold(folder, worker)
+    if boot:
+        lock.path_of(folder, worker).write_text(boot)
+    return subject, descriptor
+
+
+async def test_a_job_of_a_worker_that_ended_here_is_taken_at_once(world: World) -> None:
+    subject, descriptor = await lost(world, "died")
+    os.close(descriptor)
+    async with world.running(well):
+        await world.until(subject, "COMPLETED")
+    assert [path.stem for path in (world.folder / "training").iterdir()] != ["died"]
+
+
+async def test_a_job_whose_worker_ends_a_moment_later_is_taken_soon(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "LOOKS", (0.05,) * 400)
+    subject, descriptor = await lost(world, "dying")
+    process = lock.share(lock.path_of(world.folder / "training", "dying"))  # as the process around its program
+    os.close(descriptor)
+    async with world.running(well):
+        other = await world.us.submit(model_version="other")
+        await world.until(other, "COMPLETED")
+        assert (await world.us.job(subject))["status"] == "IN_PROGRESS"
+        os.close(process)
+        await world.until(subject, "COMPLETED")
+
+
+@pytest.mark.parametrize("case", ["held", "of another boot", "of another worker", "without a lock"])
+async def test_a_job_whose_worker_may_still_run_is_not_taken(
+    world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setattr(runner_module, "LOOKS", (0.01,))
+    subject, descriptor = await lost(world, "w", boot="another" if case == "of another boot" else "")
+    path = lock.path_of(world.folder / "training", "w")
+    if case == "of another worker":
+        path.rename(lock.path_of(path.parent, "v"))
+    if case == "without a lock":
+        path.unlink()
+    if case != "held":
+        os.close(descriptor)
+    async with world.running(well):
+        other = await world.us.submit(model_version="other")
+        await world.until(other, "COMPLETED")
+        assert (await world.us.job(subject))["status"] == "IN_PROGRESS"
+    clock.now += queue.LEASE
+    async with world.running(well):
+        await world.until(subject, "COMPLETED")
+    if case == "held":
+        os.close(descriptor)
 
 
 async def test_a_database_that_does_not_renew_stops_the_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
