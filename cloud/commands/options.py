@@ -10,6 +10,7 @@ from cloud.blobs.s3_location import BucketLocation
 from cloud.domain.machines.ice import NO_SERVERS, IceServers
 from cloud.domain.triggering.ways import NOTHING_SET, DeliverySettings
 from rpc.access.forwarded import NO_PROXIES, Proxies
+from training.weights import BACKBONE
 
 DEFAULT_ADDRESS: Final = "localhost:8090"
 EXIT_OK: Final = 0
@@ -41,9 +42,9 @@ class Options:
     package_mib: int = 512  # largest package archive
     file_mib: int = 4096  # largest captured file
     message_mib: int = 64  # largest message, which may hold a whole file
-    training_backbone: Path | None = None  # pretrained weights (ONNX) of the classification trainer
+    training_backbone: Path = BACKBONE  # pretrained weights (ONNX) of the trainers
     training_python: str = ""  # interpreter of custom training scripts; "" refuses them
-    training_jobs: int = 1  # training jobs at once
+    training_jobs: int = 1  # training jobs at once; 0: none here
     debug: bool = False
 
     @property

@@ -22,6 +22,7 @@ from cloud.domain.triggering.ways import ways
 from rpc.access.forwarded import Proxies, network
 from schema.errors import MachineError
 from support.start import hold, release
+from training.weights import BACKBONE
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -149,8 +150,9 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option(
     "--training-backbone",
     type=_EXISTING,
+    default=BACKBONE,
     metavar="FILE",
-    help="Train classifiers with these pretrained weights, an ONNX file; needs the extra `ml`.",
+    help="Train with these pretrained weights, an ONNX file, instead of those that are part of machine-cloud.",
 )
 @click.option(
     "--training-python",
@@ -160,10 +162,10 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 )
 @click.option(
     "--training-jobs",
-    type=click.IntRange(1, 64),
+    type=click.IntRange(0, 64),
     default=1,
     show_default=True,
-    help="Number of training jobs at once.",
+    help="Number of training jobs at once; 0 trains nothing here. Training needs the extra `ml`.",
 )
 @click.option(
     "--smtp-from", default="", metavar="ADDRESS", help="Sender address of these emails; required with --smtp."

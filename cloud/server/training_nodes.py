@@ -15,7 +15,7 @@ import trio
 
 from cloud.commands.options import Options
 from cloud.domain.training import jobs
-from cloud.domain.training.abilities import NO_ENGINE, NO_SCRIPTS, Abilities
+from cloud.domain.training.abilities import NO_SCRIPTS, Abilities
 from cloud.services.common.base import Cloud
 from cloud.services.training.runner import Runner, Settings, clean
 from nursery_graph import Node, Restart
@@ -52,20 +52,21 @@ async def _engine(options: Options, deps: Mapping[str, Any], /, *, task_status: 
 
 async def able(options: Options) -> Training:
     """Return the engine for these options, after trying what it can do on this computer."""
-    if options.training_backbone is None and not options.training_python:
+    if not options.training_jobs:
         return Training()
+    if (lacking := _lacking()) and not options.training_python:
+        return Training(abilities=Abilities(lacking))
     folder_of(options).mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
     isolated = LocalEngine(python=options.training_python)
     obstacle = await isolated.probe(folder_of(options) / "probe")
     engine = LocalEngine(isolate=not obstacle, python=options.training_python)
     if obstacle:
         _log.warning("training programs are confined by limits only", reason=obstacle)
-    return Training(engine, Abilities(_classification(options), *await _scripts(options, obstacle)))
+    return Training(engine, Abilities(lacking, *await _scripts(options, obstacle)))
 
 
-def _classification(options: Options) -> str:
-    if options.training_backbone is None:
-        return NO_ENGINE
+def _lacking() -> str:
+    """Return why no model can be trained here."""
     missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
         return f"this cloud cannot train: {', '.join(missing)} is not installed; install machine-runtime[ml]"

@@ -32,7 +32,11 @@ _UNUSED: Final = re.compile(
     r"|(?:_test\w*|xx\w*|_xxtestfuzz|nis|_dbm|_gdbm|_crypt|ossaudiodev|_curses\w*|readline|_tkinter)\.cpython.*)"
 )
 # What wheels contain and no program needs at run time. The SDK's library dials machines for the SDK only.
-_UNUSED_PACKAGES: Final = ("bin", "**/libviam_rust_utils.so", "**/RECORD", "**/direct_url.json", "**/REQUESTED")
+# Weights for training are for machine-cloud, of which there are no releases.
+_UNUSED_PACKAGES: Final = (
+    *("bin", "**/libviam_rust_utils.so", "training/weights/*.onnx"),
+    *("**/RECORD", "**/direct_url.json", "**/REQUESTED"),
+)
 
 _RUN: Final = """\
 #!/bin/sh

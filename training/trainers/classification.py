@@ -25,6 +25,7 @@ from training.trainers.backbone import Backbone, Head
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import Extractor, Unreadable, picture, session_of
 from training.trainers.report import figures
+from training.weights import BACKBONE, add_notices
 
 SINGLE: Final = "single_label_classification"
 MULTI: Final = "multi_label_classification"
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model_output_directory", type=Path, required=True)
     parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
     parser.add_argument("--model_type", choices=(SINGLE, MULTI), default=SINGLE)
-    parser.add_argument("--backbone", type=Path, required=True, help="pretrained weights, an ONNX file")
+    parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
     parser.add_argument("--seed", type=int, default=0)
     settings = parser.parse_args(arguments)
     try:
@@ -158,6 +159,7 @@ class _Training:
         model = folder / "model.onnx"
         model.write_bytes(backbones.assembled(backbone, layer, {"names": repr(dict(enumerate(self._labels)))}))
         (folder / "labels.txt").write_text("".join(f"{label}\n" for label in self._labels), encoding="utf-8")
+        add_notices(self._settings.backbone, folder)
         return model
 
     def _compare(self, model: Path, backbone: Backbone, examples: Sequence[Example], predicted: Any) -> None:

@@ -6,12 +6,12 @@ so the package onnx is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-FLOAT: Final = 1  # TensorProto.DataType
+FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto.DataType
 ATTRIBUTE_FLOAT, ATTRIBUTE_INT, ATTRIBUTE_GRAPH, ATTRIBUTE_INTS = 1, 2, 5, 7  # AttributeProto.AttributeType
 
 _FIELDS: Final[Mapping[str, tuple[tuple[str, int, str], ...]]] = {  # name, number, type; * for repeated fields
@@ -75,12 +75,12 @@ def parse(content: bytes) -> Any:
     return model
 
 
-def tensor(name: str, dims: tuple[int, ...], raw: bytes) -> Any:
-    """Return a tensor of float32 numbers from their little-endian bytes."""
-    return MESSAGES["Tensor"](name=name, dims=dims, data_type=FLOAT, raw_data=raw)
+def tensor(name: str, dims: Sequence[int], raw: bytes, kind: int = FLOAT) -> Any:
+    """Return a tensor from the little-endian bytes of its numbers."""
+    return MESSAGES["Tensor"](name=name, dims=dims, data_type=kind, raw_data=raw)
 
 
-def node(operator: str, inputs: list[str], output: str, **attributes: int | float | list[int]) -> Any:
+def node(operator: str, inputs: Sequence[str], output: str, **attributes: int | float | list[int]) -> Any:
     """Return an operator with one output."""
     result = MESSAGES["Node"](op_type=operator, input=inputs, output=[output])
     for name, value in attributes.items():

@@ -8,7 +8,7 @@ from typing import Final
 from schema.errors import ErrorKind, MachineError
 from training.jobs.submission import ModelType
 
-NO_ENGINE: Final = "this cloud runs no training jobs: start machine-cloud with --training-backbone FILE"
+NO_ENGINE: Final = "this cloud runs no training jobs: start machine-cloud with --training-jobs 1 or more"
 NO_SCRIPTS: Final = "this cloud runs no training scripts: start machine-cloud with --training-python PROGRAM"
 NO_DETECTION: Final = "this cloud has no trainer for object detection yet; train a classifier, or use a custom script"
 CONTAINER: Final = "local"

@@ -33,6 +33,7 @@ from training.engine.usage import pack
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import Happening, State
 from training.jobs.submission import check
+from training.weights import BACKBONE
 
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
 RETRY: Final = 2.0  # seconds until a failed renewal is repeated
@@ -49,7 +50,7 @@ class Settings:
 
     folder: Path  # a folder for each job
     slots: int = 1  # jobs at once
-    backbone: Path | None = None  # pretrained weights of the classification trainer
+    backbone: Path = BACKBONE  # pretrained weights of the trainers
 
 
 class Runner:
@@ -236,15 +237,13 @@ class _Execution:
             values = tuple(f"--{name}={value}" for name, value in task.arguments.items())
             program = await self._script()
             return replace(plain, module=scripts.MODULE, arguments=(*common, *values), program=program)
-        backbone = self._settings.backbone
-        if backbone is None:
-            raise MachineError("this cloud has no pretrained weights: start machine-cloud with --training-backbone")
+        backbone = self._settings.backbone.resolve()
         settings = (
-            f"--backbone={backbone.resolve()}",
+            f"--backbone={backbone}",
             f"--model_type={task.model_type.name.lower()}",
             f"--labels_file={plain.dataset / dataset.LABELS}",
         )
-        return replace(plain, module=TRAINER, arguments=(*common, *settings), readable=(backbone.resolve(),))
+        return replace(plain, module=TRAINER, arguments=(*common, *settings), readable=(backbone,))
 
     async def _script(self) -> Path:
         """Return the folder of the unpacked script. It was readable for the submitter; now only its content matters."""

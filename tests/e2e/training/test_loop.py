@@ -37,7 +37,7 @@ from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.sdk_client import signed_in
 from tests.e2e.server.process import server
 from tests.e2e.training.test_engine import SCRIPT
-from tests.unit.training.trainers.small import backbone, picture
+from tests.unit.training.trainers.small import picture
 
 APP: Final = "viam.app.v1.AppService"
 LABELS: Final = ["red", "green"]
@@ -53,19 +53,11 @@ pytestmark = pytest.mark.skipif(
 
 
 @asynccontextmanager
-async def trained(folder: Path) -> AsyncIterator[CloudProcess]:
-    """Run a cloud with the engine."""
-    weights = _weights(folder)
-    options = (f"--training-backbone={weights}", f"--training-python={sys.executable}", "--training-jobs=2")
+async def trained(folder: Path, *options: str) -> AsyncIterator[CloudProcess]:
+    """Run a cloud, which trains with its own weights unless the options say otherwise."""
+    os.mkdir(folder)
     async with cloud(folder / "cloud", *options) as running:
         yield running
-
-
-def _weights(folder: Path) -> Path:
-    folder.mkdir()
-    weights = folder / "backbone.onnx"
-    weights.write_bytes(backbone())
-    return weights
 
 
 async def with_sdk(running: CloudProcess, work: Any) -> Any:
@@ -227,7 +219,8 @@ def script_archive() -> bytes:
 
 
 async def test_custom_scripts(tmp_path: Path) -> None:
-    async with trained(tmp_path / "all") as running, running.client() as client:
+    options = (f"--training-python={sys.executable}", "--training-jobs=2")
+    async with trained(tmp_path / "all", *options) as running, running.client() as client:
         organization, part = running.facts["organization"], await part_of(running)
 
         async def pieces() -> AsyncIterator[bytes]:

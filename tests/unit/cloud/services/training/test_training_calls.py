@@ -179,7 +179,7 @@ async def test_a_module_is_not_a_model(us: Tenant, clock: Clock) -> None:
 @pytest.mark.parametrize("abilities", [Abilities()])
 async def test_without_an_engine(us: Tenant, abilities: Abilities) -> None:
     us.client = able(us.cloud, abilities).client(us.cloud.first.id)
-    assert "--training-backbone" in await refused(ErrorKind.PRECONDITION, us.submit())
+    assert "--training-jobs" in await refused(ErrorKind.PRECONDITION, us.submit())
     script = {"registry_item_id": "x:y", "registry_item_version": "1"}
     values = {"organization_id": us.organization, "dataset_id": us.dataset, "model_name": "m", **script}
     call = us.call(TRAINING, "submit_custom_training_job", **values)
