@@ -1,8 +1,9 @@
 """Pretrained backbones: what an ONNX file takes and gives, and the model that a linear head makes of it. Pure.
 
 A backbone has one input for a picture, float32 [1, 3, height, width] or [1, height, width, 3], and its first output is
-a row of features, or a map of features with the same layout. Its metadata say how pictures are prepared: `mean` and
-`std` for values of 0 to 255, separated by commas, or the standard key `Image.NominalPixelRange`.
+a row of features, or a map of features with the same layout. Further outputs that are maps are used too: those of
+earlier layers, which are finer and say more about shapes and textures than about objects. Its metadata say how pictures
+are prepared: `mean` and `std` for values of 0 to 255, separated by commas, or the key `Image.NominalPixelRange`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ IMAGE: Final = "image"  # input of the trained model: float32 [1, height, width,
 PROBABILITY: Final = "probability"  # its output: [1, labels]
 MIN_OPSET: Final = 11
 MIN_IR: Final = 4  # before, constants were listed as inputs
+_ROW, _MAP = 2, 4  # dimensions
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {  # mean and deviation
     "NominalRange_0_255": (0.0, 1.0),
     "Normalized_0_1": (0.0, 255.0),
@@ -42,14 +44,10 @@ class Backbone:
         return str(self._inputs()[0].name)
 
     @property
-    def output(self) -> str:
-        """Name of the output with the features."""
-        return str(self.model.graph.output[0].name)
-
-    @property
-    def rank(self) -> int:
-        """Number of dimensions of the features."""
-        return len(self.model.graph.output[0].type.tensor_type.shape.dim)
+    def outputs(self) -> tuple[tuple[str, int], ...]:
+        """Name and number of dimensions of each output with features."""
+        ranks = [(str(output.name), _rank(output)) for output in self.model.graph.output]
+        return (ranks[0], *(output for output in ranks[1:] if output[1] == _MAP))
 
     def _inputs(self) -> list[Any]:
         return _inputs(self.model)
@@ -71,10 +69,14 @@ def read(content: bytes) -> Backbone:
     channels, height, width = sizes[1:] if planar else (sizes[3], sizes[1], sizes[2])
     if channels != 3 or height < 1 or width < 1:
         raise ValueError(f"its input has the shape {sizes}: export it with a fixed height and width and 3 channels")
-    if not model.graph.output or len(model.graph.output[0].type.tensor_type.shape.dim) not in (2, 4):
+    if not model.graph.output or _rank(model.graph.output[0]) not in (_ROW, _MAP):
         raise ValueError("its first output is neither a row nor a map of features")
     mean, deviation = _preparation({entry.key: entry.value for entry in model.metadata_props})
     return Backbone(model, planar, height, width, mean, deviation)
+
+
+def _rank(output: Any) -> int:
+    return len(output.type.tensor_type.shape.dim)
 
 
 def _inputs(model: Any) -> list[Any]:
@@ -107,11 +109,12 @@ def _three(text: str) -> tuple[float, float, float]:
 
 
 def extractor(backbone: Backbone) -> bytes:
-    """Return a model from `image` to `features` [1, count]."""
-    model, features = _prepared(backbone)
-    model.graph.output.append(onnx.value(features, (1, 0)))
-    del model.graph.output[-1].type.tensor_type.shape.dim[1]
-    model.graph.output[-1].type.tensor_type.shape.dim.add(dim_param="features")
+    """Return a model from `image` to rows of features [1, count], one for each output of the backbone."""
+    model, rows = _prepared(backbone)
+    for row in rows:
+        model.graph.output.append(onnx.value(row, (1, 0)))
+        del model.graph.output[-1].type.tensor_type.shape.dim[1]
+        model.graph.output[-1].type.tensor_type.shape.dim.add(dim_param=row)
     return bytes(model.SerializeToString())
 
 
@@ -128,8 +131,12 @@ class Head:
 
 def assembled(backbone: Backbone, head: Head, metadata: Mapping[str, str]) -> bytes:
     """Return the whole model as one file: preparation of the picture, backbone, head."""
-    model, features = _prepared(backbone)
+    model, rows = _prepared(backbone)
     graph, count = model.graph, len(head.labels)
+    features = rows[0]
+    if len(rows) > 1:
+        features = "trained/features"
+        graph.node.append(onnx.node("Concat", rows, features, axis=1))
     graph.initializer.append(onnx.tensor("trained/weights", (head.features, count), head.weights))
     graph.initializer.append(onnx.tensor("trained/biases", (count,), head.biases))
     graph.node.append(onnx.node("Gemm", [features, "trained/weights", "trained/biases"], "trained/scores"))
@@ -143,13 +150,13 @@ def assembled(backbone: Backbone, head: Head, metadata: Mapping[str, str]) -> by
     return bytes(model.SerializeToString())
 
 
-def _prepared(backbone: Backbone) -> tuple[Any, str]:
-    """Return a copy without outputs that takes `image`, and the name of its row of features."""
+def _prepared(backbone: Backbone) -> tuple[Any, list[str]]:
+    """Return a copy without outputs that takes `image`, and the names of its rows of features."""
     model = onnx.MESSAGES["Model"]()
     model.CopyFrom(backbone.model)
     graph = model.graph
     _rename(graph, {IMAGE: f"backbone/{IMAGE}", PROBABILITY: f"backbone/{PROBABILITY}"})
-    first, last = (_renamed(name) for name in (backbone.input, backbone.output))
+    first = _renamed(backbone.input)
     shape = (1, 3, 1, 1) if backbone.planar else (1, 1, 1, 3)
     before = []
     graph.initializer.append(onnx.tensor("trained/mean", shape, struct.pack("<3f", *backbone.mean)))
@@ -163,17 +170,24 @@ def _prepared(backbone: Backbone) -> tuple[Any, str]:
     nodes = list(graph.node)
     del graph.node[:]
     graph.node.extend([*before, *nodes])
-    if backbone.rank == 4 and not backbone.planar:
-        graph.node.append(onnx.node("Transpose", [last], "trained/maps", perm=[0, 3, 1, 2]))
-        last = "trained/maps"
-    if backbone.rank == 4:
-        graph.node.append(onnx.node("GlobalAveragePool", [last], "trained/averages"))
-        last = "trained/averages"
-    graph.node.append(onnx.node("Flatten", [last], "trained/features", axis=1))
+    rows = [_row(graph, backbone, *output, number) for number, output in enumerate(backbone.outputs)]
     del graph.input[:], graph.output[:], graph.value_info[:], model.metadata_props[:]
     graph.input.append(onnx.value(IMAGE, (1, backbone.height, backbone.width, 3)))
     graph.name = "classifier"
-    return model, "trained/features"
+    return model, rows
+
+
+def _row(graph: Any, backbone: Backbone, name: str, rank: int, number: int) -> str:
+    """Append what makes a row of features of an output; return the name of the row."""
+    last = _renamed(name)
+    if rank == _MAP and not backbone.planar:
+        graph.node.append(onnx.node("Transpose", [last], f"trained/map{number}", perm=[0, 3, 1, 2]))
+        last = f"trained/map{number}"
+    if rank == _MAP:
+        graph.node.append(onnx.node("GlobalAveragePool", [last], f"trained/averages{number}"))
+        last = f"trained/averages{number}"
+    graph.node.append(onnx.node("Flatten", [last], f"trained/row{number}", axis=1))
+    return f"trained/row{number}"
 
 
 def _renamed(name: str) -> str:

@@ -24,7 +24,7 @@ from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import Extractor, Unreadable, picture, session_of
-from training.trainers.report import figures
+from training.trainers.report import Accuracies, figures, remarks
 from training.weights import BACKBONE, add_notices
 
 SINGLE: Final = "single_label_classification"
@@ -85,23 +85,41 @@ class _Training:
         arrays = self._arrays
         features = arrays.stack(rows).astype(arrays.float64)
         targets = arrays.array([[label in example.labels for label in self._labels] for example in examples], float)
+        data = heads.Examples(features, targets, extractor.groups, self._exclusive)
         part = arrays.array(parts(examples, self._settings.seed, heads.FOLDS))
         training = part >= 0
-        strength, losses = heads.chosen_strength(
-            arrays, features[training], targets[training], part[training], exclusive=self._exclusive
-        )
+        strength, losses = heads.chosen_strength(arrays, data.part(training), part[training])
         for step, (candidate, loss) in enumerate(losses.items()):
             _say(f"regularization {candidate:g}: loss {loss:.4f} on held-out folds")
             _say(report(Metric("validation_loss", loss, step)))
-        head = heads.fit(arrays, features[training], targets[training], strength, exclusive=self._exclusive)
+        head = heads.fit(arrays, data.part(training), strength)
         predicted = heads.probabilities(arrays, features[~training], head, exclusive=self._exclusive)
         tests = [example for example, own in zip(examples, part, strict=True) if own < 0]
         test_figures = figures(tests, predicted.tolist(), self._labels, exclusive=self._exclusive)
-        if test_figures["accuracy"] is not None:
-            _say(report(Metric("test_accuracy", test_figures["accuracy"])))
+        others = [example for example, own in zip(examples, part, strict=True) if own >= 0]
+        crossed = heads.held_out(arrays, data.part(training), part[training], strength)
+        crossed_figures = figures(others, crossed.tolist(), self._labels, exclusive=self._exclusive)
+        accuracies = Accuracies(
+            crossed_figures["accuracy"],
+            crossed_figures["accuracy_of_the_most_frequent_answer"],
+            test_figures["accuracy"],
+            len(tests),
+        )
+        _say(report(Metric("cross_validated_accuracy", accuracies.cross_validated)))
+        if accuracies.test is not None:
+            _say(report(Metric("test_accuracy", accuracies.test)))
+        for line in remarks(accuracies):
+            _say(f"WARNING: {line}")
         model = self._written(backbone, head, features.shape[1])
         self._compare(model, backbone, tests or examples, predicted if tests else None)
-        self._report(examples, part, problems, test_figures, digest, strength, losses)
+        content = {
+            "backbone": {"file": self._settings.backbone.name, "sha256": digest},
+            "regularization": {"chosen": strength, "losses": [[key, value] for key, value in losses.items()]},
+            "remarks": remarks(accuracies),
+            "cross_validation": crossed_figures,
+            "test": test_figures,
+        }
+        self._report(examples, part, problems, content)
         _say("the model is complete")
 
     def _features(self, extractor: Extractor, listed: Sequence[Example]) -> tuple[list[Example], list[Any], Any]:
@@ -180,25 +198,20 @@ class _Training:
         examples: Sequence[Example],
         part: Any,
         problems: Any,
-        test_figures: dict[str, Any],
-        digest: str,
-        strength: float,
-        losses: dict[float, float],
+        more: dict[str, Any],
     ) -> None:
         content = {
             "format": 1,
             "model_type": self._settings.model_type,
             "labels": self._labels,
             "seed": self._settings.seed,
-            "backbone": {"file": self._settings.backbone.name, "sha256": digest},
             "pictures": {
                 "used": len(examples),
                 "training": [example.id for example, own in zip(examples, part, strict=True) if own >= 0],
                 "test": [example.id for example, own in zip(examples, part, strict=True) if own < 0],
                 **problems,
             },
-            "regularization": {"chosen": strength, "losses": [[key, value] for key, value in losses.items()]},
-            "test": test_figures,
+            **more,
             "processor_seconds": round(time.process_time() - self._begin, 2),
         }
         path: Path = self._settings.model_output_directory / "report.json"

@@ -47,13 +47,18 @@ def session_of(runtime: Any, content: bytes) -> Any:
 
 
 class Extractor:
-    """Computes features, or takes them from the checkpoint of an interrupted run."""
+    """Computes features, or takes them from the checkpoint of an interrupted run.
+
+    `groups` has the number of features from each output of the backbone, in their order.
+    """
 
     def __init__(self, arrays: Any, runtime: Any, backbone: Backbone, digest: str, checkpoint: Path | None) -> None:
         self._arrays = arrays
         self._backbone = backbone
         self._digest = digest
         self._session = session_of(runtime, extractor(backbone))
+        blank = arrays.zeros((1, backbone.height, backbone.width, 3), arrays.float32)
+        self.groups = tuple(row.shape[1] for row in self._session.run(None, {"image": blank}))
         self._checkpoint = checkpoint / "features.npz" if checkpoint is not None else None
         self._rows: dict[str, Any] = {}
         self._digests: dict[str, str] = {}
@@ -63,7 +68,7 @@ class Extractor:
         """Return the features of a picture and the digest of its pixels; Unreadable."""
         if subject not in self._rows:
             tensor, digest = picture(self._arrays, path, self._backbone)
-            self._rows[subject] = self._session.run(None, {"image": tensor})[0][0]
+            self._rows[subject] = self._arrays.concatenate(self._session.run(None, {"image": tensor}), axis=1)[0]
             self._digests[subject] = digest
         return self._rows[subject], self._digests[subject]
 

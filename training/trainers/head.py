@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01, 0.001)
@@ -25,21 +26,37 @@ class Fitted:
     strength: float
 
 
-def fit(arrays: Any, features: Any, targets: Any, strength: float, *, exclusive: bool) -> Fitted:
-    """Fit a head to features [count, size] and targets [count, labels] of 0 and 1.
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Features [count, size] and targets [count, labels] of 0 and 1."""
 
-    Labels with few examples weigh as much as others. The features are standardized for the fit; the result applies to
-    them as they are.
+    features: Any
+    targets: Any
+    groups: Sequence[int]  # how many of the features come from each map of the backbone, in their order
+    exclusive: bool  # each example has exactly one label
+
+    def part(self, chosen: Any) -> Examples:
+        """Return the examples that `chosen` selects."""
+        return replace(self, features=self.features[chosen], targets=self.targets[chosen])
+
+
+def fit(arrays: Any, examples: Examples, strength: float) -> Fitted:
+    """Fit a head.
+
+    Labels with few examples weigh as much as others, and the few features of an early layer as much as the many of the
+    last one. The features are standardized for the fit; the result applies to them as they are.
     """
+    features, targets, exclusive = examples.features, examples.targets, examples.exclusive
     center, spread = features.mean(axis=0), features.std(axis=0)
-    spread = arrays.where(spread > 1e-6, spread, 1.0)
-    scaled = (features - center) / spread / features.shape[1] ** 0.5
+    sizes = arrays.repeat(arrays.array(examples.groups, float), examples.groups) * len(examples.groups)
+    spread = arrays.where(spread > 1e-6, spread, 1.0) * sizes**0.5
+    scaled = (features - center) / spread
     # The best weights are combinations of the examples, so that few examples make a small problem whatever their size.
     left, singular, right = arrays.linalg.svd(scaled, full_matrices=False)
     reduced = left * singular
     weights_of_examples = _balanced(arrays, targets, exclusive=exclusive)
     inner, biases = _minimized(arrays, reduced, targets, weights_of_examples, strength, exclusive=exclusive)
-    weights = (right.T @ inner) / spread[:, None] / features.shape[1] ** 0.5
+    weights = (right.T @ inner) / spread[:, None]
     return Fitted(weights, biases - center @ weights, strength)
 
 
@@ -56,25 +73,27 @@ def loss(arrays: Any, predicted: Any, targets: Any, *, exclusive: bool) -> float
     return float(-(positive + (1 - targets) * arrays.log(1 - predicted + _TINY)).mean())
 
 
-def chosen_strength(
-    arrays: Any, features: Any, targets: Any, folds: Any, *, exclusive: bool
-) -> tuple[float, dict[float, float]]:
+def chosen_strength(arrays: Any, examples: Examples, folds: Any) -> tuple[float, dict[float, float]]:
     """Return the strength with the smallest loss on pictures that the head was not fitted to, and all losses.
 
     `folds` has the number of the part, 0 to FOLDS - 1, in which each picture is held out.
     """
     losses: dict[float, float] = {}
     for strength in STRENGTHS:
-        parts = []
-        for fold in range(FOLDS):
-            held = folds == fold
-            if not held.any() or held.all():
-                continue
-            head = fit(arrays, features[~held], targets[~held], strength, exclusive=exclusive)
-            predicted = probabilities(arrays, features[held], head, exclusive=exclusive)
-            parts.append(loss(arrays, predicted, targets[held], exclusive=exclusive) * held.sum())
-        losses[strength] = float(sum(parts)) / len(folds)
+        predicted = held_out(arrays, examples, folds, strength)
+        losses[strength] = loss(arrays, predicted, examples.targets, exclusive=examples.exclusive)
     return min(losses, key=lambda strength: losses[strength]), losses
+
+
+def held_out(arrays: Any, examples: Examples, folds: Any, strength: float) -> Any:
+    """Return the probabilities that a head gives to each example that was not fitted to its fold."""
+    result = arrays.zeros(examples.targets.shape)
+    for fold in range(FOLDS):
+        held = folds == fold
+        if held.any() and not held.all():
+            head = fit(arrays, examples.part(~held), strength)
+            result[held] = probabilities(arrays, examples.features[held], head, exclusive=examples.exclusive)
+    return result
 
 
 def _balanced(arrays: Any, targets: Any, *, exclusive: bool) -> Any:

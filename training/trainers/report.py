@@ -4,12 +4,56 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from training.trainers.examples import Example
 
 MISTAKES: Final = 50  # worst mistakes in a report
+HARDLY: Final = 0.15  # share of what could be won over the most frequent answer, below which a model is hardly better
+WEAK: Final = 0.8  # accuracy below which the backbone is called weak
+GAP: Final = 0.15  # between accuracies that should be alike
+FEW: Final = 20  # pictures in a test
 THRESHOLD: Final = 0.5  # from which on a label of a multi-label model applies
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracies:
+    """Shares of pictures that a classifier labels rightly without having been fitted to them."""
+
+    cross_validated: float  # by heads that were fitted to the other parts of the training pictures
+    most_frequent_answer: float  # of always giving the most frequent answer
+    test: float | None  # None without a test
+    test_pictures: int
+
+
+def remarks(accuracies: Accuracies) -> list[str]:
+    """Return what the figures mean for using the model, in sentences for people; none if all is well."""
+    right, chance, test = accuracies.cross_validated, accuracies.most_frequent_answer, accuracies.test
+    lines = []
+    if right < chance + HARDLY * (1 - chance):
+        lines.append(
+            f"The model is hardly better than always answering the same: {right:.0%} of the pictures are labelled"
+            f" rightly, against {chance:.0%}. The backbone does not see what distinguishes these labels. Check the"
+            " labels, show larger parts of the objects, or train the whole network with a script."
+        )
+    elif right < WEAK:
+        lines.append(
+            f"For these labels, the backbone is weak: {right:.0%} of the pictures are labelled rightly. It tells"
+            " particular objects apart better than broad kinds of objects. More pictures of each label help, and so"
+            " do pictures in which the object is large."
+        )
+    if test is not None and accuracies.test_pictures >= FEW and test < right - GAP:
+        lines.append(
+            f"The accuracy in the test, {test:.0%}, is lower than the {right:.0%} among the training pictures: there"
+            " may be too few pictures, or pictures of the test differ from the others."
+        )
+    if accuracies.test_pictures < FEW:
+        lines.append(
+            f"The test has only {accuracies.test_pictures} pictures, so its accuracy says little: one picture more or"
+            " less changes it considerably."
+        )
+    return lines
 
 
 def figures(

@@ -19,9 +19,9 @@ def test_the_file() -> None:
     content = BACKBONE.read_bytes()
     assert len(content) <= 4_500_000
     read = backbones.read(content)
-    assert (read.planar, read.height, read.width, read.rank) == (True, 224, 224, 4)
+    assert (read.planar, read.height, read.width) == (True, 224, 224)
     assert read.mean == read.deviation == (127.5, 127.5, 127.5)
-    assert [output.name for output in read.model.graph.output] == list(tool.OUTPUTS.values())
+    assert read.outputs == tuple((name, 4) for name in tool.OUTPUTS.values())
 
 
 def test_features() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from training.trainers import head as heads
 from training.trainers.examples import Example, examples_of, parts
+from training.trainers.report import Accuracies, remarks
 
 LINES = [
     '{"image_path": "/d/1.png", "binary_data_id": "1", "classification_annotations": [{"annotation_label": "a"}]}',
@@ -47,7 +48,7 @@ def test_the_head_finds_the_minimum() -> None:
     chance = numpy.random.default_rng(0)
     features = chance.normal(size=(60, 5))
     targets = numpy.eye(3)[numpy.argmax(features[:, :3], axis=1)]
-    head = heads.fit(numpy, features, targets, 1e-6, exclusive=True)
+    head = heads.fit(numpy, heads.Examples(features, targets, [5], True), 1e-6)
     predicted = heads.probabilities(numpy, features, head, exclusive=True)
     assert (predicted.argmax(axis=1) == targets.argmax(axis=1)).mean() > 0.95
     assert predicted.sum(axis=1) == pytest.approx(numpy.ones(60))
@@ -60,7 +61,8 @@ def test_noise_is_regularized_more_than_a_clear_difference() -> None:
     noise = chance.normal(size=(80, 200))
     clear = noise + 20 * targets[:, :1]
     strengths = [
-        heads.chosen_strength(numpy, features, targets, folds, exclusive=True)[0] for features in (noise, clear)
+        heads.chosen_strength(numpy, heads.Examples(features, targets, [200], True), folds)[0]
+        for features in (noise, clear)
     ]
     assert strengths[0] > strengths[1]
 
@@ -68,7 +70,7 @@ def test_noise_is_regularized_more_than_a_clear_difference() -> None:
 def test_rare_labels_count_as_much_as_frequent_ones() -> None:
     features = numpy.array([[0.0]] * 95 + [[1.0]] * 5)
     targets = numpy.eye(2)[[0] * 95 + [1] * 5]
-    head = heads.fit(numpy, features, targets, 10.0, exclusive=True)
+    head = heads.fit(numpy, heads.Examples(features, targets, [1], True), 10.0)
     predicted = heads.probabilities(numpy, numpy.array([[0.5]]), head, exclusive=True)
     assert predicted[0] == pytest.approx([0.5, 0.5], abs=0.15)
 
@@ -76,5 +78,43 @@ def test_rare_labels_count_as_much_as_frequent_ones() -> None:
 def test_features_that_never_change() -> None:
     features = numpy.hstack([numpy.ones((20, 3)), numpy.arange(20)[:, None]])
     targets = numpy.eye(2)[(numpy.arange(20) > 9).astype(int)]
-    head = heads.fit(numpy, features, targets, 0.01, exclusive=True)
+    head = heads.fit(numpy, heads.Examples(features, targets, [4], True), 0.01)
     assert numpy.isfinite(head.weights).all()
+
+
+def test_a_small_map_counts_as_much_as_a_large_one() -> None:
+    chance = numpy.random.default_rng(0)
+    targets = numpy.eye(2)[numpy.arange(40) % 2]
+    small = targets[:, :1] + chance.normal(scale=0.3, size=(40, 1))
+    features = numpy.hstack([chance.normal(size=(40, 99)), small])
+    apart, together = (
+        heads.fit(numpy, heads.Examples(features, targets, groups, True), 0.1) for groups in ([99, 1], [100])
+    )
+    assert abs(apart.weights[-1]).min() > 1.5 * abs(together.weights[-1]).min()
+
+
+def test_held_out_predictions() -> None:
+    """Each picture is predicted by a head that was not fitted to it: a picture with a wrong label shows that."""
+    features = numpy.arange(40.0)[:, None]
+    targets = numpy.eye(2)[(numpy.arange(40) > 19).astype(int)]
+    features[20:] += 20
+    targets[5] = [0, 1]
+    predicted = heads.held_out(numpy, heads.Examples(features, targets, [1], True), numpy.arange(40) % 4, 0.01)
+    wrong = (predicted.argmax(axis=1) != targets.argmax(axis=1)).nonzero()[0].tolist()
+    assert wrong == [5]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "test_accuracy", "pictures", "expected"),
+    [
+        (0.95, 0.94, 200, ""),
+        (0.52, 0.5, 200, "hardly better than always answering"),
+        (0.72, 0.7, 200, "the backbone is weak"),
+        (0.95, 0.6, 200, "lower than"),
+        (0.95, 0.9, 10, "only 10 pictures"),
+    ],
+)
+def test_remarks(accuracy: float, test_accuracy: float, pictures: int, expected: str) -> None:
+    lines = remarks(Accuracies(accuracy, 0.5, test_accuracy, pictures))
+    assert len(lines) == bool(expected)
+    assert expected in "".join(lines)
