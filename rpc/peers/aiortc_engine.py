@@ -32,7 +32,7 @@ from rpc.peers.port import (
 )
 from rpc.peers.servers import check_servers
 
-CLOSING_LIMIT: Final = 5.0  # seconds to close all connections
+CLOSING_LIMIT: Final = 5.0  # seconds to close a connection, and all of them at the end of the engine
 CODECS: Final = ("video/VP8", "video/H264", "video/rtx")
 CONSENT_INTERVAL: Final = 1.0  # seconds; six checks without answer end a connection, as soon as with libwebrtc
 
@@ -55,6 +55,8 @@ async def open_engine() -> AsyncIterator[AiortcEngine]:
                 with trio.move_on_after(CLOSING_LIMIT, shield=True):
                     await engine._close_all()
                 nursery.cancel_scope.cancel()
+        with trio.move_on_after(CLOSING_LIMIT, shield=True):
+            await engine._loop.close_sockets()
 
 
 class AiortcEngine:
@@ -113,6 +115,12 @@ class _Loop:
         """Wait for an event in a coroutine of aiortc."""
         await trio_asyncio.trio_as_aio(event.wait)()
 
+    async def close_sockets(self) -> None:
+        """Close what is left of calls that were cancelled while they opened sockets; aiortc forgets those."""
+        for transport in list(self._loop._transports.values()):
+            transport.abort()
+        await self._loop.synchronize()
+
 
 class AiortcPeer(ConnectionBase):
     """Implementation of `port.PeerConnection`. The candidates of this end are in its descriptions."""
@@ -126,6 +134,8 @@ class AiortcPeer(ConnectionBase):
             self._native = aiortc.RTCPeerConnection(configuration)
         self._native.on("connectionstatechange", self._handle_state)
         self._native.on("datachannel", lambda channel: channel.close())  # only agreed channels are used
+        self._calls = 0  # of methods of aiortc that run now
+        self._idle = trio.lowlevel.ParkingLot()
         self._senders = Senders(lambda: _Sender(loop, self._native))
 
     def channel(self, label: str, number: int) -> Channel:
@@ -208,18 +218,39 @@ class AiortcPeer(ConnectionBase):
             self._on_close(self)
 
     async def finish(self) -> None:
-        """Complete what `close` has begun: tell the other end and close the sockets."""
+        """Complete what `close` has begun: tell the other end and close the sockets. Shielded, with a limit."""
+        for sender in self._native.getSenders():
+            if sender.track is not None:
+                sender.track.stop()
         try:
-            await self._loop.run(self._native.close)
+            with trio.fail_after(CLOSING_LIMIT, shield=True):
+                await self._loop.run(self._native.close)
+                while self._calls:
+                    await self._idle.park()
+                await self._loop.run(self._close_late_sockets)
         except Exception as error:
             _log.warning("a peer connection of aiortc did not close properly: %r", error)
         finally:
             self.finished.set()
 
+    async def _close_late_sockets(self) -> None:
+        """Close the sockets of candidates that were gathered during `close`."""
+        for transport in self._native._RTCPeerConnection__iceTransports:
+            await transport._connection.close()
+
+    async def _run(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        self._calls += 1
+        try:
+            return await self._loop.run(function, *arguments)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.unpark_all()
+
     async def _describe(self, kind: Literal["offer", "answer"], create: Callable[[], Awaitable[Any]]) -> Description:
         self._check_open()
         try:
-            await self._loop.run(self._native.setLocalDescription, await self._loop.run(create))
+            await self._run(self._native.setLocalDescription, await self._run(create))
         except Exception:
             raise (refused(kind) if self._state is not PeerState.CLOSED else closed()) from None
         self._check_open()
@@ -229,7 +260,7 @@ class AiortcPeer(ConnectionBase):
     async def _apply(self, subject: str, function: Callable[[Any], Awaitable[Any]], argument: Any) -> None:
         """Call a function with input of the other end. Errors of aiortc are not shown: they may quote the input."""
         try:
-            await self._loop.run(function, argument)
+            await self._run(function, argument)
         except Exception as error:
             self._check_open()
             raise unusable(subject, f"aiortc refuses it ({type(error).__name__})") from None
@@ -291,9 +322,19 @@ class _Source(aiortc.MediaStreamTrack):  # type: ignore[misc]
         self._newest = frame, trio.current_time()
         self._arrival.set()
 
+    def stop(self) -> None:
+        """End the sender, which waits for frames. Idempotent.
+
+        aiortc itself cancels it once, without effect while a frame is encoded: a thread cannot be cancelled.
+        """
+        super().stop()
+        self._arrival.set()
+
     async def recv(self) -> av.VideoFrame:
-        """Return the next frame to aiortc, which encodes it in a thread."""
+        """Return the next frame to aiortc, which encodes it in a thread. Raises MediaStreamError after the end."""
         while self._newest is None:
+            if self.readyState != "live":
+                raise aiortc.mediastreams.MediaStreamError
             self._arrival = trio.Event()
             await self._loop.wait(self._arrival)
         (frame, at), self._newest = self._newest, None

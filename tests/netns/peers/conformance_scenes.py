@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import psutil
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from rpc.peers.port import Candidate, Channel, Description, PeerOptions, PeerState
 from schema.errors import ErrorKind, MachineError
+from tests.netns.lan import ip
 from tests.netns.peers.pairs import NAMES, End, connected, engines, interface, join, new_end, scene
 from tests.netns.peers.remote import RemotePeer
 from tests.unit.rpc.peers.contract import CONTRACT, raises
@@ -87,6 +90,37 @@ async def test_a_connection_closed_during_an_offer_ends_it() -> None:
                 for _ in range(2):
                     await trio.lowlevel.checkpoint()
                 end.peer.close()
+
+
+async def sockets_are_closed(before: int) -> None:
+    process = psutil.Process()
+    while process.num_fds() > before:  # noqa: ASYNC110 - no event says that they are closed
+        await trio.sleep(0.01)
+
+
+@scene
+async def test_a_connection_closed_at_any_step_of_an_offer_leaves_no_socket() -> None:
+    ip("address", "add", "10.77.0.2/24", "dev", "lan0")
+    for name in set(NAMES):
+        async with engines(name) as (engine,):
+            await new_end(engine).peer.offer()  # opens what the engine keeps
+            before = psutil.Process().num_fds()
+            for steps in range(12):
+                for cancelling in (False, True):
+                    end = new_end(engine)
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(offer_and_ignore, end)
+                        for _ in range(steps):
+                            await trio.lowlevel.checkpoint()
+                        if cancelling:
+                            nursery.cancel_scope.cancel()
+                        end.peer.close()
+            await sockets_are_closed(before)
+
+
+async def offer_and_ignore(end: End) -> None:
+    with contextlib.suppress(MachineError):
+        await end.peer.offer()
 
 
 @scene

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from rpc.peers.media.negotiation import Negotiator
 from rpc.peers.port import MAX_TRACKS, Description, VideoFrame, VideoTrack
@@ -183,6 +185,33 @@ async def test_a_connection_that_ends_ends_the_negotiation() -> None:
             target.peer.close()
             nursery.start_soon(raises, MachineError, partial(negotiators[0].offer))
         await raises(MachineError, negotiators[0].offer)
+
+
+@scene
+async def test_a_connection_closed_while_a_frame_is_encoded_closes_its_sockets(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if NAMES[0] != "aiortc":
+        pytest.skip("libwebrtc encodes in threads that it ends itself")
+    from aiortc.codecs.vpx import Vp8Encoder
+
+    encoding, released, encode = trio.Event(), threading.Event(), Vp8Encoder.encode
+
+    def encode_slowly(*arguments: Any) -> Any:
+        trio.from_thread.run_sync(encoding.set)
+        released.wait()
+        return encode(*arguments)
+
+    monkeypatch.setattr(Vp8Encoder, "encode", encode_slowly)
+    async with negotiating() as (source, _, negotiators):
+        track = source.peer.add_video("cam")
+        await negotiators[0].offer()
+        track.send(grey(60))
+        await encoding.wait()
+        source.peer.close()
+        await wait_all_tasks_blocked()
+        released.set()
+    assert caplog.records == []
 
 
 ANSWERS = {
