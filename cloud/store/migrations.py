@@ -38,6 +38,7 @@ STEPS: Final = (
     requests.TABLES,
     signalling.TABLES,
     training.TABLES,
+    training.LABELLING,
 )
 
 

@@ -109,6 +109,13 @@ DOCUMENT_FORM: Final = Limit(
     "in one form or request of the editor, where encoding can triple the size of a document",
     "save a document of this size with `machine` or the API",
 )
+ANNOTATIONS: Final = Limit(
+    "annotations",
+    1 * MIB,
+    "bytes",
+    "in one request of the labelling page",
+    "use fewer boxes for one picture",
+)
 CALL: Final = Limit(
     "call",
     8 * MIB,
@@ -224,6 +231,7 @@ LIMITS: Final = (
     UPLOAD_READINGS,
     FORM,
     DOCUMENT_FORM,
+    ANNOTATIONS,
     CALL,
     NAME,
     LOCATIONS,

@@ -39,6 +39,7 @@ from schema.errors import ErrorKind, MachineError
 _PART: Final = operator(ObjectKind.PART, "part")
 _BY_ID: Final = operator(ObjectKind.PART, "id")
 _FRAGMENT: Final = operator(ObjectKind.FRAGMENT, "fragment")
+_DATASET: Final = operator(ObjectKind.DATASET, "dataset")
 _OF_FORM: Final = signed_in("owners of the place that the form names")
 _IN_ORGANIZATION: Final = operator(ObjectKind.ORGANIZATION, "organization")
 _OF_ORGANIZATION: Final = owner(ObjectKind.ORGANIZATION, "organization")
@@ -92,6 +93,16 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /data/export": FILTERED,
     "POST /data/change": signed_in("labels: operators; deleting: owners"),
     "POST /data/retention": _OF_FORM,
+    # datasets
+    "GET /datasets": ROLE_ANYWHERE,
+    "POST /datasets": _OF_FORM | "operators of the organization that the form names",
+    "GET /datasets/{dataset}": _DATASET,
+    "POST /datasets/{dataset}/{action}": _DATASET | "deleting: owners",
+    "GET /datasets/{dataset}/label": _DATASET,
+    "GET /datasets/{dataset}/label/{file}": _DATASET,
+    "GET /datasets/{dataset}/pictures/{file}": _DATASET,
+    "POST /datasets/{dataset}/pictures/{file}": _DATASET,
+    "POST /datasets/{dataset}/pictures/{file}/remove": _DATASET,
     # one machine
     "GET /machines/{id}": _PART_OR_MACHINE,
     "WS /live/machines/{id}": _PART_OR_MACHINE,

@@ -59,6 +59,12 @@ def datasets(sql: Sql, owner: str) -> list[DatasetRecord]:
     return [_dataset(row) for row in sql.rows(f"{_DATASET} WHERE organization_id = ? ORDER BY name", owner)]
 
 
+def page(sql: Sql, owner: str, after: str, limit: int) -> list[DatasetRecord]:
+    """Return the datasets of an organization with names after `after`, ordered by name, at most `limit`."""
+    condition = "WHERE organization_id = ? AND name > ? ORDER BY name LIMIT ?"
+    return [_dataset(row) for row in sql.rows(f"{_DATASET} {condition}", owner, after, limit)]
+
+
 def rename(sql: Sql, subject: str, name: str) -> None:
     """Rename a dataset; EXISTS if the name is taken."""
     try:
@@ -69,7 +75,8 @@ def rename(sql: Sql, subject: str, name: str) -> None:
 
 def delete(sql: Sql, subject: str) -> None:
     """Delete a dataset; its files stay."""
-    sql.run("DELETE FROM dataset_files WHERE dataset_id = ?", subject)
+    for table in ("dataset_files", "dataset_labels", "dataset_suspects"):
+        sql.run(f"DELETE FROM {table} WHERE dataset_id = ?", subject)
     sql.run("DELETE FROM datasets WHERE id = ?", subject)
 
 
@@ -99,14 +106,12 @@ def add(sql: Sql, subject: str, files: Iterable[str]) -> None:
 
 def remove(sql: Sql, subject: str, files: Sequence[str]) -> int:
     """Remove files from a dataset; return how many were in it."""
-    return sum(
-        sql.run(
-            f"DELETE FROM dataset_files WHERE dataset_id = ? AND file_id IN ({', '.join('?' * len(chunk))})",
-            subject,
-            *chunk,
-        )
-        for chunk in chunks(list(files))
-    )
+    count = 0
+    for chunk in chunks(list(files)):
+        condition = f"dataset_id = ? AND file_id IN ({', '.join('?' * len(chunk))})"
+        count += sql.run(f"DELETE FROM dataset_files WHERE {condition}", subject, *chunk)
+        sql.run(f"DELETE FROM dataset_suspects WHERE {condition}", subject, *chunk)
+    return count
 
 
 def merge(sql: Sql, owner: str, subjects: Sequence[str], name: str, now: datetime) -> str:

@@ -140,7 +140,7 @@ def delete(sql: Sql, subjects: Sequence[str], now: datetime) -> int:
     count = 0
     for chunk in chunks(list(subjects)):
         marks = ", ".join("?" * len(chunk))
-        for table in ("file_tags", "file_labels", "dataset_files"):
+        for table in ("file_tags", "file_labels", "dataset_files", "dataset_suspects"):
             sql.run(f"DELETE FROM {table} WHERE file_id IN ({marks})", *chunk)
         rows = sql.rows(f"DELETE FROM files WHERE id IN ({marks}) RETURNING blob", *chunk)
         trash.put(sql, [row["blob"] for row in rows], now)

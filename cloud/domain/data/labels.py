@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cloud.domain.data.filters import DataFilter, Scope, where
 from cloud.domain.data.sources import checked, chunks
 from cloud.domain.organizations.tenants import missing
-from cloud.store.sql import Sql, Value, counted, inserted
+from cloud.store.sql import Conflict, Sql, Value, counted, inserted
 from cloud.values.limits import LABELS
 from cloud.values.names import new_id
 from schema.errors import ErrorKind, MachineError
@@ -44,10 +44,12 @@ class Label:
     confidence: float | None = None
 
 
-def add(sql: Sql, subject: str, label: str, edges: Edges | None, confidence: float | None) -> str:
-    """Add a label to a file; return its id."""
+def add(
+    sql: Sql, subject: str, label: str, edges: Edges | None, confidence: float | None, label_id: str | None = None
+) -> str:
+    """Add a label to a file; return its id. EXISTS if another label has the id `label_id`."""
     LABELS.check_count(counted(sql, "file_labels", "file_id", subject), "the file")
-    label_id = new_id()
+    label_id = label_id or new_id()
     row: dict[str, Value] = {
         "id": label_id,
         "file_id": subject,
@@ -56,7 +58,12 @@ def add(sql: Sql, subject: str, label: str, edges: Edges | None, confidence: flo
     }
     if edges is not None:
         row |= {"x_min": edges.x_min, "y_min": edges.y_min, "x_max": edges.x_max, "y_max": edges.y_max}
-    inserted(sql, "file_labels", row)
+    try:
+        inserted(sql, "file_labels", row)
+    except Conflict:
+        raise MachineError(
+            f"there is already a box with the id {label_id}", kind=ErrorKind.EXISTS, remedy="use a new id"
+        ) from None
     return label_id
 
 
@@ -89,6 +96,11 @@ def remove(sql: Sql, subject: str, box_id: str) -> None:
     """Delete a bounding box; NOT_FOUND."""
     box(sql, subject, box_id)
     sql.run("DELETE FROM file_labels WHERE id = ?", box_id)
+
+
+def remove_whole(sql: Sql, subject: str, label_id: str) -> None:
+    """Delete a label of the whole image, if the file has it."""
+    sql.run("DELETE FROM file_labels WHERE id = ? AND file_id = ? AND x_min IS NULL", label_id, subject)
 
 
 def of_files(sql: Sql, subjects: Iterable[str]) -> dict[str, list[Label]]:

@@ -296,6 +296,19 @@ FLEET: Final[Mapping[str, Rule]] = {
     "arrived_logs": operator(ObjectKind.PART, "part", inside=True),
 }
 
+LABELLING: Final[Mapping[str, Rule]] = {
+    "dataset_page": operator(ObjectKind.DATASET, "dataset", inside=True),
+    "listed": operator(ObjectKind.ORGANIZATION, "organization", inside=True),
+    "labels": operator(ObjectKind.DATASET, "dataset", inside=True),
+    "first_picture": operator(ObjectKind.DATASET, "dataset", inside=True),
+    "picture": operator(ObjectKind.DATASET, "dataset", inside=True),
+    "set_annotations": operator(ObjectKind.DATASET, "dataset"),
+    "add_label": operator(ObjectKind.DATASET, "dataset"),
+    "rename_label": operator(ObjectKind.DATASET, "dataset"),
+    "set_label_color": operator(ObjectKind.DATASET, "dataset"),
+    "remove_label": operator(ObjectKind.DATASET, "dataset"),
+}
+
 ROLES: Final[Mapping[str, Rule]] = {
     "places": GIVES,
     "owns": operator(ObjectKind.ORGANIZATION, "organization", inside=True),

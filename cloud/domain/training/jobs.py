@@ -265,6 +265,7 @@ def delete(sql: Sql, subject: str) -> None:
             remedy="cancel it first",
         )
     sql.run("DELETE FROM training_events WHERE job_id = ?", subject)
+    sql.run("DELETE FROM training_reports WHERE job_id = ?", subject)
     sql.run("DELETE FROM training_jobs WHERE id = ?", subject)
     sql.notify(TOPIC, subject)
 

@@ -1,4 +1,4 @@
-"""Tables of training jobs and their events."""
+"""Tables of training jobs and their events, and of labelling."""
 
 from typing import Final
 
@@ -40,4 +40,27 @@ CREATE TABLE training_events (
     event TEXT NOT NULL  -- JSON; see training/jobs/events.py
 );
 CREATE INDEX training_events_job ON training_events (job_id, number);
+"""
+
+LABELLING: Final = """
+CREATE TABLE dataset_labels (  -- labels that people offer for a dataset; pictures may have others
+    dataset_id TEXT NOT NULL REFERENCES datasets (id),
+    label TEXT NOT NULL,
+    color TEXT NOT NULL,  -- #rrggbb
+    position INTEGER NOT NULL,
+    PRIMARY KEY (dataset_id, label)
+);
+CREATE TABLE training_reports (
+    job_id TEXT PRIMARY KEY REFERENCES training_jobs (id),
+    report TEXT NOT NULL  -- JSON; see training/jobs/report.py
+);
+CREATE TABLE dataset_suspects (  -- pictures whose labels the newest model contradicts, until they are reviewed
+    dataset_id TEXT NOT NULL REFERENCES datasets (id),
+    file_id TEXT NOT NULL REFERENCES files (id),
+    job_id TEXT NOT NULL,
+    predicted TEXT NOT NULL,  -- JSON list of labels
+    score REAL NOT NULL,  -- 0 to 1
+    PRIMARY KEY (dataset_id, file_id)
+);
+CREATE INDEX dataset_suspects_file ON dataset_suspects (file_id);
 """

@@ -46,6 +46,7 @@ SECTIONS: Final = (
     ("Machines", "/"),
     ("Fragments", "/fragments"),
     ("Data", "/data"),
+    ("Datasets", "/datasets"),
     ("Triggers", "/triggers"),
     ("Modules", "/modules"),
     ("Releases", "/releases"),

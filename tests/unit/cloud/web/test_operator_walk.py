@@ -13,6 +13,7 @@ from tests.unit.cloud.web.test_web_fleet import key_at
 
 ALLOWED = {
     "add_binary_data_to_dataset_by_ids": "labelling is an operator's work",
+    "create_dataset": "labelling is an operator's work",
     "add_tags_to_binary_data_by_ids": "labelling is an operator's work",
     "remove_tags_from_binary_data_by_ids": "labelling is an operator's work",
     "mark_part_for_restart": "operators control machines",

@@ -1,0 +1,134 @@
+"""What people say about one picture: tags and boxes, and merging what two of them changed at the same time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cloud.domain.data import files, labels
+from cloud.domain.data.labels import Edges, Label
+from cloud.domain.data.sources import checked_tags
+from cloud.store.sql import Sql
+from schema.errors import ErrorKind, MachineError
+
+PRECISION: Final = 6  # decimals of an edge that are compared: a pixel of any camera is larger
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A labelled box. Its edges are fractions of the picture's width and height."""
+
+    label: str
+    edges: Edges
+
+    def same(self, other: Box | None) -> bool:
+        """Return whether both have the same label and, up to PRECISION, the same edges."""
+        return other is not None and self._compared() == other._compared()
+
+    def _compared(self) -> tuple[str, float, float, float, float]:
+        edges = self.edges
+        x_min, y_min, x_max, y_max = (
+            round(edge, PRECISION) for edge in (edges.x_min, edges.y_min, edges.x_max, edges.y_max)
+        )
+        return self.label, x_min, y_min, x_max, y_max
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Labels of the whole picture, and its boxes by id."""
+
+    tags: frozenset[str] = frozenset()
+    boxes: Mapping[str, Box] = field(default_factory=dict)
+
+    def same(self, other: Annotations) -> bool:
+        """Return whether both say the same."""
+        return (
+            self.tags == other.tags
+            and self.boxes.keys() == other.boxes.keys()
+            and all(box.same(other.boxes[box_id]) for box_id, box in self.boxes.items())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The annotations with the changes of both; `conflicts` are ids of boxes that both have changed differently."""
+
+    annotations: Annotations
+    conflicts: tuple[str, ...] = ()
+
+
+def merged(base: Annotations, mine: Annotations, theirs: Annotations) -> Merged:
+    """Apply the changes from `base` to `mine` to `theirs`. A box in conflict stays as it is in `theirs`."""
+    tags = (theirs.tags | (mine.tags - base.tags)) - (base.tags - mine.tags)
+    boxes: dict[str, Box] = {}
+    conflicts: list[str] = []
+    for box_id in dict.fromkeys((*theirs.boxes, *mine.boxes, *base.boxes)):
+        before, own, other = base.boxes.get(box_id), mine.boxes.get(box_id), theirs.boxes.get(box_id)
+        if _same(own, before) or _same(own, other):
+            kept = other
+        elif _same(other, before):
+            kept = own
+        else:
+            kept = other
+            conflicts.append(box_id)
+        if kept is not None:
+            boxes[box_id] = kept
+    return Merged(Annotations(tags, boxes), tuple(conflicts))
+
+
+def _same(left: Box | None, right: Box | None) -> bool:
+    return right is None if left is None else left.same(right)
+
+
+def stored_annotations(sql: Sql, subject: str) -> Annotations:
+    """Return what is stored about a file: its tags and classifications are labels of the whole picture."""
+    return of_files(sql, [subject])[subject]
+
+
+def of_files(sql: Sql, subjects: Sequence[str]) -> dict[str, Annotations]:
+    """Return the same for several files."""
+    tags, stored = files.tags_of(sql, subjects), labels.of_files(sql, subjects)
+    return {subject: _annotations(tags[subject], stored[subject]) for subject in subjects}
+
+
+def _annotations(tags: Iterable[str], stored: Iterable[Label]) -> Annotations:
+    boxes: dict[str, Box] = {}
+    whole = set(tags)
+    for label in stored:
+        if label.edges is None:
+            whole.add(label.label)
+        else:
+            boxes[label.id] = Box(label.label, label.edges)
+    return Annotations(frozenset(whole), boxes)
+
+
+def store(sql: Sql, subject: str, before: Annotations, after: Annotations) -> None:
+    """Change what is stored about a file from `before`, which is stored now, to `after`.
+
+    INVALID for a label, box or id that is not valid; EXISTS for an id that a box of another file has.
+    """
+    files.add_tags(sql, [subject], checked_tags(after.tags - before.tags))
+    removed = before.tags - after.tags
+    files.remove_tags(sql, [subject], sorted(removed))
+    for label in labels.of_files(sql, [subject])[subject] if removed else ():
+        if label.edges is None and label.label in removed:
+            labels.remove_whole(sql, subject, label.id)
+    for box_id in before.boxes.keys() - after.boxes.keys():
+        labels.remove(sql, subject, box_id)
+    for box_id, box in after.boxes.items():
+        if box_id not in before.boxes:
+            labels.add(sql, subject, box.label, box.edges, None, checked_id(box_id))
+        elif not box.same(before.boxes[box_id]):
+            labels.update(sql, subject, Label(box_id, box.label, box.edges))
+
+
+def checked_id(text: str) -> str:
+    """Return the id of a new box; INVALID unless it is a UUID."""
+    if not _ID.fullmatch(text):
+        raise MachineError(
+            f"{text[:40]!r} is not a valid id of a box", kind=ErrorKind.INVALID, remedy="use a random UUID"
+        )
+    return text

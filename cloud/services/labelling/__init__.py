@@ -1,0 +1,1 @@
+"""Calls of the labelling pages."""
