@@ -95,13 +95,13 @@ _COUNTS: Final = """
         JOIN pictures ON pictures.id = file_tags.file_id
         UNION
         SELECT file_labels.file_id AS file_id, label, CASE WHEN x_min IS NULL THEN 1 ELSE 0 END AS whole
-        FROM file_labels JOIN pictures ON pictures.id = file_labels.file_id
+        FROM file_labels JOIN pictures ON pictures.id = file_labels.file_id WHERE confidence IS NULL
     )
     SELECT label, COUNT(DISTINCT file_id) AS pictures, SUM(whole) AS tagged FROM labelled GROUP BY label
 """
 _BOXES: Final = """
     SELECT label, COUNT(*) AS boxes FROM file_labels JOIN dataset_files ON dataset_files.file_id = file_labels.file_id
-    WHERE dataset_files.dataset_id = ? AND x_min IS NOT NULL GROUP BY label
+    WHERE dataset_files.dataset_id = ? AND x_min IS NOT NULL AND confidence IS NULL GROUP BY label
 """
 
 

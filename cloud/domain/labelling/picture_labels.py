@@ -23,25 +23,27 @@ class Box:
 
     label: str
     edges: Edges
+    suggested: bool = False  # by a model, and not confirmed by a person
 
     def same(self, other: Box | None) -> bool:
-        """Return whether both have the same label and, up to PRECISION, the same edges."""
+        """Return whether both have the same label, the same edges up to PRECISION, and are both confirmed or not."""
         return other is not None and self._compared() == other._compared()
 
-    def _compared(self) -> tuple[str, float, float, float, float]:
+    def _compared(self) -> tuple[object, ...]:
         edges = self.edges
         x_min, y_min, x_max, y_max = (
             round(edge, PRECISION) for edge in (edges.x_min, edges.y_min, edges.x_max, edges.y_max)
         )
-        return self.label, x_min, y_min, x_max, y_max
+        return self.label, self.suggested, x_min, y_min, x_max, y_max
 
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Labels of the whole picture, and its boxes by id."""
+    """Labels of the whole picture, its boxes by id, and what models suggest for the whole picture."""
 
     tags: frozenset[str] = frozenset()
     boxes: Mapping[str, Box] = field(default_factory=dict)
+    suggested: tuple[str, ...] = ()
 
     def same(self, other: Annotations) -> bool:
         """Return whether both say the same."""
@@ -96,25 +98,28 @@ def of_files(sql: Sql, subjects: Sequence[str]) -> dict[str, Annotations]:
 
 def _annotations(tags: Iterable[str], stored: Iterable[Label]) -> Annotations:
     boxes: dict[str, Box] = {}
-    whole = set(tags)
+    whole, suggested = set(tags), set[str]()
     for label in stored:
-        if label.edges is None:
+        if label.edges is not None:
+            boxes[label.id] = Box(label.label, label.edges, label.confidence is not None)
+        elif label.confidence is None:
             whole.add(label.label)
         else:
-            boxes[label.id] = Box(label.label, label.edges)
-    return Annotations(frozenset(whole), boxes)
+            suggested.add(label.label)
+    return Annotations(frozenset(whole), boxes, tuple(sorted(suggested - whole)))
 
 
 def store(sql: Sql, subject: str, before: Annotations, after: Annotations) -> None:
     """Change what is stored about a file from `before`, which is stored now, to `after`.
 
+    A person has seen the picture then: suggestions for the whole picture are deleted, and changed boxes are confirmed.
     INVALID for a label, box or id that is not valid; EXISTS for an id that a box of another file has.
     """
     files.add_tags(sql, [subject], checked_tags(after.tags - before.tags))
     removed = before.tags - after.tags
     files.remove_tags(sql, [subject], sorted(removed))
-    for label in labels.of_files(sql, [subject])[subject] if removed else ():
-        if label.edges is None and label.label in removed:
+    for label in labels.of_files(sql, [subject])[subject]:
+        if label.edges is None and (label.label in removed or label.confidence is not None):
             labels.remove_whole(sql, subject, label.id)
     for box_id in before.boxes.keys() - after.boxes.keys():
         labels.remove(sql, subject, box_id)

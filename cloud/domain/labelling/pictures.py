@@ -22,6 +22,7 @@ class Progress(StrEnum):
     ALL = ""
     UNLABELLED = "unlabelled"
     LABELLED = "labelled"
+    SUGGESTED = "suggested"  # with labels of a model that no person has confirmed
     SUSPICIOUS = "suspicious"  # the newest model contradicts their labels
 
 
@@ -93,11 +94,13 @@ _COLUMNS: Final = """
 """
 _LABELLED: Final = (
     "(EXISTS (SELECT 1 FROM file_tags WHERE file_tags.file_id = files.id)"
-    " OR EXISTS (SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id))"
+    " OR EXISTS (SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id AND confidence IS NULL))"
 )
+_SUGGESTED: Final = "EXISTS (SELECT 1 FROM file_labels WHERE file_labels.file_id = files.id AND confidence IS NOT NULL)"
 _PROGRESS: Final[Mapping[Progress, str]] = {
     Progress.UNLABELLED: f"NOT {_LABELLED}",
     Progress.LABELLED: _LABELLED,
+    Progress.SUGGESTED: _SUGGESTED,
     Progress.SUSPICIOUS: "dataset_suspects.file_id IS NOT NULL",
 }
 

@@ -22,7 +22,7 @@ const annotations = (() => {
   const EDGES = ["x_min", "y_min", "x_max", "y_max"];
   function sameBox(one, other) {
     if (!one || !other) return one === other;
-    return one.label === other.label && EDGES.every((edge) => Math.abs(one[edge] - other[edge]) < 1e-6);
+    return one.label === other.label && !one.suggested === !other.suggested && EDGES.every((edge) => Math.abs(one[edge] - other[edge]) < 1e-6);
   }
   const byId = (state) => new Map(state.boxes.map((box) => [box.id, box]));
 
@@ -44,6 +44,9 @@ const annotations = (() => {
     }
     return { tags: [...tags].sort(), boxes: [...boxes.values()] };
   }
+
+  /* Confirm a box that a model has suggested. */
+  const confirmed = (box) => { box.suggested = false; return box; };
 
   /* One picture. `changed()` is called after each change of `state`, `saving`, `trouble` or `conflict`, and
      `counted(labels)` with the labels of the dataset after a save. */
@@ -88,7 +91,14 @@ const annotations = (() => {
     }
 
     /* Record that a person has looked at the labels. */
-    right() { this.confirm = true; this.later(0); }
+    right(tags = []) {
+      this.confirm = true;
+      this.change((state) => {
+        state.boxes.forEach(confirmed);
+        if (!state.tags.length) state.tags.push(...tags);
+      });
+      this.later(0);
+    }
 
     /* Save soon. */
     later(pause = PAUSE) {
@@ -163,5 +173,5 @@ const annotations = (() => {
     }
   }
 
-  return { Picture, newId, same };
+  return { Picture, newId, same, confirmed };
 })();

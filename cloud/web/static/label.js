@@ -73,8 +73,11 @@
     $("[data-position]").textContent = `${info.position} of ${info.count}`;
     $("[data-where]").textContent = `${info.name}, ${info.where}, ${info.captured.slice(0, 19).replace("T", " ")} UTC`;
     $("[data-remove]").action = `${path}/pictures/${id}/remove`;
-    $("[data-suspicion]").hidden = !info.suspicion;
-    $("[data-suspicion-text]").textContent = info.suspicion;
+    const suggestion = info.suggested.length ? `A model suggests ${info.suggested.join(" and ")}.`
+      : info.annotations.boxes.some((box) => box.suggested) ? "A model suggests the dashed boxes." : "";
+    $("[data-suspicion]").hidden = !info.suspicion && !suggestion;
+    $("[data-suspicion-text]").textContent = `${info.suspicion} ${suggestion}`.trim();
+    $("[data-right]").textContent = info.suspicion ? "The labels are right" : "Accept";
     for (const button of $$("[data-go]")) button.disabled = !info[button.dataset.go];
     draw();
     changed();
@@ -202,7 +205,7 @@
     if (!shown) return;
     if (mode() === "boxes") {
       brush = name;
-      if (selected) change((state) => { boxIn(state, selected).label = name; });
+      if (selected) change((state) => { annotations.confirmed(boxIn(state, selected)).label = name; });
       drawPalette();
       return;
     }
@@ -266,8 +269,9 @@
       place(element, box);
       const percent = (share) => `${Math.round(share * 100)} %`;
       element.setAttribute("aria-pressed", String(box.id === selected));
-      element.setAttribute("aria-label", `${box.label}, box ${at + 1} of ${boxes.length}, ${percent(box.x_min)} from the left, ` +
+      element.setAttribute("aria-label", `${box.suggested ? "suggested by a model: " : ""}${box.label}, box ${at + 1} of ${boxes.length}, ${percent(box.x_min)} from the left, ` +
         `${percent(box.y_min)} from the top, ${percent(box.x_max - box.x_min)} wide, ${percent(box.y_max - box.y_min)} high`);
+      element.classList.toggle("suggested", Boolean(box.suggested));
       $(".box-label", element).textContent = box.label;
     });
     stage.classList.toggle("drawing", mode() === "boxes");
@@ -334,7 +338,7 @@
     drag.started = true;
     change((state) => {
       const old = boxIn(state, box.id);
-      if (old) Object.assign(old, box); else state.boxes.push(box);
+      if (old) annotations.confirmed(Object.assign(old, box)); else state.boxes.push(box);
     }, join);
     selected = box.id;
     draw();
@@ -399,7 +403,7 @@
     select("");
   }
 
-  function right() { if (shown) { shown.right(); $("[data-suspicion]").hidden = true; go("next"); } }
+  function right() { if (shown) { shown.right(info.suggested); $("[data-suspicion]").hidden = true; go("next"); } }
 
   function scale(factor) {
     zoom = clamp(zoom * factor, 1, 8);
@@ -411,7 +415,7 @@
     const [dx, dy] = MOVES[key];
     if (!selected) { if (dy) return false; go(dx > 0 ? "next" : "previous"); return true; }
     change((state) => {
-      const box = boxIn(state, selected);
+      const box = annotations.confirmed(boxIn(state, selected));
       if (shift) {
         box.x_max = clamp(box.x_max + dx, box.x_min + LEAST, 1);
         box.y_max = clamp(box.y_max + dy, box.y_min + LEAST, 1);

@@ -21,6 +21,7 @@ PROGRESS: Final = (
     (Progress.ALL.value, "all"),
     (Progress.UNLABELLED.value, "without labels"),
     (Progress.LABELLED.value, "with labels"),
+    (Progress.SUGGESTED.value, "with suggestions of a model"),
     (Progress.SUSPICIOUS.value, "suspicious"),
 )
 
@@ -78,6 +79,7 @@ class BoxMessage(msgspec.Struct, frozen=True):
     y_min: float
     x_max: float
     y_max: float
+    suggested: bool = False
 
 
 class AnnotationsMessage(msgspec.Struct, frozen=True):
@@ -88,7 +90,10 @@ class AnnotationsMessage(msgspec.Struct, frozen=True):
 
     def annotations(self) -> Annotations:
         """Convert. INVALID for a box outside of the picture, or an id that is there twice."""
-        boxes = {box.id: Box(box.label, Edges(box.x_min, box.y_min, box.x_max, box.y_max)) for box in self.boxes}
+        boxes = {
+            box.id: Box(box.label, Edges(box.x_min, box.y_min, box.x_max, box.y_max), box.suggested)
+            for box in self.boxes
+        }
         if len(boxes) < len(self.boxes):
             raise MachineError("two boxes have the same id", kind=ErrorKind.INVALID, remedy="use random UUIDs")
         return Annotations(frozenset(self.tags), boxes)
@@ -117,7 +122,8 @@ def save_message(body: bytes) -> SaveMessage:
 def annotations_json(annotations: Annotations) -> dict[str, Any]:
     """Return annotations for the page's script."""
     boxes = [
-        {"id": box_id, "label": box.label, **asdict(box.edges)} for box_id, box in sorted(annotations.boxes.items())
+        {"id": box_id, "label": box.label, "suggested": box.suggested, **asdict(box.edges)}
+        for box_id, box in sorted(annotations.boxes.items())
     ]
     return {"tags": sorted(annotations.tags), "boxes": boxes}
 
@@ -140,6 +146,7 @@ def picture_json(labelled: Labelled, labels: list[LabelCount]) -> dict[str, Any]
         "position": around.position,
         "count": around.count,
         "suspicion": suspicion_text(picture.suspicion),
+        "suggested": list(labelled.annotations.suggested),
         "annotations": annotations_json(labelled.annotations),
         "labels": labels_json(labels),
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cloud.domain.data import labels
 from cloud.domain.organizations.first import create_owner
 from cloud.server.memory import MemoryCloud
 from cloud.web.views.labelling_view import PictureQuery
@@ -18,7 +19,15 @@ from tests.unit.cloud.services.training.world import Tenant, tenant
 from tests.unit.cloud.web.test_web_fleet import key_at
 from tests.unit.runtime.parts.web.client import HTML, Browser, Reply
 
-BOX = {"id": str(uuid.UUID(int=1)), "label": "cat", "x_min": 0.1, "y_min": 0.2, "x_max": 0.5, "y_max": 0.6}
+BOX = {
+    "id": str(uuid.UUID(int=1)),
+    "label": "cat",
+    "x_min": 0.1,
+    "y_min": 0.2,
+    "x_max": 0.5,
+    "y_max": 0.6,
+    "suggested": False,
+}
 NOTHING: dict[str, Any] = {"tags": [], "boxes": []}
 
 
@@ -202,6 +211,31 @@ async def test_annotations_are_stored_as_the_published_calls_do(us: Tenant, page
     assert stored_in(reply) == {"tags": [], "boxes": [moved]}
     reply = await save(page, us, subject, {**NOTHING, "boxes": [moved]}, NOTHING)
     assert stored_in(reply) == NOTHING
+
+
+async def test_suggestions_of_models_are_not_labels_until_a_person_confirms_them(us: Tenant, page: Browser) -> None:
+    await us.add("", number=1)
+    (subject,) = await ids_of(us)
+    edges = {f"{edge}_normalized": BOX[edge] for edge in ("x_min", "y_min", "x_max", "y_max")}
+    await us.call(DATA, "add_bounding_box_to_image_by_id", binary_data_id=subject, label="cat", confidence=0.6, **edges)
+    await us.cloud.cloud.store.write(lambda sql: labels.add(sql, subject, "ok", None, 0.4))
+    shown = await fetch(page, us, subject)
+    (box,) = shown["annotations"]["boxes"]
+    assert (shown["suggested"], box["suggested"], shown["annotations"]["tags"], shown["labels"]) == (
+        ["ok"],
+        True,
+        [],
+        [],
+    )
+    path = f"/datasets/{us.dataset}"
+    counts = {show: (await get(page, f"{path}?show={show}")).count("<figure") for show in ("unlabelled", "suggested")}
+    assert counts == {"unlabelled": 1, "suggested": 1}
+    base = shown["annotations"]
+    reply = await save(page, us, subject, base, {"tags": ["ok"], "boxes": [{**box, "suggested": False}]})
+    assert stored_in(reply) == {"tags": ["ok"], "boxes": [{**box, "suggested": False}]}
+    assert (await fetch(page, us, subject))["suggested"] == []
+    counts = {show: (await get(page, f"{path}?show={show}")).count("<figure") for show in ("unlabelled", "suggested")}
+    assert counts == {"unlabelled": 0, "suggested": 0}
 
 
 async def test_changes_of_two_people_are_merged_or_refused(us: Tenant, page: Browser) -> None:
