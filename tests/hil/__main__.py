@@ -26,7 +26,7 @@ PART_LIMIT: Final = 3600.0  # seconds for a part; guests in QEMU took 2,500 as a
 USUAL: Final = 15  # seconds for a file that is not in SECONDS
 SECONDS: Final = {
     "test_agent.py": 165, "test_agent_bad.py": 190, "test_agent_cuts.py": 85, "test_agent_held.py": 40,
-    "test_agent_pauses.py": 80, "test_air.py": 120, "test_bad_disks.py": 60, "test_board.py": 22, "test_chips.py": 90,
+    "test_air.py": 120, "test_bad_disks.py": 60, "test_board.py": 22, "test_chips.py": 90,
     "test_discovery.py": 43, "test_gpio.py": 22, "test_gpio_models.py": 70, "test_i2c.py": 50, "test_jitter.py": 30,
     "test_network.py": 190, "test_owners.py": 90, "test_raspberry_pi.py": 65, "test_rig.py": 36,
     "test_rig_example.py": 95, "test_serial.py": 47, "test_spi.py": 34, "test_system_configuration.py": 28,

@@ -102,7 +102,7 @@ async def test_the_whole_service_leaves_network_manager_alone_until_it_must_not(
     await air.network_manager()
     await know(guest, HOME, HOME, PASSPHRASE)
     await join(guest, HOME)
-    async with running(guest, configured=True) as device:
+    async with running(guest, "/tmp/owners", configured=True) as device:
         print(f"online after {await device.mode('online')} s")
         await trio.sleep(10)
         assert "wlan0:connected" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
