@@ -71,9 +71,12 @@ class Machine:
 
 
 def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> Machine:
-    """Convert a reply of GetMachineStatus. `more`, from `more_of`, adds what resources wait for."""
+    """Convert a reply of GetMachineStatus. `more`, from `more_of`, adds reasons to wait and paths to remotes."""
     config = reply.get("config") or {}
-    wait_reasons = (more or {}).get("waiting")
+    reasons: dict[str, Any] = {}
+    for key in ("waiting", "paths"):
+        facts = (more or {}).get(key)
+        reasons |= facts if isinstance(facts, dict) else {}
     resources = [
         Resource(
             *_name(status.get("name")),
@@ -84,11 +87,10 @@ def machine_of(reply: Mapping[str, Any], more: Mapping[str, Any] | None = None) 
         )
         for status in reply.get("resources", ())
     ]
-    if isinstance(wait_reasons, dict):
-        resources = [
-            resource if resource.reason else replace(resource, reason=str(wait_reasons.get(resource.full, "")))
-            for resource in resources
-        ]
+    resources = [
+        resource if resource.reason else replace(resource, reason=str(reasons.get(resource.full, "")))
+        for resource in resources
+    ]
     return Machine(
         _state(reply.get("state"), MACHINE_STATES),
         config.get("revision", ""),

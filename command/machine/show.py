@@ -22,6 +22,7 @@ async def status(client: ApiClient, connection: Connection) -> None:
     machine = facts.machine_of(reply, extra_facts)
     jobs = facts.jobs_of(reply, extra_facts)
     extra_facts.pop("waiting", None)
+    extra_facts.pop("paths", None)
     version = await client.call(ROBOT, "", "get_version")
     now = datetime.now(UTC)
     if connection.json:

@@ -40,6 +40,7 @@ CACHE: Final = 1024  # maximum number of cached verified tokens
 MAX_CREDENTIAL: Final = 4096  # characters of an entity or a secret; generated ones have fewer than 100
 PAGES: Final = "pages"  # audience of the sessions of the login form
 _FINGERPRINT: Final = "key"  # key in Claims.rpc_auth_md
+_ENTITY: Final = "entity"  # another one: the entity of the caller, if the credential has another
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,22 @@ class Authenticator:
         """See `authenticate`. Subclasses may first fetch credentials that are stored elsewhere."""
         return self.authenticate(entity, type, payload, peer=peer, life=life)
 
+    def token_for(self, caller: Identity, entity: str = "") -> str | None:
+        """Return a token for a caller that a trusted server has authenticated; None if there is no such key here.
+
+        It is valid as long as the key. `entity` is that of the key, by default that of the caller.
+        """
+        fingerprints = self._fingerprints.get((caller.kind, entity or caller.entity))
+        if not fingerprints:
+            return None
+        return self._signer.issue(
+            subject=entity or caller.entity,
+            audience=self._audience,
+            issuer=self._audience[0],
+            credential=caller.kind,
+            metadata={_FINGERPRINT: min(fingerprints), **({_ENTITY: caller.entity} if entity else {})},
+        )
+
     async def sign_out(self, identity: Identity) -> None:
         """Revoke the token of `identity`.
 
@@ -252,7 +269,7 @@ class Authenticator:
     def _identity(self, claims: Claims, fingerprint: str) -> Identity:
         """Return the identity of valid claims."""
         return Identity(
-            claims.sub,
+            claims.rpc_auth_md.get(_ENTITY, claims.sub),
             claims.rpc_creds_type,
             {"jti": claims.jti, "iat": claims.iat, "iss": claims.iss, "aud": claims.aud, "exp": claims.exp},
         )

@@ -137,6 +137,12 @@ class Channel:
         if connection is not None:
             connection.close()
 
+    def retire(self) -> None:
+        """Close the connection when its calls have ended; a later call opens a new connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.retire()
+
     def request(
         self,
         name: str,

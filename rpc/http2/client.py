@@ -68,6 +68,13 @@ class ClientConnection(Connection):
         self.put_headers(sid, block + hpack.encode(headers) if headers else block, end=end)
         return sid
 
+    def retire(self) -> None:
+        """Accept no new calls, and close the connection after its last call."""
+        self.draining = True
+        self._slots.unpark_all()
+        if not self.streams:
+            self.close()
+
     def forget(self, sid: int) -> None:
         """Release the call's stream; the connection closes after its last stream if it is draining."""
         super().forget(sid)

@@ -87,6 +87,15 @@ class Context(Protocol):
         ...
 
 
+class CertificateContext(Context, Protocol):
+    """A Context that also shows its certificate."""
+
+    @property
+    def facts(self) -> CertificateFacts | None:
+        """Properties of the certificate; None without one."""
+        ...
+
+
 class InMemoryTls:
     """Server TLS context from a certificate in memory, which is never written to a file. Starts without a certificate.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rpc.network.tls import Context
+    from rpc.network.tls import CertificateContext
 
 
 class Endpoint:
@@ -16,10 +16,10 @@ class Endpoint:
 
     def __init__(self, file: Path | None = None) -> None:
         self.addresses: tuple[str, ...] = ()
-        self.tls: Context | None = None
+        self.tls: CertificateContext | None = None
         self._file = file
 
-    def publish(self, addresses: tuple[str, ...], tls: Context | None) -> None:
+    def publish(self, addresses: tuple[str, ...], tls: CertificateContext | None) -> None:
         """Set where the machine listens; an empty tuple: nowhere. If there is a file for the agent, write it there too.
 
         The file is small and belongs into a folder in memory, such as /run. Raises OSError if it cannot be written.

@@ -139,7 +139,7 @@ class Report:
         return NodeView(
             name=node.name,
             state=node.state.value,
-            reason=self.explain(node, nodes),
+            reason=self.explain(node, nodes) or (self.parts.remotes.path_of(node.name) if self.parts.remotes else ""),
             since=_utc(node.since),
             restarts=max(0, node.runs - 1),
             dependencies=tuple(sorted(node.requires | node.uses)),

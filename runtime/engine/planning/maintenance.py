@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from runtime.engine.planning.node_names import REMOTE
+from schema.names import INTERNAL_NAMESPACE
 
 if TYPE_CHECKING:
     from runtime.engine.views.status import MachineStatus
@@ -15,6 +19,7 @@ RETRY_INTERVAL: Final = 10.0  # seconds between checks of a blocked configuratio
 FACTS_KEY: Final = "machine-facts"
 """Metadata key, specific to this project, for facts that the published GetMachineStatus reply has no field for."""
 MAX_JOBS: Final = 50
+MAX_PATHS: Final = 20
 REASONS_LIMIT: Final = 3000  # characters of reasons: gRPC clients accept 8 KiB of metadata by default
 
 
@@ -77,6 +82,13 @@ def _waiting(status: MachineStatus) -> dict[str, str]:
     return reasons
 
 
+def _paths(status: MachineStatus) -> dict[str, str]:
+    """Return the paths of calls to remotes that are machines of the cloud; the number is limited like that of jobs."""
+    remotes = [node for node in status.internal if node.name.startswith(REMOTE) and node.state == "ready"]
+    names = ((node.name.removeprefix(REMOTE), node.reason) for node in remotes if node.reason)
+    return {f"{INTERNAL_NAMESPACE}:remote:machine/{name}": path for name, path in itertools.islice(names, MAX_PATHS)}
+
+
 def _next_runs(status: MachineStatus) -> dict[str, str]:
     """Return the next run of the first MOST_JOBS scheduled jobs; the number is limited because headers are."""
     scheduled = [job for job in status.jobs if job.next_run is not None]
@@ -85,10 +97,11 @@ def _next_runs(status: MachineStatus) -> dict[str, str]:
 
 def facts_of(status: MachineStatus) -> dict[str, Any]:
     """Return the value of FACTS_KEY (as JSON): whether a restart is allowed, the state of the maintenance window, why a
-    newer configuration is not applied, what resources wait for, and when jobs run next."""
+    newer configuration is not applied, what resources wait for, how remotes are called, and when jobs run next."""
     return {
         **({"jobs": jobs} if (jobs := _next_runs(status)) else {}),
         **({"waiting": waiting} if (waiting := _waiting(status)) else {}),
+        **({"paths": paths} if (paths := _paths(status)) else {}),
         "restart_allowed": status.restart_allowed,
         "maintenance": status.maintenance,
         "pending": status.config.pending,

@@ -10,6 +10,9 @@ INTERNAL: Final = "internal/"
 RPC: Final = f"{INTERNAL}rpc"
 """The node of the port; its value is the addresses at which it listens."""
 
+REMOTE: Final = f"{INTERNAL}remote/"
+"""Names of the nodes of remotes begin with this."""
+
 SESSIONS: Final = f"{INTERNAL}sessions"
 """The node of the sessions of clients."""
 

@@ -13,6 +13,7 @@ from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
 from rpc.http2.server import serve_http2
 from rpc.limits import Limits
+from runtime.engine.calls.introduction import CLOUD
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL, SESSIONS
 from runtime.parts.cloud.calls import MOST
@@ -29,8 +30,6 @@ WEBRTC: Final = f"{INTERNAL}cloud-webrtc"
 CERTIFICATE: Final = f"{INTERNAL}cloud-certificate"
 UPLOAD: Final = f"{INTERNAL}cloud-logs"
 CALLS: Final = f"{INTERNAL}cloud-calls"
-CLOUD: Final = ("cloud",)
-"""Address of callers through the cloud, in place of one of the network: such a caller is never local."""
 RESTART: Final = Restart(intensity=1_000_000, max_delay=30.0)
 
 

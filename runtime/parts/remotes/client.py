@@ -16,6 +16,8 @@ from rpc.api.client import ApiClient, build_request, find_method
 from rpc.client.channel import Channel
 from rpc.silence import within
 from rpc.status import to_machine_error
+from runtime.engine.calls import introduction
+from runtime.engine.calls.introduction import Introduction
 from runtime.engine.calls.sessions import EXPIRED, SESSION_KEY
 from runtime.engine.planning.remote_names import MACHINES_KEY, Report
 from schema.errors import ErrorKind, MachineError
@@ -136,6 +138,14 @@ class RemoteClient(ApiClient):
             if not _expired(error):
                 raise
             await self.renew(self.session.id)
+
+    # ---- other paths
+
+    async def introduction(self) -> Introduction | None:
+        """Return how to reach the remote directly; None if it does not offer that. Through the cloud only."""
+        asking = ApiClient(self._channel, metadata={introduction.KEY: "1"})
+        _, metadata = await asking.call_with_metadata(ROBOT, "", "get_version")
+        return introduction.parse(str(metadata.get(introduction.KEY, "")))
 
     # ---- resources and status
 

@@ -7,6 +7,7 @@ Keys are sent in plain text only to this computer, or if `insecure` is set.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from schema.errors import ConfigError
 
 DEFAULT_PORT: Final = int(DEFAULT_BIND_ADDRESS.rpartition(":")[2])
 
+_LABEL: Final = re.compile(r"(?:[a-z0-9-]+-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+"""Host name of a part: its name, and the id that identifies it, see cloud.domain.machines.hosts."""
+
 Mode = Literal["plain", "tls", "either"]
 
 
@@ -35,6 +39,7 @@ class Route:
     target: Target
     mode: Mode
     secret: bool
+    part: str = ""  # the part of the cloud that is called, if `target` is the cloud
 
     @property
     def address(self) -> str:
@@ -42,9 +47,14 @@ class Route:
         return f"unix:{self.target.path}" if self.target.path else self.target.authority
 
 
-def leads_to_cloud(remote: Remote, domain: str) -> bool:
-    """Return whether the address of a remote is a host name of the cloud in `domain`; False without a domain."""
-    return bool(domain) and _host(remote).rstrip(".").lower().endswith(f".{domain}")
+def part_of(remote: Remote, domain: str) -> str:
+    """Return the part of the cloud that the address of a remote names; "" for other addresses.
+
+    It is a host name in `domain`, or its first label, which is enough without a domain.
+    """
+    label, _, rest = _host(remote).rstrip(".").lower().partition(".")
+    match = _LABEL.fullmatch(label)
+    return match[1] if match is not None and rest in ("", domain) else ""
 
 
 def route_to(remote: Remote, path: str, *, port: int = DEFAULT_PORT) -> Route:
@@ -131,10 +141,10 @@ async def _open(target: Target) -> trio.SocketStream:
     try:
         return await trio.open_tcp_stream(target.host, target.port)
     except OSError as error:
-        raise OSError(_why(error)) from error
+        raise OSError(why(error)) from error
 
 
-def _why(error: BaseException) -> str:
+def why(error: BaseException) -> str:
     """Return the system's error text; Trio's message only counts the addresses that it has tried."""
     cause: BaseException = error.__cause__ or error
     while isinstance(cause, BaseExceptionGroup):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
@@ -12,10 +14,15 @@ from grpclib.exceptions import GRPCError
 
 from nursery_graph import Restart, current_node
 from nursery_graph.restart import back_off
-from rpc.client.channel import Channel
+from rpc.carrier import Peer
+from rpc.client.channel import Channel, Target
 from rpc.limits import Limits
+from rpc.network.interfaces import watch_changes
+from runtime.engine.calls.introduction import Introduction
+from runtime.parts.remotes import direct
 from runtime.parts.remotes.client import RemoteClient, answered
 from runtime.parts.remotes.dial import Dial, dial
+from runtime.parts.remotes.direct import dial_direct
 from runtime.parts.remotes.link import RemoteLink
 from schema.errors import ErrorKind, MachineError
 from support.gather import unwrap
@@ -25,18 +32,51 @@ FIRST_ATTEMPT_LIMIT: Final = 2.0  # maximum seconds that the machine's start wai
 MAX_DELAY: Final = 10.0  # seconds between attempts to connect, unless reconnect_interval is longer
 LOST: Final = "the connection was lost"
 BEATS: Final = 5  # heartbeats within a session's window, as in official clients
+SEEK_INTERVAL: Final = 60.0  # seconds between attempts to connect directly; at random, half or one and a half times
+QUIET: Final = 1.0  # seconds after a change of networks: addresses change one by one
+DIRECT: Final = "direct"
+THROUGH_CLOUD: Final = "through the cloud"
+PART: Final = "machine-part"
+"""Metadata key of the cloud: the part that is called."""
 SOON: Final = 1.0  # seconds until a remote is queried again that is starting or gave a doubtful answer
 
+
+DirectDial = Callable[[Introduction], Awaitable[trio.abc.Stream]]
+"""See `dial_direct`."""
 
 T = TypeVar("T")
 
 
-class RemoteLife:
-    """Keeps `link` connected until cancelled."""
+@dataclass(slots=True)
+class _Connection:
+    """A connection to the remote, and the path that it takes."""
 
-    def __init__(self, link: RemoteLink, *, dial: Dial = dial, jitter: Callable[[], float] = random.random) -> None:
+    channel: Channel
+    client: RemoteClient
+    starting: bool  # the remote has not started all of its resources
+    path: str  # for people; "" if the remote can have only one
+    address: str
+    since: float = field(default_factory=trio.current_time)
+
+
+class RemoteLife:
+    """Keeps `link` connected until cancelled.
+
+    A remote that is called through the cloud is asked how to reach it directly. Once that works, calls go directly, and
+    those in progress end where they are.
+    """
+
+    def __init__(
+        self,
+        link: RemoteLink,
+        *,
+        dial: Dial = dial,
+        direct: DirectDial = dial_direct,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
         self._link = link
         self._dial = dial
+        self._dial_direct = direct
         self._jitter = jitter
         self._tried = trio.Event()  # the first attempt has succeeded or failed
 
@@ -55,56 +95,143 @@ class RemoteLife:
         policy = Restart(first_delay=interval, max_delay=max(MAX_DELAY, interval))
         failures = 0
         while True:
-            if await self._connect_once():
-                failures = 0
+            lost = await self._connect_once()
             self._tried.set()
-            failures += 1
-            await trio.sleep(back_off(policy, failures, self._jitter()))
+            failures = failures + 1 if lost is None else 1
+            if lost is None or lost.path != DIRECT or trio.current_time() - lost.since < MAX_DELAY:
+                await trio.sleep(back_off(policy, failures, self._jitter()))
+            # otherwise the other path may work
 
-    async def _connect_once(self) -> bool:
-        """Connect once, and serve the connection until it ends. Return whether it was established."""
+    async def _connect_once(self) -> _Connection | None:
+        """Connect once, and serve the connection until it ends. Return it; None if it was not established."""
         link = self._link
-        limits = Limits(handshake_timeout=ANSWER_LIMIT)
-        async with Channel(
-            link.route.address, credentials=link.credentials, limits=limits, connect=self._connector()
-        ) as channel:
+        connection: _Connection | None = None
+        async with AsyncExitStack() as channels:
             try:
-                await self._use(channel)
+                connection = await self._connect(channels)
+                while True:
+                    connection = await self._use(connection, channels)
             except MachineError as error:
-                # Before the channel closes, so that concurrent calls fail with the reason.
-                was_connected = link.closed(error.message)
+                # Before the channels close, so that concurrent calls fail with the reason.
+                link.closed(error.message)
                 current_node().unhealthy(link.failure)
-                return was_connected
+                return connection
             finally:
                 link.client = None
-        return True
 
-    async def _use(self, channel: Channel) -> None:
-        """Start the session, then watch the connection. Raises the MachineError that ends it."""
+    async def _connect(self, channels: AsyncExitStack) -> _Connection:
+        """Connect directly if that was possible before, or else by the route. Raises MachineError."""
         link = self._link
-        client = RemoteClient(link.remote.name, channel, link.session)
-        starting = await answered(lambda: self._start_session(client), ANSWER_LIMIT)
-        link.opened(client)
+        if link.introduction is not None:
+            with trio.move_on_after(direct.LIMIT):
+                stream = await self._dialled(link.introduction)
+                if stream is not None and (connection := await self._direct(stream, link.introduction, channels)):
+                    return connection
+        route = link.route
+        channel = Channel(
+            route.address,
+            credentials=link.credentials,
+            limits=Limits(handshake_timeout=ANSWER_LIMIT),
+            connect=_once(partial(self._dial, route)),
+            headers=((PART, route.part),) if route.part else (),
+        )
+        await channels.enter_async_context(channel)
+        path = THROUGH_CLOUD if route.part else ""
+        return await self._begin(channel, path, route.address, ANSWER_LIMIT)
+
+    async def _direct(
+        self, stream: trio.abc.Stream, introduction: Introduction, channels: AsyncExitStack
+    ) -> _Connection | None:
+        """Continue the session on a direct connection; None, and it is closed, if the remote does not allow that."""
+        address = _address(stream)
+        async with AsyncExitStack() as attempt:
+            attempt.push_async_callback(trio.aclose_forcefully, stream)
+            channel = Channel(
+                f"https://{address}",
+                tls=direct.context(),
+                limits=Limits(handshake_timeout=ANSWER_LIMIT),
+                connect=_once(partial(_opened_before, stream)),
+                headers=(("authorization", f"Bearer {introduction.token}"),),
+            )
+            await attempt.enter_async_context(channel)
+            try:
+                connection = await self._begin(channel, DIRECT, address, direct.LIMIT)
+            except MachineError as error:
+                self._link.log.debug("not connected directly", address=address, reason=error.message)
+                return None
+            channels.push_async_exit(attempt.pop_all())
+            return connection
+
+    async def _begin(self, channel: Channel, path: str, address: str, limit: float) -> _Connection:
+        """Start or continue the session, and learn the resources, in `limit` seconds. Raises MachineError."""
+        client = RemoteClient(self._link.remote.name, channel, self._link.session)
+        starting = await answered(lambda: self._start_session(client), limit)
+        return _Connection(channel, client, starting, path, address)
+
+    async def _use(self, connection: _Connection, channels: AsyncExitStack) -> _Connection:
+        """Watch a connection until there is a direct one, and return that. Raises the MachineError that ends it."""
+        client, channel = connection.client, connection.channel
+        self._link.opened(client, connection.path, connection.address)
         current_node().healthy()
         self._tried.set()
+        patience = 0.0
+        while True:
+            streams: list[trio.abc.Stream] = []
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch, channel)
+                    nursery.start_soon(self._beat, client)
+                    nursery.start_soon(self._poll, client, connection.starting)
+                    if connection.path == THROUGH_CLOUD:
+                        nursery.start_soon(self._seek, client, patience, streams, nursery.cancel_scope)
+            except BaseExceptionGroup as group:
+                await _close(streams)
+                raise unwrap(group) from None
+            introduction = self._link.introduction
+            assert introduction is not None
+            better = await self._direct(streams[0], introduction, channels)
+            if better is not None:
+                channel.retire()
+                return better
+            patience = SEEK_INTERVAL
+
+    async def _seek(
+        self, client: RemoteClient, patience: float, streams: list[trio.abc.Stream], scope: trio.CancelScope
+    ) -> None:
+        """Add a direct connection to `streams` and cancel `scope`, as soon as there is one.
+
+        It is tried after `patience` seconds, when networks of this computer change, and after SEEK_INTERVAL, because
+        the other computer may have changed networks.
+        """
+        changed = trio.Event()
+
+        def ring() -> None:
+            changed.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch_changes, ring)
+            while True:
+                with trio.move_on_after(patience):
+                    await changed.wait()
+                    await trio.sleep(QUIET)
+                changed, patience = trio.Event(), SEEK_INTERVAL * (0.5 + self._jitter())
+                introduction = await _unless_refused(client.introduction)
+                if introduction is None:
+                    continue
+                self._link.introduction = introduction
+                stream = None
+                with trio.move_on_after(direct.LIMIT):
+                    stream = await self._dialled(introduction)
+                if stream is not None:
+                    streams.append(stream)
+                    scope.cancel()
+
+    async def _dialled(self, introduction: Introduction) -> trio.abc.Stream | None:
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._watch, channel)
-                nursery.start_soon(self._beat, client)
-                nursery.start_soon(self._poll, client, starting)
-        except BaseExceptionGroup as group:
-            raise unwrap(group) from None
-
-    def _connector(self) -> Callable[[], Awaitable[trio.abc.Stream]]:
-        """Return a function that connects only once, because facts learned over a connection end with it."""
-        routes = iter([self._link.route])
-
-        async def connect() -> trio.abc.Stream:
-            for route in routes:
-                return await self._dial(route)
-            raise OSError(LOST)
-
-        return connect
+            return await self._dial_direct(introduction)
+        except OSError as error:
+            self._link.log.debug("no direct connection", reason=str(error))
+            return None
 
     async def _start_session(self, client: RemoteClient) -> bool:
         await client.resume()
@@ -136,6 +263,44 @@ class RemoteLife:
                 await trio.sleep(SOON)
             client.doubt = trio.Event()
             starting = await _unless_overloaded(lambda: self._learn(client), starting)
+
+
+def _once(dial: Callable[[], Awaitable[trio.abc.Stream]]) -> Callable[[], Awaitable[trio.abc.Stream]]:
+    """Return a function that connects only once, because facts learned over a connection end with it."""
+    dials = iter([dial])
+
+    async def connect() -> trio.abc.Stream:
+        for each in dials:
+            return await each()
+        raise OSError(LOST)
+
+    return connect
+
+
+async def _opened_before(stream: trio.abc.Stream) -> trio.abc.Stream:
+    await trio.lowlevel.checkpoint()
+    return stream
+
+
+def _address(stream: trio.abc.Stream) -> str:
+    """Return the address of the other end."""
+    address = Peer.of(stream).address
+    return Target(str(address[0]), int(address[1])).authority if isinstance(address, tuple) else "localhost:443"
+
+
+async def _close(streams: list[trio.abc.Stream]) -> None:
+    for stream in streams:
+        await trio.aclose_forcefully(stream)
+
+
+async def _unless_refused(question: Callable[[], Awaitable[Introduction | None]]) -> Introduction | None:
+    """Return the introduction; None if the remote does not give one. MachineError if it does not answer."""
+    try:
+        return await answered(question, ANSWER_LIMIT)
+    except MachineError as error:
+        if error.kind is ErrorKind.UNAVAILABLE:
+            raise
+        return None
 
 
 async def _unless_overloaded(question: Callable[[], Awaitable[T]], otherwise: T) -> T:

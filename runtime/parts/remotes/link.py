@@ -10,15 +10,15 @@ import trio
 
 from rpc.client.credentials import ApiKey
 from runtime.engine.apis import base_of
+from runtime.engine.calls.introduction import Introduction
 from runtime.engine.planning import remote_names
-from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.node_names import REMOTE
 from runtime.parts.remotes.client import RemoteClient, RemoteSession
 from runtime.parts.remotes.dial import Route
 from schema.document.remotes import Remote
 from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
 
-PREFIX: Final = f"{INTERNAL}remote/"
 NOT_YET: Final = "not connected yet"
 
 
@@ -31,12 +31,14 @@ class RemoteLink:
         self.remote = remote
         self.route = route
         self.credentials = credentials
-        self.node = f"{PREFIX}{remote.name}"
-        self.path = ""  # of its entry in the document: remotes.0
+        self.node = f"{REMOTE}{remote.name}"
+        self.place = ""  # of its entry in the document: remotes.0
         self.resources: Mapping[ResourceName, str] = {}  # names on the remote, by names on this machine
         self.machines: Mapping[str, str] = {}  # instance ids by chain of its remotes, as reported
         self.client: RemoteClient | None = None  # while it is connected
         self.session = RemoteSession()
+        self.introduction: Introduction | None = None  # the last one, if the remote is a machine of the cloud
+        self.path = ""  # of calls, for people; empty while it is not connected, and for remotes with only one
         self.failure = NOT_YET  # why it is not connected; empty while it is
         self.news = trio.Event()  # set, and replaced, when anything here has changed
         self.log: structlog.stdlib.BoundLogger = structlog.get_logger(f"rdk.remote.{remote.name}")
@@ -63,18 +65,16 @@ class RemoteLink:
 
     # ---- for RemoteLife
 
-    def opened(self, client: RemoteClient) -> None:
-        """Record that the remote is connected and its resources are known."""
+    def opened(self, client: RemoteClient, path: str, address: str) -> None:
+        """Record that the remote is connected by `path`, and its resources are known."""
         self.client, self.failure = client, ""
-        self.log.info("connected", address=self.route.address, resources=len(self.resources))
+        self.path = f"{path}, at {address}" if path else ""
+        self.log.info("connected", address=address, resources=len(self.resources), **({"path": path} if path else {}))
         self._notify()
 
-    def closed(self, reason: str) -> bool:
-        """Record that the remote is not connected. Return whether it was.
-
-        Repeated failures with the same reason are logged once.
-        """
-        was_connected, self.client = self.client is not None, None
+    def closed(self, reason: str) -> None:
+        """Record that the remote is not connected. Repeated failures with the same reason are logged once."""
+        was_connected, self.client, self.path = self.client is not None, None, ""
         if reason != self.failure:
             self.log.warning(
                 "disconnected" if was_connected else "cannot be reached", address=self.route.address, reason=reason
@@ -82,7 +82,6 @@ class RemoteLink:
             self.failure = reason
             self._changed()
             self._notify()
-        return was_connected
 
     async def learn(self, report: remote_names.Report) -> None:
         """Update the resources and their troubles from a report of the remote."""

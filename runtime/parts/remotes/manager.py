@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,14 +16,15 @@ from rpc.access.auth import API_KEY
 from rpc.client.channel import Target
 from runtime.engine.apis import base_of
 from runtime.engine.part import PartContext
+from runtime.engine.planning.node_names import REMOTE
 from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.planning.refused import NO_RESTART, refused
 from runtime.engine.planning.remote_names import behind
 from runtime.engine.proxy import proxy_of
-from runtime.parts.remotes.dial import Dial, Route, credentials_of, leads_to_cloud, route_to
+from runtime.parts.remotes.dial import Dial, Mode, Route, credentials_of, part_of, route_to
 from runtime.parts.remotes.dial import dial as network_dial
 from runtime.parts.remotes.life import RemoteLife
-from runtime.parts.remotes.link import NOT_YET, PREFIX, RemoteLink
+from runtime.parts.remotes.link import NOT_YET, RemoteLink
 from runtime.parts.remotes.resource import RemoteAttributes, RemoteResource
 from schema.document.machine import MachineDocument
 from schema.document.remotes import Remote
@@ -67,19 +67,20 @@ class Remotes:
         self._faults.clear()
         domain = document.cloud.machine_domain if document.cloud is not None else ""
         return [
-            self._node(remote, path, through=self._cloud is not None and leads_to_cloud(remote, domain))
+            self._node(remote, path, part_of(remote, domain) if self._cloud is not None else "")
             for remote, path in entries.values()
         ]
 
-    def _node(self, remote: Remote, path: str, *, through: bool) -> Node:
-        name = f"{PREFIX}{remote.name}"
-        version = _version(remote) + (" through the cloud" if through else "")
+    def _node(self, remote: Remote, path: str, part: str) -> Node:
+        """Return the node of a remote, which is `part` of the cloud, or "" for another machine."""
+        name = f"{REMOTE}{remote.name}"
+        version = f"{_version(remote)} {part}"
         try:
             if self._versions.get(remote.name) != version:
                 self.links.pop(remote.name, None)
                 self._versions[remote.name] = version
             if remote.name not in self.links:
-                self.links[remote.name] = self._link(remote, path, through=through)
+                self.links[remote.name] = self._link(remote, path, part)
                 if remote.frame is not None:
                     self.links[remote.name].log.warning(
                         "the frame of the remote has no effect: frames of remotes are not implemented"
@@ -88,24 +89,26 @@ class Remotes:
             self._faults[remote.name] = fault
             return Node(name, refused(fault), version=(version, str(fault)), restart=NO_RESTART)
         link = self.links[remote.name]
-        link.path = path
-        run = partial(_live, link, self._dial_cloud if through else self._dial)
+        link.place = path
+        run = partial(_live, link, self._dial_cloud if part else self._dial)
         return Node(name, run, version=version, start_timeout=START_LIMIT, restart=RESTART)
 
-    def _link(self, remote: Remote, path: str, *, through: bool) -> RemoteLink:
+    def _link(self, remote: Remote, path: str, part: str) -> RemoteLink:
         credentials = credentials_of(remote, path)
-        if not through:
+        if not part:
             return RemoteLink(remote, route_to(remote, path), credentials, self._instance, self._changed)
         assert self._cloud is not None
         address = self._cloud.address
         if credentials is None and address.type == API_KEY:
             credentials = address.credentials()
-        route = route_to(remote, path, port=Target.parse(address.url).port)
-        route = replace(route, mode="tls" if address.secure else "plain", secret=credentials is not None)
+        route_to(remote, path)  # checks the entry
+        target = Target.parse(address.url)
+        mode: Mode = "tls" if address.secure else "plain"
+        route = Route(target, mode, credentials is not None, part)
         return RemoteLink(remote, route, credentials, self._instance, self._changed)
 
     async def _dial_cloud(self, route: Route) -> trio.abc.Stream:
-        """Connect to a host name of the cloud, whose certificates are trusted as for all other connections to it."""
+        """Connect to the cloud, whose certificates are trusted as for all other connections to it."""
         assert self._cloud is not None
         return await network_dial(route, context=self._cloud.address.tls)
 
@@ -118,7 +121,7 @@ class Remotes:
                 base: Any = base_of(name.api)
                 yield PlannedResource(
                     name=name,
-                    path=link.path,
+                    path=link.place,
                     model=MODEL,
                     version=(self._versions[link.remote.name], remote_name),
                     requires=frozenset({link.node}),
@@ -137,6 +140,10 @@ class Remotes:
             return f"the remote {first!r} has no resource of that name" if first in self.links else ""
         listed = ", ".join(f"{name} ({reason})" for name, reason in waiting.items())
         return f"it may be on a remote that is not connected: {listed}" if waiting else ""
+
+    def path_of(self, node: str) -> str:
+        """Return the path of calls to the remote with this node; "" while it is not connected, or has only one."""
+        return next((link.path for link in self.links.values() if link.node == node), "")
 
     def starting(self) -> list[str]:
         """Return the nodes of remotes whose first attempt to connect has not ended."""

@@ -11,7 +11,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from rpc.access.auth import LOCATION_SECRET, Authenticator
-from rpc.carrier import Peer
+from rpc.carrier import Identity, Peer
 from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
 
@@ -49,3 +49,7 @@ class MachineAuthenticator(Authenticator):
         if type == LOCATION_SECRET and entity:
             entity = LOCATION  # clients send the host name that they dialed, and a host has many names
         return super().authenticate(entity, type, payload, peer=peer, life=life)
+
+    def token_for(self, caller: Identity, entity: str = "") -> str | None:
+        """See Authenticator. The cloud names a caller with a secret of the location by the part that is called."""
+        return super().token_for(caller, entity or (LOCATION if caller.kind == LOCATION_SECRET else ""))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
+from runtime.engine.calls.introduction import Introduction, reachable, this_computer
 from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
 from schema.document.machine import MachineDocument
@@ -64,6 +65,21 @@ class Gate:
                 raise GRPCError(Status.PERMISSION_DENIED, f"{method.rpartition('/')[2]} {NEEDS_KEYS}")
             return None
         return self.authenticator.authorize(method, metadata)
+
+    def introduce(self, caller: Identity) -> Introduction | None:
+        """Return what a caller that the cloud has authenticated needs to connect directly.
+
+        None if the port is closed or is not encrypted, or if the caller's key is not accepted there.
+        """
+        endpoint = self._endpoint
+        facts = endpoint.tls.facts if endpoint.tls is not None else None
+        token = self.authenticator.token_for(caller) if facts is not None and self.enabled else None
+        if facts is None or token is None:
+            return None
+        from rpc.network.interfaces import outward
+
+        addresses = reachable(endpoint.addresses, outward())
+        return Introduction(addresses=addresses, certificate=facts.fingerprint, token=token, computer=this_computer())
 
     def credentials(self, document: MachineDocument) -> list[Credential]:
         """Return the keys of `document`; raises ConfigError if they are not valid."""

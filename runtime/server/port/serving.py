@@ -43,7 +43,7 @@ SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 REQUESTS_LIMIT_VARIABLE: Final = "MACHINE_RESOURCE_REQUESTS_LIMIT"
 
 if TYPE_CHECKING:
-    from rpc.network.tls import Context, InMemoryTls
+    from rpc.network.tls import CertificateContext, InMemoryTls
 
 ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -194,7 +194,7 @@ class Serving:
     def _robot_service(self, call: Any, operation: Any) -> object:
         from runtime.server.robot.service import RobotService
 
-        return RobotService(self.machine, call, operation)
+        return RobotService(self.machine, call, operation, introduce=self.gate.introduce)
 
     def _stream_service(self, call: Any, operation: Any) -> object:
         from runtime.parts.video.service import StreamService
@@ -261,7 +261,7 @@ class Listening:
         finally:
             self._publish((), None)
 
-    def _publish(self, addresses: tuple[str, ...], tls: Context | None) -> None:
+    def _publish(self, addresses: tuple[str, ...], tls: CertificateContext | None) -> None:
         machine = self._serving.machine
         try:
             machine.endpoint.publish(addresses, tls)
@@ -289,12 +289,12 @@ async def _no_webrtc(stream: Any) -> None:
 
 
 async def _serve(
-    listeners: Any, core: ServerCore, app: ASGIApp, tls: Context | None, *, task_status: trio.TaskStatus[Any]
+    listeners: Any, core: ServerCore, app: ASGIApp, tls: CertificateContext | None, *, task_status: trio.TaskStatus[Any]
 ) -> None:
     await serve(listeners, core, app=app, tls=tls, task_status=task_status)
 
 
-def server_tls(network: Network, options: Options, cloud_tls: InMemoryTls | None = None) -> Context | None:
+def server_tls(network: Network, options: Options, cloud_tls: InMemoryTls | None = None) -> CertificateContext | None:
     """Return the certificate from configured files, else from the cloud (now or later); None without TLS.
 
     Raises TlsError.
@@ -319,7 +319,7 @@ def bind_address(document: MachineDocument, options: Options, cloud_tls: InMemor
     return network.bind_address or (MANAGED_BIND_ADDRESS if managed else DEFAULT_BIND_ADDRESS)
 
 
-def _page(addresses: tuple[str, ...], tls: Context | None, loopback: bool) -> str:
+def _page(addresses: tuple[str, ...], tls: CertificateContext | None, loopback: bool) -> str:
     """Return the URL for a browser; http on this computer if allowed, because browsers do not trust the cloud's CA."""
     port = addresses[0].rpartition(":")[2]
     secure = tls is not None and tls.context is not None and not (loopback and tls.plain_locally)

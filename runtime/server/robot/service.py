@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import msgspec
 import structlog
 import trio
 
 from rpc.api.server.target import CallInfo
 from rpc.api.table import APIS
-from rpc.carrier import Farewell
+from rpc.carrier import Farewell, Identity
+from runtime.engine.calls import introduction
 from runtime.engine.calls.dispatch import owner_of
+from runtime.engine.calls.introduction import Introduction
 from runtime.engine.calls.operations import Operation
 from runtime.engine.calls.stop import stop_all
 from runtime.engine.planning.maintenance import FACTS_KEY, facts_of
-from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.node_names import REMOTE
 from runtime.engine.planning.remote_names import MACHINES_KEY
 from runtime.engine.version import API_VERSION, PLATFORM
 from runtime.engine.views import messages as m
@@ -33,7 +36,6 @@ from support.version import version
 from telemetry.logs.names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"
-REMOTE = f"{INTERNAL}remote/"  # names of the nodes of remotes
 
 
 T = TypeVar("T")
@@ -51,7 +53,14 @@ def permuted(items: Iterable[T], number: int) -> list[T]:
 class RobotService(FrameRpcs):
     """Implements the RPCs, one method each; none of them waits for a reconfiguration."""
 
-    def __init__(self, machine: Machine, call: CallInfo, operation: Operation) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        call: CallInfo,
+        operation: Operation,
+        *,
+        introduce: Callable[[Identity], Introduction | None] = lambda caller: None,
+    ) -> None:
         self._machine = machine
         self._call = call
         self._operation = operation
@@ -59,6 +68,8 @@ class RobotService(FrameRpcs):
             call.reply_metadata[MACHINES_KEY] = json.dumps(self._machines())
         elif call.method == "get_machine_status":
             call.reply_metadata[FACTS_KEY] = json.dumps(facts_of(machine.status()))
+        elif call.method == "get_version" and introduction.is_requested(call):
+            call.reply_metadata[introduction.KEY] = msgspec.json.encode(introduce(call.identity)).decode()
 
     def _machines(self) -> dict[str, str]:
         """Return the instance behind each chain of remotes, so that machines detect circles of remotes."""

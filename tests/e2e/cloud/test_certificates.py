@@ -44,8 +44,9 @@ def ca(folder: Path, *arguments: str) -> str:
 class Secured:
     """A cloud that serves TLS, with one machine."""
 
-    def __init__(self, running: CloudProcess, folder: Path) -> None:
+    def __init__(self, running: CloudProcess, folder: Path, host: str = "localhost") -> None:
         self.running = running
+        self.host = host
         self.folder = folder
         self.port = running.address.rpartition(":")[2]
         self.machine_folder = folder / "machine"
@@ -60,7 +61,7 @@ class Secured:
     @asynccontextmanager
     async def client(self) -> AsyncIterator[ApiClient]:
         context = client_context(authorities=self.authorities)
-        address = f"https://localhost:{self.port}"
+        address = f"https://{self.host}:{self.port}"
         async with Channel(address, tls=context, credentials=ApiKey(*self.running.key)) as channel:
             yield ApiClient(channel)
 
@@ -74,7 +75,7 @@ class Secured:
         self.credentials = {
             "id": part["id"],
             "secret": part["secret"],
-            "app_address": f"https://localhost:{self.port}",
+            "app_address": f"https://{self.host}:{self.port}",
             "ca_file": "ca.pem",
         }
 
