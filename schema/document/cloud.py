@@ -25,6 +25,15 @@ class LocationSecret(Section, frozen=True, kw_only=True):
     """Value of the secret."""
 
 
+class MainPart(Section, frozen=True, kw_only=True):
+    """Main part of the machine, which may call this part."""
+
+    id: str = ""
+    """Part id."""
+    secrets: tuple[str, ...] = ()
+    """Digests of its secrets."""
+
+
 class Cloud(Section, frozen=True, kw_only=True):
     """Address of the cloud and credentials of the machine."""
 
@@ -56,6 +65,8 @@ class Cloud(Section, frozen=True, kw_only=True):
     """Location secret; older form of location_secrets."""
     location_secrets: tuple[LocationSecret, ...] = ()
     """Secrets that the machine accepts from clients; from the cloud."""
+    main_part: MainPart | None = None
+    """Main part of the machine, if that is another one; from the cloud."""
     location_id: str = ""
     """Id of the location; from the cloud."""
     primary_org_id: str = ""

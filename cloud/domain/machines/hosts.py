@@ -27,10 +27,12 @@ class MachineHosts:
 
     def name_of(self, part: str, name: str) -> str:
         """Return the host name of the part with the id `part`; "" without a domain."""
-        if not self.domain:
-            return ""
+        return f"{self.label_of(part, name)}.{self.domain}" if self.domain else ""
+
+    def label_of(self, part: str, name: str) -> str:
+        """Return the first label of the host name of a part, which names it without a domain, too."""
         prefix = slug(name)[: MAX_LABEL - _ID_LENGTH - 1].strip("-")
-        return f"{prefix}-{part}.{self.domain}"
+        return f"{prefix}-{part}"
 
     def part_of(self, authority: str) -> str | None:
         """Return the id of the part that `host` or `host:port` names; None for a name of another form.

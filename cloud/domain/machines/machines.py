@@ -165,7 +165,7 @@ def create_part(sql: Sql, owner: str, name: str, now: datetime) -> str:
     configuration: dict[str, Value] = {"part_id": subject, "revision": 1, "document": EMPTY, "saved": moment}
     inserted(sql, "configurations", {**configuration, "author_type": "program", "author": "machine-cloud"})
     create_secret(sql, subject, now)
-    sql.notify("part", subject)
+    _notify_parts(sql, owner)
     return subject
 
 
@@ -207,7 +207,7 @@ def rename_part(sql: Sql, subject: str, name: str) -> None:
         sql.run("UPDATE parts SET name = ? WHERE id = ?", checked_name(name, "a part"), subject)
     except Conflict:
         raise _name_taken("part", name) from None
-    sql.notify("part", subject)
+    _notify_parts(sql, part(sql, subject).machine_id)
 
 
 def mark_main(sql: Sql, subject: str) -> None:
@@ -216,7 +216,15 @@ def mark_main(sql: Sql, subject: str) -> None:
     sql.run(
         "UPDATE parts SET main = CASE WHEN id = ? THEN 1 ELSE 0 END WHERE machine_id = ?", subject, record.machine_id
     )
-    sql.notify("part", subject)
+    _notify_parts(sql, record.machine_id)
+    for each in parts(sql, record.machine_id):
+        sql.notify("secret", each.id)  # what the parts may call has changed
+
+
+def _notify_parts(sql: Sql, owner: str) -> None:
+    """Notify all parts of a machine: the main part has the others as remotes."""
+    for row in sql.rows("SELECT id FROM parts WHERE machine_id = ?", owner):
+        sql.notify("part", row["id"])
 
 
 def mark_restart(sql: Sql, subject: str, *, requested: bool) -> None:
@@ -251,13 +259,15 @@ def note_all_seen(sql: Sql, calls: Iterable[tuple[str, datetime]]) -> None:
 
 def delete_part(sql: Sql, subject: str) -> None:
     """Delete a part; PRECONDITION for the main part, which is deleted only with its machine."""
-    if part(sql, subject).main:
+    record = part(sql, subject)
+    if record.main:
         raise MachineError(
             "this is the main part of its machine",
             kind=ErrorKind.PRECONDITION,
             remedy="make another part the main one, or delete the machine",
         )
     _delete_part(sql, subject)
+    _notify_parts(sql, record.machine_id)
 
 
 _OF_PART: Final = (
@@ -292,6 +302,7 @@ def create_secret(sql: Sql, owner: str, now: datetime) -> None:
     PART_SECRETS.check_count(counted(sql, "part_secrets", "part_id", owner), "the part")
     inserted(sql, "part_secrets", {"id": new_id(), "part_id": owner, "secret": new_secret(), "created": stored(now)})
     sql.notify("secret", owner)
+    _notify_parts(sql, part(sql, owner).machine_id)
 
 
 def secrets_of(sql: Sql, owner: str) -> list[tuple[str, str, datetime]]:
@@ -309,6 +320,7 @@ def delete_secret(sql: Sql, owner: str, subject: str) -> None:
     if not sql.run("DELETE FROM part_secrets WHERE id = ? AND part_id = ?", subject, owner):
         raise missing("secret", subject)
     sql.notify("secret", owner)
+    _notify_parts(sql, part(sql, owner).machine_id)
 
 
 def _name_taken(kind: str, name: str) -> MachineError:

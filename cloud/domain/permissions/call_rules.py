@@ -387,7 +387,9 @@ SIGNALLING: Final[Mapping[str, Rule]] = {
     "report_connection_metadata": _OF_HOST,
 }
 
-CALL_A_MACHINE: Final = operator(ObjectKind.PART, "part") | "also with a secret of its location"
+CALL_A_MACHINE: Final = (
+    operator(ObjectKind.PART, "part") | "also with a secret of its location, or of the main part of its machine"
+)
 """Rule for every call to a machine through the cloud."""
 
 

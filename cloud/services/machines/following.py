@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from cloud.domain.fleet import watching
@@ -13,6 +14,7 @@ from cloud.domain.permissions.access import ObjectKind, Role, place_of, require
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import patiently
 from cloud.services.machines.facts import facts, roots
+from cloud.services.machines.machines import cloud_address_of
 from cloud.store.sql import Sql
 from cloud.values.author import Author
 
@@ -66,7 +68,7 @@ class Following:
         def work(sql: Sql) -> tuple[dict[str, Any], frozenset[str]]:
             authorities = roots(sql, self._subject, self._cloud.clock(), port=own_port)
             around = frozenset(place for _, place in place_of(sql, ObjectKind.PART, self._subject).within)
-            data = facts(sql, self._subject)
+            data = facts(sql, self._subject, partial(cloud_address_of, self._cloud))
             if domain:
                 data["cloud"]["machine_domain"] = domain
             return {**data, "authorities": authorities}, around

@@ -285,6 +285,14 @@ def host_of(cloud: Cloud, part: machines.PartRecord) -> str:
     return f"{name}:{port}" if name and port != 443 else name
 
 
+def cloud_address_of(cloud: Cloud, part: machines.PartRecord) -> str:
+    """Return the address at which another machine of this cloud has the part as a remote.
+
+    Without a domain of machines it is only a label, which machine-server understands.
+    """
+    return host_of(cloud, part) or cloud.hosts.label_of(part.id, part.name)
+
+
 def address_of(part: machines.PartRecord, document: Mapping[str, Any]) -> str:
     """Return the address of a part: the reported one, else its first IP address with the port of its document."""
     listening = part.reported.get("address")

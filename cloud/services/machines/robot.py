@@ -14,12 +14,13 @@ from msgspec.structs import asdict
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import logs, machines
 from cloud.domain.machines.logs import LogRecord
+from cloud.domain.machines.subparts import sub_parts, with_remotes
 from cloud.domain.permissions import call_rules
 from cloud.domain.registry.resolution import with_sources
 from cloud.services.common import messages as m
 from cloud.services.common.base import guarded
 from cloud.services.machines.certificates import PartCertificates
-from cloud.services.machines.machines import address_of, host_of
+from cloud.services.machines.machines import address_of, cloud_address_of, host_of
 from cloud.services.machines.wire import robot_config
 from cloud.store.sql import Sql
 from schema.document.machine import decode
@@ -62,7 +63,8 @@ class RobotService(PartCertificates):
             reported = {**part.reported, **report}
             version, merged = configurations.resolution(sql, part)
             platform, tags = str(reported.get("platform") or ""), reported.get("platform_tags") or ()
-            document = with_sources(sql, merged.document, part.organization_id, platform, tags)
+            remotes = [(each.name, cloud_address_of(self.cloud, each)) for each in sub_parts(sql, part)]
+            document = with_sources(sql, with_remotes(merged.document, remotes), part.organization_id, platform, tags)
             return replace(part, reported=reported), version, document, reported != part.reported
 
         part, version, document, new = await self.read(work)

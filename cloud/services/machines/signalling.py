@@ -6,7 +6,7 @@ candidates, which may take several seconds; then they are connected without this
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
@@ -24,7 +24,8 @@ from cloud.domain.machines.online import Presence, presence
 from cloud.domain.machines.signalling import End, Offer, Signal
 from cloud.domain.permissions import call_rules
 from cloud.domain.permissions.access import ObjectKind, Role
-from cloud.domain.permissions.call_rules import calling_role, check_answering
+from cloud.domain.permissions.call_rules import check_answering
+from cloud.domain.permissions.calling import require_caller
 from cloud.services.common.base import Service, guarded
 from cloud.store.events import Listener
 from cloud.store.sql import Sql
@@ -68,6 +69,8 @@ class Reported(Struct, frozen=True):
 @guarded(call_rules.SIGNALLING)
 class SignallingService(Service):
     """Calls of clients, for machines that they operate, and of machines, for themselves."""
+
+    _called = ""  # the part of a client's call
 
     async def optional_web_rtc_config(self) -> Mapping[str, Any]:
         """Return the STUN and TURN servers for a connection to the machine.
@@ -122,7 +125,7 @@ class SignallingService(Service):
             offer, ended = signalling.offer_of(sql, uuid, self.now())
             if offer.caller != self.author:
                 raise signalling.unknown(uuid)
-            self.require(sql, calling_role(self.author), ObjectKind.PART, offer.part)
+            self._check_caller(sql, offer.part)
             if not ended:
                 signalling.send(sql, offer, End.MACHINE, content)
 
@@ -134,7 +137,7 @@ class SignallingService(Service):
         Ends after the machine's last answer, or `signalling.TIME` after the offer; the machine then calls again.
         EXHAUSTED for too many calls of a machine at the same time.
         """
-        part = await self._part(Role.MACHINE)
+        part = await self._part(self._check_machine)
         check_answering(self.author)
         heartbeats = self._metadata(HEARTBEATS) == ["true"]
         with (
@@ -166,7 +169,7 @@ class SignallingService(Service):
         failure_code: int = 0,
     ) -> None:
         """Log how a client has connected, or failed to connect, to the machine."""
-        part = await self._part(calling_role(self.author))
+        part = await self._part(self._check_caller)
         _log.info(
             "a client has reported its connection",
             part=part.id,
@@ -185,15 +188,28 @@ class SignallingService(Service):
         metadata: Any = self.request.metadata if self.request is not None else MultiDict()
         return list(metadata.getall(key, []))
 
-    async def _part(self, role: Role) -> machines.PartRecord:
-        """Return the part that the metadata names, at which the caller must have `role`."""
+    def again(self, sql: Sql) -> None:
+        """See Service.again."""
+        super().again(sql)
+        if self._called:
+            require_caller(sql, self.author, self._called)
+
+    def _check_caller(self, sql: Sql, subject: str) -> None:
+        self._place = require_caller(sql, self.author, subject)
+        self._called = subject
+
+    def _check_machine(self, sql: Sql, subject: str) -> None:
+        self.require(sql, Role.MACHINE, ObjectKind.PART, subject)
+
+    async def _part(self, check: Callable[[Sql, str], None]) -> machines.PartRecord:
+        """Return the part that the metadata names, if `check` allows it to the caller."""
         hosts = self._metadata(HOST)
         subject = self.cloud.hosts.part_of(hosts[0]) if hosts else None
         if subject is None:
             raise _unknown_host(hosts)
 
         def work(sql: Sql) -> machines.PartRecord:
-            self.require(sql, role, ObjectKind.PART, subject)
+            check(sql, subject)
             return machines.part(sql, subject)
 
         try:
@@ -205,7 +221,7 @@ class SignallingService(Service):
 
     async def _callable_part(self) -> machines.PartRecord:
         """Return the part that the metadata names, which is online and uses WebRTC."""
-        part = await self._part(calling_role(self.author))
+        part = await self._part(self._check_caller)
         if presence(part.seen, self.now(), online=part.online) is not Presence.ONLINE:
             raise MachineError(
                 f"{part.name} is offline",

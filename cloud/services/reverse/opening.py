@@ -10,8 +10,8 @@ import trio
 from cloud.domain.machines.machines import part as part_record
 from cloud.domain.machines.online import Presence, presence
 from cloud.domain.permissions import audit
-from cloud.domain.permissions.access import ObjectKind, Place, Role, require
-from cloud.domain.permissions.call_rules import calling_role
+from cloud.domain.permissions.access import ObjectKind, Role, require
+from cloud.domain.permissions.calling import require_caller
 from cloud.services.common.base import Cloud
 from cloud.services.common.standing import until_refused
 from cloud.store.sql import Sql
@@ -32,15 +32,6 @@ def topic(part: str) -> str:
 def message_of(reverse: Reverse, address: str) -> dict[str, Any]:
     """Return the request for a connection; see runtime.parts.cloud.calls.Request."""
     return {"id": reverse.id, "caller": {"type": reverse.key.type, "id": reverse.key.name}, "address": address}
-
-
-def require_caller(sql: Sql, author: Author, part: str) -> Place:
-    """Check that `author` may call a part; see `access.require`.
-
-    A secret of the part's location is accepted too, as the machine itself accepts it from clients; the secret of the
-    part is not.
-    """
-    return require(sql, author, calling_role(author), ObjectKind.PART, part)
 
 
 async def until_caller_refused(cloud: Cloud, author: Author, part: str) -> MachineError:

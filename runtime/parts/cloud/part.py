@@ -115,12 +115,15 @@ def _keys(document: MachineDocument) -> list[tuple[str, str]]:
     """Return the types and ids of the keys with which clients may control the machine, as the cloud names them."""
     cloud = document.cloud
     located = cloud is not None and (cloud.location_secret or cloud.location_secrets)
-    if not document.auth.handlers and not located:
+    main = cloud.main_part if cloud is not None else None
+    if not document.auth.handlers and not located and main is None:
         return []
-    from rpc.access.auth import LOCATION_SECRET, credentials_of
+    from rpc.access.auth import LOCATION_SECRET, PART_SECRET, credentials_of
 
     credentials, _ = credentials_of([{"type": item.type, "config": item.config} for item in document.auth.handlers])
     keys = [(credential.type, credential.entity) for credential in credentials]
+    if main is not None and main.secrets:
+        keys.append((PART_SECRET, main.id))
     return [*keys, (LOCATION_SECRET, cloud.id)] if cloud is not None and located else keys
 
 

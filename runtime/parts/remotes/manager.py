@@ -12,7 +12,6 @@ import msgspec
 import trio
 
 from nursery_graph import Node, Restart
-from rpc.access.auth import API_KEY
 from rpc.client.channel import Target
 from runtime.engine.apis import base_of
 from runtime.engine.part import PartContext
@@ -99,12 +98,12 @@ class Remotes:
             return RemoteLink(remote, route_to(remote, path), credentials, self._instance, self._changed)
         assert self._cloud is not None
         address = self._cloud.address
-        if credentials is None and address.type == API_KEY:
+        if credentials is None:  # the main part of a machine may call the others
             credentials = address.credentials()
         route_to(remote, path)  # checks the entry
         target = Target.parse(address.url)
         mode: Mode = "tls" if address.secure else "plain"
-        route = Route(target, mode, credentials is not None, part)
+        route = Route(target, mode, secret=True, part=part)
         return RemoteLink(remote, route, credentials, self._instance, self._changed)
 
     async def _dial_cloud(self, route: Route) -> trio.abc.Stream:

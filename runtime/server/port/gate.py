@@ -83,16 +83,18 @@ class Gate:
 
     def credentials(self, document: MachineDocument) -> list[Credential]:
         """Return the keys of `document`; raises ConfigError if they are not valid."""
-        secrets = _location_secrets(document)
-        if not document.auth.handlers and not secrets:
+        secrets, main = _location_secrets(document), document.cloud.main_part if document.cloud is not None else None
+        if not document.auth.handlers and not secrets and main is None:
             return []
-        from rpc.access.auth import LOCATION_SECRET, Credential, credentials_of
+        from rpc.access.auth import LOCATION_SECRET, PART_SECRET, Credential, credentials_of
         from runtime.server.port.authentication import LOCATION
 
         handlers = [{"type": handler.type, "config": handler.config} for handler in document.auth.handlers]
         credentials, problems = credentials_of(handlers)
         if problems:
             raise problems[0]
+        if main is not None and main.id:
+            credentials += [Credential(PART_SECRET, main.id, secret) for secret in main.secrets if secret]
         return credentials + [Credential(LOCATION_SECRET, LOCATION, secret) for secret in secrets]
 
     def configure(self, credentials: Iterable[Credential]) -> None:

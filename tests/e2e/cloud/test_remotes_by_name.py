@@ -131,3 +131,32 @@ async def test_through_the_cloud_without_a_port(tmp_path: Path) -> None:
         credentials = await new_part(secured, "base", remotes=[arm(secured, host="")])
         async with secured.machine("-no-tls"), near(secured, tmp_path / "near", credentials) as base:
             await until(base.takes(THROUGH_CLOUD), "calls go through the cloud")
+
+
+async def test_the_main_part_uses_its_other_parts(tmp_path: Path) -> None:
+    """Neither has a key, and the cloud has no domain for machines."""
+    async with cloud(tmp_path / "cloud", "--tls") as running:
+        secured = Secured(running, tmp_path)
+        secured.trust()
+        own = {"name": "own", "api": MOTOR, "model": "fake"}
+        await secured.join(components=[own], network={"bind_address": "127.0.0.1:0"})
+        main = secured.credentials["id"]
+        async with secured.client() as client:
+            robot = (await client.call(APP, "", "get_robot_part", id=main))["part"]["robot"]
+            deck = await client.call(APP, "", "new_robot_part", robot_id=robot, part_name="deck")
+            await client.call(APP, "", "update_robot_part", id=deck, name="deck", robot_config_json=json.dumps(ARM))
+            secret = (await client.call(APP, "", "get_robot_part", id=deck))["part"]["secret"]
+            async with (
+                secured.machine() as rover,
+                near(secured, tmp_path / "deck", {**secured.credentials, "id": deck, "secret": secret}),
+            ):
+                base = Near(rover, running.key)
+                await until(base.takes(DIRECT, "deck"), "the main part uses the other one")
+                await client.call(APP, "", "mark_part_as_main", part_id=deck)
+
+                async def gone() -> bool:
+                    async with base.client() as machine:
+                        resources = await machine.call(ROBOT, "", "resource_names")
+                    return not any("deck:left" in name for name in resources)
+
+                await until(gone, "it is no longer the main part")

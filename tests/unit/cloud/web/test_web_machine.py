@@ -114,10 +114,10 @@ async def test_a_machine_is_notified_only_of_keys_that_concern_it(
 ) -> None:
     store, readings = cloud.cloud.store, 0
 
-    def counted(sql: Sql, subject: str) -> dict[str, Any]:
+    def counted(sql: Sql, subject: str, address: Any) -> dict[str, Any]:
         nonlocal readings
         readings += subject == part
-        return facts(sql, subject)
+        return facts(sql, subject, address)
 
     monkeypatch.setattr("cloud.services.machines.following.facts", counted)
 
