@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from grpclib.const import Status
+
 from cloud.store.sql import Row, Sql
 from cloud.values.author import Author
 from cloud.values.limits import CALLER_OFFERS, OFFERS, SDP, SIGNAL, SIGNALS
@@ -129,19 +131,28 @@ def send(sql: Sql, offer: Offer, receiver: End, content: Mapping[str, Any]) -> N
     text = json.dumps(content, separators=(",", ":"))
     if "init" not in content:
         SIGNAL.check(len(text), "the message")
+    count = _count(sql, offer, receiver)
+    SIGNALS.check_count(count, "this connection attempt")
+    _store(sql, offer, receiver, text, count)
+    sql.notify(SIGNALLED, offer.id)
+
+
+def _count(sql: Sql, offer: Offer, receiver: End) -> int:
+    """Return the number of signals for one end, which stays the same until the end of the transaction."""
     sql.in_turn(f"signals {offer.id}")
     row = sql.row("SELECT COUNT(*) AS count FROM signals WHERE offer_id = ? AND receiver = ?", offer.id, receiver.value)
-    count: int = row["count"] if row is not None else 0
-    SIGNALS.check_count(count, "this connection attempt")
+    return int(row["count"]) if row is not None else 0
+
+
+def _store(sql: Sql, offer: Offer, receiver: End, text: str, number: int) -> None:
     sql.run(
         "INSERT INTO signals (offer_id, receiver, number, part_id, content) VALUES (?, ?, ?, ?, ?)",
         offer.id,
         receiver.value,
-        count,
+        number,
         offer.part,
         text,
     )
-    sql.notify(SIGNALLED, offer.id)
 
 
 def received(sql: Sql, offer: str, receiver: End, begin: int) -> Sequence[Signal]:
@@ -155,10 +166,21 @@ def received(sql: Sql, offer: str, receiver: End, begin: int) -> Sequence[Signal
     return [Signal(row["number"], json.loads(row["content"])) for row in rows]
 
 
-def end(sql: Sql, offer: str) -> None:
-    """Record that the caller has ended an offer. It is kept until it expires, without its content."""
-    sql.run("UPDATE offers SET ended = 1, sdp = '' WHERE id = ?", offer)
-    sql.notify(SIGNALLED, offer)
+ABANDONED: Final[Mapping[str, Any]] = {
+    "error": {"status": {"code": Status.ABORTED.value, "message": "the caller has ended its call"}}
+}
+"""Signal to a machine whose caller has left; its meaning is "no longer needed" if the two are connected."""
+
+
+def end(sql: Sql, offer: Offer, *, abandoned: bool) -> None:
+    """Record that the caller has ended an offer. It is kept until it expires, without its content.
+
+    If the machine still works on it, it is `abandoned`, and the machine receives ABANDONED.
+    """
+    if abandoned:
+        _store(sql, offer, End.MACHINE, json.dumps(ABANDONED), _count(sql, offer, End.MACHINE))
+    sql.run("UPDATE offers SET ended = 1, sdp = '' WHERE id = ?", offer.id)
+    sql.notify(SIGNALLED, offer.id)
 
 
 def expire(sql: Sql, now: datetime) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from cloud.domain.machines.signalling import OFFERED
+from cloud.domain.machines.signalling import OFFERED, SIGNALLED
 from cloud.domain.releases import requests
 from cloud.domain.releases.requests import AgentRequest
 from cloud.domain.training.jobs import EVENTS
@@ -62,7 +62,7 @@ class AgentRequests(Service):
 
 
 async def end_waiting(cloud: Cloud) -> None:
-    """Wait to be cancelled, and then end the calls that wait for requests, offers or events of jobs.
+    """Wait to be cancelled, and then end the calls that wait for requests, offers, signals or events of jobs.
 
     They would delay the shutdown.
     """
@@ -70,5 +70,5 @@ async def end_waiting(cloud: Cloud) -> None:
         await trio.sleep_forever()
     finally:
         cloud.openings.closing = True
-        for topic in (requests.TOPIC, OFFERED, EVENTS):
+        for topic in (requests.TOPIC, OFFERED, SIGNALLED, EVENTS):
             cloud.events.notify(topic, EVERY)

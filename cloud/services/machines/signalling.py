@@ -84,27 +84,31 @@ class SignallingService(Service):
     async def call(self, sdp: str, disable_trickle: bool = False) -> AsyncGenerator[Mapping[str, Any], None]:
         """Offer a connection to the machine; yield its answer and its candidates.
 
-        Ends when the machine has no more candidates. Errors are those of `optional_web_rtc_config`; EXHAUSTED if there
-        are too many offers, UNAVAILABLE if the machine does not answer within `signalling.TIME`.
+        Ends when the machine has no more candidates. A caller that leaves earlier ends the attempt at the machine.
+        Errors are those of `optional_web_rtc_config`; EXHAUSTED if there are too many offers, UNAVAILABLE if the
+        machine does not answer within `signalling.TIME`, or if the cloud stops.
         """
         part = await self._callable_part()
         offer = await self.write(
             lambda sql: signalling.create(sql, part.id, self.author, sdp, self.now(), trickle=not disable_trickle)
         )
-        answered = False
+        answered = ended = False
         try:
             async with aclosing(self._signals(offer, End.CALLER, SideTask())) as signals:
                 async for signal in signals:
                     content = signal.content
+                    ended = "error" in content or "done" in content
                     if "error" in content:
                         raise GRPCError(_status(content["error"]), content["error"]["message"])
-                    if "done" in content:
+                    if ended:
                         return
                     answered = answered or "init" in content
                     yield {"uuid": offer.id, **content}
         finally:
             with trio.move_on_after(CLEANUP, shield=True):
-                await self.cloud.store.write(lambda sql: signalling.end(sql, offer.id))
+                await self.cloud.store.write(lambda sql: signalling.end(sql, offer, abandoned=not ended))
+        if self.cloud.openings.closing:
+            raise MachineError("the cloud stops", kind=ErrorKind.UNAVAILABLE, remedy="try again")
         if not answered:
             raise MachineError(
                 f"{part.name} did not answer within {signalling.TIME.total_seconds():g} s",
@@ -274,7 +278,10 @@ class SignallingService(Service):
     async def _signals(
         self, offer: Offer, receiver: End, side: SideTask, finished: trio.Event | None = None
     ) -> AsyncGenerator[Signal, None]:
-        """Yield the signals for one end until `finished` is set, the caller has ended, or the offer expires."""
+        """Yield the signals for one end until `finished` is set, the caller has ended, or the offer expires.
+
+        Also ends when the cloud stops.
+        """
         begin = 0
 
         def work(sql: Sql) -> tuple[list[Signal], bool]:
@@ -286,7 +293,7 @@ class SignallingService(Service):
 
         deadline = trio.current_time() + (offer.expires - self.now()).total_seconds()
         with self.cloud.events.listening(signalling.SIGNALLED, offer.id) as news:
-            while finished is None or not finished.is_set():
+            while not (finished is not None and finished.is_set()) and not self.cloud.openings.closing:
                 arrived, ended = await side.until(lambda: self.cloud.store.read(work))
                 for signal in arrived:
                     begin = signal.number + 1

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import structlog
 import trio
-from grpclib.const import Cardinality
+from grpclib.const import Cardinality, Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
 from rpc.api import messages
@@ -28,7 +28,7 @@ from rpc.datachannel.server import serve_channel
 from rpc.network.tls import TlsError
 from rpc.peers.dial import DATA, HOST, NEGOTIATION, RECOVERY, SERVICE, until_lost
 from rpc.peers.engines import open_engine
-from rpc.peers.port import Candidate, Channel, Description, Engine, PeerConnection, PeerOptions
+from rpc.peers.port import Candidate, Channel, Description, Engine, PeerConnection, PeerOptions, PeerState
 from rpc.peers.signals import (
     candidate_fields,
     candidate_of,
@@ -48,6 +48,7 @@ MAX_CALLER_ATTEMPTS: Final = 8  # of these, clients with the same key: they may 
 MAX_CONNECTIONS: Final = 64  # clients that are connected or being connected; each costs about 300 KiB
 SILENCE: Final = 40.0  # seconds without a heartbeat after which a call is made again; the cloud sends one each 15 s
 CONNECT_LIMIT: Final = 20.0  # seconds from the offer to the open channel
+LEAVING: Final = 1.0  # seconds for the channel to open, if the caller has ended its call
 KEY_LIMIT: Final = 5.0  # seconds for the caller's key to arrive, if it is newer than this machine's configuration
 END_LIMIT: Final = 5.0  # seconds for the cloud to take the last answer
 FIRST_DELAY: Final = 1.0  # seconds before the second attempt to reach the cloud; doubled each time, with jitter
@@ -187,7 +188,7 @@ class Answering:
             description = with_candidates(description, await _all_candidates(client.peer))
         await stream.send_message(answer(init={"sdp": encode_description(description)}))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_take_candidates, stream, client.peer)
+            nursery.start_soon(_take_candidates, stream, client)
             if trickle:
                 nursery.start_soon(_send_candidates, stream, client.peer, answer)
             with trio.move_on_after(CONNECT_LIMIT):
@@ -331,18 +332,28 @@ async def _send_candidates(stream: Any, peer: PeerConnection, answer: Callable[.
         await stream.send_message(answer(update={"candidate": candidate_fields(candidate)}))
 
 
-async def _take_candidates(stream: Any, peer: PeerConnection) -> None:
-    """Add the caller's candidates to a connection. An error of the caller closes it."""
+async def _take_candidates(stream: Any, client: _Client) -> None:
+    """Add the caller's candidates to a connection. An error of the caller closes it.
+
+    A caller ends its call as soon as it is connected. The cloud then reports that it has left, perhaps before the
+    channel is open here, which is therefore awaited for LEAVING seconds.
+    """
     while (message := await stream.recv_message()) is not None:
         stage = message.WhichOneof("stage")
         if stage == "update":
             try:
-                await peer.add_candidate(candidate_of(message.update.candidate))
+                await client.peer.add_candidate(candidate_of(message.update.candidate))
             except MachineError as error:
                 _log.info("a candidate was ignored", reason=str(error))
         elif stage == "error":
-            _log.info("a client has given up", reason=message.error.status.message)
-            peer.close()
+            status = message.error.status
+            if status.code == Status.ABORTED.value:
+                with trio.move_on_after(LEAVING):
+                    await _opened(client.data)  # then this task is cancelled
+                if client.peer.state is PeerState.CONNECTED:
+                    continue
+            _log.info("a client has given up", reason=status.message)
+            client.peer.close()
 
 
 async def _end_with_connection(peer: PeerConnection, scope: trio.CancelScope) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 import trio
 import trio.testing
+from grpclib.const import Status
 
 from cloud.domain.machines import signalling
 from cloud.domain.machines.hosts import MachineHosts
@@ -261,6 +262,30 @@ async def test_waiting_calls_end_when_the_cloud_stops(rendezvous: Rendezvous, mo
             stopping.cancel()
             await end_waiting(rendezvous.cloud.cloud)
         assert all("heartbeat" in reply for reply in await machine.rest())
+
+
+async def test_calls_end_when_the_cloud_stops(rendezvous: Rendezvous) -> None:
+    call = Stream(rendezvous.client(), "call", sdp="offer")
+    async with answering(rendezvous.machine()) as machine, running(call):
+        await machine.next()
+        await machine.send(init=signaling().AnswerResponseInitStage(sdp="answer"))
+        assert "init" in await call.next()
+        with trio.CancelScope() as stopping:
+            stopping.cancel()
+            await end_waiting(rendezvous.cloud.cloud)
+        with pytest.raises(MachineError, match="the cloud stops") as caught:
+            await call.next()
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+        await machine.rest()
+
+
+async def test_a_caller_that_leaves_ends_the_attempt_at_the_machine(rendezvous: Rendezvous) -> None:
+    async with answering(rendezvous.machine()) as machine:
+        async with running(Stream(rendezvous.client(), "call", sdp="offer")):
+            await machine.next()
+            await machine.send(init=signaling().AnswerResponseInitStage(sdp="answer"))
+        (last,) = await machine.rest()
+        assert last["error"]["status"]["code"] == Status.ABORTED.value
 
 
 # ---- who may call

@@ -361,6 +361,34 @@ async def test_attempts_of_a_caller_are_limited_and_counted(monkeypatch: pytest.
         await machine.offer()
 
 
+@pytest.mark.parametrize("reached", [True, False])
+async def test_a_caller_that_leaves_frees_its_attempt(monkeypatch: pytest.MonkeyPatch, reached: bool) -> None:
+    """If the connection exists, the caller has left because it needs the cloud no longer."""
+    monkeypatch.setattr(answering, "LEAVING", 0.01)
+    async with rig(monkeypatch) as machine, trio.open_nursery() as nursery:
+        machine.engine.patient = True
+        leaving = trio.CancelScope()
+        nursery.start_soon(_cancelled_by, leaving, machine.offer)
+        with trio.fail_after(LIMIT):
+            await machine.engine.connected.wait()
+            peer = machine.engine.peers[0]
+            await peer.wait_state(PeerState.CONNECTING)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        if reached:
+            peer.entered(PeerState.CONNECTED)
+        leaving.cancel()
+        ended = trio.CancelScope(deadline=trio.current_time() + (0.5 if reached else LIMIT / 2))
+        with ended:
+            await peer.wait_state(PeerState.CLOSED)
+        assert ended.cancelled_caught is reached
+        peer.close()
+
+
+async def _cancelled_by(scope: trio.CancelScope, function: Callable[[], Any]) -> None:
+    with scope:
+        await function()
+
+
 async def test_a_connection_outlives_the_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     async with rig(monkeypatch) as machine, machine.connected() as stub:
         store = machine.cloud.cloud.store
