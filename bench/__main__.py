@@ -26,6 +26,7 @@ BENCHES = {
     "video": "video of a camera for three viewers: processor time, delay, frames",
     "peers": "WebRTC engines: memory, processor time of connections, 8 MiB of messages",
     "through": "calls to a machine through the cloud, against direct calls",
+    "waiting": "machines that wait for callers at one cloud: memory, idle CPU, time of a call",
     "webrtc": "calls of the Python SDK over WebRTC, direct and relayed, against TCP",
     "agent": "machine-agent: start-up time, resident memory, idle CPU",
 }
