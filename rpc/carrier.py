@@ -144,7 +144,7 @@ class Carrier(Protocol):
         """Queue the response headers: status 200, content type and `extra`, the initial metadata."""
         ...
 
-    async def send_message(self, sid: int, data: bytes) -> None:
+    async def send_message(self, sid: int, data: bytes | bytearray) -> None:
         """Send one message, including its 5-byte prefix, in order, and wait for flow control.
 
         Not necessarily a checkpoint. Raises grpclib's StreamTerminatedError if the call has ended.
@@ -203,7 +203,7 @@ class CallConnection(Protocol):
         """
         ...
 
-    async def send_data(self, sid: int, data: bytes, *, end: bool = False) -> None:
+    async def send_data(self, sid: int, data: bytes | bytearray, *, end: bool = False) -> None:
         """Send one message, including its 5-byte prefix, or with `end` and no data only the end of the request.
 
         Raises StreamTerminatedError if the call has ended.

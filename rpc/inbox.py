@@ -18,6 +18,8 @@ from grpclib.exceptions import GRPCError
 from rpc.parsing import Steps, inflating, one_by_one
 
 PREFIX: Final = 5  # bytes of flag and length before each message
+LARGE: Final = 64 * 1024  # bytes; a message above this is not copied by `get_framed`
+_pack_prefix = struct.Struct(">BI").pack
 _unpack_prefix = struct.Struct(">BI").unpack_from
 
 
@@ -129,18 +131,8 @@ class Inbox:
         Raises GRPCError for a message that is too large, cannot be decompressed or is truncated; the error of `fail`;
         and BusyResourceError if another task is waiting.
         """
-        while not self._head_is_complete():
-            if self._error is not None:
-                raise self._error
-            if self._ended:
-                if self._pos < len(self._buffer):
-                    self.fail(GRPCError(Status.INTERNAL, "the stream ended in the middle of a message"))
-                    continue
-                return None
-            if self._waiter is not None:
-                raise trio.BusyResourceError("another task already waits for a message of this call")
-            self._waiter = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._abort)
+        if not await self._is_next_complete():
+            return None
         need, pos, buffer = self._need, self._pos, self._buffer
         compressed = buffer[pos]
         end = pos + need
@@ -149,6 +141,60 @@ class Inbox:
         else:
             with memoryview(buffer) as view:
                 message = bytes(view[pos + PREFIX : end])
+        self._return_credit(need)
+        self._advance(end)
+        return await self.inflate(inflating(message, self.max_message)) if compressed else message
+
+    async def get_framed(self) -> bytes | bytearray | None:
+        """See `get`; the message is uncompressed and has its prefix. A large one is not copied."""
+        if not await self._is_next_complete():
+            return None
+        need, pos, buffer = self._need, self._pos, self._buffer
+        if buffer[pos]:
+            message = await self.get()
+            return None if message is None else _pack_prefix(0, len(message)) + message
+        end = pos + need
+        framed: bytes | bytearray
+        if isinstance(buffer, bytes) or need <= LARGE:
+            framed = buffer[pos:end]
+            self._return_credit(need)
+            self._advance(end)
+        else:
+            framed, self._buffer, self._pos = buffer, buffer[end:], 0  # what follows is at most a window
+            del framed[end:], framed[:pos]
+            self._return_credit(need)
+        return framed
+
+    def _advance(self, end: int) -> None:
+        """Drop the bytes before `end`."""
+        buffer = self._buffer
+        if end == len(buffer):
+            self._buffer = b""
+            self._pos = 0
+        else:
+            self._pos = end
+            if isinstance(buffer, bytearray) and end > LARGE:
+                del buffer[:end]
+                self._pos = 0
+
+    async def _is_next_complete(self) -> bool:
+        """Wait for the next message; return False at the end. Raises the errors of `get`."""
+        while not self._head_is_complete():
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                if self._pos < len(self._buffer):
+                    self.fail(GRPCError(Status.INTERNAL, "the stream ended in the middle of a message"))
+                    continue
+                return False
+            if self._waiter is not None:
+                raise trio.BusyResourceError("another task already waits for a message of this call")
+            self._waiter = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+        return True
+
+    def _return_credit(self, need: int) -> None:
+        """Return the bytes of a message that was taken to flow control."""
         self._need = 0
         self.budget.used -= need
         credited = self._credited
@@ -157,15 +203,6 @@ class Inbox:
             self._carrier.consumed(self._sid, need - credited)
         else:
             self._credited = credited - need
-        if end == len(buffer):
-            self._buffer = b""
-            self._pos = 0
-        else:
-            self._pos = end
-            if isinstance(buffer, bytearray) and end > 65536:
-                del buffer[:end]
-                self._pos = 0
-        return await self.inflate(inflating(message, self.max_message)) if compressed else message
 
     def _head_is_complete(self) -> bool:
         """Return True if the first message is complete; otherwise return its bytes to the window."""

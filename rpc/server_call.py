@@ -17,7 +17,7 @@ from rpc import status as statuses
 from rpc.access.forwarded import Proxies
 from rpc.carrier import Carrier, Headers, Identity, MutableHeaders, Peer
 from rpc.errors import CANCEL
-from rpc.inbox import Inbox
+from rpc.inbox import PREFIX, Inbox
 from rpc.limits import Limits
 from rpc.parsing import PIECE, Steps, in_turns, is_large, merging, too_deep
 from rpc.statistics import Statistics
@@ -181,6 +181,19 @@ class ServerCall:
             self.size = len(data)
         return data
 
+    async def recv_framed(self) -> bytes | bytearray | None:
+        """Return the next request as it was sent, with its prefix; None when the client has ended its side.
+
+        GRPCError as above.
+        """
+        self._turn += 1
+        if self._turn & _TURN == 0:
+            await trio.lowlevel.checkpoint()
+        framed = await self._inbox.get_framed()
+        if framed is not None:
+            self.size = len(framed) - PREFIX
+        return framed
+
     async def _in_turns(self, steps: Steps[T]) -> T:
         return await in_turns(steps, self._core.turns, self._carrier.flow)
 
@@ -222,12 +235,27 @@ class ServerCall:
         data = message.SerializeToString() if encoded is None else encoded
         if len(data) > LARGE_REPLY:
             await trio.lowlevel.checkpoint()  # sending a large message counts as a step
+        await self._send(_pack_prefix(0, len(data)) + data)
+
+    async def send_framed(self, data: bytes | bytearray) -> None:
+        """Send one reply of a streaming call as another server has sent it, with its prefix. See `send_message`.
+
+        Neither this nor its caller changes `data` later.
+        """
+        if self._sent_trailing:
+            raise ProtocolError("trailing metadata was already sent")
+        self._turn += 1
+        if self._turn & _TURN == 0:
+            await trio.lowlevel.checkpoint()
+        await self._send(data)
+
+    async def _send(self, framed: bytes | bytearray) -> None:
         if not self._sent_initial:
             self._sent_initial = True
             self._carrier.send_headers(self.sid, self.initial_headers)
         self._sent_message = True
-        self.sent += len(data)
-        await self._carrier.send_message(self.sid, _pack_prefix(0, len(data)) + data)
+        self.sent += len(framed) - PREFIX
+        await self._carrier.send_message(self.sid, framed)
 
     async def send_trailing_metadata(
         self,

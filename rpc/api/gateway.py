@@ -133,9 +133,9 @@ class _Reply:
     def send_headers(self, sid: int, extra: Headers) -> None:
         """Ignore the initial metadata, which the HTTP response does not include."""
 
-    async def send_message(self, sid: int, data: bytes) -> None:
+    async def send_message(self, sid: int, data: bytes | bytearray) -> None:
         """See `Carrier.send_message`."""
-        self.data = data[5:]
+        self.data = bytes(data[5:])
 
     def send_trailers(self, sid: int, status: int, extra: Headers, *, headers_sent: bool) -> None:
         """See `Carrier.send_trailers`."""

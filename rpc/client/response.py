@@ -75,6 +75,11 @@ class Response:
         assert self._inbox is not None
         return await self._inbox.get()
 
+    async def framed(self) -> bytes | bytearray | None:
+        """Return the next message with its prefix, None at the end."""
+        assert self._inbox is not None
+        return await self._inbox.get_framed()
+
     async def trailers(self) -> codec.Metadata:
         """Wait for the end of the response and return the trailing metadata. GRPCError if the response was cut off."""
         await self._end_event.wait()

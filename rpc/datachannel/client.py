@@ -128,7 +128,7 @@ class ClientChannel(Connection):
             self.put(envelope.request_end(sid))
         return sid
 
-    async def send_data(self, sid: int, data: bytes, *, end: bool = False) -> None:
+    async def send_data(self, sid: int, data: bytes | bytearray, *, end: bool = False) -> None:
         """See `CallConnection.send_data`."""
         stream = self.streams.get(sid)
         if stream is None:

@@ -64,7 +64,7 @@ class Stream:
         self.done = True
         self.assembly.drop()
 
-    async def send(self, data: bytes, *, end: bool = False) -> None:
+    async def send(self, data: bytes | bytearray, *, end: bool = False) -> None:
         """Send one message, including its 5-byte prefix, packet by packet: other calls send between them.
 
         Raises StreamTerminatedError if the call has ended, and GRPCError (RESOURCE_EXHAUSTED) for a message that is too
@@ -86,12 +86,14 @@ class Stream:
             finally:
                 self.cut = self.cut or PREFIX < position < size
 
-    async def _send(self, data: bytes, position: int, *, end: bool) -> None:
+    async def _send(self, data: bytes | bytearray, position: int, *, end: bool) -> None:
         """Send the packet that starts at `position` of a message."""
         if self.done or self.cut:
             raise StreamTerminatedError("the call has ended")
         last = position + CHUNK >= len(data)
-        await self.connection.transmit(self.packet(data[position : position + CHUNK], last=last, end=last and end))
+        await self.connection.transmit(
+            self.packet(bytes(data[position : position + CHUNK]), last=last, end=last and end)
+        )
 
 
 class Connection:

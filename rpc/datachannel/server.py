@@ -247,7 +247,7 @@ class ServerStream(Stream):
             self._server.put(envelope.response_headers(self.sid, extra))
             self._headers_sent = True
 
-    async def send_message(self, sid: int, data: bytes) -> None:
+    async def send_message(self, sid: int, data: bytes | bytearray) -> None:
         """See `Carrier.send_message`."""
         await self.send(data)
 

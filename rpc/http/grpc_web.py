@@ -102,7 +102,7 @@ def trailers_frame(status: int, extra: Headers) -> bytes:
     return b"\x80" + len(payload).to_bytes(4, "big") + payload
 
 
-def to_text(data: bytes) -> bytes:
+def to_text(data: bytes | bytearray) -> bytes:
     """Encode one frame of a grpc-web-text response; each frame is padded separately, as browsers expect."""
     return base64.b64encode(data)
 

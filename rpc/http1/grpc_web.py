@@ -135,8 +135,8 @@ class WebCall:
     def _head(self) -> MutableHeaders:
         return [("content-type", f"{self.content.value}+proto"), *cors(self.head.get("origin") or None)]
 
-    def _frame(self, data: bytes) -> None:
-        self.exchange.body(to_text(data) if self.content is Content.WEB_TEXT else data)
+    def _frame(self, data: bytes | bytearray) -> None:
+        self.exchange.body(to_text(data) if self.content is Content.WEB_TEXT else bytes(data))
 
     # Carrier
 
@@ -145,7 +145,7 @@ class WebCall:
         if not self.gone:
             self.exchange.start(200, [*self._head(), *extra])
 
-    async def send_message(self, sid: int, data: bytes) -> None:
+    async def send_message(self, sid: int, data: bytes | bytearray) -> None:
         """See `Carrier.send_message`."""
         if self.gone:
             raise StreamTerminatedError("the client has disconnected")

@@ -50,7 +50,7 @@ class WebCarrier:
         """Queue the response headers."""
         self._connection.send_block(sid, [*self._head, *extra], end=False)
 
-    async def send_message(self, sid: int, data: bytes) -> None:
+    async def send_message(self, sid: int, data: bytes | bytearray) -> None:
         """Send one message, as base64 in the text format."""
         await self._connection.send_data(sid, data if self._decoder is None else to_text(data))
 

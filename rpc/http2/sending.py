@@ -27,7 +27,7 @@ class SendingStreams(Streams):
             block = NO_TABLE + block
         self.writer.put(frames.headers(sid, block, end=end, max_frame=self.send_frame))
 
-    async def send_data(self, sid: int, data: bytes, *, end: bool = False) -> None:
+    async def send_data(self, sid: int, data: bytes | bytearray, *, end: bool = False) -> None:
         """Send bytes of a body under flow control. StreamTerminatedError if the stream is closed.
 
         Not a checkpoint if the bytes fit the windows. Cancellation after a part was sent resets the stream.
@@ -63,7 +63,7 @@ class SendingStreams(Streams):
         if not lock.locked():
             stream.lock = None
 
-    async def _send_slowly(self, stream: Stream, data: bytes, end: bool) -> None:
+    async def _send_slowly(self, stream: Stream, data: bytes | bytearray, end: bool) -> None:
         view = memoryview(data)
         position, n = 0, len(data)
         writer = self.writer

@@ -43,8 +43,8 @@ class Writer:
         self._fd = stream.socket.fileno() if isinstance(stream, trio.SocketStream) else -1
         self._limits = limits
         self._on_lost = on_lost
-        self._chunks: list[bytes | memoryview] = []
-        self._rest: bytes | memoryview = b""  # bytes being written
+        self._chunks: list[bytes | bytearray | memoryview] = []
+        self._rest: bytes | bytearray | memoryview = b""  # bytes being written
         self._room = trio.lowlevel.ParkingLot()
         self._task: trio.lowlevel.Task | None = None  # the writer task while it is idle
         self._broken = False
@@ -54,7 +54,7 @@ class Writer:
         self.size = 0  # bytes not yet passed to the kernel
         self.acks = 0  # acknowledgements queued since the last write, counted by the connection
 
-    def put(self, data: bytes | memoryview) -> None:
+    def put(self, data: bytes | bytearray | memoryview) -> None:
         """Queue `data` for the next write."""
         self._chunks.append(data)
         self.size += len(data)

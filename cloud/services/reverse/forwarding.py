@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
 import trio
@@ -27,8 +26,6 @@ NOT_FORWARDED: Final = frozenset(
 CONTENT_GRPC: Final = ("application/grpc", "application/grpc+proto")
 API_METADATA: Final = ("grpc-", "viam-", "opid")
 """Beginnings of the names of metadata that APIs use."""
-
-_pack_prefix = struct.Struct(">BI").pack
 
 
 async def forward(call: ServerCall, connection: ClientConnection) -> None:
@@ -55,8 +52,8 @@ async def forward(call: ServerCall, connection: ClientConnection) -> None:
 
 async def _send_requests(call: ServerCall, connection: ClientConnection, sid: int) -> None:
     try:
-        while (data := await call.recv_bytes()) is not None:
-            await connection.send_data(sid, _pack_prefix(0, len(data)) + data)
+        while (framed := await call.recv_framed()) is not None:
+            await connection.send_data(sid, framed)
         await connection.send_data(sid, b"", end=True)
     except StreamTerminatedError:
         pass  # the response says why
@@ -68,8 +65,8 @@ async def _answer(call: ServerCall, response: Response) -> None:
     if await response.head() is not None:
         call.initial_headers += passed(response.head_fields)
         await call.send_initial_metadata()
-        while (data := await response.message()) is not None:
-            await call.send_message(data, encoded=data)
+        while (framed := await response.framed()) is not None:
+            await call.send_framed(framed)
     await response.trailers()
     fields = dict(response.trailer_fields)
     try:

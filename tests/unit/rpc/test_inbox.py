@@ -52,6 +52,48 @@ async def test_messages_survive_any_cut_and_every_byte_comes_back(bodies: list[b
     assert inbox.budget.used == 0
 
 
+@given(st.lists(st.binary(max_size=60), max_size=12), st.lists(st.integers(1, 50), max_size=60), st.integers(0, 70))
+async def test_messages_with_their_prefix(bodies: list[bytes], cuts: list[int], large: int):
+    """Messages above `large` bytes are not copied, and what follows them stays in order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rpc.inbox.LARGE", large)
+        inbox, window = make()
+        wire = b"".join(map(message, bodies))
+        position, received = 0, []
+        for cut in [*cuts, len(wire)]:
+            piece = wire[position : position + cut]
+            position += cut
+            if piece:
+                inbox.feed(bytearray(piece), len(piece))
+            if cut % 2 and inbox._head_is_complete():
+                received.append(bytes(await inbox.get_framed() or b""))
+        inbox.end()
+        while (framed := await inbox.get_framed()) is not None:
+            received.append(bytes(framed))
+    assert received == list(map(message, bodies))
+    assert window.given_back == len(wire)
+    assert inbox.budget.used == 0
+
+
+async def test_a_large_message_with_its_prefix_is_the_buffer_itself():
+    inbox, _ = make(max_message=1 << 20, budget=Budget(1 << 21))
+    large = message(b"x" * 100_000)
+    inbox.feed(bytearray(large[:50_000]), 50_000)
+    inbox.feed(bytearray(large[50_000:] + message(b"next")), len(large) - 50_000 + 9)
+    buffer = inbox._buffer
+    framed = await inbox.get_framed()
+    assert framed is buffer
+    assert framed == large
+    assert await inbox.get_framed() == message(b"next")
+
+
+async def test_a_compressed_message_with_its_prefix():
+    inbox, _ = make(encoding="gzip")
+    data = message(gzip.compress(b"hello"), 1)
+    inbox.feed(data, len(data))
+    assert await inbox.get_framed() == message(b"hello")
+
+
 async def test_an_incomplete_message_gives_its_window_back_at_once():
     inbox, window = make()
     inbox.feed(b"\0\0\0", 3)
