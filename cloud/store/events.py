@@ -48,25 +48,30 @@ class Events:
     """The listeners in one process."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, set[Listener]] = {}
+        # by topic and by the subject that they listen to: thousands of machines wait for offers, each for its own
+        self._listeners: dict[str, dict[str, set[Listener]]] = {}
 
     @contextmanager
     def listening(self, topic: str, subject: str = EVERY, *, also: Sequence[str] = ()) -> Iterator[Listener]:
         """Listen to `subject` in `topic`, and in the topics `also`, while the context is open."""
         listener = Listener(subject)
-        listener_sets = [self._listeners.setdefault(name, set()) for name in (topic, *also)]
-        for listeners in listener_sets:
-            listeners.add(listener)
+        by_subject = [self._listeners.setdefault(name, {}) for name in (topic, *also)]
+        for subjects in by_subject:
+            subjects.setdefault(subject, set()).add(listener)
         try:
             yield listener
         finally:
-            for listeners in listener_sets:
-                listeners.discard(listener)
+            for subjects in by_subject:
+                subjects[subject].discard(listener)
+                if not subjects[subject]:
+                    del subjects[subject]
 
     def notify(self, topic: str, subject: str) -> None:
         """Notify all listeners of a subject; does not block."""
-        for listener in tuple(self._listeners.get(topic, ())):
-            listener.notify(subject)
+        subjects = self._listeners.get(topic, {})
+        for listened in tuple(subjects) if subject == EVERY else (subject, EVERY):
+            for listener in tuple(subjects.get(listened, ())):
+                listener.notify(subject)
 
     def notify_all(self) -> None:
         """Notify all listeners with EVERY, because any subject may have changed."""
