@@ -40,6 +40,7 @@ _PART: Final = operator(ObjectKind.PART, "part")
 _BY_ID: Final = operator(ObjectKind.PART, "id")
 _FRAGMENT: Final = operator(ObjectKind.FRAGMENT, "fragment")
 _DATASET: Final = operator(ObjectKind.DATASET, "dataset")
+_JOB: Final = owner(ObjectKind.JOB, "id")
 _OF_FORM: Final = signed_in("owners of the place that the form names")
 _IN_ORGANIZATION: Final = operator(ObjectKind.ORGANIZATION, "organization")
 _OF_ORGANIZATION: Final = owner(ObjectKind.ORGANIZATION, "organization")
@@ -103,6 +104,17 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /datasets/{dataset}/pictures/{file}": _DATASET,
     "POST /datasets/{dataset}/pictures/{file}": _DATASET,
     "POST /datasets/{dataset}/pictures/{file}/remove": _DATASET,
+    # training
+    "GET /training/new": owner(ObjectKind.DATASET, "dataset"),
+    "GET /training": signed_in("jobs of organizations that the caller owns"),
+    "POST /training": _OF_FORM | "owners of the dataset's organization",
+    "GET /training/{id}": _JOB,
+    "GET /training/{id}/report": _JOB,
+    "GET /training/{id}/scores": _JOB,
+    "POST /training/{id}/{action}": _JOB,
+    "WS /live/training/{id}": _JOB,
+    "GET /models/{organization}/{model}": _OF_ORGANIZATION,
+    "POST /models/{organization}/{model}/use": _OF_ORGANIZATION | "changing a machine: its owners",
     # one machine
     "GET /machines/{id}": _PART_OR_MACHINE,
     "WS /live/machines/{id}": _PART_OR_MACHINE,

@@ -13,6 +13,8 @@ MISTAKES: Final = 50  # worst mistakes in a report
 HARDLY: Final = 0.15  # share of what could be won over the most frequent answer, below which a model is hardly better
 WEAK: Final = 0.8  # accuracy below which the backbone is called weak
 GAP: Final = 0.15  # between accuracies that should be alike
+SCORED: Final = 2000  # pictures whose probabilities are in a report
+SCORES: Final = 100_000  # probabilities in a report
 FEW: Final = 20  # pictures in a test
 THRESHOLD: Final = 0.5  # from which on a label of a multi-label model applies
 
@@ -59,7 +61,7 @@ def remarks(accuracies: Accuracies) -> list[str]:
 def figures(
     examples: Sequence[Example], probabilities: Sequence[Sequence[float]], labels: Sequence[str], *, exclusive: bool
 ) -> dict[str, Any]:
-    """Return accuracy, figures of each label, confusion matrix and worst mistakes."""
+    """Return accuracy, figures of each label, confusion matrix worst mistakes, and the probabilities themselves."""
     predicted = [_labels(row, labels, exclusive=exclusive) for row in probabilities]
     pairs = list(zip(examples, predicted, probabilities, strict=True))
     right = sum(set(example.labels) == set(names) for example, names, _ in pairs)
@@ -82,7 +84,12 @@ def figures(
         for example, names, row in sorted(pairs, key=lambda pair: _of_truth(pair[0], pair[2], labels))
         if set(example.labels) != set(names)
     ]
-    return {**result, "worst_mistakes": mistakes[:MISTAKES]}
+    rows = max(1, min(SCORED, SCORES // max(1, len(labels))))
+    scores = [
+        {"id": example.id, "labels": list(example.labels), "probabilities": [round(value, 4) for value in row]}
+        for example, row in list(zip(examples, probabilities, strict=True))[:rows]
+    ]
+    return {**result, "worst_mistakes": mistakes[:MISTAKES], "scores": scores}
 
 
 def _labels(row: Sequence[float], labels: Sequence[str], *, exclusive: bool) -> list[str]:

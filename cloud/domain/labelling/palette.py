@@ -32,6 +32,7 @@ class LabelCount:
     pictures: int = 0  # with the label, of the whole picture or of a box
     tagged: int = 0  # of the whole picture
     boxes: int = 0
+    boxed: int = 0  # pictures with a box of this label
 
 
 def add(sql: Sql, dataset: str, label: str, color: str = "") -> None:
@@ -100,7 +101,8 @@ _COUNTS: Final = """
     SELECT label, COUNT(DISTINCT file_id) AS pictures, SUM(whole) AS tagged FROM labelled GROUP BY label
 """
 _BOXES: Final = """
-    SELECT label, COUNT(*) AS boxes FROM file_labels JOIN dataset_files ON dataset_files.file_id = file_labels.file_id
+    SELECT label, COUNT(*) AS boxes, COUNT(DISTINCT file_labels.file_id) AS boxed
+    FROM file_labels JOIN dataset_files ON dataset_files.file_id = file_labels.file_id
     WHERE dataset_files.dataset_id = ? AND x_min IS NOT NULL AND confidence IS NULL GROUP BY label
 """
 
@@ -108,7 +110,7 @@ _BOXES: Final = """
 def label_counts(sql: Sql, dataset: str) -> list[LabelCount]:
     """Return all labels of a dataset: the listed ones in their order, then those that occur, by name."""
     counts = {row["label"]: row for row in sql.rows(_COUNTS, dataset)}
-    boxes = {row["label"]: int(row["boxes"]) for row in sql.rows(_BOXES, dataset)}
+    boxes = {row["label"]: row for row in sql.rows(_BOXES, dataset)}
     rows = sql.rows("SELECT label, color FROM dataset_labels WHERE dataset_id = ? ORDER BY position, label", dataset)
     colors = {row["label"]: row["color"] for row in rows}
     names: Sequence[str] = [*colors, *sorted(name for name in counts if name not in colors)]
@@ -119,7 +121,8 @@ def label_counts(sql: Sql, dataset: str) -> list[LabelCount]:
             name in colors,
             int(counts[name]["pictures"]) if name in counts else 0,
             int(counts[name]["tagged"]) if name in counts else 0,
-            boxes.get(name, 0),
+            int(boxes[name]["boxes"]) if name in boxes else 0,
+            int(boxes[name]["boxed"]) if name in boxes else 0,
         )
         for name in names
     ]

@@ -309,6 +309,16 @@ LABELLING: Final[Mapping[str, Rule]] = {
     "remove_label": operator(ObjectKind.DATASET, "dataset"),
 }
 
+TRAINING_PAGES: Final[Mapping[str, Rule]] = {
+    "jobs": owner(ObjectKind.ORGANIZATION, "organization"),
+    "examination": owner(ObjectKind.DATASET, "dataset"),
+    "next_version": owner(ObjectKind.ORGANIZATION, "organization"),
+    "seen_job": owner(ObjectKind.JOB, "id"),
+    "events": owner(ObjectKind.JOB, "id"),
+    "report": owner(ObjectKind.JOB, "id"),
+    "versions": owner(ObjectKind.ORGANIZATION, "organization"),
+}
+
 ROLES: Final[Mapping[str, Rule]] = {
     "places": GIVES,
     "owns": operator(ObjectKind.ORGANIZATION, "organization", inside=True),

@@ -121,6 +121,14 @@ def counted_in(sql: Sql, owner: str, state: str) -> int:
     return int(row["count"]) if row is not None else 0
 
 
+def count_of_model(sql: Sql, owner: str, model: str) -> int:
+    """Return the number of jobs that make versions of a model."""
+    row = sql.row(
+        "SELECT COUNT(*) AS count FROM training_jobs WHERE organization_id = ? AND model_name = ?", owner, model
+    )
+    return int(row["count"]) if row is not None else 0
+
+
 def check_free(sql: Sql, owner: str, name: str, version: str) -> None:
     """Raise EXISTS if a model version exists or a job makes it; PRECONDITION if the name is not that of a model."""
     row = sql.row(
@@ -289,6 +297,18 @@ def events_after(sql: Sql, subject: str, number: int, limit: int = PAGE) -> list
         limit,
     )
     return [Happened(row["number"], moment_of(row["happened"]), decode(row["event"])) for row in rows]
+
+
+def newest(sql: Sql, subject: str, limit: int, kind: str = "") -> list[Happened]:
+    """Return the last events of a job, at most `limit`, in order; with `kind`, such as `metric`, only those."""
+    rows = sql.rows(
+        "SELECT number, happened, event FROM training_events WHERE job_id = ? AND event LIKE ? "
+        "ORDER BY number DESC LIMIT ?",
+        subject,
+        f'{{"kind":"{kind}"%' if kind else "%",
+        limit,
+    )
+    return [Happened(row["number"], moment_of(row["happened"]), decode(row["event"])) for row in reversed(rows)]
 
 
 def log(sql: Sql, subject: str, after: Cursor | None) -> tuple[list[Happened], Happened | None]:

@@ -15,7 +15,7 @@ import trio
 
 from cloud.blobs import PIECE, Blob, discard
 from cloud.domain.registry import files, items
-from cloud.domain.training import jobs, queue
+from cloud.domain.training import jobs, queue, reports
 from cloud.domain.training.jobs import JobRecord
 from cloud.domain.training.pictures import StoredPicture, pictures
 from cloud.domain.training.queue import LEASE, RENEWAL, LostError
@@ -32,6 +32,7 @@ from training.engine.port import Engine, Order, Outcome
 from training.engine.usage import pack
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import Happening, State
+from training.jobs.report import MAX_SIZE, Report, read_report
 from training.jobs.submission import check
 from training.weights import BACKBONE
 
@@ -295,9 +296,10 @@ class _Execution:
 
     async def _publish(self) -> None:
         """Store the model as a version of its package, in the transaction that completes the job."""
+        report = await self._disk.run(partial(_report_in, self._folder / "output"))
         blob = await self._cloud.blobs.put(_pieces(self._disk, self._folder / "model.tar.gz"))
         try:
-            stored = await self._write(partial(self._published, blob=blob))
+            stored = await self._write(partial(self._published, blob=blob, report=report))
         except LostError:
             await discard(self._cloud.blobs, [blob.key])
             raise
@@ -310,7 +312,7 @@ class _Execution:
         if not stored:
             await discard(self._cloud.blobs, [blob.key])
 
-    def _published(self, sql: Sql, blob: Blob) -> bool:
+    def _published(self, sql: Sql, blob: Blob, report: Report | None) -> bool:
         job, now = queue.holds(sql, self._job.id, self._worker), self._cloud.clock()
         if job.state is State.CANCELING:
             queue.end(sql, job.id, self._worker, Happening.STOP, now)
@@ -326,11 +328,23 @@ class _Execution:
         jobs.check_type(item)
         place = files.checked_place(item, task.model_version, "")
         files.add(sql, item, place, blob, now, {"files": [], "package": {"training_job": job.id}})
+        if report is not None:
+            reports.keep(sql, job, report)
         queue.end(sql, job.id, self._worker, Happening.COMPLETE, now, model=item.package)
         return True
 
     async def _write(self, work: Any) -> Any:
         return await self._cloud.store.write(work)
+
+
+def _report_in(folder: Path) -> Report | None:
+    """Return the report of a trainer, None if it has written none that can be shown. Blocking."""
+    try:
+        file = os.open(folder / "report.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with open(file, "rb") as content:
+        return read_report(content.read(MAX_SIZE + 1))
 
 
 async def _pieces(worker: Worker, path: Path) -> AsyncIterator[bytes]:

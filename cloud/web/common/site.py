@@ -47,6 +47,7 @@ SECTIONS: Final = (
     ("Fragments", "/fragments"),
     ("Data", "/data"),
     ("Datasets", "/datasets"),
+    ("Training", "/training"),
     ("Triggers", "/triggers"),
     ("Modules", "/modules"),
     ("Releases", "/releases"),
@@ -112,7 +113,7 @@ def render_macro(template: str, macro: str, *arguments: object) -> str:
 
 def _section(path: str) -> str:
     first = "/" + path.strip("/").partition("/")[0]
-    return "/" if first == "/machines" else first
+    return {"/machines": "/", "/models": "/training"}.get(first, first)
 
 
 def author_of(connection: HTTPConnection) -> Author:

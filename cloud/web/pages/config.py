@@ -17,6 +17,7 @@ from cloud.domain.machines.online import SILENCE
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
+from cloud.editing.trained import with_model
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editing, Editor
@@ -102,13 +103,17 @@ class _Pages:
     async def act(self, request: Request) -> Response:
         """Handle a button of the editor or of the review."""
         form = await fields(request, DOCUMENT_FORM)
-        action, text, base = str(form.get("action", "")), editor.text_in(form), editor.number_in(form, "base")
+        action, text = str(form.get("action", "")), editor.text_in(form)
+        base = 0 if action == "use" else editor.number_in(form, "base")
         service, subject = self._editor(request)
         if action == "add":
             return await self._add(request, form, text, base)
         editing = await service.editing(subject)
         if action in ("check", "edit"):
             return await self._page(request, editing, text, base)
+        if action == "use":
+            text, base = await self._with_model(editing, form), editing.part.revision
+            action = "review"
         if action not in ("review", "save"):
             raise MachineError(f"there is no action {action[:50]!r}", kind=ErrorKind.INVALID)
         try:
@@ -144,6 +149,22 @@ class _Pages:
             return page
         note = "Nothing has changed: this is the saved configuration."
         return await self._page(request, editing, text, editing.part.revision, note=note)
+
+    async def _with_model(self, editing: Editing, form: Any) -> str:
+        """Return the draft in which the machine uses the model that a form names; PERMISSION if it cannot be saved."""
+        if not editing.may_save:
+            raise MachineError(
+                "this needs the role of an owner of the machine",
+                kind=ErrorKind.PERMISSION,
+                remedy="use a key with that role, or ask an owner",
+            )
+        names = [str(form.get(field, "")).strip() for field in ("package", "version")]
+        if not all(names):
+            raise MachineError("the form names no version of a model", kind=ErrorKind.INVALID)
+        package, version = names
+        return await self._cloud.room.run(
+            editing.organization, lambda: written(with_model(editing.document, package, version))
+        )
 
     async def _add(self, request: Request, form: Any, text: str, base: int) -> Response:
         service, subject = self._editor(request)

@@ -203,8 +203,8 @@
   /* A label was chosen by its key or button. */
   function choose(name) {
     if (!shown) return;
+    brush = name;
     if (mode() === "boxes") {
-      brush = name;
       if (selected) change((state) => { annotations.confirmed(boxIn(state, selected)).label = name; });
       drawPalette();
       return;

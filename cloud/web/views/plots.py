@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 WIDTH: Final = 320
@@ -42,6 +42,40 @@ def plot(name: str, values: Sequence[tuple[datetime, float]]) -> Plot | None:
     if len(points) == 1:
         points = [f"0,{HEIGHT / 2:.1f}", f"{WIDTH},{HEIGHT / 2:.1f}"]
     return Plot(name, " ".join(points), low, high, finite[-1][1], begin, end, len(finite))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line over steps. `points` fits a viewBox of WIDTH times HEIGHT."""
+
+    name: str
+    points: str
+    low: float
+    high: float
+    last: float
+    first_step: float
+    last_step: float
+    count: int
+
+
+def curve(name: str, values: Sequence[tuple[float, float]]) -> Curve | None:
+    """Return a line through pairs of step and value; None if no value is finite. Later values of a step win."""
+    by_step = {step: value for step, value in values if math.isfinite(value) and math.isfinite(step)}
+    if not by_step:
+        return None
+    steps = sorted(by_step)
+    moments = [(datetime.min + timedelta(seconds=number), by_step[step]) for number, step in enumerate(steps)]
+    kept = {round((moment - datetime.min).total_seconds()) for moment, _ in _thinned(moments)}
+    low, high = min(by_step.values()), max(by_step.values())
+    span, height = (steps[-1] - steps[0]) or 1.0, (high - low) or 1.0
+    points = [
+        f"{(step - steps[0]) / span * WIDTH:.1f},{HEIGHT - (by_step[step] - low) / height * HEIGHT:.1f}"
+        for number, step in enumerate(steps)
+        if number in kept
+    ]
+    if len(points) == 1:
+        points = [f"0,{HEIGHT / 2:.1f}", f"{WIDTH},{HEIGHT / 2:.1f}"]
+    return Curve(name, " ".join(points), low, high, by_step[steps[-1]], steps[0], steps[-1], len(steps))
 
 
 def _thinned(values: Sequence[tuple[datetime, float]]) -> list[tuple[datetime, float]]:

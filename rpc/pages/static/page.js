@@ -200,8 +200,7 @@ const page = (() => {
   if (log) {
     on("log", append);
     log.scrollTop = log.scrollHeight;
-    const form = $("[data-log-filter]");
-    for (const select of $$("select", form)) select.addEventListener("change", () => form.requestSubmit());
+    for (const select of $$("[data-log-filter] select")) select.addEventListener("change", () => select.form.requestSubmit());
     $("[data-pause]")?.addEventListener("click", (event) => {
       paused = !paused;
       event.currentTarget.setAttribute("aria-pressed", String(paused));

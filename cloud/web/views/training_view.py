@@ -1,0 +1,198 @@
+"""View models of the training pages: jobs with progress and curves, reports, versions of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from cloud.domain.training.jobs import Happened, JobRecord
+from cloud.services.training.training_pages import SeenJob
+from cloud.web.views.plots import Curve, curve
+from rpc.pages.patches import Piece
+from rpc.pages.words import span
+from training.jobs.events import Log, Metric, Progress, Status
+from training.jobs.lifecycle import FINAL, RUNNING, State
+from training.jobs.report import Figures, Mistake, Report
+from training.jobs.submission import ModelType
+
+TYPES: Final[Mapping[ModelType, str]] = {
+    ModelType.SINGLE_LABEL_CLASSIFICATION: "one label for each picture",
+    ModelType.MULTI_LABEL_CLASSIFICATION: "any number of labels for each picture",
+    ModelType.OBJECT_DETECTION: "boxes around objects",
+}
+STATES: Final[Mapping[State, tuple[str, str]]] = {
+    State.PENDING: ("unconfigured", "waiting"),
+    State.IN_PROGRESS: ("configuring", "training"),
+    State.CANCELING: ("removing", "stopping"),
+    State.COMPLETED: ("ready", "completed"),
+    State.FAILED: ("unhealthy", "failed"),
+    State.CANCELED: ("unconfigured", "canceled"),
+}
+"""Style and text of each state."""
+
+MAX_CURVES: Final = 12
+MAX_LABELS: Final = 30  # labels in a confusion matrix: a larger one cannot be read
+MISTAKES: Final = 24  # pictures in a report
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """An event as a line of the log."""
+
+    number: int
+    time: datetime
+    level: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownJob:
+    """A job, for the templates."""
+
+    id: str
+    css: str
+    state: str
+    reason: str
+    done: int
+    total: int
+    remaining: str  # "" if it cannot be estimated
+    may_cancel: bool
+    ended: bool
+
+
+def type_text(job: JobRecord) -> str:
+    """Return what kind of model a job makes."""
+    return f"script {job.task.script}" if job.task.script else TYPES.get(job.task.model_type, "model")
+
+
+def shown_job(seen: SeenJob, now: datetime) -> ShownJob:
+    """Return the state of a job, with the time that remains if it continues at the same speed."""
+    job, progress = seen.job, seen.progress
+    css, text = STATES[job.state]
+    done = total = 0
+    remaining = ""
+    if progress is not None and isinstance(progress.event, Progress):
+        done, total = progress.event.done, progress.event.total
+        begin = seen.since.time if seen.since is not None else None
+        if job.state is State.IN_PROGRESS and begin is not None and 0 < done < total and progress.time > begin:
+            needed = (progress.time - begin).total_seconds() * (total - done) / done
+            remaining = span(max(1.0, needed - (now - progress.time).total_seconds()))
+    may_cancel = job.state is State.PENDING or job.state in RUNNING - {State.CANCELING}
+    return ShownJob(job.id, css, text, job.reason, done, total, remaining, may_cancel, job.state in FINAL)
+
+
+def curves(metrics: Iterable[Happened]) -> list[Curve]:
+    """Return a curve for each metric, in order of their first value, at most MAX_CURVES."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    for happened in metrics:
+        if isinstance(happened.event, Metric):
+            metric = happened.event
+            series.setdefault(metric.name, []).append((float(metric.step), metric.value))
+    drawn = (curve(name, values) for name, values in list(series.items())[:MAX_CURVES])
+    return [line for line in drawn if line is not None]
+
+
+def lines(events: Iterable[Happened]) -> list[LogLine]:
+    """Return the log: what the program printed, and changes of the state."""
+    shown: list[LogLine] = []
+    for happened in events:
+        match happened.event:
+            case Log(message, level):
+                shown.append(LogLine(happened.number, happened.time, level, message))
+            case Status(state, reason):
+                level = "error" if state is State.FAILED else "info"
+                text = STATES[state][1] + (f": {reason}" if reason else "")
+                shown.append(LogLine(happened.number, happened.time, level, text))
+    return shown
+
+
+def pieces(seen: SeenJob, now: datetime) -> list[Piece]:
+    """Return the live parts of the page of a job."""
+    state = shown_job(seen, now)
+    facts = (state.state, state.reason, state.done, state.total, seen.reported)
+    last = seen.metrics[-1].number if seen.metrics else 0
+    return [
+        Piece("job-state", "job_state", (state, seen.job, seen.reported), facts),
+        Piece("curves", "curve_list", (curves(seen.metrics),), last),
+    ]
+
+
+# ---- reports
+
+
+def headline(report: Report | None) -> Figures:
+    """Return the figures by which a model is judged: those of the test, or else of the cross-validation."""
+    if report is None:
+        return Figures()
+    return report.test if report.test.pictures else report.cross_validation
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A confusion matrix: for each label, how often the model said each label, and the share of the row."""
+
+    labels: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[tuple[int, float]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMistake:
+    """A picture on which the model and the labels differ."""
+
+    id: str
+    labels: str
+    predicted: str
+    score: float
+    present: bool  # whether the dataset still contains it
+
+
+def matrix(report: Report, figures: Figures) -> Matrix | None:
+    """Return the confusion matrix; None if there is none, it is malformed, or too large to be read."""
+    labels, counts = report.labels, figures.confusion
+    if not counts or len(labels) > MAX_LABELS or len(counts) != len(labels):
+        return None
+    if any(len(row) != len(labels) for row in counts):
+        return None
+    rows = [
+        (label, [(count, count / max(1, sum(row))) for count in row]) for label, row in zip(labels, counts, strict=True)
+    ]
+    return Matrix(labels, rows)
+
+
+def mistakes(figures: Sequence[Figures], present: set[str]) -> list[ShownMistake]:
+    """Return the worst mistakes, each picture once, at most MISTAKES, the surest first."""
+    by_id: dict[str, Mistake] = {}
+    for part in figures:
+        for mistake in part.worst_mistakes:
+            by_id.setdefault(mistake.id, mistake)
+    worst = sorted(by_id.values(), key=lambda mistake: -mistake.score)[:MISTAKES]
+    return [
+        ShownMistake(
+            mistake.id,
+            " and ".join(mistake.labels) or "nothing",
+            " and ".join(mistake.predicted) or "nothing",
+            mistake.score,
+            mistake.id in present,
+        )
+        for mistake in worst
+    ]
+
+
+def scores_json(report: Report) -> dict[str, object]:
+    """Return the probabilities of all pictures that the model was not fitted to, for the slider."""
+    sets = {"test": report.test.scores, "cross-validation": report.cross_validation.scores}
+    size = len(report.labels)
+    return {
+        "labels": report.labels,
+        "exclusive": report.model_type == ModelType.SINGLE_LABEL_CLASSIFICATION.name.lower(),
+        "sets": {
+            name: [
+                [[report.labels.index(label) for label in entry.labels if label in report.labels], entry.probabilities]
+                for entry in scores
+                if len(entry.probabilities) == size
+            ]
+            for name, scores in sets.items()
+        },
+    }

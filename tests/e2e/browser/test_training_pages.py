@@ -1,0 +1,155 @@
+"""From labels to a machine's configuration in a real browser: label, be refused, train live, report, use the model."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.looking import faults
+from tests.e2e.browser.page import Page
+from tests.e2e.browser.signing import sign_in
+from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.unit.training.trainers.small import backbone, picture
+
+pytestmark = [
+    needs_chromium,
+    pytest.mark.skipif(
+        any(find_spec(name) is None for name in ("numpy", "onnxruntime")), reason="the extra ml is not installed"
+    ),
+]
+APP: Final = "viam.app.v1.AppService"
+DATA: Final = "viam.app.data.v1.DataService"
+SETS: Final = "viam.app.dataset.v1.DatasetService"
+SYNC: Final = "viam.app.datasync.v1.DataSyncService"
+PATIENCE: Final = 90.0  # seconds for a job on a busy computer
+
+
+def encoded(chance: random.Random, label: str) -> bytes:
+    file = io.BytesIO()
+    picture(chance, label).save(file, "PNG")
+    return file.getvalue()
+
+
+async def filled(running: CloudProcess) -> tuple[str, str]:
+    """Upload pictures; return the dataset and the part. One picture of 10 green ones has no label yet."""
+    chance = random.Random(3)
+    async with running.client() as client:
+
+        async def call(service: str, method: str, **arguments: Any) -> Any:
+            return await client.call(service, "", method, **arguments)
+
+        organization = running.facts["organization"]
+        robot = await call(APP, "new_robot", name="rover", location=running.facts["location"])
+        part = (await call(APP, "get_robot_parts", robot_id=robot))[0]["id"]
+        dataset = await call(SETS, "create_dataset", name="colors", organization_id=organization)
+        for label, count in (("green", 10), ("red", 12)):
+            files = []
+            for number in range(count):
+                content = [{"data": encoded(chance, label)}]
+                name = f"{label}{number}.png"
+                sent = await call(SYNC, "file_upload", part_id=part, type="FILE", file_name=name, contents=content)
+                files.append(sent["binary_data_id"])
+            labelled = files[1 if label == "green" else 0 :]
+            await call(DATA, "add_tags_to_binary_data_by_ids", tags=[label], binary_data_ids=labelled)
+            await call(DATA, "add_binary_data_to_dataset_by_ids", dataset_id=dataset, binary_data_ids=files)
+        return dataset, part
+
+
+@asynccontextmanager
+async def trained(folder: Path) -> AsyncIterator[tuple[CloudProcess, Page, str, str]]:
+    weights = folder / "backbone.onnx"
+    weights.write_bytes(backbone())
+    async with cloud(folder / "cloud", f"--training-backbone={weights}") as running:
+        dataset, part = await filled(running)
+        async with browser(folder) as page:
+            await sign_in(page, running, path=f"/datasets/{dataset}")
+            yield running, page, dataset, part
+
+
+async def looked(page: Page, name: str, result: dict[str, list[str]]) -> None:
+    """Record accessibility faults of a page, and its overflow on a screen of 320 pixels."""
+    await page.until("document.readyState === 'complete'")
+    result[name] = await faults(page)
+    await page.size(320, 700, phone=True)
+    if wider := await page.overflow():
+        result[name].append(f"{wider} pixels too wide for 320")
+    await page.size(1280, 900)
+
+
+async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
+    async with trained(tmp_path) as (running, page, dataset, part):
+        problems: dict[str, list[str]] = {}
+        home = f"http://{running.address}"
+        for left, label in ((1, "red"), (0, "green")):
+            await page.fill("[action$=add-label] [name=label]", label)
+            await page.click("[action$=add-label] button")
+            await page.until(f"document.querySelectorAll('td.name .muted').length === {left}")  # labels not listed
+        await page.goto(f"{home}/training/new?dataset={dataset}")
+        await page.until_text("the label 'green' has 9 pictures, 1 too few", "#missing")
+        page.expect("409")
+        await page.click("button.primary")
+        await page.until_text("the label 'green' has 9 pictures, 1 too few", "[role=alert]")
+        await looked(page, "form", problems)
+
+        await page.goto(f"{home}/datasets/{dataset}")
+        await page.click("a.primary")
+        await page.until("document.querySelector('.palette li') && document.querySelector('[data-image]').complete")
+        await page.press("2")
+        await page.press("b")
+        await page.until_text("green", ".box-list")
+        await page.until("document.querySelector('[data-saved]').dataset.saved === 'saved'")
+
+        await page.goto(f"{home}/training/new?dataset={dataset}")
+        await page.until_text("The dataset suffices", "#missing")
+        await page.fill("[name=name]", "paint")
+        await page.click("button.primary")
+        await page.until("location.pathname.startsWith('/training/') && location.pathname !== '/training/new'")
+        job = (await page.path()).rpartition("/")[2]
+        await page.until_text("completed", "#job-state", limit=PATIENCE)
+        await page.until_text("test accuracy", "#curves")
+        await page.until_text("the model is complete", "#log")
+        assert await page.evaluate("document.querySelectorAll('#curves polyline').length") == 1
+        numbers = await page.evaluate(
+            "[...document.querySelectorAll('[data-seq]')].map((one) => Number(one.dataset.seq))"
+        )
+        assert numbers == sorted(set(numbers))
+        await looked(page, "job", problems)
+
+        await page.goto(f"{home}/training/{job}/report")
+        await page.until_text("Precision 100 %", "[data-result]")
+        await page.select("[data-set]", "cross-validation")
+        await page.evaluate("document.querySelector('[data-slider]').value = 1")
+        await page.evaluate("document.querySelector('[data-slider]').dispatchEvent(new Event('input'))")
+        await page.until_text("1.00", "[data-value]")
+        assert await page.evaluate("document.querySelectorAll('.matrix tbody td').length") == 4
+        await looked(page, "report", problems)
+
+        await page.goto(f"{home}/training")
+        await page.until_text("paint 1")
+        await looked(page, "jobs", problems)
+        await page.click("td.name a")
+        await page.click("#job-state a:nth-of-type(2)")
+        await page.until_text("Use on a machine")
+        await looked(page, "versions", problems)
+        await page.click("button.primary")
+        await page.until_text("Nothing is saved yet")
+        shown = await page.text("main")
+        for line in ('"version": "1"', "${packages.ml_model.paint}/model.onnx", '"mlmodel_name": "paint-model"'):
+            assert line in shown, shown
+        async with running.client() as client:
+            before = await client.call(APP, "", "get_robot_part", id=part)
+            assert not before["part"]["robot_config"].get("packages")
+            await page.click("button.primary")
+            await page.until("!!document.querySelector('#document:not([hidden])')")
+            after = (await client.call(APP, "", "get_robot_part", id=part))["part"]["robot_config"]
+        assert after["packages"][0]["package"] == f"{running.facts['organization']}/paint"
+        assert [service["name"] for service in after["services"]] == ["paint-model", "paint"]
+        assert {name: faulty for name, faulty in problems.items() if faulty} == {}
