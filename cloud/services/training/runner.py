@@ -296,7 +296,7 @@ class _Execution:
 
     async def _publish(self) -> None:
         """Store the model as a version of its package, in the transaction that completes the job."""
-        report = await self._disk.run(partial(_report_in, self._folder / "output"))
+        report = await self._disk.run(partial(report_in, self._folder / "output"))
         blob = await self._cloud.blobs.put(_pieces(self._disk, self._folder / "model.tar.gz"))
         try:
             stored = await self._write(partial(self._published, blob=blob, report=report))
@@ -337,14 +337,19 @@ class _Execution:
         return await self._cloud.store.write(work)
 
 
-def _report_in(folder: Path) -> Report | None:
+def report_in(folder: Path) -> Report | None:
     """Return the report of a trainer, None if it has written none that can be shown. Blocking."""
     try:
         file = os.open(folder / "report.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
-    with open(file, "rb") as content:
-        return read_report(content.read(MAX_SIZE + 1))
+    try:
+        with open(file, "rb", closefd=False) as content:
+            return read_report(content.read(MAX_SIZE + 1))
+    except OSError:  # a folder
+        return None
+    finally:
+        os.close(file)
 
 
 async def _pieces(worker: Worker, path: Path) -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ import pytest
 
 from training.trainers import head as heads
 from training.trainers.examples import Example, examples_of, parts
-from training.trainers.report import Accuracies, remarks
+from training.trainers.report import SCORED, SCORES, Accuracies, figures, remarks
 
 LINES = [
     '{"image_path": "/d/1.png", "binary_data_id": "1", "classification_annotations": [{"annotation_label": "a"}]}',
@@ -118,3 +118,12 @@ def test_remarks(accuracy: float, test_accuracy: float, pictures: int, expected:
     lines = remarks(Accuracies(accuracy, 0.5, test_accuracy, pictures))
     assert len(lines) == bool(expected)
     assert expected in "".join(lines)
+
+
+@pytest.mark.parametrize(("labels", "rows"), [(["a", "b"], SCORED), ([f"{number}" for number in range(200)], 500)])
+def test_the_probabilities_in_a_report_are_limited(labels: list[str], rows: int) -> None:
+    share = [1 / len(labels)] * len(labels)
+    result = figures(examples(3000, labels[0]), [share] * 3000, labels, exclusive=False)["scores"]
+    assert len(result) == rows == min(SCORED, SCORES // len(labels))
+    first = result[0]["id"]
+    assert result[0] == {"id": first, "labels": [labels[0]], "probabilities": [round(value, 4) for value in share]}
