@@ -24,6 +24,8 @@ from tests.e2e.server.process import server
 
 pytestmark = needs_chromium
 APP = "viam.app.v1.AppService"
+DATA = "viam.app.data.v1.DataService"
+SETS = "viam.app.dataset.v1.DatasetService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LONG = "a-name-that-is-longer-than-usual-names-of-machines"
@@ -89,6 +91,8 @@ async def test_empty_pages(tmp_path: Path) -> None:
             "/fragments",
             "/data",
             "/data?view,readings",
+            "/datasets",
+            "/training",
             "/triggers",
             "/modules",
             "/releases",
@@ -113,6 +117,7 @@ async def test_pages_with_all_kinds_of_content(tmp_path: Path) -> None:
             values |= await walk(page, f"http://{running.address}/", kind)
         assert not described(values), described(values)
         assert {"/machines/*", "/machines/*/config", "/machines/*/history", "/machines/*/logs"} <= set(values)
+        assert {"/datasets/*", "/training/new?dataset", "/training"} <= set(values)
         assert {"/machines/*/triggers", "/machines/*/triggers/deliveries/*", "/modules/*", "/fragments/*"} <= set(
             values
         )
@@ -174,12 +179,15 @@ async def filled(running: CloudProcess) -> dict[str, Any]:
         picture = io.BytesIO()
         Image.new("RGB", (320, 240), "teal").save(picture, "PNG")
         times = {"time_requested": START}
-        await call(
+        sent = await call(
             "data_capture_upload",
             SYNC,
             metadata={"part_id": part["id"], "component_name": LONG, "type": "BINARY_SENSOR", "tags": [LONG]},
             sensor_contents=[{"metadata": times, "binary": picture.getvalue()}],
         )
+        dataset = await call("create_dataset", SETS, name=LONG, organization_id=organization)
+        content = {"binary_data_ids": [sent["binary_data_id"]], "dataset_id": dataset}
+        await call("add_binary_data_to_dataset_by_ids", DATA, **content)
         readings = [
             {"metadata": {"time_requested": START + timedelta(seconds=at)}, "struct": {"readings": {LONG: float(at)}}}
             for at in range(30)

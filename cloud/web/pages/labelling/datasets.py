@@ -22,6 +22,7 @@ from schema.errors import ErrorKind, MachineError
 
 LISTED: Final = 100  # datasets per page
 PAGE: Final = 60  # pictures: full rows with 2, 3, 4, 5 or 6 columns
+LABELS: Final = 30  # labels in the table, unless all are requested
 MAX_NUMBER: Final = 2**62  # of a picture
 
 Action = Callable[[Request, str, FormData], Awaitable[None]]
@@ -117,6 +118,7 @@ class DatasetPages:
             dataset=shown.dataset,
             query=query,
             progress=PROGRESS,
+            listed=shown.labels if request.query_params.get("labels") == "all" else shown.labels[:LABELS],
             labels=choices(label.name for label in shown.labels),
             machines=choices(shown.machines),
             colors={label.name: label.color for label in shown.labels},

@@ -34,7 +34,7 @@ def test_everything_is_optional_and_unknown_fields_are_ignored() -> None:
         b"[" * 100_000, b'{"labels": ["' + b"x" * MAX_SIZE + b'"]}',
     ],
 )  # fmt: skip
-def test_something_else_is_no_report(content: bytes) -> None:
+def test_other_content_is_rejected(content: bytes) -> None:
     assert read_report(content) is None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cloud.domain.data import labels
+from cloud.domain.labelling import palette
 from cloud.domain.organizations.first import create_owner
 from cloud.server.memory import MemoryCloud
 from cloud.web.views.labelling_view import PictureQuery
@@ -136,6 +137,23 @@ async def test_more_pictures_are_on_the_next_page(us: Tenant, page: Browser) -> 
     assert text.count("<figure") == 1
     assert 'rel="next"' not in text
     assert (await page.send("GET", f"/datasets/{us.dataset}?after=9999999999999999999", HTML)).status == 200
+
+
+async def test_a_page_of_a_large_dataset_is_small(us: Tenant, page: Browser) -> None:
+    await us.add("ok", number=70)
+
+    def add(sql: Any) -> None:
+        for number in range(300):
+            palette.add(sql, us.dataset, f"label {number:03}")
+
+    await us.cloud.cloud.store.write(add)
+    path = f"/datasets/{us.dataset}"
+    text = await get(page, path)
+    assert len(text) < 100_000
+    assert "Change label 029" in text
+    assert "Change label 030" not in text
+    assert "All 301 labels" in text
+    assert "Change label 299" in await get(page, f"{path}?labels=all")
 
 
 # ---- labels
