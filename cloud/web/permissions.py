@@ -108,6 +108,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "GET /training/new": owner(ObjectKind.DATASET, "dataset"),
     "GET /training": signed_in("jobs of organizations that the caller owns"),
     "POST /training": _OF_FORM | "owners of the dataset's organization",
+    "WS /live/training": signed_in("the same"),
     "GET /training/{id}": _JOB,
     "GET /training/{id}/report": _JOB,
     "GET /training/{id}/scores": _JOB,

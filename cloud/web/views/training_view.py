@@ -62,6 +62,24 @@ class ShownJob:
     ended: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ListedJob:
+    """A job in the list."""
+
+    id: str
+    name: str
+    css: str
+    state: str
+    type: str
+    created: datetime
+
+
+def listed_job(job: JobRecord) -> ListedJob:
+    """Return the view model of a job in the list."""
+    name = f"{job.task.model_name} {job.task.model_version}"
+    return ListedJob(job.id, name, *STATES[job.state], type_text(job), job.created)
+
+
 def type_text(job: JobRecord) -> str:
     """Return what kind of model a job makes."""
     return f"script {job.task.script}" if job.task.script else TYPES.get(job.task.model_type, "model")

@@ -19,14 +19,17 @@ from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.training.training import MLTrainingService
 from cloud.services.training.training_pages import TrainingPageService
+from cloud.store.events import EVERY
+from cloud.values.author import Author
 from cloud.web.common.live import LivePage, live, news_of
 from cloud.web.common.site import author_of, offload, redirect, render, render_macro
 from cloud.web.views import training_view as views
-from rpc.pages.patches import Patcher
+from rpc.pages.patches import Patcher, Piece
 from schema.errors import ErrorKind, MachineError
 
 PAGE: Final = 50  # jobs per page
-PAUSE: Final = 0.5  # seconds between two updates of a page
+PAUSE: Final = 0.5  # seconds between two updates of the page of a job
+LIST_PAUSE: Final = 1.0  # seconds between two reads of the list
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -38,6 +41,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/training/{id}/report", pages.report, methods=["GET"]),
         Route("/training/{id}/scores", pages.scores, methods=["GET"]),
         Route("/training/{id}/{action}", pages.act, methods=["POST"]),
+        WebSocketRoute("/live/training", pages.live_list),
         WebSocketRoute("/live/training/{id}", pages.live),
     ]
 
@@ -53,26 +57,45 @@ class JobPages:
 
     async def index(self, request: Request) -> Response:
         """`GET /training?before=`."""
-        author = author_of(request)
         before = request.query_params.get("before", "")
         number = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
-        service, listed = TrainingPageService(self._cloud, author), list[JobRecord]()
-        refused = True
-        for organization in await AppService(self._cloud, author).list_organizations():
-            try:
-                listed += await service.jobs(organization.id, number, PAGE)
-                refused = False
-            except MachineError as error:
-                if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.PERMISSION):
-                    raise
+        listed = await self._listed(author_of(request), number)
         return render(
             request,
             "training.html",
-            403 if refused else 200,
-            jobs=[(job, *views.STATES[job.state], views.type_text(job)) for job in listed],
-            refused=refused,
-            older=listed[-1].number if len(listed) >= PAGE else 0,
+            403 if listed is None else 200,
+            jobs=[views.listed_job(job) for job in listed or ()],
+            refused=listed is None,
+            older=listed[-1].number if listed and len(listed) >= PAGE else 0,
+            live="/live/training" if listed is not None and not number else "",
         )
+
+    async def _listed(self, author: Author, before: int) -> list[JobRecord] | None:
+        """Return a page of the jobs of the caller's organizations; None if the caller owns none of them."""
+        service, listed = TrainingPageService(self._cloud, author), list[JobRecord]()
+        owned = False
+        for organization in await AppService(self._cloud, author).list_organizations():
+            try:
+                listed += await service.jobs(organization.id, before, PAGE)
+                owned = True
+            except MachineError as error:
+                if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.PERMISSION):
+                    raise
+        return listed if owned else None
+
+    async def live_list(self, socket: WebSocket) -> None:
+        """Send the first page of the list as states change."""
+        await live(self._cloud, socket, self._follow_list)
+
+    async def _follow_list(self, page: LivePage) -> None:
+        patcher = Patcher(lambda piece: render_macro("training_parts.html", piece.macro, *piece.arguments))
+        async with news_of(self._cloud, (jobs.TOPIC, EVERY)) as news:
+            while True:
+                rows = [views.listed_job(job) for job in await self._listed(page.author, 0) or ()]
+                if patch := patcher.patch([Piece("jobs", "job_list", (rows,), rows)]):
+                    await page.send(patch=patch)
+                await trio.sleep(LIST_PAUSE)
+                await news.next()
 
     async def job(self, request: Request) -> Response:
         """`GET /training/<id>`."""

@@ -175,6 +175,28 @@ async def test_a_job_is_shown_live_until_it_ends(world: World, page: Browser) ->
     assert "&lt;b&gt;hello" in text
 
 
+async def test_the_list_of_jobs_is_live(world: World, page: Browser) -> None:
+    await world.us.add("bad", number=1)
+    assert "Nothing has been trained yet" in await get(page, "/training")
+    async with page.live("/live/training", ORIGIN) as live:
+        with trio.fail_after(20):
+            assert "Nothing has been trained yet" in (await live.patch())["jobs"]
+            subject = await world.us.submit()
+            assert ">waiting</span>" in (await live.patch())["jobs"]
+            await post(page, f"/training/{subject}/cancel")
+            assert ">canceled</span>" in (await live.patch())["jobs"]
+    for number in range(50):
+        await post(page, f"/training/{await world.us.submit(model_version=str(number + 2))}/cancel")
+    text = await get(page, "/training")
+    assert "parts 51<" in text
+    assert "parts 1<" not in text
+    match = re.search(r'href="(/training\?before=\d+)"', text)
+    assert match is not None
+    text = await get(page, match[1])
+    assert "parts 1<" in text
+    assert "data-live" not in text
+
+
 async def test_a_job_is_canceled_and_deleted(world: World, page: Browser) -> None:
     await world.us.add("bad", number=1)
     async with world.running(hang):
@@ -371,6 +393,8 @@ async def test_only_owners_of_the_organization_see_its_training(world: World, pa
         assert "parts 1" not in (await visitor.send("GET", "/training", HTML)).text
         form = {"dataset": us.dataset, "type": "1", "name": "parts", "version": "9", "label": "ok"}
         assert (await post(visitor, "/training", **form)).status == status
+        async with visitor.live("/live/training", ORIGIN) as live:
+            assert "parts 1" not in (await live.patch())["jobs"]
         async with visitor.live(f"/live/training/{subject}?after=0", ORIGIN) as live:
             with trio.fail_after(20):
                 assert (await live.message())["type"] == "websocket.close"
