@@ -11,7 +11,7 @@ from cloud.store.sql import Sql
 from training.jobs.lifecycle import State
 from training.jobs.report import Report, encode_report, read_report
 
-VERSIONS: Final = 50  # of a model that are compared
+VERSIONS: Final = 20  # of a model that are compared
 
 
 def keep(sql: Sql, job: JobRecord, report: Report) -> None:
@@ -33,6 +33,11 @@ def report(sql: Sql, job: str) -> Report | None:
     """Return the report of a job; None if it has none."""
     row = sql.row("SELECT report FROM training_reports WHERE job_id = ?", job)
     return None if row is None else read_report(row["report"].encode())
+
+
+def exists(sql: Sql, job: str) -> bool:
+    """Return whether a job has a report."""
+    return sql.row("SELECT job_id FROM training_reports WHERE job_id = ?", job) is not None
 
 
 def versions(sql: Sql, owner: str, model: str) -> list[tuple[JobRecord, Report | None]]:

@@ -20,7 +20,7 @@ from training.jobs import submission
 from training.jobs.report import Report
 from training.jobs.submission import ModelType
 
-METRICS: Final = 4000  # newest metrics of a job that are drawn
+METRICS: Final = 2000  # newest metrics of a job that are drawn
 LINES: Final = 200  # log lines that a page begins with
 
 
@@ -89,7 +89,7 @@ class TrainingPageService(Service):
                 progress[0] if progress else None,
                 status[0] if status else None,
                 jobs.newest(sql, id, METRICS, "metric"),
-                reports.report(sql, id) is not None,
+                reports.exists(sql, id),
             )
 
         return await self.read(work)

@@ -102,6 +102,8 @@ async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
         await page.goto(f"{home}/datasets/{dataset}")
         await page.click("a.primary")
         await page.until("document.querySelector('.palette li') && document.querySelector('[data-image]').complete")
+        width = await page.evaluate("document.querySelector('[data-image]').getBoundingClientRect().width")
+        assert width >= 300  # of a picture of 24 pixels
         await page.press("2")
         await page.press("b")
         await page.until_text("green", ".box-list")
