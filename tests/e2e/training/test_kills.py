@@ -1,0 +1,25 @@
+"""Kill clouds, processes around programs, and programs: no job is lost or runs twice at once. See kills.py for more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.e2e.training.kills import VICTIMS, Kills
+from tests.e2e.training.test_engine import isolates  # noqa: F401 - a fixture
+
+KILLS: Final = 8
+SEED: Final = 18
+
+pytestmark = pytest.mark.usefixtures("isolates")
+
+
+async def test_no_job_is_lost_or_run_twice(tmp_path: Path) -> None:
+    kills = Kills(tmp_path, SEED, print)
+    await kills.run(KILLS)
+    assert kills.wrong == []
+    assert sum(kills.killed.values()) == KILLS
+    assert set(kills.killed) == set(VICTIMS)
+    assert kills.states["COMPLETED"] >= 3
