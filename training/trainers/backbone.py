@@ -17,6 +17,8 @@ from training.trainers import onnx_messages as onnx
 
 IMAGE: Final = "image"  # input of the trained model: float32 [1, height, width, 3], 0 to 255
 PROBABILITY: Final = "probability"  # its output: [1, labels]
+RESERVED: Final = (IMAGE, PROBABILITY, "location", "category", "score")
+"""Names of inputs and outputs of trained models."""
 MIN_OPSET: Final = 11
 MIN_IR: Final = 4  # before, constants were listed as inputs
 _ROW, _MAP = 2, 4  # dimensions
@@ -48,6 +50,11 @@ class Backbone:
         """Name and number of dimensions of each output with features."""
         ranks = [(str(output.name), _rank(output)) for output in self.model.graph.output]
         return (ranks[0], *(output for output in ranks[1:] if output[1] == _MAP))
+
+    @staticmethod
+    def inside(name: str) -> str:
+        """Return the name of a tensor of the backbone inside of the models that are made of it."""
+        return f"backbone/{name}" if name in RESERVED else name
 
     def _inputs(self) -> list[Any]:
         return _inputs(self.model)
@@ -110,8 +117,8 @@ def _three(text: str) -> tuple[float, float, float]:
 
 def extractor(backbone: Backbone) -> bytes:
     """Return a model from `image` to rows of features [1, count], one for each output of the backbone."""
-    model, rows = _prepared(backbone)
-    for row in rows:
+    model = prepared(backbone)
+    for row in _rows(model.graph, backbone):
         model.graph.output.append(onnx.value(row, (1, 0)))
         del model.graph.output[-1].type.tensor_type.shape.dim[1]
         model.graph.output[-1].type.tensor_type.shape.dim.add(dim_param=row)
@@ -131,8 +138,9 @@ class Head:
 
 def assembled(backbone: Backbone, head: Head, metadata: Mapping[str, str]) -> bytes:
     """Return the whole model as one file: preparation of the picture, backbone, head."""
-    model, rows = _prepared(backbone)
+    model = prepared(backbone)
     graph, count = model.graph, len(head.labels)
+    rows = _rows(graph, backbone)
     features = rows[0]
     if len(rows) > 1:
         features = "trained/features"
@@ -150,13 +158,13 @@ def assembled(backbone: Backbone, head: Head, metadata: Mapping[str, str]) -> by
     return bytes(model.SerializeToString())
 
 
-def _prepared(backbone: Backbone) -> tuple[Any, list[str]]:
-    """Return a copy without outputs that takes `image`, and the names of its rows of features."""
+def prepared(backbone: Backbone) -> Any:
+    """Return a copy of the model that takes `image`, and has no outputs yet."""
     model = onnx.MESSAGES["Model"]()
     model.CopyFrom(backbone.model)
     graph = model.graph
-    _rename(graph, {IMAGE: f"backbone/{IMAGE}", PROBABILITY: f"backbone/{PROBABILITY}"})
-    first = _renamed(backbone.input)
+    _rename(graph, {name: backbone.inside(name) for name in RESERVED})
+    first = backbone.inside(backbone.input)
     shape = (1, 3, 1, 1) if backbone.planar else (1, 1, 1, 3)
     before = []
     graph.initializer.append(onnx.tensor("trained/mean", shape, struct.pack("<3f", *backbone.mean)))
@@ -170,16 +178,19 @@ def _prepared(backbone: Backbone) -> tuple[Any, list[str]]:
     nodes = list(graph.node)
     del graph.node[:]
     graph.node.extend([*before, *nodes])
-    rows = [_row(graph, backbone, *output, number) for number, output in enumerate(backbone.outputs)]
     del graph.input[:], graph.output[:], graph.value_info[:], model.metadata_props[:]
     graph.input.append(onnx.value(IMAGE, (1, backbone.height, backbone.width, 3)))
     graph.name = "classifier"
-    return model, rows
+    return model
+
+
+def _rows(graph: Any, backbone: Backbone) -> list[str]:
+    """Append what makes rows of features of the outputs; return their names."""
+    return [_row(graph, backbone, *output, number) for number, output in enumerate(backbone.outputs)]
 
 
 def _row(graph: Any, backbone: Backbone, name: str, rank: int, number: int) -> str:
-    """Append what makes a row of features of an output; return the name of the row."""
-    last = _renamed(name)
+    last = backbone.inside(name)
     if rank == _MAP and not backbone.planar:
         graph.node.append(onnx.node("Transpose", [last], f"trained/map{number}", perm=[0, 3, 1, 2]))
         last = f"trained/map{number}"
@@ -188,10 +199,6 @@ def _row(graph: Any, backbone: Backbone, name: str, rank: int, number: int) -> s
         last = f"trained/averages{number}"
     graph.node.append(onnx.node("Flatten", [last], f"trained/row{number}", axis=1))
     return f"trained/row{number}"
-
-
-def _renamed(name: str) -> str:
-    return f"backbone/{name}" if name in (IMAGE, PROBABILITY) else name
 
 
 def _rename(graph: Any, names: Mapping[str, str]) -> None:

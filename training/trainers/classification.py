@@ -23,7 +23,7 @@ from training.trainers import backbone as backbones
 from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
 from training.trainers.examples import Example, examples_of, parts
-from training.trainers.features import Extractor, Unreadable, picture, session_of
+from training.trainers.features import Extractor, Unreadable, calm, picture, session_of
 from training.trainers.report import Accuracies, figures, remarks
 from training.weights import BACKBONE, add_notices
 
@@ -62,6 +62,7 @@ def _say(line: str) -> None:
 class _Training:
     def __init__(self, settings: argparse.Namespace) -> None:
         self._settings = settings
+        calm()
         self._arrays: Any = importlib.import_module("numpy")
         self._runtime: Any = importlib.import_module("onnxruntime")
         self._exclusive = settings.model_type == SINGLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,12 +13,35 @@ from training.trainers.backbone import Backbone, extractor
 MAX_PIXELS: Final = 100_000_000  # a small file can claim a large picture
 
 
+def calm() -> None:
+    """Let numpy compute in one thread: its matrices are small here, and threads that wait cost more than they gain.
+
+    Call this before numpy is imported.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
 class Unreadable(Exception):
     """A file is not a picture that can be read."""
 
 
 def picture(arrays: Any, path: str, backbone: Backbone) -> tuple[Any, str]:
     """Return a picture as the vision services of machines prepare it, and a digest of its pixels; Unreadable."""
+    whole, digest = opened(path)
+    return sized(arrays, whole, backbone), digest
+
+
+def sized(arrays: Any, whole: Any, backbone: Backbone) -> Any:
+    """Return an image as the vision services of machines prepare it."""
+    from PIL import Image
+
+    resized = whole.resize((backbone.width, backbone.height), Image.Resampling.BILINEAR)
+    return arrays.asarray(resized, dtype=arrays.float32)[None]
+
+
+def opened(path: str) -> tuple[Any, str]:
+    """Return an image, and a digest of its pixels; Unreadable."""
     from PIL import Image
 
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
@@ -30,9 +54,7 @@ def picture(arrays: Any, path: str, backbone: Backbone) -> tuple[Any, str]:
         raise
     except Exception as error:  # whatever a decoder raises for a damaged file
         raise Unreadable(str(error)) from error
-    digest = hashlib.sha256(f"{whole.size}".encode() + whole.tobytes()).hexdigest()
-    resized = whole.resize((backbone.width, backbone.height), Image.Resampling.BILINEAR)
-    return arrays.asarray(resized, dtype=arrays.float32)[None], digest
+    return whole, hashlib.sha256(f"{whole.size}".encode() + whole.tobytes()).hexdigest()
 
 
 def session_of(runtime: Any, content: bytes) -> Any:

@@ -12,7 +12,13 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto.DataType
-ATTRIBUTE_FLOAT, ATTRIBUTE_INT, ATTRIBUTE_GRAPH, ATTRIBUTE_INTS = 1, 2, 5, 7  # AttributeProto.AttributeType
+ATTRIBUTE_FLOAT, ATTRIBUTE_INT, ATTRIBUTE_STRING, ATTRIBUTE_GRAPH, ATTRIBUTE_INTS = (
+    1,
+    2,
+    3,
+    5,
+    7,
+)  # AttributeProto.AttributeType
 
 _FIELDS: Final[Mapping[str, tuple[tuple[str, int, str], ...]]] = {  # name, number, type; * for repeated fields
     "Model": (
@@ -30,7 +36,8 @@ _FIELDS: Final[Mapping[str, tuple[tuple[str, int, str], ...]]] = {  # name, numb
         ("attribute", 5, "Attribute*"), ("domain", 7, "string"),
     ),
     "Attribute": (
-        ("name", 1, "string"), ("f", 2, "float"), ("i", 3, "int64"), ("ints", 8, "int64*"), ("type", 20, "int32"),
+        ("name", 1, "string"), ("f", 2, "float"), ("i", 3, "int64"), ("s", 4, "bytes"), ("ints", 8, "int64*"),
+        ("type", 20, "int32"),
     ),
     "Tensor": (("dims", 1, "int64*"), ("data_type", 2, "int32"), ("name", 8, "string"), ("raw_data", 9, "bytes")),
     "Value": (("name", 1, "string"), ("type", 2, "Type")),
@@ -80,12 +87,14 @@ def tensor(name: str, dims: Sequence[int], raw: bytes, kind: int = FLOAT) -> Any
     return MESSAGES["Tensor"](name=name, dims=dims, data_type=kind, raw_data=raw)
 
 
-def node(operator: str, inputs: Sequence[str], output: str, **attributes: int | float | list[int]) -> Any:
+def node(operator: str, inputs: Sequence[str], output: str, **attributes: int | float | str | list[int]) -> Any:
     """Return an operator with one output."""
     result = MESSAGES["Node"](op_type=operator, input=inputs, output=[output])
     for name, value in attributes.items():
         if isinstance(value, list):
             result.attribute.add(name=name, ints=value, type=ATTRIBUTE_INTS)
+        elif isinstance(value, str):
+            result.attribute.add(name=name, s=value.encode(), type=ATTRIBUTE_STRING)
         elif isinstance(value, float):
             result.attribute.add(name=name, f=value, type=ATTRIBUTE_FLOAT)
         else:

@@ -10,7 +10,6 @@ from training.jobs.submission import ModelType
 
 NO_ENGINE: Final = "this cloud runs no training jobs: start machine-cloud with --training-jobs 1 or more"
 NO_SCRIPTS: Final = "this cloud runs no training scripts: start machine-cloud with --training-python PROGRAM"
-NO_DETECTION: Final = "this cloud has no trainer for object detection yet; train a classifier, or use a custom script"
 CONTAINER: Final = "local"
 """Key of the only environment of custom scripts."""
 
@@ -19,7 +18,7 @@ CONTAINER: Final = "local"
 class Abilities:
     """Why something cannot be trained; an empty text: it can."""
 
-    classification: str = NO_ENGINE
+    models: str = NO_ENGINE
     scripts: str = NO_SCRIPTS
     environment: str = field(default="", compare=False)  # of scripts, for people
 
@@ -27,9 +26,7 @@ class Abilities:
         """Raise MachineError if a job of this type cannot be trained here."""
         if model_type is ModelType.UNSPECIFIED:
             raise MachineError("the job names no model type", kind=ErrorKind.INVALID, remedy="pass a model_type")
-        if model_type is ModelType.OBJECT_DETECTION:
-            raise MachineError(NO_DETECTION, kind=ErrorKind.UNSUPPORTED)
-        _check(self.classification)
+        _check(self.models)
 
     def check_scripts(self) -> None:
         """Raise MachineError if scripts of the registry cannot be run here."""

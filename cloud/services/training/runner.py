@@ -33,7 +33,7 @@ from training.engine.usage import pack
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import Happening, State
 from training.jobs.report import MAX_SIZE, Report, read_report
-from training.jobs.submission import check
+from training.jobs.submission import ModelType, check
 from training.weights import BACKBONE
 
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
@@ -41,7 +41,8 @@ RETRY: Final = 2.0  # seconds until a failed renewal is repeated
 CLEANUP: Final = 5.0  # seconds to give a job back when the cloud stops, and to remove the folder of one that ended
 LOOKS: Final = (0.5, 1.0, 2.0, 4.0)  # seconds before each further look for workers that have ended on this computer
 LONGEST: Final = 600.0  # seconds between two looks at the leases of lost workers
-TRAINER: Final = "training.trainers.classification"
+CLASSIFICATION: Final = "training.trainers.classification"
+DETECTION: Final = "training.trainers.detection"
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
 
 
@@ -244,7 +245,8 @@ class _Execution:
             f"--model_type={task.model_type.name.lower()}",
             f"--labels_file={plain.dataset / dataset.LABELS}",
         )
-        return replace(plain, module=TRAINER, arguments=(*common, *settings), readable=(backbone,))
+        trainer = DETECTION if task.model_type is ModelType.OBJECT_DETECTION else CLASSIFICATION
+        return replace(plain, module=trainer, arguments=(*common, *settings), readable=(backbone,))
 
     async def _script(self) -> Path:
         """Return the folder of the unpacked script. It was readable for the submitter; now only its content matters."""

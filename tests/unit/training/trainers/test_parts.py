@@ -94,14 +94,11 @@ def test_a_small_map_counts_as_much_as_a_large_one() -> None:
 
 
 def test_held_out_predictions() -> None:
-    """Each picture is predicted by a head that was not fitted to it: a picture with a wrong label shows that."""
-    features = numpy.arange(40.0)[:, None]
-    targets = numpy.eye(2)[(numpy.arange(40) > 19).astype(int)]
-    features[20:] += 20
-    targets[5] = [0, 1]
-    predicted = heads.held_out(numpy, heads.Examples(features, targets, [1], True), numpy.arange(40) % 4, 0.01)
-    wrong = (predicted.argmax(axis=1) != targets.argmax(axis=1)).nonzero()[0].tolist()
-    assert wrong == [5]
+    """Labels that are drawn by chance can be learned by heart, but not predicted."""
+    features = numpy.random.default_rng(0).normal(size=(80, 200))
+    targets = numpy.eye(2)[numpy.random.default_rng(1).integers(0, 2, 80)]
+    predicted = heads.held_out(numpy, heads.Examples(features, targets, [200], True), numpy.arange(80) % 4, 0.01)
+    assert 0.2 < (predicted.argmax(axis=1) == targets.argmax(axis=1)).mean() < 0.8
 
 
 @pytest.mark.parametrize(

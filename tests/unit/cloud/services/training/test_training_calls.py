@@ -62,7 +62,7 @@ async def test_without_a_version_it_is_the_time(us: Tenant) -> None:
     ("changes", "kind", "text"),
     [
         ({"model_type": 0}, ErrorKind.INVALID, "model type"),
-        ({"model_type": 3}, ErrorKind.UNSUPPORTED, "object detection"),
+        ({"model_type": 3}, ErrorKind.PRECONDITION, "'ok' has 0 pictures, 10 too few"),
         ({"model_framework": 1}, ErrorKind.UNSUPPORTED, "tflite"),
         ({"tags": ["ok"]}, ErrorKind.INVALID, "needs 2"),
         ({"tags": [str(number) for number in range(501)]}, ErrorKind.INVALID, "training_labels"),

@@ -1,0 +1,278 @@
+"""Trainer of detectors: a small head on maps of a frozen, pretrained backbone. Run as `python -m`, with ONNX Runtime.
+
+It writes `model.onnx` (the whole model, from the picture to the boxes), `labels.txt` and `report.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from training.jobs.events import Metric, Progress, report
+from training.trainers import backbone as backbones
+from training.trainers.detectors import fitting, graph, targets
+from training.trainers.detectors.boxes import Box, Boxed, figures, pictures_of
+from training.trainers.detectors.network import Adam, Weights, initial
+from training.trainers.examples import Example, parts
+from training.trainers.features import Unreadable, calm, opened, session_of, sized
+from training.weights import BACKBONE, add_notices
+
+FOLDS: Final = 5  # of the training pictures; the first one is for validation
+COPIES: Final = 6  # of each training picture, the first unchanged
+MOST_COPIES: Final = 3000  # of all; more pictures get fewer copies
+MIN_PICTURES: Final = 4  # readable pictures of each label
+WEAK: Final = 0.5  # mAP50 below which the report says that the backbone is weak
+FEW: Final = 20  # pictures in a test
+STOPPED: Final = 143  # exit status after SIGTERM
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset_file", type=Path, required=True)
+    parser.add_argument("--model_output_directory", type=Path, required=True)
+    parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
+    parser.add_argument("--model_type", choices=("object_detection",), default="object_detection")
+    parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
+    parser.add_argument("--seed", type=int, default=0)
+    try:
+        return _Training(parser.parse_args(arguments)).run()
+    except ValueError as error:
+        _say(f"ERROR: {error}")
+        return 1
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def remarks(test: dict[str, Any]) -> list[str]:
+    """Return what the figures mean for using the model, in sentences for people; none if all is well."""
+    lines = []
+    if test["mAP50"] is not None and test["mAP50"] < WEAK:
+        lines.append(
+            f"The model finds the objects badly: mAP50 is {test['mAP50']:.2f} in the test. The backbone is weak for"
+            " them. It sees particular objects better than broad kinds, and large ones better than small ones. More"
+            " pictures help, or pictures in which the objects are larger."
+        )
+    if test["pictures"] < FEW:
+        lines.append(f"The test has only {test['pictures']} pictures, so its figures say little.")
+    return lines
+
+
+class _Training:
+    def __init__(self, settings: argparse.Namespace) -> None:
+        self._settings = settings
+        calm()
+        self._arrays: Any = importlib.import_module("numpy")
+        self._runtime: Any = importlib.import_module("onnxruntime")
+        self._labels: list[str] = json.loads(settings.labels_file.read_text())
+        self._begin = time.process_time()
+        self._stopping = False
+
+    def run(self) -> int:
+        """Train; return the exit status."""
+        signal.signal(signal.SIGTERM, self._stop)
+        content = self._settings.backbone.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        try:
+            backbone = backbones.read(content)
+            cells = graph.maps_of(backbone)[0][1]
+            session = session_of(self._runtime, graph.extractor(backbone))
+        except ValueError as error:
+            raise ValueError(f"the backbone {self._settings.backbone.name} cannot be used: {error}") from error
+        with self._settings.dataset_file.open(encoding="utf-8") as lines:
+            pictures, problems = self._readable(pictures_of(lines, self._labels))
+        part = parts([Example(picture.id, picture.path, ()) for picture in pictures], self._settings.seed, FOLDS)
+        training = [picture for picture, own in zip(pictures, part, strict=True) if own > 0]
+        validation = [picture for picture, own in zip(pictures, part, strict=True) if own == 0]
+        test = [picture for picture, own in zip(pictures, part, strict=True) if own < 0]
+        self._check(training)
+        _say(f"{len(training)} pictures for training, {len(validation)} for validation, {len(test)} for the test")
+        try:
+            data, scaling = self._data(session, backbone, training, cells)
+            weights = self._fitted(data, scaling, backbone, validation, digest)
+        except InterruptedError:
+            return STOPPED
+        model = self._written(backbone, self._scaled(weights, scaling))
+        test_figures = self._figures(model, backbone, test)
+        for name in ("mAP50", "mAP75"):
+            if test_figures[name] is not None:
+                _say(report(Metric(f"test_{name}", test_figures[name])))
+        for line in remarks(test_figures):
+            _say(f"WARNING: {line}")
+        folder: Path = self._settings.model_output_directory
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "model.onnx").write_bytes(model)
+        (folder / "labels.txt").write_text("".join(f"{label}\n" for label in self._labels), encoding="utf-8")
+        add_notices(self._settings.backbone, folder)
+        divided = {"training": training, "validation": validation, "test": test}
+        about = {
+            "format": 1,
+            "model_type": self._settings.model_type,
+            "labels": self._labels,
+            "seed": self._settings.seed,
+            "backbone": {"file": self._settings.backbone.name, "sha256": digest},
+            "pictures": {
+                "used": len(pictures),
+                **{name: [picture.id for picture in members] for name, members in divided.items()},
+                **problems,
+            },
+            "remarks": remarks(test_figures),
+            "test": test_figures,
+            "processor_seconds": round(time.process_time() - self._begin, 2),
+        }
+        (folder / "report.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        _say("the model is complete")
+        return 0
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._stopping = True
+
+    # ---- data
+
+    def _readable(self, listed: Sequence[Boxed]) -> tuple[list[Boxed], dict[str, list[str]]]:
+        """Return readable, different pictures, and the ids of the others."""
+        pictures, seen = [], set()
+        problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
+        for picture in listed:
+            try:
+                whole, pixels = opened(picture.path)
+            except Unreadable as error:
+                _say(f"WARNING: the picture {picture.id} cannot be read: {error}")
+                problems["unreadable"].append(picture.id)
+                continue
+            if pixels in seen:
+                problems["duplicates"].append(picture.id)
+                continue
+            seen.add(pixels)
+            pictures.append(picture)
+            whole.close()
+        return pictures, problems
+
+    def _check(self, training: Sequence[Boxed]) -> None:
+        counts = Counter(label for picture in training for label in {box.label for box in picture.boxes})
+        for label in self._labels:
+            if counts[label] < MIN_PICTURES:
+                raise ValueError(
+                    f"only {counts[label]} different readable pictures with {label!r} are left for training,"
+                    f" {MIN_PICTURES} are needed"
+                )
+
+    def _data(
+        self, session: Any, backbone: backbones.Backbone, training: Sequence[Boxed], cells: int
+    ) -> tuple[fitting.Data, list[tuple[Any, Any]]]:
+        """Return maps and targets of copies of the pictures, and mean and deviation of each map's channels."""
+        arrays = self._arrays
+        copies = max(1, min(COPIES, MOST_COPIES // len(training)))
+        total, maps, goals = copies * len(training), [], []
+        for index, picture in enumerate(training):
+            whole, _ = opened(picture.path)
+            chance = random.Random(f"{self._settings.seed}/{picture.id}")
+            for number in range(copies):
+                image, boxes = (whole, picture.boxes) if not number else targets.changed(whole, picture.boxes, chance)
+                rows = session.run(None, {"image": sized(arrays, image, backbone)})
+                maps.append([row[0].astype(arrays.float16) for row in rows])
+                goals.append(targets.target(arrays, boxes, self._labels, cells))
+            if self._stopping:
+                raise InterruptedError
+            if (index + 1) % max(1, len(training) // 10) == 0:
+                _say(f"{(index + 1) * copies} of {total} pictures prepared")
+        stacked = [arrays.stack([row[number] for row in maps]) for number in range(len(maps[0]))]
+        scaling = []
+        for number, values in enumerate(stacked):
+            numbers = values.astype(arrays.float32).reshape(-1, values.shape[-1])
+            center, spread = numbers.mean(axis=0), numbers.std(axis=0) + 1e-3
+            scaling.append((center, spread))
+            stacked[number] = ((values - center) / spread).astype(arrays.float16)
+        counts = Counter(box.label for picture in training for box in picture.boxes)
+        rarity = arrays.array([counts[label] ** -0.5 for label in self._labels], "float32")
+        columns = {name: arrays.stack([row[name] for row in goals]) for name in goals[0]}
+        return fitting.Data(tuple(stacked), **columns, importance=rarity / rarity.mean()), scaling
+
+    # ---- fitting
+
+    def _fitted(
+        self,
+        data: fitting.Data,
+        scaling: Sequence[tuple[Any, Any]],
+        backbone: backbones.Backbone,
+        validation: Sequence[Boxed],
+        digest: str,
+    ) -> Weights:
+        """Return the weights with the best figure on the validation pictures."""
+        arrays, seed = self._arrays, self._settings.seed
+        weights = initial(arrays, [values.shape[-1] for values in data.maps], len(self._labels), seed)
+        state, optimizer = fitting.State(weights, 0, dict(weights), -1.0, 0), Adam(arrays, weights)
+        folder = os.environ.get("TRAINING_CHECKPOINTS")
+        checkpoint = Path(folder) / "detector.npz" if folder else None
+        about = json.dumps([digest, seed, self._labels, len(data), [picture.id for picture in validation]])
+        if checkpoint is not None and fitting.load(arrays, checkpoint, about, state, optimizer):
+            _say(f"continuing after epoch {state.epoch}")
+        plan = fitting.Plan.of(len(data))
+
+        def figure(current: Weights) -> float:
+            model = graph.detector(backbone, self._scaled(current, scaling), len(self._labels), {})
+            result = self._figures(model, backbone, validation)
+            return float((result["mAP50"] or 0) + (result["mAP75"] or 0)) / 2
+
+        for epoch, value, compared in fitting.fit(arrays, data, state, optimizer, seed, plan, figure):
+            _say(report(Progress(epoch, plan.epochs)))
+            _say(report(Metric("loss", value, epoch)))
+            if compared is not None:
+                _say(report(Metric("validation_mAP", compared, epoch)))
+            if checkpoint is not None and (compared is not None or self._stopping):
+                fitting.save(arrays, checkpoint, about, state, optimizer)
+            if self._stopping:
+                raise InterruptedError
+        if state.epoch < plan.epochs:
+            _say(f"no better result since epoch {state.epoch - plan.interval * state.worse}: training ends early")
+        return state.best
+
+    def _scaled(self, weights: Weights, scaling: Sequence[tuple[Any, Any]]) -> Weights:
+        """Return the weights for maps as the backbone gives them."""
+        result = dict(weights)
+        for number, (center, spread) in enumerate(scaling):
+            kernel = weights[f"map{number}"] / spread[:, None]
+            result[f"map{number}"] = kernel
+            result["bias"] = result["bias"] - center @ kernel
+        return result
+
+    # ---- results
+
+    def _written(self, backbone: backbones.Backbone, weights: Weights) -> bytes:
+        return graph.detector(backbone, weights, len(self._labels), {"names": repr(dict(enumerate(self._labels)))})
+
+    def _figures(self, model: bytes, backbone: backbones.Backbone, pictures: Sequence[Boxed]) -> dict[str, Any]:
+        """Return the figures of the file that is written, run as a machine runs it."""
+        session, detections = session_of(self._runtime, model), []
+        for picture in pictures:
+            whole, _ = opened(picture.path)
+            output = session.run(["location", "category", "score"], {"image": sized(self._arrays, whole, backbone)})
+            if not all(self._arrays.isfinite(values).all() for values in output):
+                raise ValueError("the written model does not work: its output has values that are not finite")
+            location, category, score = (values[0].tolist() for values in output)
+            detections.append(
+                [
+                    Box(self._labels[int(label)], edges[0], edges[1], edges[2], edges[3], certainty)
+                    for edges, label, certainty in zip(location, category, score, strict=True)
+                ]
+            )
+        return figures(pictures, detections, self._labels)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
