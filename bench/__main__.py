@@ -28,6 +28,8 @@ BENCHES = {
     "through": "calls to a machine through the cloud, against direct calls",
     "waiting": "machines that wait for callers at one cloud: memory, idle CPU, time of a call",
     "webrtc": "calls of the Python SDK over WebRTC, direct and relayed, against TCP",
+    "training": "accuracy of trained models on pictures that they have not seen, against two baselines",
+    "training_detection": "the same for detectors: mAP50 and mAP75",
     "agent": "machine-agent: start-up time, resident memory, idle CPU",
 }
 

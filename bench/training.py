@@ -1,0 +1,180 @@
+"""Measure trained models on held-out pictures: accuracy and processor time, for 2 to 200 pictures of each label.
+
+Peers are scikit-learn's logistic regression on raw pixels, and a small convolutional network that is trained from
+scratch with PyTorch (a perceptron where PyTorch is not installed). This needs the extra `ml` and scikit-learn, and for
+the sets of objects Debian's package tuxpaint-stamps-default, installed or unpacked (then `--stamps` names the folder).
+
+A figure is the mean over the seeds. Training pictures, held-out pictures, and the choice of objects depend on the seed
+only. All training pictures are used, and the strength of the regularization is chosen among them, as the trainer does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import training_peers as peers
+from bench import training_sets as sets
+from bench.training_sets import Sample
+from training.trainers import backbone as backbones
+from training.trainers import head as heads
+from training.trainers.features import Extractor, calm
+from training.weights import BACKBONE
+
+Take = Callable[[int, int, bool], Iterator[Sample]]  # seed, pictures of each label, whether they are held out
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A set of labelled pictures."""
+
+    name: str
+    each: tuple[int, ...]  # pictures of each label
+    take: Take
+    test: int = 20  # held-out pictures of each label
+    multiple: bool = False  # a picture can have several labels
+
+
+def drawn(seed: int, held_out: bool) -> random.Random:
+    return random.Random(2 * seed + held_out)
+
+
+def tasks(stamps: Path) -> list[Task]:
+    def particular(background: sets.Background) -> Take:
+        def take(seed: int, each: int, held_out: bool) -> Iterator[Sample]:
+            pool = sets.particular(sets.stamps(stamps), 8, seed + 3)
+            return sets.objects(drawn(seed, held_out), pool, each, background)
+
+        return take
+
+    def kinds(background: sets.Background) -> Take:
+        def take(seed: int, each: int, held_out: bool) -> Iterator[Sample]:
+            pool = sets.divided(sets.stamps(stamps), seed)[held_out]
+            return sets.objects(drawn(seed, held_out), pool, each, background)
+
+        return take
+
+    def several(seed: int, each: int, held_out: bool) -> Iterator[Sample]:
+        pool = sets.particular(sets.stamps(stamps), 5, seed + 3)
+        count = each * 5 // 2  # a scene has two objects on average
+        return sets.scenes(drawn(seed, held_out), pool, count, sets.photograph, size=224)
+
+    return [
+        Task("digits", (2, 10, 50, 100), lambda s, n, h: sets.digits(drawn(s, h), n, held_out=h), 60),
+        Task("shapes", (2, 10, 50, 200), lambda s, n, h: sets.shapes(drawn(s, h), n), 50),
+        Task("8 objects, plain", (2, 5, 10, 50), particular(sets.plain)),
+        Task("8 objects, photographs", (2, 5, 10, 50), particular(sets.photograph)),
+        Task("7 kinds, other objects, plain", (20, 100), kinds(sets.plain)),
+        Task("7 kinds, other objects, photographs", (20, 100), kinds(sets.photograph)),
+        Task("5 objects, several in a picture", (10, 50, 200), several, 40, multiple=True),
+    ]
+
+
+class Ours:
+    """The backbone and head of the trainer, without its files."""
+
+    def __init__(self) -> None:
+        self.arrays: Any = importlib.import_module("numpy")
+        runtime = importlib.import_module("onnxruntime")
+        self._extractor = Extractor(self.arrays, runtime, backbones.read(BACKBONE.read_bytes()), "", None)
+        self._folder = tempfile.TemporaryDirectory()
+        self._count = 0
+
+    def features(self, samples: Sequence[Sample]) -> Any:
+        rows = []
+        for sample in samples:
+            self._count += 1
+            path = f"{self._folder.name}/{self._count}.png"
+            sample.image.save(path)
+            rows.append(self._extractor.of(str(self._count), path)[0])
+        return self.arrays.stack(rows).astype(float)
+
+    def predict(self, training: Any, targets: Any, folds: Any, test: Any, *, exclusive: bool) -> Any:
+        examples = heads.Examples(training, targets, self._extractor.groups, exclusive)
+        strength, _ = heads.chosen_strength(self.arrays, examples, folds)
+        head = heads.fit(self.arrays, examples, strength)
+        return heads.probabilities(self.arrays, test, head, exclusive=exclusive)
+
+
+def targets_of(arrays: Any, samples: Sequence[Sample], labels: Sequence[str]) -> Any:
+    return arrays.array([[label in sample.labels for label in labels] for sample in samples], float)
+
+
+def accuracy(predicted: Any, truth: Any, *, exclusive: bool) -> float:
+    """Return the share of pictures whose labels are all right."""
+    if exclusive:
+        return float((predicted.argmax(axis=1) == truth.argmax(axis=1)).mean())
+    return float(((predicted > 0.5) == (truth > 0.5)).all(axis=1).mean())
+
+
+def chance(truth: Any, *, exclusive: bool) -> float:
+    rows = [tuple(row) for row in truth.tolist()]
+    return max(rows.count(row) for row in set(rows)) / len(rows)
+
+
+def measure(ours: Ours, task: Task, each: int, seed: int) -> dict[str, tuple[float, float]]:
+    """Return accuracy and processor seconds of each way."""
+    arrays, exclusive = ours.arrays, not task.multiple
+    training, test = list(task.take(seed, each, False)), list(task.take(seed, task.test, True))
+    labels = sorted({label for sample in training for label in sample.labels})
+    targets, truth = (targets_of(arrays, samples, labels) for samples in (training, test))
+    folds, counts = [], dict.fromkeys({sample.labels for sample in training}, 0)
+    for sample in training:
+        folds.append(counts[sample.labels] % heads.FOLDS)
+        counts[sample.labels] += 1
+    rows = {"chance": (chance(truth, exclusive=exclusive), 0.0)}
+    test_features = ours.features(test)
+    begin = time.process_time()
+    predicted = ours.predict(ours.features(training), targets, arrays.array(folds), test_features, exclusive=exclusive)
+    rows["ours"] = accuracy(predicted, truth, exclusive=exclusive), time.process_time() - begin
+    for name, way in peers.WAYS.items():
+        begin = time.process_time()
+        predicted = way(training, targets, test, seed, exclusive=exclusive)
+        rows[name] = accuracy(predicted, truth, exclusive=exclusive), time.process_time() - begin
+    return rows
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench training", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--stamps", type=Path, default=sets.STAMPS, help="folder of the pictures of objects")
+    parser.add_argument("--only", default="", help="measure the sets whose name begins with this")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    settings = parser.parse_args(argv)
+    missing = [name for name in ("numpy", "onnxruntime", "sklearn") if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"training: skipped, because {', '.join(missing)} is not installed", file=sys.stderr)
+        return 0
+    calm()
+    ours, written = Ours(), []
+    for task in tasks(settings.stamps):
+        if not task.name.startswith(settings.only):
+            continue
+        for each in task.each:
+            try:
+                runs = [measure(ours, task, each, seed) for seed in range(settings.seeds)]
+            except FileNotFoundError as error:
+                print(f"{task.name}: left out: {error}", file=sys.stderr)
+                break
+            means = {name: [statistics.mean(run[name][part] for run in runs) for part in (0, 1)] for name in runs[0]}
+            written.append({"set": task.name, "each": each, "seeds": settings.seeds, **means})
+            line = "  ".join(f"{name} {figure:.3f} ({seconds:.1f} s)" for name, (figure, seconds) in means.items())
+            print(f"{task.name:36} {each:4}  {line}", flush=True)
+    if settings.json:
+        settings.json.write_text(json.dumps(written, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
