@@ -2,7 +2,7 @@
 
 Jobs of a script that counts run in a cloud. At seeded moments, SIGKILL is sent to the cloud, which is then started
 again with the same data, to the process around a program, or to a program. At the end, every job must have ended
-exactly once and for a reason that happened to it, no program may have run beside another program of the same job, each
+exactly once and for a reason that happened to it, no two programs of the same job may have run at once, each
 completed job must have its model, which is downloaded, and no other job may have a model.
 
 Prints each kill, and a table. Exit status 1 if something was wrong. It takes about 2 s for each kill.
