@@ -16,6 +16,7 @@ import trio
 from cloud.commands.options import Options
 from cloud.domain.training import jobs
 from cloud.domain.training.abilities import NO_SCRIPTS, Abilities
+from cloud.server.training_network import network
 from cloud.services.common.base import Cloud
 from cloud.services.training.runner import Runner, Settings, clean
 from nursery_graph import Node, Restart
@@ -97,7 +98,7 @@ async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     if training.engine is None:
         task_status.started()
         await trio.sleep_forever()
-    settings = Settings(folder_of(options), options.training_jobs, options.training_backbone)
+    settings = Settings(folder_of(options), options.training_jobs, options.training_backbone, network(cloud))
     worker = Worker("folders of training jobs")
     async with worker.opened():
         kept = await cloud.store.read(jobs.unfinished)

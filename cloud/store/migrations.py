@@ -39,6 +39,7 @@ STEPS: Final = (
     signalling.TABLES,
     training.TABLES,
     training.LABELLING,
+    training.KEYS,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import zlib
@@ -21,8 +22,9 @@ from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from training.engine.lock import share
+from training.engine.network import network_of
 from training.engine.output import Lines
-from training.engine.port import Bounds, Order, Outcome, Sink
+from training.engine.port import CLOUD, Bounds, Order, Outcome, Sink
 from training.engine.sandbox import FAILED
 from training.engine.usage import memory, usage
 from training.jobs.events import of_line
@@ -86,16 +88,22 @@ class LocalEngine:
             if order.lock is not None:
                 lock = share(order.lock)
                 held.callback(os.close, lock)
+            ours, theirs = (held.enter_context(end) for end in socket.socketpair())
+            network = theirs.fileno() if order.connect is not None and self._isolate else None
+            inherited = {"lock": lock, "network": network}
+            plan = {**_plan(order, interpreter, isolate=self._isolate), **inherited, "silence": SILENCE, "cloud": CLOUD}
             async with worker.opened():
                 await worker.run(partial(_prepare, order))
-                plan = {**_plan(order, interpreter, isolate=self._isolate), "lock": lock, "silence": SILENCE}
                 await worker.run(partial(plan_file.write_text, json.dumps(plan)))
-            return await self._confined(order, sink, plan_file, lock)
+            descriptors = tuple(value for value in inherited.values() if value is not None)
+            return await self._confined(order, sink, plan_file, descriptors, ours)
 
-    async def _confined(self, order: Order, sink: Sink, plan_file: Path, lock: int | None) -> Outcome:
+    async def _confined(
+        self, order: Order, sink: Sink, plan_file: Path, inherited: tuple[int, ...], network: socket.socket
+    ) -> Outcome:
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(plan_file)]
         options: dict[str, Any] = {
-            "pass_fds": (lock,) if lock is not None else (),
+            "pass_fds": inherited,
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
@@ -106,7 +114,7 @@ class LocalEngine:
         }
         try:
             async with process_group(command, **options) as group:
-                return await _Run(order, sink, group).outcome()
+                return await _Run(order, sink, group, network).outcome()
         except OSError as error:
             raise MachineError(f"no process can be started: {error}", kind=ErrorKind.UNAVAILABLE) from error
 
@@ -214,7 +222,8 @@ def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str,
 class _Run:
     """One run of a program, until it ends or exceeds a limit."""
 
-    def __init__(self, order: Order, sink: Sink, group: ProcessGroup) -> None:
+    def __init__(self, order: Order, sink: Sink, group: ProcessGroup, network: socket.socket) -> None:
+        self._network = network
         self._order = order
         self._sink = sink
         self._group = group
@@ -232,6 +241,8 @@ class _Run:
                 nursery.start_soon(self._read, read_all)
                 nursery.start_soon(self._watch)
                 nursery.start_soon(self._show_life)
+                if self._order.connect is not None:
+                    nursery.start_soon(network_of, self._network, self._order.connect)
                 status = await self._group.wait()
                 with trio.move_on_after(DRAIN):
                     await read_all.wait()

@@ -13,10 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
+import trio
+
 from training.jobs.events import Event
 
 MIB: Final = 1024 * 1024
 Sink = Callable[[Sequence[Event]], Awaitable[None]]
+Connect = Callable[[trio.abc.Stream], Awaitable[None]]
+CLOUD: Final = ("127.0.0.1", 8080)
+"""Address of the cloud inside, for programs with `connect`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Order:
     environment: Mapping[str, str] = field(default_factory=dict)
     program: Path | None = None  # folder of the module, for a program of the tenant; None for one of this project
     readable: tuple[Path, ...] = ()  # further files that the program reads, such as pretrained weights
+    connect: Connect | None = None  # serves what the program opens to CLOUD, which is its whole network; None: none
     lock: Path | None = None  # every process of the program holds it; see training.engine.lock
     bounds: Bounds = Bounds()
 

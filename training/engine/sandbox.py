@@ -4,8 +4,9 @@ The engine starts it with the path of a plan (JSON) as its argument and a pipe a
 writes now and then. When that pipe closes, because the engine has died in whatever way, or nothing arrives for some
 time, because the engine has stopped working, everything here is killed. The lock of the plan is held until then. With
 `isolate`, the program has its own namespaces for files, processes, network, IPC and host name: it sees only the files
-of the plan, no other process and no network, and nothing that it started outlives it. As root it also has a separate
-user; otherwise a user namespace is used. Without `isolate`, there are only the limits and the process group.
+of the plan, no other process and no network apart from what the engine serves, and nothing that it started outlives it.
+As root it also has a separate user; otherwise a user namespace is used. Without `isolate`, there are only the limits
+and the process group.
 
 Only the standard library is imported, because this starts with every job. It runs single-threaded.
 """
@@ -19,6 +20,7 @@ import platform
 import resource
 import select
 import signal
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,6 +33,7 @@ _NEW_USER: Final = 0x10000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _KEPT: Final = {1: 1, 2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # ST_... of statvfs -> MS_... of mount
 _DETACH: Final = 2
+_SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP
 _PDEATHSIG, _NO_NEW_PRIVILEGES = 1, 38
 _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41, "armv7l": 218}
 _DEVICES: Final = ("null", "zero", "random", "urandom")
@@ -53,6 +56,8 @@ def main() -> NoReturn:
         child = os.fork()
         if not child:
             _run_first(plan)
+        if plan["network"] is not None:
+            os.close(plan["network"])
         _watch(child, plan["silence"])
     except OSError as error:
         _fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
@@ -77,6 +82,8 @@ def _run_first(plan: Mapping[str, Any]) -> NoReturn:
         if not plan["isolate"]:
             _execute(plan)
         _call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if plan["network"] is not None:
+            _listen(plan["network"], *plan["cloud"])
         _enter_root(plan)
         program = os.fork()
         if not program:
@@ -128,6 +135,19 @@ def _enter_namespaces() -> None:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+
+
+def _listen(engine: int, host: str, port: int) -> None:
+    """Listen at an address of the new network, and send the listening socket to the engine."""
+    import fcntl
+    import socket
+
+    with socket.socket() as listener, socket.socket(fileno=engine) as sending:
+        flags = struct.pack("16sH14x", b"lo", _UP)
+        fcntl.ioctl(listener, _SET_FLAGS, flags)
+        listener.bind((host, port))
+        listener.listen(16)
+        socket.send_fds(sending, [b"."], [listener.fileno()])
 
 
 def _enter_root(plan: Mapping[str, Any]) -> None:

@@ -86,6 +86,9 @@ def home_operator(of: ObjectKind, field: str) -> Rule:
 ROLE_ANYWHERE: Final = signed_in("those in which the caller has a role")
 READABLE: Final = signed_in("public ones, and those of the caller's organization")
 FILTERED: Final = signed_in("data of resources at which the caller has a role")
+FILTERED_OR_JOB: Final = signed_in(
+    "data of resources at which the caller has a role; with the key of a running training script, those of its dataset"
+)
 OWNED: Final = signed_in("data of resources that the caller owns")
 GIVES: Final = signed_in("roles at resources that the caller owns")
 OWN_MARKS: Final = signed_in("the caller's own marks")
@@ -222,8 +225,8 @@ DATA: Final[Mapping[str, Rule]] = {
     "page_of_readings": FILTERED,
     "retention": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "set_retention": owner(ObjectKind.ORGANIZATION, "organization_id"),
-    "binary_data_by_filter": FILTERED,
-    "binary_data_by_ids": FILTERED,
+    "binary_data_by_filter": FILTERED_OR_JOB,
+    "binary_data_by_ids": FILTERED_OR_JOB,
     "delete_binary_data_by_filter": OWNED,
     "delete_binary_data_by_ids": OWNED,
     "create_binary_data_signed_url": home_operator(ObjectKind.FILE, "binary_data_id") | "a link outlasts a share",

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from cloud.domain.data.filters import Scope
+from dataclasses import replace
+
+from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.organizations.sharing import reached
 from cloud.domain.organizations.tenants import locations
 from cloud.domain.permissions.access import Role, holder
+from cloud.domain.training import job_keys
 from cloud.store.sql import Sql
 from cloud.values.author import Author
 from schema.errors import ErrorKind, MachineError
+
+
+def readable(sql: Sql, author: Author, data_filter: DataFilter) -> tuple[DataFilter, Scope]:
+    """Return a filter and the scope for reading files: those of its dataset for a training job, as an operator else."""
+    scope, job = scope_of(sql, author, Role.OPERATOR), job_keys.readable(sql, author)
+    if job is None:
+        return data_filter, scope
+    if data_filter.dataset not in ("", job.dataset_id):
+        return data_filter, Scope()
+    return replace(data_filter, dataset=job.dataset_id), Scope(organizations=(job.organization_id,))
+
+
+def reads(sql: Sql, author: Author, subject: str) -> bool:
+    """Return whether a caller is a training job that may read this file."""
+    job = job_keys.readable(sql, author)
+    row = None
+    if job is not None:
+        row = sql.row(
+            """
+            SELECT 1 AS one FROM dataset_files JOIN files ON files.id = dataset_files.file_id
+            JOIN data_sources ON data_sources.number = files.source
+            WHERE files.id = ? AND dataset_id = ? AND organization_id = ?
+            """,
+            subject,
+            job.dataset_id,
+            job.organization_id,
+        )
+    return row is not None
 
 
 def scope_of(sql: Sql, author: Author, role: Role) -> Scope:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from cloud.domain.organizations.tenants import missing
 from cloud.domain.registry import files, items, versions
 from cloud.domain.registry.items import Item
+from cloud.domain.training import job_keys
 from cloud.store.sql import Sql, counted, inserted
 from cloud.values.author import Author
 from cloud.values.cursor import Cursor
@@ -253,6 +254,8 @@ def change(
         int(keeps_worker),
         subject.id,
     )
+    if not keeps_worker:
+        job_keys.delete(sql, subject.id)
     append(sql, subject.id, [Status(state, reason)], now)
     sql.notify(TOPIC, subject.id)
     return state

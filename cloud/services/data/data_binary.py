@@ -11,7 +11,8 @@ from cloud.domain.data import files
 from cloud.domain.data.files import FileRecord
 from cloud.domain.data.filters import DataFilter
 from cloud.domain.permissions.access import ObjectKind, Role
-from cloud.domain.permissions.data_scope import scope_of
+from cloud.domain.permissions.credentials import require_in_force
+from cloud.domain.permissions.data_scope import readable, reads, scope_of
 from cloud.services.common.base import Cloud, Service
 from cloud.services.data import data_messages as m
 from cloud.services.data.data_words import described, filter_of, ids_of, last_of, page_of
@@ -41,9 +42,9 @@ class Binary(Service):
         data_filter, base = filter_of(request.filter), self.cloud.links.base
 
         def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata], files.Total]:
-            scope = scope_of(sql, self.author, Role.OPERATOR)
-            count = files.total(sql, data_filter, scope)
-            records = [] if count_only else files.query(sql, data_filter, scope, page_of(request))
+            allowed_filter, scope = readable(sql, self.author, data_filter)
+            count = files.total(sql, allowed_filter, scope)
+            records = [] if count_only else files.query(sql, allowed_filter, scope, page_of(request))
             if include_binary:
                 records = self._first_that_fit(records)
             return records, described(sql, records, base), count
@@ -63,8 +64,10 @@ class Binary(Service):
         subjects, base = ids_of(binary_ids, binary_data_ids), self.cloud.links.base
 
         def work(sql: Sql) -> tuple[list[FileRecord], list[m.BinaryMetadata]]:
+            require_in_force(sql, self.author)
             for subject in subjects:
-                self.require(sql, Role.OPERATOR, ObjectKind.FILE, subject)
+                if not reads(sql, self.author, subject):
+                    self.require(sql, Role.OPERATOR, ObjectKind.FILE, subject)
             records = files.by_ids(sql, subjects)
             if include_binary and len(self._first_that_fit(records)) < len(records):
                 raise self._too_large(sum(record.size for record in records))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import trio
 
 from cloud.blobs import PIECE, Blob, discard
 from cloud.domain.registry import files, items
-from cloud.domain.training import jobs, queue, reports
+from cloud.domain.training import job_keys, jobs, queue, reports
 from cloud.domain.training.jobs import JobRecord
 from cloud.domain.training.pictures import StoredPicture, pictures
 from cloud.domain.training.queue import LEASE, RENEWAL, LostError
@@ -28,7 +28,7 @@ from schema.errors import ErrorKind, MachineError
 from support import private
 from support.worker import Worker
 from training.engine import lock
-from training.engine.port import Engine, Order, Outcome
+from training.engine.port import CLOUD, Connect, Engine, Order, Outcome
 from training.engine.usage import pack
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import Happening, State
@@ -53,6 +53,7 @@ class Settings:
     folder: Path  # a folder for each job
     slots: int = 1  # jobs at once
     backbone: Path = BACKBONE  # pretrained weights of the trainers
+    network: Callable[[str], Connect] | None = None  # serves the cloud to a script as the key with this id
 
 
 class Runner:
@@ -238,7 +239,8 @@ class _Execution:
         if task.script:
             values = tuple(f"--{name}={value}" for name, value in task.arguments.items())
             program = await self._script()
-            return replace(plain, module=scripts.MODULE, arguments=(*common, *values), program=program)
+            plain = replace(plain, module=scripts.MODULE, arguments=(*common, *values), program=program)
+            return await self._connected(plain) if self._settings.network is not None else plain
         backbone = self._settings.backbone.resolve()
         settings = (
             f"--backbone={backbone}",
@@ -247,6 +249,18 @@ class _Execution:
         )
         trainer = DETECTION if task.model_type is ModelType.OBJECT_DETECTION else CLASSIFICATION
         return replace(plain, module=trainer, arguments=(*common, *settings), readable=(backbone,))
+
+    async def _connected(self, order: Order) -> Order:
+        """Return the order with a key, and with the network in which every call is made with this key."""
+        assert self._settings.network is not None
+
+        def work(sql: Sql) -> tuple[str, str]:
+            held = queue.holds(sql, self._job.id, self._worker)
+            return job_keys.create(sql, held.id, held.task.organization_id, self._cloud.clock())
+
+        subject, key = await self._write(work)
+        environment = {"API_KEY_ID": subject, "API_KEY": key, "TRAINING_CLOUD": "http://{}:{}".format(*CLOUD)}
+        return replace(order, environment=environment, connect=self._settings.network(subject))
 
     async def _script(self) -> Path:
         """Return the folder of the unpacked script. It was readable for the submitter; now only its content matters."""

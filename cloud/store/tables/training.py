@@ -64,3 +64,10 @@ CREATE TABLE dataset_suspects (  -- pictures whose labels the newest model contr
 );
 CREATE INDEX dataset_suspects_file ON dataset_suspects (file_id);
 """
+
+KEYS: Final = """
+CREATE TABLE training_keys (
+    job_id TEXT PRIMARY KEY REFERENCES training_jobs (id),
+    key_id TEXT NOT NULL UNIQUE  -- exists only while the job runs; an owner may delete it earlier
+);
+"""

@@ -159,8 +159,32 @@ def listing() -> None:
 
 def connect() -> None:
     host, _, port = settings.path.rpartition(":")
-    socket.create_connection((host, int(port)), timeout=3)
+    with socket.create_connection((host, int(port)), timeout=3) as connection:
+        connection.sendall(b"hello")
     print("connected")
+
+
+def dataset() -> None:
+    """Read the dataset with the published SDK and the key of the job, and try to submit another job."""
+    import asyncio
+
+    from viam.app.viam_client import ViamClient
+    from viam.rpc.dial import DialOptions
+
+    async def main() -> None:
+        options = DialOptions.with_api_key(os.environ["API_KEY"], os.environ["API_KEY_ID"])
+        options.insecure = True
+        client = await ViamClient.create_from_dial_options(options, app_url=os.environ["TRAINING_CLOUD"])
+        files, _, _ = await client.data_client.binary_data_by_filter(include_binary_data=True)
+        print(f"{len(files)} pictures, {len({file.binary for file in files})} different")
+        try:
+            await client.ml_training_client.submit_custom_training_job(settings.path, "d", "s", "1", "m", "1")
+        except Exception as error:
+            print(f"refused: {error}")
+        client.close()
+
+    asyncio.run(main())
+    (output / "model.txt").write_text("model")
 
 
 def kill() -> None:

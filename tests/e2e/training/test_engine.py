@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -21,7 +22,7 @@ import trio
 
 from training.engine import lock
 from training.engine.local import ROOT, LocalEngine, inspected, user_of
-from training.engine.port import MIB, Bounds, Order, Outcome
+from training.engine.port import CLOUD, MIB, Bounds, Order, Outcome
 from training.jobs.events import Event, Log, Progress
 
 SCRIPT: Final = Path(__file__).with_name("script.py")
@@ -343,6 +344,24 @@ async def test_a_program_has_no_network(tmp_path: Path) -> None:
     assert "Network is unreachable" in ran.log[-1]
 
 
+async def test_the_network_of_a_program_is_what_the_engine_serves(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = server.getsockname()[1]
+        cases = {f"127.0.0.1:{CLOUD[1]}": "", f"127.0.0.1:{here}": "refused", "192.0.2.1:80": "unreachable"}
+        for path, reason in cases.items():
+            served: list[bytes] = []
+
+            async def connect(stream: trio.abc.Stream, served: list[bytes] = served) -> None:
+                async with stream:
+                    served.append(bytes(await stream.receive_some()))
+                raise ValueError("this ends no other connection and not the program")
+
+            outcome, ran = await run(replace(order_of(tmp_path / "job", "connect", path), connect=connect))
+            assert bool(outcome.reason) == bool(reason)
+            assert reason in ran.log[-1]
+            assert served == ([] if reason else [b"hello"])
+
+
 async def test_foreign_programs_are_refused_without_isolation(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="need isolation"):
         await LocalEngine(isolate=False, python=sys.executable).run(order_of(tmp_path / "job", "train"), Ran().sink)
@@ -422,6 +441,7 @@ def _check_as_ordinary_user(tmp_path: Path) -> None:
         "limits": {"RLIMIT_CORE": 0},
         "lock": None,
         "silence": 45.0,
+        "network": None,
         "environment": {"PATH": "/usr/bin:/bin"},
         "command": [PYTHON, "-c", f"FOLDER = {str(tmp_path)!r}\n{ORDINARY}"],
     }

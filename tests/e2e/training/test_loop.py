@@ -248,7 +248,7 @@ async def test_custom_scripts(tmp_path: Path) -> None:
         package = {"id": f"{organization}/colors", "version": "1", "type": "ML_MODEL"}
         await client.call("viam.app.packages.v1.PackageService", "", "get_package", **package)
 
-        async def submit(do: str, version: str) -> str:
+        async def submit(do: str, version: str, path: str = "") -> str:
             dataset = (
                 await client.call(
                     "viam.app.dataset.v1.DatasetService",
@@ -268,10 +268,23 @@ async def test_custom_scripts(tmp_path: Path) -> None:
                     registry_item_version="1",
                     model_name="colors",
                     model_version=version,
-                    arguments={"do": do},
+                    arguments={"do": do, "path": path},
                 )
             )
 
+        job = await submit("dataset", "4", path=organization)
+        read = await with_sdk(running, lambda sdk: ended(sdk.ml_training_client, job))
+        log = await with_sdk(running, lambda sdk: log_of(sdk.ml_training_client, job))
+        assert read.status == TrainingStatus.TRAINING_STATUS_COMPLETED, "\n".join(log[-8:])
+        assert "2 pictures, 2 different" in log
+        assert any(line.startswith("refused: ") and "NOT_FOUND" in line for line in log), log
+        keys = await client.call(APP, "", "list_keys", org_id=organization)
+        assert not any("training job" in str(entry) for entry in keys), "its key is gone"
+        job = await submit("connect", "5", path=running.address.replace("localhost", "127.0.0.1"))
+        read = await with_sdk(running, lambda sdk: ended(sdk.ml_training_client, job))
+        log = await with_sdk(running, lambda sdk: log_of(sdk.ml_training_client, job))
+        assert read.status == TrainingStatus.TRAINING_STATUS_FAILED
+        assert "Connection refused" in log[-2], "only the address of the job's own network leads to the cloud"
         job = await submit("link", "2")
         failed = await with_sdk(running, lambda sdk: ended(sdk.ml_training_client, job))
         assert "not a regular file" in failed.error_status.message
