@@ -46,11 +46,15 @@ _SIGNALS: Final[Mapping[int, str]] = {
 """Reasons by exit status: 128 + number of the signal."""
 _MEMORY: Final = "the program needed more memory than its limit of {memory} MiB"
 _SIZE: Final = "the program wrote a file larger than the limit of {disk} MiB"
+_PROCESSES: Final = "the program needed more than {processes} processes and threads"
 _SIGNS: Final[Mapping[str, str]] = {
     "MemoryError": _MEMORY,
     "std::bad_alloc": _MEMORY,
     "Cannot allocate memory": _MEMORY,
     "File too large": _SIZE,
+    "No space left on device": "the disk of the computer that runs the job is full",
+    "Resource temporarily unavailable": _PROCESSES,
+    "can't start new thread": _PROCESSES,
 }
 """Reasons for the failure of a program that printed one of these words."""
 
@@ -262,7 +266,8 @@ class _Run:
         if status < 0:
             return f"the process around the program ended by signal {-status}"
         if reason := _SIGNALS.get(status) or self._sign:
-            return reason.format(cpu=bounds.cpu, disk=bounds.disk // 1024**2, memory=bounds.memory // 1024**2)
+            disk, memory = bounds.disk // 1024**2, bounds.memory // 1024**2
+            return reason.format(cpu=bounds.cpu, disk=disk, memory=memory, processes=bounds.processes)
         if status > 128:
             return f"the program was ended by signal {status - 128}"
         return f"the program failed with status {status}; its log says why"

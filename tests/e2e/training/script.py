@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import errno
 import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -116,6 +118,16 @@ def disk() -> None:
     for number in range(1000):
         (output / str(number)).write_bytes(bytes(4 * 1024**2))
     time.sleep(1000)
+
+
+def full() -> None:
+    """Fail as on a full disk."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def threads() -> None:
+    while True:
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 
 
 def file() -> None:
