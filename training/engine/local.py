@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -57,6 +58,8 @@ _SIGNS: Final[Mapping[str, str]] = {
     "can't start new thread": _PROCESSES,
 }
 """Reasons for the failure of a program that printed one of these words."""
+
+_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,100})'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +305,8 @@ class _Run:
         for word, reason in _SIGNS.items():
             if any(word in line for line in lines):
                 self._sign = reason
+        for module in filter(None, map(_MODULE.match, lines)):
+            self._sign = f"the program needs {module[1]}, which its interpreter does not have: install it there"
         if lines:
             await self._sink([of_line(line) for line in lines])
 

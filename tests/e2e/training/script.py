@@ -6,6 +6,7 @@ import argparse
 import ctypes
 import errno
 import fcntl
+import importlib
 import os
 import signal
 import socket
@@ -123,6 +124,10 @@ def disk() -> None:
 def full() -> None:
     """Fail as on a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def requirement() -> None:
+    importlib.import_module("not_installed.part")
 
 
 def threads() -> None:

@@ -104,6 +104,7 @@ async def test_a_program_that_ends_well(tmp_path: Path) -> None:
         ("hang", {"wall": 2.0, "grace": 0.5}, "longer than 2 s"),
         ("fork", {}, "more than 10 processes"),
         ("threads", {}, "more than 10 processes"),
+        ("requirement", {}, "needs not_installed, which its interpreter does not have"),
         ("full", {}, "disk of the computer that runs the job is full"),
         ("disk", {}, "wrote more than 64 MiB"),
         ("file", {}, "larger than the limit of 64 MiB"),
