@@ -107,9 +107,8 @@ def main(argv: list[str]) -> int:
                 break
             means = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
             elapsed = time.monotonic() - begin
-            print(
-                f"{name:36} {count:4}  mAP50 {means[0]:.3f}  mAP75 {means[1]:.3f}  {means[2]:.1f} s CPU ({elapsed:.0f} s)"
-            )
+            line = f"mAP50 {means[0]:.3f}  mAP75 {means[1]:.3f}  {means[2]:.1f} s of processor time ({elapsed:.0f} s)"
+            print(f"{name:36} {count:4}  {line}", flush=True)
     return 0
 
 
