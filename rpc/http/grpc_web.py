@@ -102,6 +102,31 @@ def trailers_frame(status: int, extra: Headers) -> bytes:
     return b"\x80" + len(payload).to_bytes(4, "big") + payload
 
 
+class MalformedError(ValueError):
+    """A body is not a sequence of complete frames."""
+
+
+def split_frames(body: bytes) -> tuple[list[bytes], dict[str, str]]:
+    """Return the messages and the trailers of a response, which are empty without a trailers frame. MalformedError."""
+    messages: list[bytes] = []
+    trailers: dict[str, str] = {}
+    start = 0
+    while start < len(body):
+        flag, size = body[start], int.from_bytes(body[start + 1 : start + 5], "big")
+        payload = body[start + 5 : start + 5 + size]
+        if start + 5 > len(body) or len(payload) < size:
+            raise MalformedError("the last frame is not complete")
+        if flag == 0x80:
+            lines = payload.decode("latin-1").split("\r\n")
+            trailers = {key.strip().lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+        elif flag == 0:
+            messages.append(payload)
+        else:
+            raise MalformedError(f"a frame has the unknown flag {flag:#x}")
+        start += 5 + size
+    return messages, trailers
+
+
 def to_text(data: bytes | bytearray) -> bytes:
     """Encode one frame of a grpc-web-text response; each frame is padded separately, as browsers expect."""
     return base64.b64encode(data)

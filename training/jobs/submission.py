@@ -19,6 +19,8 @@ MIN_EXAMPLES: Final = 10  # pictures of each label
 MIN_LABELLED: Final = 0.8  # share of the pictures that have a label
 MIN_DETECTION: Final = 15  # pictures for object detection
 SHOWN: Final = 20  # entries of a list in a message
+_REFUSAL: Final = "the dataset does not suffice: "
+_REMEDY: Final = f"label more pictures: {MIN_EXAMPLES} of each label, and {MIN_LABELLED:.0%} of all"
 
 
 class ModelType(IntEnum):
@@ -112,11 +114,18 @@ def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Pictu
         shortfalls.append(f"{malformed} pictures have boxes outside of 0 to 1, or with min not below max")
     if shortfalls:
         raise MachineError(
-            f"the dataset does not suffice: {'; '.join(shortfalls)}",
+            _REFUSAL + "; ".join(shortfalls),
             kind=ErrorKind.PRECONDITION,
-            remedy=f"label more pictures: {MIN_EXAMPLES} of each label, and {MIN_LABELLED:.0%} of all",
+            remedy=_REMEDY,
         )
     return used
+
+
+def shortfalls_of(text: str) -> tuple[str, ...]:
+    """Return the shortfalls in the text of a refusal by `check`; empty for another text."""
+    if not text.startswith(_REFUSAL):
+        return ()
+    return tuple(text.removeprefix(_REFUSAL).removesuffix(f": {_REMEDY}").split("; "))
 
 
 def _too_few_pictures(total: int, labelled: int, least: int) -> list[str]:

@@ -1,0 +1,208 @@
+"""The same client for programs without an event loop.
+
+Its coroutines run on `BlockingHttp`, where they never suspend, so they need neither an event loop nor a thread: one
+`send` runs them to their end. This also works inside of a running loop, as in a notebook, which it blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from training.client.client import TrainingClient, client_over
+from training.client.http import BlockingHttp
+from training.client.job import PATIENCE, Job
+from training.client.records import Numbered, TrainingJob
+from training.jobs.events import Event
+from training.jobs.lifecycle import State
+from training.jobs.submission import ModelType
+
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that never suspends; RuntimeError if it does."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("a coroutine of the blocking client waits for an event loop")
+
+
+def iterate(items: AsyncIterator[T]) -> Iterator[T]:
+    """Yield the items of an asynchronous iterator that never suspends."""
+
+    async def following() -> tuple[T] | None:
+        try:
+            return (await anext(items),)
+        except StopAsyncIteration:
+            return None
+
+    while (item := run(following())) is not None:
+        yield item[0]
+
+
+class BlockingJob:
+    """See `training.client.job.Job`."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def __repr__(self) -> str:
+        return f"BlockingJob({self.id!r})"
+
+    @property
+    def id(self) -> str:
+        """Id of the job."""
+        return self._job.id
+
+    @property
+    def position(self) -> int:
+        """Number of the last event that an iteration has yielded."""
+        return self._job.position
+
+    def get(self) -> TrainingJob:
+        """See `Job.get`."""
+        return run(self._job.get())
+
+    def cancel(self) -> None:
+        """See `Job.cancel`."""
+        run(self._job.cancel())
+
+    def delete(self) -> None:
+        """See `Job.delete`."""
+        run(self._job.delete())
+
+    def events(self, after: int = 0, *, patience: float = PATIENCE) -> Iterator[Event]:
+        """See `Job.events`."""
+        return iterate(self._job.events(after, patience=patience))
+
+    def numbered_events(self, after: int = 0, *, patience: float = PATIENCE) -> Iterator[Numbered]:
+        """See `Job.numbered_events`."""
+        return iterate(self._job.numbered_events(after, patience=patience))
+
+    def wait(self, *, show: bool = False, file: TextIO | None = None, patience: float = PATIENCE) -> BlockingJob:
+        """See `Job.wait`."""
+        run(self._job.wait(show=show, file=file, patience=patience))
+        return self
+
+    def download(self, folder: str | Path) -> list[Path]:
+        """See `Job.download`."""
+        return run(self._job.download(folder))
+
+
+class BlockingTrainingClient:
+    """See `training.client.client.TrainingClient`, whose methods it has."""
+
+    def __init__(self, client: TrainingClient) -> None:
+        self._client = client
+
+    def job(self, id: str) -> BlockingJob:  # noqa: A002 - name of the published parameter
+        """See `TrainingClient.job`."""
+        return BlockingJob(self._client.job(id))
+
+    def call(self, service: str, method: str, **fields: Any) -> Any:
+        """See `Operations.call`."""
+        return run(self._client.call(service, method, **fields))
+
+    def submit_training_job(
+        self,
+        org_id: str,
+        dataset_id: str,
+        model_name: str,
+        model_version: str | None = None,
+        model_type: ModelType = ModelType.SINGLE_LABEL_CLASSIFICATION,
+        tags: Sequence[str] = (),
+    ) -> BlockingJob:
+        """See `TrainingClient.submit_training_job`."""
+        client = self._client
+        return BlockingJob(
+            run(client.submit_training_job(org_id, dataset_id, model_name, model_version, model_type, tags))
+        )
+
+    def submit_custom_training_job(
+        self,
+        org_id: str,
+        dataset_id: str,
+        registry_item_id: str,
+        registry_item_version: str,
+        model_name: str,
+        model_version: str | None = None,
+        arguments: Mapping[str, str] | None = None,
+    ) -> BlockingJob:
+        """See `TrainingClient.submit_custom_training_job`."""
+        submitted = self._client.submit_custom_training_job(
+            org_id, dataset_id, registry_item_id, registry_item_version, model_name, model_version, arguments
+        )
+        return BlockingJob(run(submitted))
+
+    def get_training_job(self, id: str) -> TrainingJob:  # noqa: A002 - name of the published parameter
+        """See `Operations.get_training_job`."""
+        return run(self._client.get_training_job(id))
+
+    def list_training_jobs(self, org_id: str, training_status: State | None = None) -> list[TrainingJob]:
+        """See `Operations.list_training_jobs`."""
+        return run(self._client.list_training_jobs(org_id, training_status))
+
+    def list_training_jobs_page(
+        self, org_id: str, training_status: State | None = None, before: int = 0, limit: int = 0
+    ) -> tuple[list[TrainingJob], int]:
+        """See `Operations.list_training_jobs_page`."""
+        return run(self._client.list_training_jobs_page(org_id, training_status, before, limit))
+
+    def cancel_training_job(self, id: str) -> None:  # noqa: A002 - name of the published parameter
+        """See `Operations.cancel_training_job`."""
+        run(self._client.cancel_training_job(id))
+
+    def delete_completed_training_job(self, id: str) -> None:  # noqa: A002 - name of the published parameter
+        """See `Operations.delete_completed_training_job`."""
+        run(self._client.delete_completed_training_job(id))
+
+    def get_training_job_logs(self, id: str) -> list[tuple[datetime, str, str]]:  # noqa: A002 - published name
+        """See `Operations.get_training_job_logs`."""
+        return run(self._client.get_training_job_logs(id))
+
+    def create_dataset(self, name: str, organization_id: str) -> str:
+        """See `Operations.create_dataset`."""
+        return run(self._client.create_dataset(name, organization_id))
+
+    def list_datasets_by_organization_id(self, organization_id: str) -> list[dict[str, Any]]:
+        """See `Operations.list_datasets_by_organization_id`."""
+        return run(self._client.list_datasets_by_organization_id(organization_id))
+
+    def rename_dataset(self, id: str, name: str) -> None:  # noqa: A002 - name of the published parameter
+        """See `Operations.rename_dataset`."""
+        run(self._client.rename_dataset(id, name))
+
+    def delete_dataset(self, id: str) -> None:  # noqa: A002 - name of the published parameter
+        """See `Operations.delete_dataset`."""
+        run(self._client.delete_dataset(id))
+
+    def add_binary_data_to_dataset_by_ids(self, binary_ids: Sequence[str], dataset_id: str) -> None:
+        """See `Operations.add_binary_data_to_dataset_by_ids`."""
+        run(self._client.add_binary_data_to_dataset_by_ids(binary_ids, dataset_id))
+
+    def remove_binary_data_from_dataset_by_ids(self, binary_ids: Sequence[str], dataset_id: str) -> None:
+        """See `Operations.remove_binary_data_from_dataset_by_ids`."""
+        run(self._client.remove_binary_data_from_dataset_by_ids(binary_ids, dataset_id))
+
+    def add_tags_to_binary_data_by_ids(self, tags: Sequence[str], binary_ids: Sequence[str]) -> None:
+        """See `Operations.add_tags_to_binary_data_by_ids`."""
+        run(self._client.add_tags_to_binary_data_by_ids(tags, binary_ids))
+
+
+@contextmanager
+def connect_blocking(
+    address: str, *, key_id: str = "", key: str = "", ca: str | Path | None = None
+) -> Iterator[BlockingTrainingClient]:
+    """Provide a client whose methods block; see `training.client.client.connect`."""
+    http = BlockingHttp(address, Path(ca) if ca is not None else None)
+    try:
+        yield BlockingTrainingClient(client_over(http, key_id, key))
+    finally:
+        run(http.close())
