@@ -28,6 +28,7 @@ from command.cloud.registry.modules import modules
 from command.cloud.registry.packages import packages
 from command.cloud.releases.group import releases
 from command.cloud.releases.rollouts import rollout
+from command.cloud.training.train import train
 from command.cloud.triggers import triggers
 from command.connection import EXIT_INTERRUPTED, Connection, run
 from command.groups import Commands
@@ -390,6 +391,7 @@ cloud.add_command(members)
 cloud.add_command(locations)
 cloud.add_command(cloud_data)
 cloud.add_command(datasets)
+cloud.add_command(train)
 cloud.add_command(modules)
 cloud.add_command(packages)
 cloud.add_command(fragments)

@@ -1,0 +1,438 @@
+"""`machine cloud train`: submits training jobs, follows them, and downloads models."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from command.cloud import login
+from command.cloud.group import run_with_client
+from command.cloud.organization import ORGANIZATION, organization_of
+from command.cloud.times import utc
+from command.groups import Commands
+
+if TYPE_CHECKING:
+    from rpc.api.client import ApiClient
+    from training.client.client import TrainingClient
+    from training.client.job import Job
+    from training.client.records import Numbered, TrainingJob
+
+TYPES: Final = {
+    "single": "SINGLE_LABEL_CLASSIFICATION",
+    "multi": "MULTI_LABEL_CLASSIFICATION",
+    "detection": "OBJECT_DETECTION",
+}
+STATES: Final = ("pending", "in_progress", "canceling", "completed", "failed", "canceled")
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print lines of JSON, for programs.")
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Print only ids, one per line.")
+_VERSION: Final = click.option(
+    "--version", default="", help="Version of the model, which can be used once; by default the time."
+)
+_WAIT: Final = click.option(
+    "--wait/--no-wait", default=False, help="Show the log and the progress until the job has ended."
+)
+
+Work = Callable[["TrainingClient"], Awaitable[None]]
+
+
+@click.group(
+    cls=Commands,
+    epilog="""\b
+Examples:
+  machine cloud train submit parts-pictures parts --label ok --label bad --wait
+  machine cloud train ls --status failed
+  machine cloud train logs JOB --follow
+  machine cloud train download JOB parts/
+  machine cloud packages upload my-script script.tar.gz --version 1 --type ml_training""",
+)
+def train() -> None:
+    """Train models from labelled pictures: submit jobs, follow them, and download models.
+
+    DATASET is the id or the name of a dataset, see `machine cloud datasets ls`. JOB is the id that `submit` prints.
+    Owners of an organization train its models.
+    """
+
+
+def run_training(work: Work, *, as_json: bool = False) -> None:
+    """Run `work` with a client for training of the cloud that the user has signed in to."""
+
+    async def connected(client: ApiClient) -> None:
+        async with _training(client) as training:
+            await work(training)
+
+    run_with_client(connected, as_json=as_json)
+
+
+@asynccontextmanager
+async def _training(client: ApiClient) -> AsyncIterator[TrainingClient]:
+    from training.client.client import TrainingClient
+    from training.client.http import AsyncHttp
+
+    signed_in = login.load(os.environ)
+    address = signed_in.address if ":/" in signed_in.address else f"http://{signed_in.address}"
+    http = AsyncHttp(address, signed_in.connection().ca)
+    try:
+        yield TrainingClient(client, http)
+    finally:
+        await http.close()
+
+
+# ---- submission
+
+
+@train.command()
+@click.argument("dataset")
+@click.argument("model")
+@click.option("--type", "kind", type=click.Choice([*TYPES]), default="single", show_default=True,
+              help="One label for each picture, any number of labels, or boxes.")  # fmt: skip
+@click.option(
+    "--label", "labels", multiple=True, required=True, metavar="LABEL", help="A label to train on; repeat it."
+)
+@_VERSION
+@_WAIT
+@ORGANIZATION
+@_JSON
+def submit(
+    dataset: str, model: str, kind: str, labels: tuple[str, ...], version: str, wait: bool, organization: str,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Train the model called MODEL from DATASET, and print the id of the job.
+
+    A submission is refused with a list of everything that the dataset lacks.
+    """
+
+    async def submitted(client: TrainingClient) -> Job:
+        from training.jobs.submission import ModelType
+
+        owner, dataset_id = await _places(client, organization, dataset)
+        return await client.submit_training_job(owner, dataset_id, model, version, ModelType[TYPES[kind]], labels)
+
+    _submit(submitted, wait=wait, as_json=as_json)
+
+
+@train.command("submit-custom")
+@click.argument("dataset")
+@click.argument("model")
+@click.option("--script", required=True, metavar="ID", help="Registry id of the training script, namespace:name.")
+@click.option("--script-version", default="latest", show_default=True, metavar="VERSION", help="Version of the script.")
+@click.option("--arg", "arguments", multiple=True, metavar="KEY=VALUE", help="Argument of the script; repeat it.")
+@_VERSION
+@_WAIT
+@ORGANIZATION
+@_JSON
+def submit_custom(
+    dataset: str, model: str, script: str, script_version: str, arguments: tuple[str, ...], version: str, wait: bool,
+    organization: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Train the model called MODEL from DATASET with a script of the registry, and print the id of the job."""
+    values = dict(_pair(argument) for argument in arguments)
+
+    async def submitted(client: TrainingClient) -> Job:
+        owner, dataset_id = await _places(client, organization, dataset)
+        return await client.submit_custom_training_job(
+            owner, dataset_id, script, script_version, model, version, values
+        )
+
+    _submit(submitted, wait=wait, as_json=as_json)
+
+
+def _submit(submitted: Callable[[TrainingClient], Awaitable[Job]], *, wait: bool, as_json: bool) -> None:
+    submitted_jobs: list[str] = []
+
+    async def work(client: TrainingClient) -> None:
+        from runtime.engine.views.tables import one_line
+        from training.client.errors import SubmissionRefused
+
+        try:
+            job = await submitted(client)
+        except SubmissionRefused as error:
+            raise _refusal(error, as_json=as_json) from None
+        submitted_jobs.append(job.id)
+        click.echo(one_line({"id": job.id}) if as_json else job.id)
+        if wait:
+            await _watch(job, as_json=as_json)
+        elif not as_json:
+            click.echo(f"follow it with `machine cloud train logs -f {job.id}`", err=True)
+
+    with _job_continues(submitted_jobs):
+        run_training(work, as_json=as_json)
+
+
+def _refusal(error: Any, *, as_json: bool) -> click.ClickException:
+    from runtime.engine.views.tables import clean, one_line
+
+    if as_json:
+        click.echo(one_line({"error": str(error), "kind": error.kind.value, "missing": list(error.missing)}))
+    if not error.missing:
+        return click.ClickException(clean(str(error)))
+    lines = [
+        "the job was refused, because the dataset does not suffice:",
+        *(f"  {clean(each)}" for each in error.missing),
+    ]
+    return click.ClickException("\n".join(lines))
+
+
+def _pair(argument: str) -> tuple[str, str]:
+    key, equals, value = argument.partition("=")
+    if not key or not equals:
+        raise click.UsageError(f"--arg {argument!r} is not KEY=VALUE")
+    return key, value
+
+
+async def _places(client: TrainingClient, organization: str, dataset: str) -> tuple[str, str]:
+    """Return the ids of an organization and of its dataset with this id or name."""
+    owner = (await organization_of(client.api, organization))["id"]
+    listed = await client.list_datasets_by_organization_id(owner)
+    matches = [each["id"] for each in listed if dataset in (each["id"], each["name"])]
+    if len(matches) > 1:
+        raise click.UsageError(f"several datasets are called {dataset}: give one of the ids {', '.join(matches)}")
+    if not matches:
+        names = ", ".join(sorted(each["name"] for each in listed)) or "none"
+        raise click.ClickException(f"the organization has no dataset {dataset}: there is {names}")
+    return owner, matches[0]
+
+
+# ---- watching
+
+
+@train.command()
+@click.argument("job")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines until the job has ended, or Ctrl-C.")
+@_JSON
+def logs(job: str, follow: bool, as_json: bool) -> None:
+    """Print what JOB has reported: log, metrics, progress, states. It is kept for 7 days after the end of the job.
+
+    With --follow on a terminal, a progress bar is shown. A lost connection loses and repeats no line.
+    """
+
+    async def work(client: TrainingClient) -> None:
+        subject = client.job(job)
+        await subject.get()
+        if follow:
+            await _show(subject, as_json=as_json)
+            return
+        after = 0
+        while True:
+            page = await client.events_page(job, after, wait=0)
+            for entry in page.events:
+                click.echo(_text(entry, as_json=as_json))
+            if page.last == after:
+                return
+            after = page.last
+
+    with _job_continues([job]):
+        run_training(work, as_json=as_json)
+
+
+@train.command()
+@click.argument("job")
+@_JSON
+def wait(job: str, as_json: bool) -> None:
+    """Show the log and the progress of JOB until it has ended. The exit code is 1 if it failed or was canceled."""
+
+    async def work(client: TrainingClient) -> None:
+        subject = client.job(job)
+        await subject.get()
+        await _watch(subject, as_json=as_json)
+
+    with _job_continues([job]):
+        run_training(work, as_json=as_json)
+
+
+async def _watch(job: Job, *, as_json: bool) -> None:
+    """Show a job until its end. click.ClickException if it did not complete."""
+    from training.jobs.lifecycle import State
+
+    await _show(job, as_json=as_json)
+    ended = await job.get()
+    if ended.state is not State.COMPLETED:
+        raise click.ClickException(f"the job {job.id} {_outcome(ended)}")
+    if not as_json:
+        click.echo(
+            f"{ended.model} {ended.model_version} is in the registry: `machine cloud train download {job.id} FOLDER`",
+            err=True,
+        )
+
+
+def _outcome(job: TrainingJob) -> str:
+    from runtime.engine.views.tables import clean
+    from training.jobs.lifecycle import State
+
+    return f"failed: {clean(job.error)}" if job.state is State.FAILED else f"was {job.state.value}"
+
+
+async def _show(job: Job, *, as_json: bool) -> None:
+    """Print the events of a job until it has ended."""
+    from training.client.job import display_of, write
+
+    display = display_of(sys.stdout)
+    try:
+        async for entry in job.numbered_events():
+            if as_json:
+                click.echo(_text(entry, as_json=True))
+            else:
+                write(sys.stdout, display.feed(entry))
+    finally:
+        write(sys.stdout, display.close())
+
+
+def _text(entry: Numbered, *, as_json: bool) -> str:
+    import msgspec
+
+    from runtime.engine.views.tables import one_line
+    from training.client.display import line_of
+
+    if not as_json:
+        return line_of(entry.event)
+    return one_line({"number": entry.number, "time": utc(entry.time), **msgspec.to_builtins(entry.event)})
+
+
+@contextmanager
+def _job_continues(jobs: Sequence[str]) -> Iterator[None]:
+    """Say after Ctrl-C that the job goes on, if there is one."""
+    try:
+        yield
+    except (KeyboardInterrupt, BaseExceptionGroup) as error:
+        interrupted = isinstance(error, KeyboardInterrupt) or error.subgroup(KeyboardInterrupt) is not None
+        if interrupted and jobs:
+            job = jobs[0]
+            click.echo(
+                f"\nthe job continues: follow it with `machine cloud train logs -f {job}`, or end it with "
+                f"`machine cloud train cancel {job}`",
+                err=True,
+            )
+        raise
+
+
+# ---- jobs
+
+
+@train.command("ls")
+@click.option("--status", type=click.Choice(STATES), help="Only jobs in this state.")
+@click.option("-n", "count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Number of jobs.")
+@ORGANIZATION
+@_JSON
+@_QUIET
+def list_command(status: str | None, count: int, organization: str, as_json: bool, quiet: bool) -> None:
+    """List the newest training jobs of the organization."""
+
+    async def work(client: TrainingClient) -> None:
+        from runtime.engine.views.tables import one_line, table
+
+        owner = (await organization_of(client.api, organization))["id"]
+        jobs = await _newest(client, owner, status, count)
+        if as_json:
+            click.echo(one_line([_fields(job) for job in jobs]))
+        elif quiet:
+            click.echo("".join(f"{job.id}\n" for job in jobs), nl=False)
+        else:
+            rows = [
+                [job.model_name, job.model_version, job.state.value, f"{job.created:%Y-%m-%d %H:%M}", job.id]
+                for job in jobs
+            ]
+            click.echo("\n".join(table(["MODEL", "VERSION", "STATE", "SUBMITTED (UTC)", "ID"], rows)))
+
+    run_training(work, as_json=as_json)
+
+
+async def _newest(client: TrainingClient, owner: str, status: str | None, count: int) -> list[TrainingJob]:
+    from training.jobs.lifecycle import State
+
+    jobs: list[TrainingJob] = []
+    before = 0
+    while len(jobs) < count:
+        state = State(status) if status else None
+        page, before = await client.list_training_jobs_page(owner, state, before, min(count - len(jobs), 200))
+        jobs += page
+        if not before:
+            break
+    return jobs
+
+
+@train.command()
+@click.argument("job")
+@_JSON
+def status(job: str, as_json: bool) -> None:
+    """Show JOB: its state, its model, and the reason of a failure."""
+
+    async def work(client: TrainingClient) -> None:
+        from runtime.engine.views.tables import clean, one_line
+
+        fields = _fields(await client.get_training_job(job))
+        if as_json:
+            click.echo(one_line(fields))
+            return
+        for name, value in fields.items():
+            if value:
+                text = ", ".join(value) if isinstance(value, list) else str(value)
+                click.echo(clean(f"{name.replace('_', ' '):<16} {text}"))
+
+    run_training(work, as_json=as_json)
+
+
+def _fields(job: TrainingJob) -> dict[str, Any]:
+    """Return a job as --json prints it."""
+    return {
+        "id": job.id,
+        "state": job.state.value,
+        "error": job.error,
+        "model_name": job.model_name,
+        "model_version": job.model_version,
+        "model_type": job.model_type.name if not job.script else "",
+        "model": job.model,
+        "labels": list(job.tags),
+        "dataset_id": job.dataset_id,
+        "organization_id": job.organization_id,
+        "script": job.script,
+        "script_version": job.script_version,
+        "arguments": dict(job.arguments),
+        "created": utc(job.created),
+        "started": utc(job.started),
+        "ended": utc(job.ended),
+    }
+
+
+@train.command()
+@click.argument("job")
+def cancel(job: str) -> None:
+    """Cancel JOB. A running one gets some seconds to write a checkpoint, and is `canceling` meanwhile."""
+
+    async def work(client: TrainingClient) -> None:
+        await client.cancel_training_job(job)
+        click.echo(f"the job is {(await client.get_training_job(job)).state.value}")
+
+    run_training(work)
+
+
+@train.command()
+@click.argument("job")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(job: str, yes: bool) -> None:
+    """Delete JOB, which must have ended, with its log. Its model stays in the registry."""
+    if not yes:
+        click.confirm(f"Delete the job {job} with its log? Its model stays.", abort=True)
+
+    async def work(client: TrainingClient) -> None:
+        await client.delete_completed_training_job(job)
+        click.echo("deleted")
+
+    run_training(work)
+
+
+@train.command()
+@click.argument("job")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def download(job: str, folder: Path) -> None:
+    """Unpack the model of JOB into FOLDER, and print its files. Files that exist there are replaced."""
+
+    async def work(client: TrainingClient) -> None:
+        for path in await client.job(job).download(folder):
+            click.echo(str(path))
+
+    run_training(work)
