@@ -68,6 +68,11 @@ def test_a_job_that_starts_again_has_a_new_estimate() -> None:
     assert bar.endswith("6/10  60%  40 s left")
 
 
+def test_progress_that_goes_back_has_a_new_estimate() -> None:
+    *_, bar = fed(Display(100), (0, Progress(8, 10)), (100, Progress(0, 10)), (110, Progress(1, 10)))
+    assert bar.endswith("1/10  10%  2 min left")
+
+
 def test_the_bar_fits_the_terminal() -> None:
     *_, bar = fed(Display(30), (0, Progress(1, 10)), (1, Metric("a" * 90, 1.0)))
     assert len(bar) == len("\r\x1b[K") + 29

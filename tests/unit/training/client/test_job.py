@@ -91,12 +91,21 @@ def test_a_reader_continues_behind_a_number() -> None:
     assert followed(Cloud(EVENTS), after=NUMBERS[-1]) == []
 
 
-def test_patience_has_an_end_and_other_errors_are_raised_at_once() -> None:
+def test_patience_has_an_end() -> None:
     cloud = Cloud(EVENTS)
     cloud.failing = lambda call: True
     with pytest.raises(MachineError, match="lost"):
         followed(cloud, patience=0)
     assert cloud.calls == 1
+
+
+def test_an_error_that_will_not_pass_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "LOST", MachineError("no such job", kind=ErrorKind.NOT_FOUND))
+    cloud = Cloud(EVENTS)
+    cloud.failing = lambda call: call < 5
+    with pytest.raises(MachineError, match="no such job"):
+        followed(cloud)
+    assert (cloud.calls, cloud.pauses) == (1, [])
 
 
 def test_the_position_is_that_of_the_last_event() -> None:
@@ -164,7 +173,13 @@ def test_a_model_is_unpacked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [archive(("../out", b"x")), archive(link="/etc/passwd"), archive(("a/../../out", b"x"))]
+    "content",
+    [
+        archive(("../out", b"x")),
+        archive(link="/etc/passwd"),
+        archive(link="model.onnx"),
+        archive(("a/../../out", b"x")),
+    ],
 )
 def test_a_model_cannot_leave_its_folder(tmp_path: Path, content: bytes) -> None:
     cloud = Cloud(EVENTS)
