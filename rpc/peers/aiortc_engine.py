@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final, Literal
 
 import aioice.ice
 import aiortc
 import aiortc.sdp
-import av
 import trio
-import trio_asyncio
 
+from rpc.peers.aiortc_loop import CLOSING_LIMIT, Loop, open_loop
 from rpc.peers.channel import MAX_QUEUED, MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
-from rpc.peers.media.video import Senders
+from rpc.peers.media.aiortc_tracks import AiortcSender, SoundSource, VideoSource
+from rpc.peers.media.tracks import Senders
 from rpc.peers.port import (
     HIGH_WATER,
+    MAX_SOUNDS,
+    MAX_TRACKS,
     Candidate,
     Channel,
     Description,
     PathReport,
     PeerOptions,
     PeerState,
+    Sound,
+    SoundTrack,
     VideoFrame,
-    VideoReport,
     VideoTrack,
 )
 from rpc.peers.servers import check_servers
 
-CLOSING_LIMIT: Final = 5.0  # seconds to close a connection, and all of them at the end of the engine
-CODECS: Final = ("video/VP8", "video/H264", "video/rtx")
 CONSENT_INTERVAL: Final = 1.0  # seconds; six checks without answer end a connection, as soon as with libwebrtc
 
 _log = logging.getLogger("rpc.peers")
@@ -45,18 +46,14 @@ async def open_engine() -> AsyncIterator[AiortcEngine]:
     aioice.ice.CONSENT_INTERVAL = CONSENT_INTERVAL
     for name in ("aiortc", "aioice"):
         logging.getLogger(name).setLevel(logging.WARNING)  # at DEBUG they log passwords
-    async with trio_asyncio.open_loop() as loop:
-        loop.set_exception_handler(_log_failure)
-        async with trio.open_nursery() as nursery:
-            engine = AiortcEngine(loop, nursery)
-            try:
-                yield engine
-            finally:
-                with trio.move_on_after(CLOSING_LIMIT, shield=True):
-                    await engine._close_all()
-                nursery.cancel_scope.cancel()
-        with trio.move_on_after(CLOSING_LIMIT, shield=True):
-            await engine._loop.close_sockets()
+    async with open_loop() as loop, trio.open_nursery() as nursery:
+        engine = AiortcEngine(loop, nursery)
+        try:
+            yield engine
+        finally:
+            with trio.move_on_after(CLOSING_LIMIT, shield=True):
+                await engine._close_all()
+            nursery.cancel_scope.cancel()
 
 
 class AiortcEngine:
@@ -64,8 +61,8 @@ class AiortcEngine:
 
     name: Final = "aiortc"
 
-    def __init__(self, loop: Any, nursery: trio.Nursery) -> None:
-        self._loop = _Loop(loop)
+    def __init__(self, loop: Loop, nursery: trio.Nursery) -> None:
+        self._loop = loop
         self._nursery = nursery
         self._peers: set[AiortcPeer] = set()
 
@@ -91,41 +88,10 @@ class AiortcEngine:
             await peer.finished.wait()
 
 
-class _Loop:
-    """The event loop on which aiortc runs."""
-
-    def __init__(self, loop: Any) -> None:
-        self._loop = loop
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Let functions of aiortc that are called in the block find the loop, in any task."""
-        token = trio_asyncio.current_loop.set(self._loop)
-        try:
-            yield
-        finally:
-            trio_asyncio.current_loop.reset(token)
-
-    async def run(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-        """Run a coroutine function of aiortc; cancellation cancels it."""
-        return await self._loop.run_aio_coroutine(function(*arguments))
-
-    @staticmethod
-    async def wait(event: trio.Event) -> None:
-        """Wait for an event in a coroutine of aiortc."""
-        await trio_asyncio.trio_as_aio(event.wait)()
-
-    async def close_sockets(self) -> None:
-        """Close what is left of calls that were cancelled while they opened sockets; aiortc forgets those."""
-        for transport in list(self._loop._transports.values()):
-            transport.abort()
-        await self._loop.synchronize()
-
-
 class AiortcPeer(ConnectionBase):
     """Implementation of `port.PeerConnection`. The candidates of this end are in its descriptions."""
 
-    def __init__(self, loop: _Loop, configuration: Any, on_close: Callable[[AiortcPeer], None]) -> None:
+    def __init__(self, loop: Loop, configuration: Any, on_close: Callable[[AiortcPeer], None]) -> None:
         super().__init__()
         self.finished = trio.Event()
         self._loop = loop
@@ -136,7 +102,8 @@ class AiortcPeer(ConnectionBase):
         self._native.on("datachannel", lambda channel: channel.close())  # only agreed channels are used
         self._calls = 0  # of methods of aiortc that run now
         self._idle = trio.lowlevel.ParkingLot()
-        self._senders = Senders(lambda: _Sender(loop, self._native))
+        self._videos = Senders[VideoFrame](lambda: AiortcSender(loop, self._native, VideoSource), MAX_TRACKS, "videos")
+        self._sounds = Senders[Sound](lambda: AiortcSender(loop, self._native, SoundSource), MAX_SOUNDS, "sounds")
 
     def channel(self, label: str, number: int) -> Channel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
@@ -155,7 +122,12 @@ class AiortcPeer(ConnectionBase):
     def add_video(self, stream: str) -> VideoTrack:
         """Return a new outgoing video, see `port.PeerConnection`."""
         self._check_open()
-        return self._senders.add(stream)
+        return self._videos.add(stream)
+
+    def add_sound(self, stream: str) -> SoundTrack:
+        """Return a new outgoing sound, see `port.PeerConnection`."""
+        self._check_open()
+        return self._sounds.add(stream)
 
     async def offer(self) -> Description:
         """Make an offer, apply it and gather all candidates, see `port.PeerConnection`."""
@@ -164,7 +136,7 @@ class AiortcPeer(ConnectionBase):
     async def answer(self) -> Description:
         """Make the answer, apply it and gather all candidates, see `port.PeerConnection`."""
         description = await self._describe("answer", self._native.createAnswer)
-        self._senders.negotiated()
+        self._negotiated()
         return description
 
     async def accept(self, description: Description) -> None:
@@ -174,11 +146,15 @@ class AiortcPeer(ConnectionBase):
         native = aiortc.RTCSessionDescription(checked.sdp, checked.kind)
         await self._apply("session description", self._native.setRemoteDescription, native)
         self._refuse_media()
-        self._senders.negotiated()
+        self._negotiated()
+
+    def _negotiated(self) -> None:
+        self._videos.negotiated()
+        self._sounds.negotiated()
 
     def _refuse_media(self) -> None:
         """Receive nothing: media would only cost decoding."""
-        own = self._senders.transceivers()
+        own = [*self._videos.transceivers(), *self._sounds.transceivers()]
         for transceiver in self._native.getTransceivers():
             if transceiver not in own:
                 transceiver.direction = "inactive"
@@ -213,7 +189,8 @@ class AiortcPeer(ConnectionBase):
     def close(self) -> None:
         """Close the connection and its channels. Idempotent."""
         if self._state is not PeerState.CLOSED:
-            self._senders.end()
+            self._videos.end()
+            self._sounds.end()
             self.entered(PeerState.CLOSED)
             self._on_close(self)
 
@@ -283,7 +260,7 @@ class AiortcPeer(ConnectionBase):
 class _Link:
     """Native end of a channel."""
 
-    def __init__(self, loop: _Loop, channel: Any) -> None:
+    def __init__(self, loop: Loop, channel: Any) -> None:
         self._loop = loop
         self._native = channel
 
@@ -306,104 +283,7 @@ class _Link:
             self._native.close()
 
 
-class _Source(aiortc.MediaStreamTrack):  # type: ignore[misc]
-    """The frames of one sender: only the newest one waits."""
-
-    kind = "video"
-
-    def __init__(self, loop: _Loop) -> None:
-        super().__init__()
-        self._loop = loop
-        self._newest: tuple[VideoFrame, float] | None = None
-        self._arrival = trio.Event()
-
-    def put(self, frame: VideoFrame) -> None:
-        """Replace the frame that waits."""
-        self._newest = frame, trio.current_time()
-        self._arrival.set()
-
-    def stop(self) -> None:
-        """End the sender, which waits for frames. Idempotent.
-
-        aiortc itself cancels it once, without effect while a frame is encoded: a thread cannot be cancelled.
-        """
-        super().stop()
-        self._arrival.set()
-
-    async def recv(self) -> av.VideoFrame:
-        """Return the next frame to aiortc, which encodes it in a thread. Raises MediaStreamError after the end."""
-        while self._newest is None:
-            if self.readyState != "live":
-                raise aiortc.mediastreams.MediaStreamError
-            self._arrival = trio.Event()
-            await self._loop.wait(self._arrival)
-        (frame, at), self._newest = self._newest, None
-        picture = _av_frame(frame)
-        picture.pts = int(at * aiortc.mediastreams.VIDEO_CLOCK_RATE)
-        picture.time_base = aiortc.mediastreams.VIDEO_TIME_BASE
-        return picture
-
-
-class _Sender:
-    """Implementation of `video.Sender`. aiortc adapts the rate, not the size, and only if the other end reports it."""
-
-    def __init__(self, loop: _Loop, connection: Any) -> None:
-        self.sending = False
-        with loop.entered():
-            self._source = _Source(loop)
-            self.transceiver = connection.addTransceiver(self._source, "sendonly")
-        codecs = aiortc.RTCRtpSender.getCapabilities("video").codecs
-        self.transceiver.setCodecPreferences([codec for codec in codecs if codec.mimeType in CODECS])
-
-    def accepted(self) -> bool:
-        """See `Sender.accepted`."""
-        return bool(self.transceiver.currentDirection == "sendonly")
-
-    @property
-    def stopped(self) -> bool:
-        """See `Sender.stopped`."""
-        return bool(self.transceiver.stopped)
-
-    def start(self, stream: str) -> None:
-        """See `Sender.start`."""
-        self.transceiver.sender._stream_id = stream
-        self.transceiver.direction = "sendonly"
-
-    def stop(self) -> None:
-        """See `Sender.stop`."""
-        self.transceiver.direction = "inactive"
-
-    def write(self, frame: VideoFrame) -> None:
-        """See `Sender.write`."""
-        self._source.put(frame)
-
-    async def report(self) -> VideoReport:
-        """See `Sender.report`."""
-        await trio.lowlevel.checkpoint()
-        return VideoReport(codec=self.transceiver._codecs[0].mimeType if self.sending else None)
-
-
-def _av_frame(frame: VideoFrame) -> av.VideoFrame:
-    """Copy a frame to one of PyAV, whose rows may be padded."""
-    picture = av.VideoFrame(frame.width, frame.height, "yuv420p")
-    begin = 0
-    for plane in picture.planes:
-        width, height = plane.width, plane.height
-        data = frame.planes[begin : begin + width * height]
-        begin += width * height
-        if plane.line_size != width:
-            padding = bytes(plane.line_size - width)
-            data = b"".join(data[row : row + width] + padding for row in range(0, width * height, width))
-        plane.update(data)
-    return picture
-
-
 def _configuration(options: PeerOptions) -> Any:
     servers = [aiortc.RTCIceServer(list(s.urls), s.username or None, s.credential or None) for s in options.servers]
     policy = aiortc.RTCIceTransportPolicy.RELAY if options.relay_only else aiortc.RTCIceTransportPolicy.ALL
     return aiortc.RTCConfiguration(iceServers=servers, iceTransportPolicy=policy)
-
-
-def _log_failure(_loop: Any, context: dict[str, Any]) -> None:
-    """Log an error in a callback or task of aiortc, which hostile peers can cause; it ends at most their connection."""
-    _log.warning("aiortc: %s: %r", context.get("message"), context.get("exception"))

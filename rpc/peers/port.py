@@ -18,6 +18,13 @@ MAX_UNREAD: Final = 32 << 20
 MAX_TRACKS: Final = 8
 """Outgoing videos of one connection. Each has its own encoder, and a part of every later session description."""
 
+MAX_SOUNDS: Final = 4
+"""Outgoing sounds of one connection, in addition to its videos."""
+
+SOUND_RATES: Final = (8_000, 192_000)  # samples per second of a sound, the lowest and the highest
+SOUND_CHANNELS: Final = (1, 2)
+MAX_SOUND: Final = 1.0  # seconds of sound that an engine may queue; older sound is dropped
+
 
 class PeerState(StrEnum):
     """State of a peer connection, with the names of RTCPeerConnectionState."""
@@ -99,10 +106,33 @@ class VideoFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoReport:
+class Sound:
+    """Samples of a sound: 16 bits, little-endian, the channels of each time together.
+
+    Raises ValueError if rate or channels are not those of SOUND_RATES and SOUND_CHANNELS, or samples are incomplete.
+    """
+
+    rate: int  # samples per second of each channel
+    channels: int
+    samples: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not SOUND_RATES[0] <= self.rate <= SOUND_RATES[1] or self.channels not in SOUND_CHANNELS:
+            raise ValueError(f"a sound cannot have {self.rate} samples per second and {self.channels} channels")
+        if len(self.samples) % (2 * self.channels):
+            raise ValueError(f"{len(self.samples)} bytes are not complete samples of {self.channels} channels")
+
+    @property
+    def frames(self) -> int:
+        """Samples of each channel."""
+        return len(self.samples) // (2 * self.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackReport:
     """What the encoder of one track does now; None for what the engine does not report."""
 
-    codec: str | None = None  # such as "video/VP8"
+    codec: str | None = None  # such as "video/VP8" or "audio/opus"
     width: int | None = None  # of the encoded picture, which may be smaller than the frames
     height: int | None = None
     frames: int | None = None  # encoded since the negotiation
@@ -127,12 +157,36 @@ class VideoTrack(Protocol):
         """
         ...
 
-    async def report(self) -> VideoReport:
+    async def report(self) -> TrackReport:
         """Return what the encoder does now. Raises MachineError after the end of the track or of its connection."""
         ...
 
     def close(self) -> None:
         """End the video; the other end learns it in the next negotiation. Idempotent."""
+        ...
+
+
+class SoundTrack(Protocol):
+    """Outgoing sound. The engine resamples it, and encodes it with Opus for its connection."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the last negotiation has found that the other end takes this sound."""
+        ...
+
+    def send(self, frame: Sound) -> None:
+        """Pass the samples that follow to the encoder. Never waits; the oldest are dropped beyond MAX_SOUND.
+
+        Ignored unless the track is live.
+        """
+        ...
+
+    async def report(self) -> TrackReport:
+        """Return what the encoder does now. Raises MachineError after the end of the track or of its connection."""
+        ...
+
+    def close(self) -> None:
+        """End the sound; the other end learns it in the next negotiation. Idempotent."""
         ...
 
 
@@ -206,6 +260,10 @@ class PeerConnection(Protocol):
 
         Raises MachineError: INVALID for a name that a session description cannot carry, EXHAUSTED beyond `MAX_TRACKS`.
         """
+        ...
+
+    def add_sound(self, stream: str) -> SoundTrack:
+        """Return a new outgoing sound, as `add_video` does; EXHAUSTED beyond `MAX_SOUNDS`."""
         ...
 
     async def offer(self) -> Description:

@@ -13,9 +13,22 @@ import trio
 from rpc.peers.channel import MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
-from rpc.peers.media.video import Senders
-from rpc.peers.media.wrtc_video import WrtcSender
-from rpc.peers.port import Candidate, Channel, Description, PathReport, PeerOptions, PeerState, VideoTrack
+from rpc.peers.media.tracks import Senders
+from rpc.peers.media.wrtc_tracks import WrtcSound, WrtcVideo
+from rpc.peers.port import (
+    MAX_SOUNDS,
+    MAX_TRACKS,
+    Candidate,
+    Channel,
+    Description,
+    PathReport,
+    PeerOptions,
+    PeerState,
+    Sound,
+    SoundTrack,
+    VideoFrame,
+    VideoTrack,
+)
 from rpc.peers.servers import check_servers, invalid_servers
 from rpc.peers.wrtc_mailbox import Mailbox
 from rpc.peers.wrtc_native import enums, native
@@ -77,7 +90,8 @@ class WrtcPeer(ConnectionBase):
         self._native = connection
         self._on_close = on_close
         self._bound = [mailbox.bind(connection, self._handle)]
-        self._senders = Senders(lambda: WrtcSender(connection, self._call))
+        self._videos = Senders[VideoFrame](lambda: WrtcVideo(connection, self._call), MAX_TRACKS, "videos")
+        self._sounds = Senders[Sound](lambda: WrtcSound(connection, self._call), MAX_SOUNDS, "sounds")
 
     def channel(self, label: str, number: int) -> Channel:
         """Return a channel with a number that both ends have agreed on; call before the first description."""
@@ -93,7 +107,12 @@ class WrtcPeer(ConnectionBase):
     def add_video(self, stream: str) -> VideoTrack:
         """Return a new outgoing video, see `port.PeerConnection`."""
         self._check_open()
-        return self._senders.add(stream)
+        return self._videos.add(stream)
+
+    def add_sound(self, stream: str) -> SoundTrack:
+        """Return a new outgoing sound, see `port.PeerConnection`."""
+        self._check_open()
+        return self._sounds.add(stream)
 
     async def offer(self) -> Description:
         """Make an offer and apply it, see `port.PeerConnection`."""
@@ -118,14 +137,15 @@ class WrtcPeer(ConnectionBase):
 
     def _refuse_media(self) -> None:
         """Receive nothing: media would only cost decoding."""
-        own = {transceiver._id for transceiver in self._senders.transceivers()}
+        own = {t._id for senders in (self._videos, self._sounds) for t in senders.transceivers()}
         for transceiver in self._native.getTransceivers():
             if transceiver._id not in own and not (transceiver.stopped or transceiver.stopping):
                 transceiver.direction = enums.RTCRtpTransceiverDirection.inactive
 
     def _negotiated(self) -> None:
         self._native._applyDescriptions()  # makes the negotiated directions visible
-        self._senders.negotiated()
+        self._videos.negotiated()
+        self._sounds.negotiated()
 
     async def add_candidate(self, candidate: Candidate) -> None:
         """Add a candidate of the other end, see `port.PeerConnection`."""
@@ -147,7 +167,8 @@ class WrtcPeer(ConnectionBase):
             return
         for number in self._bound:
             self._mailbox.release(number)
-        self._senders.end()
+        self._videos.end()
+        self._sounds.end()
         self._native.close()
         self.entered(PeerState.CLOSED)
         self._mailbox.abandon(self, closed())

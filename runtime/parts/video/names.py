@@ -1,4 +1,4 @@
-"""Names of the streams of cameras."""
+"""Names of the streams of cameras and microphones."""
 
 from __future__ import annotations
 
@@ -12,40 +12,54 @@ from schema.errors import ErrorKind, MachineError
 from schema.names import ResourceName
 
 COLON: Final = "+"
-"""In place of the colons in the names of remotes' cameras, which session descriptions cannot contain."""
+"""In place of the colons in the names of remotes' resources, which session descriptions cannot contain."""
+
+STREAMED: Final = (Camera.API, AudioIn.API)
 
 
 def stream_of(name: ResourceName) -> str:
-    """Return the name of a camera's stream."""
+    """Return the name of the stream of a camera or microphone."""
     return name.short.replace(":", COLON)
 
 
 def stream_names(roster: Roster) -> list[str]:
-    """Return the names of the streams of all cameras that are ready, sorted."""
-    return sorted(stream_of(name) for name in roster.hosts_of(Camera.API))
+    """Return the names of the streams of all cameras and microphones that are ready, sorted."""
+    return sorted(stream_of(name) for api in STREAMED for name in roster.hosts_of(api))
 
 
-def camera_of(roster: Roster, stream: str) -> ResourceName:
-    """Return the camera with a stream of this name; clients may also use the name of the camera.
+def is_sound(name: str) -> bool:
+    """Return whether a resource, by its full name, is a microphone."""
+    return name.startswith(f"{AudioIn.API}/")
 
-    Raises MachineError: NOT_FOUND, UNAVAILABLE for a camera that is not ready, UNSUPPORTED for a microphone.
+
+def source_of(roster: Roster, stream: str) -> ResourceName:
+    """Return the camera or microphone with a stream of this name; clients may also use the name of the resource.
+
+    Raises MachineError: NOT_FOUND, or UNAVAILABLE for a resource that is not ready.
     """
     missing = None
-    for name in dict.fromkeys((stream, stream.replace(COLON, ":"))):
-        try:
-            return roster.find(f"{Camera.API}/{name}").name
-        except MachineError as error:
-            if error.kind is not ErrorKind.NOT_FOUND:
-                raise
-            missing = error
-    if f"{AudioIn.API}/{stream}" in roster.hosts:
-        raise MachineError(
-            f"{stream} is a microphone, and sound is not sent as a stream",
-            kind=ErrorKind.UNSUPPORTED,
-            remedy="call GetAudio",
-        )
+    for api in STREAMED:
+        for name in dict.fromkeys((stream, stream.replace(COLON, ":"))):
+            try:
+                return roster.find(f"{api}/{name}").name
+            except MachineError as error:
+                if error.kind is not ErrorKind.NOT_FOUND:
+                    raise
+                missing = error
     raise MachineError(
-        f"no camera {stream!r} is configured",
+        f"no camera or microphone {stream!r} is configured",
         kind=ErrorKind.NOT_FOUND,
         remedy=did_you_mean(stream, stream_names(roster)),
     ) from missing
+
+
+def camera_of(roster: Roster, stream: str) -> ResourceName:
+    """Return the camera with a stream of this name, as `source_of`; UNSUPPORTED for a microphone."""
+    name = source_of(roster, stream)
+    if is_sound(str(name)):
+        raise MachineError(
+            f"{stream} is a microphone, whose stream has no size",
+            kind=ErrorKind.UNSUPPORTED,
+            remedy="use the name of a camera",
+        )
+    return name

@@ -1,4 +1,4 @@
-"""The part of a machine that shows its cameras: a source for each camera with viewers, and the sizes that were set.
+"""The part of a machine that shows its cameras and lets its microphones be heard: their sources, and sizes of videos.
 
 Modules for connections and pictures are imported with the first connection and the first viewer.
 """
@@ -14,28 +14,30 @@ import trio
 from nursery_graph import Node
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
+from runtime.parts.video.names import is_sound
 from schema.document.machine import MachineDocument
 from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
-    from rpc.peers.port import Channel, PeerConnection, VideoTrack
+    from rpc.peers.port import Channel, PeerConnection
+    from runtime.parts.video.microphone import MicrophoneSource
     from runtime.parts.video.pictures import Size
     from runtime.parts.video.source import CameraSource
     from runtime.parts.video.streams import Streams
 
 MAX_VIEWERS: Final = 16
-"""Videos that are sent at the same time, to all clients together. Each has an encoder."""
+"""Videos and sounds that are sent at the same time, to all clients together. Each has an encoder."""
 
 
 class Video:
-    """The sources of one machine. A source exists while its camera has viewers."""
+    """The sources of one machine. A source exists while its camera or microphone has viewers."""
 
     def __init__(self, context: PartContext) -> None:
         self.roster = context.roster
         self._log = context.log
         self._nursery: trio.Nursery | None = None
         self._sizes: dict[str, Size] = {}  # set by clients, by the full name of the camera
-        self.sources: dict[str, CameraSource] = {}  # by the full name of the camera
+        self.sources: dict[str, CameraSource | MicrophoneSource] = {}  # by the full name of the resource
 
     def nodes(self, document: MachineDocument) -> list[Node]:
         """Return the node in which the sources run."""
@@ -60,26 +62,41 @@ class Video:
                 streams.close()
                 nursery.cancel_scope.cancel()
 
-    def watch(self, camera: str, viewer: VideoTrack) -> None:
-        """Add a viewer of a camera, and start its source if it is the first one. Raises MachineError."""
+    def watch(self, name: str, viewer: Any) -> None:
+        """Add a viewer of a camera or listener of a microphone, by its full name, and start its source if it is new.
+
+        Raises MachineError, see `check_room`.
+        """
         self.check_room()
         assert self._nursery is not None
-        source = self.sources.get(camera)
+        source: Any = self.sources.get(name)
         if source is None:
-            from runtime.parts.video.source import CameraSource
-
-            source = CameraSource(self.roster, camera, lambda: self._sizes.get(camera), self._log)
-            self.sources[camera] = source
-            self._nursery.start_soon(source.run, name=f"video of {camera}")
+            source = self.sources[name] = self._new_source(name)
+            self._nursery.start_soon(source.run, name=f"stream of {name}")
         source.join(viewer)
 
-    def leave(self, camera: str, viewer: VideoTrack) -> None:
-        """Remove a viewer, and end the source of the camera if it was the last one."""
-        source = self.sources.get(camera)
+    def _new_source(self, name: str) -> CameraSource | MicrophoneSource:
+        if is_sound(name):
+            from runtime.parts.video.microphone import MicrophoneSource
+
+            return MicrophoneSource(self.roster, name, self._log)
+        from runtime.parts.video.source import CameraSource
+
+        return CameraSource(self.roster, name, lambda: self._sizes.get(name), self._log)
+
+    def leave(self, name: str, viewer: Any) -> None:
+        """Remove a viewer, and end the source if it was the last one."""
+        source: Any = self.sources.get(name)
         if source is not None and viewer in source.viewers:
             source.leave(viewer)
             if not source.viewers:
-                del self.sources[camera]
+                del self.sources[name]
+
+    async def check_sound(self, name: str) -> None:
+        """Raise MachineError (UNSUPPORTED) if the sound of a microphone cannot be sent."""
+        from runtime.parts.video.microphone import check_format
+
+        await check_format(self.roster, name)
 
     def check_room(self) -> None:
         """Raise MachineError if there cannot be one more viewer: EXHAUSTED, or UNAVAILABLE while the server stops."""
@@ -87,7 +104,7 @@ class Video:
             raise MachineError("video is not available now", kind=ErrorKind.UNAVAILABLE, remedy="try again")
         if sum(len(source.viewers) for source in self.sources.values()) >= MAX_VIEWERS:
             raise MachineError(
-                f"this machine sends {MAX_VIEWERS} videos already",
+                f"this machine sends {MAX_VIEWERS} videos and sounds already",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="remove streams that no client shows",
             )
@@ -98,7 +115,7 @@ class Video:
         from support.worker import Worker
 
         shown = self.sources.get(camera)
-        if shown is not None and shown.taken is not None:
+        if isinstance(shown, source.CameraSource) and shown.taken is not None:
             return pictures.sizes_of(shown.taken)
         data = await source.take(self.roster, camera)
         worker = Worker(f"size of {camera}")

@@ -1,4 +1,4 @@
-"""StreamService: videos of cameras for the peer connection that carries the call. Each call has its own object."""
+"""StreamService: videos and sounds for the peer connection that carries the call. Each call has its own object."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class StreamService:
         self._call = call
 
     async def list_streams(self) -> list[str]:
-        """Return the names of the streams of all cameras that are ready."""
+        """Return the names of the streams of all cameras and microphones that are ready."""
         return stream_names(self._roster)
 
     async def add_stream(self, name: str) -> None:
-        """Show a camera on this connection, see `Streams.add`."""
+        """Send a camera's video or a microphone's sound on this connection, see `Streams.add`."""
         await self._streams().add(name)
 
     async def remove_stream(self, name: str) -> None:
@@ -41,7 +41,7 @@ class StreamService:
     async def get_stream_options(self, name: str) -> list[Resolution]:
         """Return the sizes that a stream can have, the largest first."""
         camera = camera_of(self._roster, name)
-        return [Resolution(*size) for size in await self._streams().cameras.sizes(str(camera))]
+        return [Resolution(*size) for size in await self._streams().sources.sizes(str(camera))]
 
     async def set_stream_options(self, name: str, resolution: Resolution | None = None) -> None:
         """Set the size of a stream for all of its viewers, until it is set again or the server restarts.
@@ -50,7 +50,7 @@ class StreamService:
         """
         camera = camera_of(self._roster, name)
         size = (resolution.width, resolution.height) if resolution is not None else None
-        self._streams().cameras.set_size(str(camera), size)
+        self._streams().sources.set_size(str(camera), size)
 
     def _streams(self) -> Streams:
         """Return the streams of the connection of this call. Raises MachineError (PRECONDITION) if it has none."""

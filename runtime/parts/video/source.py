@@ -14,6 +14,7 @@ from rpc.peers.port import VideoFrame, VideoTrack
 from runtime.engine.components.media.camera import Camera, Images
 from runtime.engine.roster import Roster
 from runtime.parts.video.pictures import Converted, Size, convert, notice
+from runtime.parts.video.retry import Retries
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 
@@ -21,8 +22,6 @@ RATE: Final = 15.0  # frames per second; fewer if the camera is slower
 CAPTURE_LIMIT: Final = 5.0  # seconds for a picture
 UNCHANGED: Final = 1.0  # seconds after which a picture that does not change is sent again
 NOTICE_AFTER: Final = 2.0  # seconds without a picture after which viewers see the reason
-FIRST_DELAY: Final = 0.2  # seconds before the next attempt after an error; twice as long after each further one
-MAX_DELAY: Final = 5.0
 NOTICE_SIZE: Final = (640, 480)  # where no picture was taken yet
 DEPTH: Final = "image/vnd.viam.dep"
 
@@ -64,14 +63,17 @@ class CameraSource:
         self._roster = roster
         self._name = name
         self._size = size
-        self._log = log
+        self._retries = Retries(
+            log,
+            "a camera has no picture for its viewers",
+            "a camera has pictures for its viewers again",
+            camera=name,
+        )
         self._worker = Worker(f"video of {name}")
         self._scope = trio.CancelScope()
         self._newest: VideoFrame | None = None
         self._shown: tuple[bytes, Size | None] = (b"", None)  # picture and size of the newest frame
         self._sent_at = -inf
-        self._failures = 0
-        self._reason = ""
 
     def join(self, viewer: VideoTrack) -> None:
         """Add a viewer, whose track is live; it gets the newest frame at once."""
@@ -97,7 +99,7 @@ class CameraSource:
                         await self._show_failure(error)
                         due = trio.current_time()
                     else:
-                        self._recovered()
+                        self._retries.succeeded()
                         due = max(due + 1 / RATE, trio.current_time())
                         await trio.sleep_until(due)
 
@@ -115,22 +117,12 @@ class CameraSource:
 
     async def _show_failure(self, error: Exception) -> None:
         """Tell viewers and the log, and wait before the next attempt."""
-        reason = str(error) or repr(error)
-        if reason != self._reason:
-            self._reason = reason
-            self._log.warning("a camera has no picture for its viewers", camera=self._name, error=reason)
+        reason = self._retries.note(error)
         if trio.current_time() - self._sent_at >= NOTICE_AFTER:
             size = self._size() or NOTICE_SIZE
             self._shown = b"", None
             self._send(await self._worker.run(partial(notice, self._name.partition("/")[2], reason, size)))
-        delay = min(MAX_DELAY, FIRST_DELAY * 2 ** min(self._failures, 10))
-        self._failures += 1
-        await trio.sleep(delay)
-
-    def _recovered(self) -> None:
-        if self._failures:
-            self._log.info("a camera has pictures for its viewers again", camera=self._name)
-            self._failures, self._reason = 0, ""
+        await self._retries.wait()
 
     def _send(self, frame: VideoFrame) -> None:
         self._newest, self._sent_at = frame, trio.current_time()

@@ -1,4 +1,4 @@
-"""The streams of one peer connection: adding and removing videos, with their negotiation."""
+"""The streams of one peer connection: adding and removing videos and sounds, with their negotiation."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import trio
 
 from rpc.peers.media.negotiation import Negotiator
-from rpc.peers.port import PeerConnection, VideoTrack
+from rpc.peers.port import PeerConnection, SoundTrack, VideoTrack
 from runtime.engine.roster import Roster
-from runtime.parts.video.names import camera_of, stream_of
+from runtime.parts.video.names import is_sound, source_of, stream_of
 from schema.errors import ErrorKind, MachineError
 from support.rate import Bucket
 
@@ -24,21 +24,25 @@ RATE: Final = 1.0
 of session descriptions."""
 
 
-class Cameras(Protocol):
+class Sources(Protocol):
     """What the streams of a connection use of `part.Video`."""
 
     roster: Roster
 
-    def watch(self, camera: str, viewer: VideoTrack) -> None:
-        """Add a viewer of a camera. Raises MachineError."""
+    def watch(self, name: str, viewer: VideoTrack | SoundTrack) -> None:
+        """Add a viewer of a camera, or a listener of a microphone. Raises MachineError."""
         ...
 
-    def leave(self, camera: str, viewer: VideoTrack) -> None:
+    def leave(self, name: str, viewer: VideoTrack | SoundTrack) -> None:
         """Remove a viewer; ignored if it is not one."""
         ...
 
     def check_room(self) -> None:
         """Raise MachineError if there cannot be one more viewer."""
+        ...
+
+    async def check_sound(self, name: str) -> None:
+        """Raise MachineError (UNSUPPORTED) if the sound of a microphone cannot be sent."""
         ...
 
     async def sizes(self, camera: str) -> list[Size]:
@@ -52,45 +56,48 @@ class Cameras(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    camera: str
-    track: VideoTrack
+    source: str  # full name of the resource
+    track: VideoTrack | SoundTrack
 
 
 class Streams:
     """The streams of one connection, by name; the value of `Peer.media`."""
 
-    def __init__(self, cameras: Cameras, peer: PeerConnection, negotiator: Negotiator) -> None:
-        self.cameras = cameras
+    def __init__(self, sources: Sources, peer: PeerConnection, negotiator: Negotiator) -> None:
+        self.sources = sources
         self._peer = peer
         self._negotiator = negotiator
         self._streams: dict[str, _Stream] = {}
         self._changes = Bucket(BURST, RATE)
 
     async def add(self, name: str) -> None:
-        """Show a camera to the client, and wait until the client has accepted the video.
+        """Send a video or sound to the client, and wait until the client has accepted it.
 
-        Raises MachineError: NOT_FOUND, UNAVAILABLE or UNSUPPORTED (see `camera_of`), PRECONDITION if the stream is
+        Raises MachineError: NOT_FOUND or UNAVAILABLE (see `source_of`), UNSUPPORTED for a sound in a format that cannot
+        be sent, PRECONDITION if the stream is
         active already or the client does not accept it, EXHAUSTED for too many videos or changes, TIMEOUT.
         """
-        camera = camera_of(self.cameras.roster, name)
-        stream = stream_of(camera)
+        source = source_of(self.sources.roster, name)
+        stream, full, sound = stream_of(source), str(source), is_sound(str(source))
         if stream in self._streams:
             raise MachineError(
                 f"the stream {stream!r} is active already", kind=ErrorKind.PRECONDITION, remedy="remove it first"
             )
-        self.cameras.check_room()
+        self.sources.check_room()
         self._count_change()
-        track = self._peer.add_video(stream)
-        self._streams[stream] = _Stream(str(camera), track)
+        track = self._peer.add_sound(stream) if sound else self._peer.add_video(stream)
+        self._streams[stream] = _Stream(full, track)
         try:
+            if sound:
+                await self.sources.check_sound(full)
             await self._negotiate()
             if not track.live:
                 raise MachineError(
-                    "the client has not accepted the video",
+                    f"the client has not accepted the {'sound' if sound else 'video'}",
                     kind=ErrorKind.PRECONDITION,
-                    remedy="use a client that decodes VP8",
+                    remedy=f"use a client that decodes {'Opus' if sound else 'VP8'}",
                 )
-            self.cameras.watch(str(camera), track)
+            self.sources.watch(full, track)
         except BaseException:
             self._end(stream)
             raise
@@ -116,7 +123,7 @@ class Streams:
     def _end(self, stream: str) -> None:
         ended = self._streams.pop(stream, None)
         if ended is not None:
-            self.cameras.leave(ended.camera, ended.track)
+            self.sources.leave(ended.source, ended.track)
             ended.track.close()
 
     async def _negotiate(self) -> None:

@@ -19,13 +19,16 @@ from runtime.parts.video.part import Video
 from runtime.server.memory import open_machine
 from schema.errors import ErrorKind, MachineError
 from tests.netns.peers.pairs import NAMES, End, engines, interface, join, new_end, scene
-from tests.netns.peers.viewers import let_media_in, view
+from tests.netns.peers.viewers import let_media_in, listen, pitch_of, view
 
 __all__ = ["interface"]
 SERVICE = "proto.stream.v1.StreamService"
 SIZE = {"width_px": 320, "height_px": 240, "animated": True}
 DOCUMENT = {
-    "components": [{"name": "cam", "api": "rdk:component:camera", "model": "fake", "attributes": SIZE}],
+    "components": [
+        {"name": "cam", "api": "rdk:component:camera", "model": "fake", "attributes": SIZE},
+        {"name": "ears", "api": "rdk:component:audio_in", "model": "fake", "attributes": {"tone_hz": 330}},
+    ],
 }
 Connect = Callable[[], Awaitable[tuple[End, ApiClient]]]
 
@@ -65,7 +68,7 @@ async def test_clients_see_a_camera_until_they_remove_it() -> None:
     async with machine() as (video, connect):
         clients = [await connect() for _ in range(2)]
         for end, client in clients:
-            assert await client.call(SERVICE, "", "list_streams") == ["cam"]
+            assert await client.call(SERVICE, "", "list_streams") == ["cam", "ears"]
             for _ in range(2):
                 await client.call(SERVICE, "", "add_stream", name="cam")
                 picture = await view(end.peer).next()
@@ -75,6 +78,21 @@ async def test_clients_see_a_camera_until_they_remove_it() -> None:
         assert [len(source.viewers) for source in video.sources.values()] == [2]
         for _, client in clients:
             await client.call(SERVICE, "", "remove_stream", name="cam")
+        assert video.sources == {}
+
+
+@scene
+async def test_clients_hear_a_microphone_until_they_remove_it() -> None:
+    async with machine() as (video, connect):
+        clients = [await connect() for _ in range(2)]
+        for end, client in clients:
+            await client.call(SERVICE, "", "add_stream", name="cam")
+            await client.call(SERVICE, "", "add_stream", name="ears")
+            await pitch_of(listen(end.peer), 330)
+        assert sorted(len(source.viewers) for source in video.sources.values()) == [2, 2]
+        for _, client in clients:
+            for name in ("cam", "ears"):
+                await client.call(SERVICE, "", "remove_stream", name=name)
         assert video.sources == {}
 
 

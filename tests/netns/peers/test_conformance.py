@@ -51,6 +51,12 @@ def test_video(names: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", PAIRS)
+def test_sound(names: str) -> None:
+    run("sound_scenes.py", names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", PAIRS)
 def test_streams(names: str) -> None:
     run("stream_scenes.py", names)
 

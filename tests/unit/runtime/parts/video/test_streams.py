@@ -12,14 +12,14 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from runtime.parts.video import part, source, streams
+from runtime.parts.video import part, retry, source, streams
 from runtime.parts.video.names import camera_of, stream_names
 from runtime.parts.video.part import Video
 from runtime.server.parts import KINDS
 from schema.document.cloud import Cloud
 from schema.document.machine import MachineDocument
 from schema.errors import ErrorKind, MachineError
-from schema.names import ResourceName
+from schema.names import API, ResourceName
 from support.worker import Worker
 from tests.unit.runtime.parts.video.viewers import (
     CAMERA,
@@ -97,13 +97,13 @@ async def test_a_connection_that_ends_has_no_viewers() -> None:
 async def test_streams_are_listed() -> None:
     async with scene("front", "back") as here:
         client = await here.client()
-        assert await client.call("list_streams") == ["back", "front"]
+        assert await client.call("list_streams") == ["back", "ears", "front"]
 
 
 async def test_calls_over_other_connections_are_refused_with_the_remedy() -> None:
     async with scene("cam") as here:
         client = here.memory.client()
-        assert await client.call(SERVICE, "", "list_streams") == ["cam"]
+        assert await client.call(SERVICE, "", "list_streams") == ["cam", "ears"]
         for method, arguments in (
             ("add_stream", {}),
             ("remove_stream", {}),
@@ -120,7 +120,8 @@ async def test_wrong_names_are_refused() -> None:
         await fails(ErrorKind.NOT_FOUND, client.call("add_stream", name="can"), "cam")
         await fails(ErrorKind.NOT_FOUND, client.call("add_stream", name="s"), "cam")
         await fails(ErrorKind.NOT_FOUND, client.call("add_stream", name=""), "cam")
-        await fails(ErrorKind.UNSUPPORTED, client.call("add_stream", name="ears"), "GetAudio")
+        for method in ("get_stream_options", "set_stream_options"):
+            await fails(ErrorKind.UNSUPPORTED, client.call(method, name="ears"), "microphone")
         await fails(ErrorKind.PRECONDITION, client.call("remove_stream", name="cam"), "active are: none")
         await client.call("add_stream", name="cam")
         await fails(ErrorKind.PRECONDITION, client.call("add_stream", name="cam"), "active already")
@@ -228,7 +229,7 @@ async def test_sizes_of_cameras_that_are_gone_are_forgotten() -> None:
 
 async def test_viewers_see_why_a_camera_has_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "NOTICE_AFTER", 0.0)
-    monkeypatch.setattr(source, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(retry, "FIRST_DELAY", 0.01)
     async with scene("cam") as here:
         ChangingCamera.changing = False
         client = await here.client()
@@ -243,7 +244,7 @@ async def test_viewers_see_why_a_camera_has_no_picture(monkeypatch: pytest.Monke
 
 
 async def test_a_broken_picture_is_an_error_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(retry, "FIRST_DELAY", 0.01)
     async with scene("cam") as here:
         monkeypatch.setattr("tests.unit.runtime.parts.video.viewers.jpeg", lambda *_: b"no picture")
         client = await here.client()
@@ -256,7 +257,7 @@ async def test_a_broken_picture_is_an_error_like_others(monkeypatch: pytest.Monk
 
 async def test_a_camera_may_go_and_come_back_while_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "NOTICE_AFTER", 0.0)
-    monkeypatch.setattr(source, "FIRST_DELAY", 0.01)
+    monkeypatch.setattr(retry, "FIRST_DELAY", 0.01)
     async with scene("cam") as here:
         client = await here.client()
         await client.call("add_stream", name="cam")
@@ -318,8 +319,8 @@ class FakeRoster:
     def __init__(self) -> None:
         self.hosts = {str(self.name): self}
 
-    def hosts_of(self, _api: Any) -> list[ResourceName]:
-        return [self.name]
+    def hosts_of(self, api: API) -> list[ResourceName]:
+        return [self.name] if self.name.api == api else []
 
     def find(self, full: str) -> FakeRoster:
         if full not in self.hosts:

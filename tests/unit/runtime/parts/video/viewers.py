@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -19,9 +19,11 @@ from rpc.datachannel.client import CallChannel
 from rpc.datachannel.server import serve_channel
 from rpc.peers.channel import MessageChannel
 from rpc.peers.memory import memory_channels
-from rpc.peers.port import Description, PeerConnection, VideoFrame, VideoReport
+from rpc.peers.port import Description, PeerConnection, Sound, TrackReport, VideoFrame
 from rpc.peers.signals import decode_description as decode
 from rpc.peers.signals import encode_description as encode
+from runtime.engine.components.media.audio import AudioInfo, AudioProperties
+from runtime.engine.components.media.audio_in import AudioChunk, AudioIn, AudioResponse
 from runtime.engine.components.media.camera import Camera, Image, Images
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Extra
@@ -33,6 +35,7 @@ from schema.names import API, Model
 
 SERVICE = "proto.stream.v1.StreamService"
 CAMERA = "rdk:component:camera"
+MICROPHONE = "rdk:component:audio_in"
 MODEL = "test:video:camera"
 SIZE = (64, 48)
 
@@ -66,9 +69,44 @@ class ChangingCamera(Camera):
         return Images([Image(jpeg(100 + (ChangingCamera.calls % 100 if self.changing else 0), SIZE))])
 
 
+class Microphone(AudioIn):
+    """Records chunks with the format `info`, of which the properties may say another; raises `error` if it is set."""
+
+    recordings: ClassVar[int] = 0
+    error: ClassVar[Exception | None] = None
+    ends: ClassVar[bool] = False
+    info: ClassVar[AudioInfo] = AudioInfo("pcm16", 16_000, 1)
+    properties: ClassVar[AudioProperties] = AudioProperties(("mp3", "pcm16"), 16_000, 1)
+    data: ClassVar[bytes] = b"\x01\x02"
+
+    async def get_audio(
+        self,
+        duration_seconds: float = 0.0,
+        codec: str = "",
+        request_id: str = "",
+        previous_timestamp_nanoseconds: int = 0,
+        *,
+        extra: Extra = None,
+    ) -> AsyncGenerator[AudioResponse, None]:
+        assert codec in self.properties.supported_codecs
+        Microphone.recordings += 1
+        try:
+            while not self.ends:
+                if self.error is not None:
+                    raise self.error
+                await trio.sleep(0.01)
+                yield AudioResponse(AudioChunk(self.data, self.info))
+        finally:
+            Microphone.recordings -= 1
+
+    async def get_properties(self, *, extra: Extra = None) -> AudioProperties:
+        await trio.lowlevel.checkpoint()
+        return self.properties
+
+
 def document(*names: str) -> dict[str, Any]:
     fakes = [
-        {"name": "ears", "api": "rdk:component:audio_in", "model": "fake"},
+        {"name": "ears", "api": MICROPHONE, "model": MODEL},
         {"name": "s", "api": "rdk:component:sensor", "model": "fake"},
     ]
     return {"components": [*({"name": name, "api": CAMERA, "model": MODEL} for name in names), *fakes]}
@@ -81,26 +119,26 @@ class FakeTrack:
         self.stream = stream
         self.live = False
         self.closed = False
-        self.frames: list[VideoFrame] = []
-        self._sent, self._received = trio.open_memory_channel[VideoFrame](inf)
+        self.frames: list[Any] = []
+        self._sent, self._received = trio.open_memory_channel[Any](inf)
 
-    def send(self, frame: VideoFrame) -> None:
+    def send(self, frame: VideoFrame | Sound) -> None:
         if self.live:
             self.frames.append(frame)
             self._sent.send_nowait(frame)
 
-    async def next(self) -> VideoFrame:
+    async def next(self) -> Any:
         return await self._received.receive()
 
     async def luma(self, *, over: int = 0, under: int = 256) -> int:
         """Wait for a frame whose first pixel is between these levels; return it."""
         while True:
-            level = (await self.next()).planes[0]
+            level: int = (await self.next()).planes[0]
             if over < level < under:
                 return level
 
-    async def report(self) -> VideoReport:
-        return VideoReport()
+    async def report(self) -> TrackReport:
+        return TrackReport()
 
     def close(self) -> None:
         self.live, self.closed = False, True
@@ -112,6 +150,9 @@ class FakePeer:
 
     takes: bool = True
     tracks: list[FakeTrack] = field(default_factory=list)
+
+    def add_sound(self, stream: str) -> FakeTrack:
+        return self.add_video(stream)
 
     def add_video(self, stream: str) -> FakeTrack:
         self.tracks.append(FakeTrack(stream))
@@ -132,12 +173,15 @@ class Log:
     """A log that keeps its events."""
 
     events: list[tuple[str, str]] = field(default_factory=list)
+    change: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
     def warning(self, event: str, **_: Any) -> None:
         self.events.append(("warning", event))
+        self.change.unpark_all()
 
     def info(self, event: str, **_: Any) -> None:
         self.events.append(("info", event))
+        self.change.unpark_all()
 
 
 @dataclass
@@ -214,6 +258,7 @@ async def scene(*names: str) -> AsyncIterator[Scene]:
     ChangingCamera.changing = True
     registry = Registry(BUILTIN)
     registry.add(API.parse(CAMERA), Model.parse(MODEL), ChangingCamera)
+    registry.add(API.parse(MICROPHONE), Model.parse(MODEL), Microphone)
     async with open_machine(document(*names), registry=registry) as memory, trio.open_nursery() as nursery:
         await memory.graph.settled()
         result = Scene(memory, nursery)

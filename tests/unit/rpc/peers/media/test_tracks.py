@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rpc.peers.media.video import Senders
-from rpc.peers.media.wrtc_video import video_report
-from rpc.peers.port import MAX_TRACKS, VideoFrame, VideoReport
+from rpc.peers.media.tracks import Senders
+from rpc.peers.media.wrtc_tracks import track_report
+from rpc.peers.port import MAX_TRACKS, Sound, TrackReport, VideoFrame
 from schema.errors import ErrorKind, MachineError
 
 FRAME = VideoFrame(4, 2, bytes(12))
@@ -37,8 +37,8 @@ class FakeSender:
     def write(self, frame: VideoFrame) -> None:
         self.frames.append(frame)
 
-    async def report(self) -> VideoReport:
-        return VideoReport(frames=len(self.frames))
+    async def report(self) -> TrackReport:
+        return TrackReport(frames=len(self.frames))
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def made() -> list[FakeSender]:
 
 
 @pytest.fixture
-def senders(made: list[FakeSender]) -> Senders:
+def senders(made: list[FakeSender]) -> Senders[VideoFrame]:
     def make() -> FakeSender:
         made.append(FakeSender())
         return made[-1]
 
-    return Senders(make)
+    return Senders(make, MAX_TRACKS, "videos")
 
 
 @pytest.mark.parametrize(("width", "height", "size"), [(4, 2, 11), (4, 2, 13), (3, 2, 9), (4, 3, 18), (0, 0, 0)])
@@ -61,7 +61,16 @@ def test_a_frame_is_complete_and_even(width: int, height: int, size: int) -> Non
         VideoFrame(width, height, bytes(size))
 
 
-def test_frames_pass_only_while_the_other_end_receives(senders: Senders, made: list[FakeSender]) -> None:
+@pytest.mark.parametrize(
+    ("rate", "channels", "size"), [(7_999, 1, 2), (192_001, 1, 2), (16_000, 0, 2), (16_000, 3, 6), (16_000, 2, 6)]
+)
+def test_a_sound_is_complete(rate: int, channels: int, size: int) -> None:
+    with pytest.raises(ValueError):
+        Sound(rate, channels, bytes(size))
+    assert Sound(16_000, 2, bytes(8)).frames == 2
+
+
+def test_frames_pass_only_while_the_other_end_receives(senders: Senders[VideoFrame], made: list[FakeSender]) -> None:
     track = senders.add("cam")
     for taken, frames in ((False, 0), (True, 1), (False, 1), (True, 2)):
         made[0].taken = taken
@@ -71,7 +80,7 @@ def test_frames_pass_only_while_the_other_end_receives(senders: Senders, made: l
         assert len(made[0].frames) == frames
 
 
-def test_a_track_is_not_live_before_its_own_negotiation(senders: Senders, made: list[FakeSender]) -> None:
+def test_a_track_is_not_live_before_its_own_negotiation(senders: Senders[VideoFrame], made: list[FakeSender]) -> None:
     track = senders.add("cam")
     senders.negotiated()
     track.close()
@@ -79,7 +88,7 @@ def test_a_track_is_not_live_before_its_own_negotiation(senders: Senders, made: 
     assert (len(made), again.live) == (1, False)
 
 
-async def test_a_sender_is_used_again_after_its_track(senders: Senders, made: list[FakeSender]) -> None:
+async def test_a_sender_is_used_again_after_its_track(senders: Senders[VideoFrame], made: list[FakeSender]) -> None:
     tracks = [senders.add("a"), senders.add("b")]
     made[0].sending = True
     tracks[0].close()
@@ -96,7 +105,9 @@ async def test_a_sender_is_used_again_after_its_track(senders: Senders, made: li
     assert senders.transceivers() == [sender.transceiver for sender in made]
 
 
-def test_a_sender_that_the_other_end_has_refused_is_replaced(senders: Senders, made: list[FakeSender]) -> None:
+def test_a_sender_that_the_other_end_has_refused_is_replaced(
+    senders: Senders[VideoFrame], made: list[FakeSender]
+) -> None:
     senders.add("a").close()
     made[0].stopped = True
     senders.add("b").close()
@@ -104,7 +115,7 @@ def test_a_sender_that_the_other_end_has_refused_is_replaced(senders: Senders, m
     assert [sender.streams for sender in made] == [["a", ""], ["b", "", "c"]]
 
 
-def test_there_is_a_limit_of_tracks(senders: Senders) -> None:
+def test_there_is_a_limit_of_tracks(senders: Senders[VideoFrame]) -> None:
     tracks = [senders.add(f"cam{number}") for number in range(MAX_TRACKS)]
     with pytest.raises(MachineError) as caught:
         senders.add("more")
@@ -114,7 +125,7 @@ def test_there_is_a_limit_of_tracks(senders: Senders) -> None:
 
 
 def test_the_end_of_the_connection_ends_tracks_without_touching_the_engine(
-    senders: Senders, made: list[FakeSender]
+    senders: Senders[VideoFrame], made: list[FakeSender]
 ) -> None:
     track = senders.add("cam")
     made[0].sending = True
@@ -138,7 +149,7 @@ def test_a_report_is_read_from_the_statistics() -> None:
         "bytesSent": 99,
     }
     codec = {"id": "C", "type": "codec", "mimeType": "video/VP8"}
-    expected = VideoReport("video/VP8", 320, 240, 7, 0.5, 3e5, "bandwidth", 99)
-    assert video_report([codec, stream]) == expected
-    assert video_report([codec]) == VideoReport()
-    assert video_report([{"id": "O", "type": "outbound-rtp"}]) == VideoReport()
+    expected = TrackReport("video/VP8", 320, 240, 7, 0.5, 3e5, "bandwidth", 99)
+    assert track_report([codec, stream]) == expected
+    assert track_report([codec]) == TrackReport()
+    assert track_report([{"id": "O", "type": "outbound-rtp"}]) == TrackReport()

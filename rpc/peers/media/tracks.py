@@ -1,12 +1,12 @@
-"""Outgoing videos of a connection, the same for all engines: their number, their end, and the use of senders again."""
+"""Outgoing videos and sounds of a connection, the same for all engines: their number, end, and use of senders again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from rpc.peers.port import MAX_TRACKS, VideoFrame, VideoReport
+from rpc.peers.port import TrackReport
 from schema.errors import ErrorKind, MachineError
 
 MAX_STREAM: Final = 256  # characters of a stream's name
@@ -14,7 +14,11 @@ _STREAM: Final = re.compile(r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]+")
 """A token of RFC 8866, as in the attribute msid."""
 
 
-class Sender(Protocol):
+Frame = TypeVar("Frame")
+Frame_contra = TypeVar("Frame_contra", contravariant=True)
+
+
+class Sender(Protocol[Frame_contra]):
     """Native end of a track: a transceiver with its encoder. It exists as long as the connection."""
 
     transceiver: Any
@@ -39,24 +43,29 @@ class Sender(Protocol):
         """Send nothing from now on. Allowed for a sender that is stopped."""
         ...
 
-    def write(self, frame: VideoFrame) -> None:
+    def write(self, frame: Frame_contra) -> None:
         """Pass a frame to the encoder, or drop it."""
         ...
 
-    async def report(self) -> VideoReport:
+    async def report(self) -> TrackReport:
         """Return what the encoder does now."""
         ...
 
 
-class Senders:
-    """The senders of one connection. A sender whose track has ended is used again: descriptions can only grow."""
+class Senders(Generic[Frame]):
+    """The senders of one kind of a connection: at most `limit`, which errors call `noun`.
 
-    def __init__(self, make: Callable[[], Sender]) -> None:
+    A sender whose track has ended is used again: descriptions can only grow.
+    """
+
+    def __init__(self, make: Callable[[], Sender[Frame]], limit: int, noun: str) -> None:
         self._make = make
-        self._senders: list[Sender] = []
-        self._tracks: dict[int, Track] = {}  # by the index of the sender
+        self._limit = limit
+        self._noun = noun
+        self._senders: list[Sender[Frame]] = []
+        self._tracks: dict[int, Track[Frame]] = {}  # by the index of the sender
 
-    def add(self, stream: str) -> Track:
+    def add(self, stream: str) -> Track[Frame]:
         """Return a new track, see `port.PeerConnection.add_video`."""
         if len(stream) > MAX_STREAM or not _STREAM.fullmatch(stream):
             raise MachineError(
@@ -64,10 +73,10 @@ class Senders:
                 kind=ErrorKind.INVALID,
                 remedy=f"use at most {MAX_STREAM} letters, digits and -._+ of ASCII",
             )
-        index = next((number for number in range(MAX_TRACKS) if number not in self._tracks), None)
+        index = next((number for number in range(self._limit) if number not in self._tracks), None)
         if index is None:
             raise MachineError(
-                f"this connection has {MAX_TRACKS} videos already",
+                f"this connection has {self._limit} {self._noun} already",
                 kind=ErrorKind.EXHAUSTED,
                 remedy="remove one of them, or use another connection",
             )
@@ -84,7 +93,7 @@ class Senders:
         return [sender.transceiver for sender in self._senders]
 
     def negotiated(self) -> None:
-        """Note which videos the other end takes, after each exchange of descriptions."""
+        """Note which tracks the other end takes, after each exchange of descriptions."""
         for sender in self._senders:
             sender.sending = sender.accepted()
 
@@ -98,32 +107,32 @@ class Senders:
             track.ended()
 
 
-class Track:
-    """Implementation of `port.VideoTrack`."""
+class Track(Generic[Frame]):
+    """Implementation of `port.VideoTrack` and `port.SoundTrack`."""
 
-    def __init__(self, senders: Senders, index: int, sender: Sender) -> None:
+    def __init__(self, senders: Senders[Frame], index: int, sender: Sender[Frame]) -> None:
         self._senders = senders
         self._index = index
-        self._sender: Sender | None = sender
+        self._sender: Sender[Frame] | None = sender
 
     @property
     def live(self) -> bool:
-        """Whether the last negotiation has found that the other end takes this video."""
+        """Whether the last negotiation has found that the other end takes this track."""
         return self._sender is not None and self._sender.sending
 
-    def send(self, frame: VideoFrame) -> None:
-        """Pass the newest frame to the encoder, see `port.VideoTrack`."""
+    def send(self, frame: Frame) -> None:
+        """Pass a frame to the encoder, see `port.VideoTrack` and `port.SoundTrack`."""
         if self._sender is not None and self._sender.sending:
             self._sender.write(frame)
 
-    async def report(self) -> VideoReport:
+    async def report(self) -> TrackReport:
         """Return what the encoder does now, see `port.VideoTrack`."""
         if self._sender is None:
-            raise MachineError("the video has ended", kind=ErrorKind.PRECONDITION, remedy="add it again")
+            raise MachineError("the track has ended", kind=ErrorKind.PRECONDITION, remedy="add it again")
         return await self._sender.report()
 
     def close(self) -> None:
-        """End the video. Idempotent."""
+        """End the track. Idempotent."""
         if self._sender is not None:
             self._sender.stop()
             self._sender.sending = False

@@ -1,34 +1,38 @@
-"""Outgoing video on libwebrtc, which encodes in its own threads and adapts rate and size to the link."""
+"""Outgoing video and sound on libwebrtc, which encodes in its own threads and adapts rate and size to the link."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import trio
 
-from rpc.peers.port import VideoFrame, VideoReport
+from rpc.peers.port import MAX_SOUND, Sound, TrackReport, VideoFrame
 from rpc.peers.wrtc_native import enums, native
 
-CODECS: Final = ("video/VP8", "video/H264", "video/rtx")
-"""Codecs to offer. Every client has VP8; each further codec makes all descriptions longer, which have a limit."""
+VIDEO_CODECS: Final = ("video/VP8", "video/H264", "video/rtx")
+SOUND_CODECS: Final = ("audio/opus",)
+"""Codecs to offer. Every client has VP8 and Opus. Others make all descriptions longer, which have a limit."""
 
 
-class WrtcSender:
-    """Implementation of `video.Sender`. `call` calls an asynchronous method of the connection."""
+class _WrtcSender:
+    """What all senders have of `tracks.Sender`. `call` calls an asynchronous method of the connection."""
+
+    kind: ClassVar[str]
+    codecs: ClassVar[tuple[str, ...]]
 
     def __init__(self, connection: Any, call: Callable[..., Awaitable[Any]]) -> None:
         self._connection = connection
         self._call = call
         self.sending = False
-        self._source = native.TrackGenerator("video")
+        self._source = native.TrackGenerator(self.kind)
         self._direction = enums.RTCRtpTransceiverDirection
         init = native.RtpTransceiverInit()
         init.direction = self._direction.sendonly
         self.transceiver = connection.addTransceiver(self._source.track, init)
-        capabilities = native.RTCRtpSender.getCapabilities("video").codecs
-        self.transceiver.setCodecPreferences([codec for codec in capabilities if codec.mimeType in CODECS])
+        capabilities = native.RTCRtpSender.getCapabilities(self.kind).codecs
+        self.transceiver.setCodecPreferences([codec for codec in capabilities if codec.mimeType in self.codecs])
 
     def accepted(self) -> bool:
         """See `Sender.accepted`."""
@@ -49,6 +53,18 @@ class WrtcSender:
         if not self.stopped:
             self.transceiver.direction = self._direction.inactive
 
+    async def report(self) -> TrackReport:
+        """See `Sender.report`."""
+        statistics = json.loads(await self._call(self.transceiver.sender.getStats))
+        return track_report(statistics)
+
+
+class WrtcVideo(_WrtcSender):
+    """Implementation of `tracks.Sender` for video."""
+
+    kind = "video"
+    codecs = VIDEO_CODECS
+
     def write(self, frame: VideoFrame) -> None:
         """See `Sender.write`."""
         width, height = frame.width, frame.height
@@ -57,19 +73,27 @@ class WrtcSender:
         buffer = native.VideoFrameBuffer.fromData("I420", width, height, frame.planes, layout)
         self._source.writeVideo(buffer, int(trio.current_time() * 1e6), 0)
 
-    async def report(self) -> VideoReport:
-        """See `Sender.report`."""
-        statistics = json.loads(await self._call(self.transceiver.sender.getStats))
-        return video_report(statistics)
+
+class WrtcSound(_WrtcSender):
+    """Implementation of `tracks.Sender` for sound. libwebrtc resamples it, and cuts it to pieces of 10 ms."""
+
+    kind = "audio"
+    codecs = SOUND_CODECS
+
+    def write(self, frame: Sound) -> None:
+        """See `Sender.write`."""
+        frames = min(frame.frames, int(frame.rate * MAX_SOUND))
+        samples = frame.samples[-frames * frame.channels * 2 :] if frames else b""
+        self._source.writeAudio(samples, frame.rate, frame.channels, frames)
 
 
-def video_report(statistics: list[dict[str, Any]]) -> VideoReport:
+def track_report(statistics: list[dict[str, Any]]) -> TrackReport:
     """Return what the statistics of libwebrtc say about the stream of one sender."""
     stream = next((entry for entry in statistics if entry["type"] == "outbound-rtp"), None)
     if stream is None:
-        return VideoReport()
+        return TrackReport()
     codec = next((entry for entry in statistics if entry["id"] == stream.get("codecId")), {})
-    return VideoReport(
+    return TrackReport(
         codec=codec.get("mimeType"),
         width=stream.get("frameWidth"),
         height=stream.get("frameHeight"),
