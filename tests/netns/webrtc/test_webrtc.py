@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,16 +16,19 @@ import pytest
 
 from tests.e2e.browser.chromium import PROGRAM
 from tests.e2e.harness import in_namespace, namespace_refusal
+from tests.e2e.typescript import test_typescript
 from tests.e2e.typescript.test_cloud import SDK
 from tests.netns.internet import turnserver
 from tests.netns.test_mdns import PLAIN
 
 FOLDER = Path(__file__).parent
+NODE_WEBRTC = test_typescript.HERE / "node_modules" / "@roamhq" / "wrtc"
 USUAL = (
     "connect_scenes.py::test_direct",
     "connect_scenes.py::test_relayed",
     "connect_scenes.py::test_without_nat[6]",
     "browser_scenes.py::test_chromium",
+    "node_scenes.py::test_node",
     "fault_scenes.py::test_a_cloud_that_is_killed_and_started_again",
     "fault_scenes.py::test_a_client_that_is_killed",
     "fault_scenes.py::test_hostile_offers_and_candidates",
@@ -59,6 +63,8 @@ def test_scene(name: str) -> None:
         pytest.skip("turnserver is not installed: apt-get install coturn")
     if name.startswith("browser") and not (os.path.exists(PROGRAM) and SDK.exists()):
         pytest.skip("Chromium and the TypeScript SDK are not both installed: run tools/setup-node tests/e2e/typescript")
+    if name.startswith("node") and not (shutil.which("node") and NODE_WEBRTC.exists()):
+        pytest.skip("Node.js with @roamhq/wrtc is not installed: run tools/setup-node tests/e2e/typescript")
     command = [sys.executable, "-m", "pytest", "-q", "-rP", *PLAIN, f"{FOLDER}/{name}"]
     environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "" if name.startswith("walk") else "1"}
     words = in_namespace(["unshare", "--mount", *command])

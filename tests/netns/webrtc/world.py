@@ -27,6 +27,7 @@ CONFIGURATION: Final[Mapping[str, Any]] = {
     "components": [
         {"name": "a", "api": "rdk:component:sensor", "model": "fake"},
         {"name": "echo", "api": "rdk:component:generic", "model": "fake"},
+        {"name": "ears", "api": "rdk:component:audio_in", "model": "fake", "attributes": {"tone_hz": 330}},
         {"name": "eye", "api": "rdk:component:camera", "model": "fake", "attributes": {"width": 640, "height": 480}},
         {"name": "wheel", "api": "rdk:component:motor", "model": "fake", "attributes": {"max_rpm": 100}},
     ],
