@@ -214,6 +214,34 @@ async def test_a_connection_closed_while_a_frame_is_encoded_closes_its_sockets(
     assert caplog.records == []
 
 
+def without(codec: str, sdp: str) -> str:
+    """Remove a codec of videos, with what repairs its losses, from a description."""
+    numbers = re.findall(rf"a=rtpmap:(\d+) {codec}/", sdp)
+    numbers += [number for base in numbers for number in re.findall(rf"a=fmtp:(\d+) apt={base}\r", sdp)]
+    for number in numbers:
+        sdp = re.sub(rf"a=(rtpmap|fmtp|rtcp-fb):{number} .*\r\n", "", sdp)
+        sdp = re.sub(rf"(m=video .*) {number}\b", r"\1", sdp)
+    return sdp
+
+
+@scene
+async def test_an_end_without_vp8_gets_h264_if_the_engine_has_it() -> None:
+    async with engines(*NAMES) as (first, second):
+        source, target = new_end(first), new_end(second)
+        let_media_in(target.peer)
+        await join(source, target)
+        track = source.peer.add_video("cam")
+        offer = without("VP8", (await source.peer.offer()).sdp)
+        assert ("H264" in offer) is (NAMES[0] == "aiortc")
+        if NAMES != ("aiortc", "aiortc"):
+            pytest.skip("wrtc has no H264 without a library that it does not contain")
+        await target.peer.accept(Description("offer", offer))
+        await source.peer.accept(await target.peer.answer())
+        assert track.live
+        await see(track, view(target.peer), 150)
+        assert (await track.report()).codec == "video/H264"
+
+
 ANSWERS = {
     "another codec": lambda sdp: sdp.replace("VP8/90000", "XYZ/90000"),
     "no codec": lambda sdp: re.sub(r"m=video (\S+) (\S+) .*", r"m=video \1 \2 0", sdp),
