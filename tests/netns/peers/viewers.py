@@ -86,10 +86,12 @@ async def pitch_of(listener: Listener, expected: float) -> float:
 
 
 class _WrtcReceiver:
+    waiting = 4  # frames that are kept until they are read
+
     def __init__(self, peer: Any, track: Any) -> None:
         from rpc.peers.wrtc_native import native
 
-        self._processor = native.MediaStreamTrackProcessor(track, 4)
+        self._processor = native.MediaStreamTrackProcessor(track, self.waiting)
         self._arrival = trio.lowlevel.ParkingLot()
         peer._mailbox.bind(self._processor, self._wake)
 
@@ -115,6 +117,8 @@ class _WrtcViewer(_WrtcReceiver):
 
 
 class _WrtcListener(_WrtcReceiver):
+    waiting = 100  # of 10 ms: a busy computer may not read them in time
+
     async def next(self) -> tuple[int, list[int]]:
         data, _, rate, channels, _, _ = await self._read()
         return rate, array.array("h", data)[::channels].tolist()

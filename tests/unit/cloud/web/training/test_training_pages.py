@@ -115,7 +115,7 @@ async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World,
 @pytest.mark.parametrize(
     ("query", "text"),
     [
-        ("type=3", "no trainer for object detection"),
+        ("type=3&label=ok", "0 of 19 pictures are labelled"),
         ("type=2", "needs 2"),
         ("label=ok", "names 1 labels"),
         ("label=ok&label=ok", "given more than once"),
