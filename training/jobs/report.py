@@ -12,30 +12,38 @@ from typing import Final
 import msgspec
 
 from training.jobs.events import printable
+from training.jobs.submission import ModelType
 
 MAX_SIZE: Final = 4 << 20  # bytes of a report that is kept
 CONTRADICTED: Final = 0.6  # score from which a model contradicts a label
 
 
 class LabelFigures(msgspec.Struct, frozen=True):
-    """Figures of one label; `pictures` have it."""
+    """Figures of one label; `pictures` have it. Those of a detector are `boxes` and average precisions."""
 
     pictures: int = 0
     precision: float | None = None
     recall: float | None = None
+    boxes: int = 0
+    ap50: float | None = msgspec.field(default=None, name="AP50")
+    ap75: float | None = msgspec.field(default=None, name="AP75")
 
 
 class Mistake(msgspec.Struct, frozen=True):
-    """A picture on which the model and the labels differ."""
+    """A picture on which the model and the labels differ. `missed` and `wrong` are those of a detector."""
 
     id: str
     labels: list[str] = []
     predicted: list[str] = []
     probabilities: dict[str, float] = {}
+    missed: int = 0  # boxes that the model does not find
+    wrong: float | None = None  # score of the surest box that is not labelled, 0 without one
 
     @property
     def score(self) -> float:
         """How sure the model is of the difference, 0 to 1."""
+        if self.wrong is not None:
+            return min(1.0, max(0.0, self.wrong))
         said, labelled = set(self.predicted), set(self.labels)
         more = [self.probabilities.get(label, 0.0) for label in said - labelled]
         less = [1 - self.probabilities.get(label, 1.0) for label in labelled - said]
@@ -56,6 +64,8 @@ class Figures(msgspec.Struct, frozen=True):
     pictures: int = 0
     accuracy: float | None = None
     accuracy_of_the_most_frequent_answer: float | None = None
+    map50: float | None = msgspec.field(default=None, name="mAP50")
+    map75: float | None = msgspec.field(default=None, name="mAP75")
     labels: dict[str, LabelFigures] = {}
     confusion: list[list[int]] = []
     worst_mistakes: list[Mistake] = []
@@ -82,6 +92,11 @@ class Report(msgspec.Struct, frozen=True):
     cross_validation: Figures = Figures()
     test: Figures = Figures()
     processor_seconds: float | None = None
+
+    @property
+    def detects(self) -> bool:
+        """Whether it is about a detector."""
+        return self.model_type == ModelType.OBJECT_DETECTION.name.lower()
 
     def contradicted(self) -> Iterator[Mistake]:
         """Yield the mistakes with a score of at least CONTRADICTED, each picture once."""

@@ -163,6 +163,7 @@ class ShownMistake:
     labels: str
     predicted: str
     score: float
+    missed: int  # boxes that a detector does not find
     present: bool  # whether the dataset still contains it
 
 
@@ -192,6 +193,7 @@ def mistakes(figures: Sequence[Figures], present: set[str]) -> list[ShownMistake
             " and ".join(mistake.labels) or "nothing",
             " and ".join(mistake.predicted) or "nothing",
             mistake.score,
+            mistake.missed,
             mistake.id in present,
         )
         for mistake in worst

@@ -142,23 +142,26 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _worst(pictures: Sequence[Boxed], detections: Sequence[Sequence[Box]]) -> list[dict[str, Any]]:
-    rows = []
+    rows: list[tuple[float, int, list[float], Boxed, list[Box]]] = []
     for picture, own in zip(pictures, detections, strict=True):
         shown = sorted((box for box in own if box.score >= SHOWN), key=lambda box: -box.score)
         hits = matched(shown, picture.boxes, 0.5)
-        wrong = sum(box.score for box, hit in zip(shown, hits, strict=True) if not hit)
+        wrong = [box.score for box, hit in zip(shown, hits, strict=True) if not hit]
         missed = len(picture.boxes) - sum(hits)
         if missed or wrong:
-            rows.append((missed + wrong, missed, picture, shown))
+            rows.append((missed + sum(wrong), missed, wrong, picture, shown))
     rows.sort(key=lambda row: -row[0])
     return [
         {
             "id": picture.id,
+            "labels": sorted({box.label for box in picture.boxes}),
+            "predicted": sorted({box.label for box in shown}),
             "missed": missed,
+            "wrong": round(max(wrong, default=0.0), 4),
             "boxes": [_plain(box) for box in picture.boxes],
             "detections": [{**_plain(box), "score": round(box.score, 4)} for box in shown],
         }
-        for _, missed, picture, shown in rows[:WORST]
+        for _, missed, wrong, picture, shown in rows[:WORST]
     ]
 
 

@@ -57,6 +57,8 @@ class ModelPages:
             model=model,
             versions=[(job, report, views.headline(report)) for job, report in versions],
             labels=labels[: views.MAX_LABELS],
+            detects=any(report is not None and report.detects for _, report in versions),
+            classifies=not all(report is not None and report.detects for _, report in versions),
             parts=parts[:MACHINES],
         )
 

@@ -66,3 +66,21 @@ def test_pictures_are_contradicted_once_and_only_by_sure_mistakes() -> None:
     other = {**MISTAKE, "id": "c"}
     report = read(test={"worst_mistakes": [MISTAKE, unsure]}, cross_validation={"worst_mistakes": [other, MISTAKE]})
     assert [mistake.id for mistake in report.contradicted()] == ["a", "c"]
+
+
+def test_a_report_of_a_detector() -> None:
+    labels = {"cup": {"boxes": 3, "AP50": 0.5, "AP75": None}}
+    mistakes = [
+        {"id": "a", "labels": ["cup"], "predicted": ["cup"], "missed": 1, "wrong": 0.7},
+        {"id": "b", "wrong": 0},
+    ]
+    test = {"pictures": 2, "mAP50": 0.5, "mAP75": None, "labels": labels, "worst_mistakes": mistakes}
+    report = read(model_type="object_detection", labels=["cup"], test=test)
+    assert report.detects
+    assert (report.test.map50, report.test.map75, report.test.labels["cup"].ap50) == (0.5, None, 0.5)
+    assert [(mistake.id, mistake.missed, mistake.score) for mistake in report.test.worst_mistakes] == [
+        ("a", 1, 0.7),
+        ("b", 0, 0.0),
+    ]
+    assert [mistake.id for mistake in report.contradicted()] == ["a"]
+    assert read_report(encode_report(report).encode()) == report

@@ -287,6 +287,29 @@ async def test_the_report_and_the_suspicious_pictures(world: World, page: Browse
     assert "a deleted dataset" in await get(page, f"/training/{subject}")
 
 
+async def test_the_report_of_a_detector(world: World, page: Browser) -> None:
+    us = world.us
+    await us.add("bad", number=1)
+    files = await us.uploads.ids(dataset_id=us.dataset)
+    mistakes = [
+        {"id": files[0], "labels": ["ok"], "predicted": ["bad", "ok"], "missed": 2, "wrong": 0.8},
+        {"id": files[1], "labels": ["ok"], "missed": 1, "wrong": 0.0},
+    ]
+    labels = {"ok": {"boxes": 7, "AP50": 0.81, "AP75": 0.42}}
+    test = {"pictures": 4, "mAP50": 0.83, "mAP75": 0.44, "labels": labels, "worst_mistakes": mistakes}
+    subject = await completed(world, {"model_type": "object_detection", "labels": ["ok"], "test": test})
+    text = await get(page, f"/training/{subject}/report")
+    assert [share for share in ("83 %", "44 %", "81 %", "42 %") if share not in text] == []
+    assert "Accuracy" not in text
+    assert "2 missed, model: bad and ok (0.80)" in text
+    assert "1 missed</span>" in text
+    text = await get(page, f"/models/{us.organization}/parts")
+    assert "83 %, 44 %" in text
+    assert "81 %, 42 %" in text
+    assert "Accuracy" not in text
+    assert (await get(page, f"/datasets/{us.dataset}?show=suspicious")).count("<figure") == 1
+
+
 async def test_a_newer_model_replaces_the_suspicious_pictures(world: World, page: Browser) -> None:
     us = world.us
     await us.add("bad", number=1)

@@ -51,4 +51,6 @@ def test_figures_and_worst_mistakes() -> None:
     assert result["labels"]["b"] == {"boxes": 1, "AP50": 0.0, "AP75": 0.0}
     assert result["labels"]["c"] == {"boxes": 0, "AP50": None, "AP75": None}
     assert result["mAP50"] == 0.5
-    assert [(entry["id"], entry["missed"]) for entry in result["worst_mistakes"]] == [("missed", 1)]
+    assert [(entry["id"], entry["missed"], entry["wrong"]) for entry in result["worst_mistakes"]] == [
+        ("missed", 1, 0.0)
+    ]
