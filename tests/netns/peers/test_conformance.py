@@ -15,6 +15,7 @@ from tests.netns.test_mdns import PLAIN
 
 FOLDER = Path(__file__).parent
 PAIRS = ("wrtc wrtc", "wrtc aiortc", "aiortc wrtc", "aiortc aiortc")
+MIXED = ("wrtc aiortc", "aiortc wrtc")  # each engine sends, and receives from the other one
 LIBRARIES = {"wrtc": ("wrtc",), "aiortc": ("aiortc", "trio_asyncio")}
 
 
@@ -50,13 +51,13 @@ def test_video(names: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", PAIRS)
+@pytest.mark.parametrize("names", MIXED)
 def test_sound(names: str) -> None:
     run("sound_scenes.py", names)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", PAIRS)
+@pytest.mark.parametrize("names", MIXED)
 def test_streams(names: str) -> None:
     run("stream_scenes.py", names)
 
