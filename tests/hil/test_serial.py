@@ -133,10 +133,12 @@ async def test_a_device_with_another_serial_number_is_not_confused(guest: Guest,
         # One of the two opens the port, the other is refused.
         await server.wait_log("is already open: end the program that uses it, or remove the other resource")
         await cable.far.send_all(b"\n1\n")
-        values = []
-        for name in ("by_path", "by_identity"):
-            with contextlib.suppress(Exception):
-                values.append((await readings(sdk, name)())["value"])
+        values: list[float] = []
+        with trio.fail_after(30):
+            while not values:  # the line may not have been read yet
+                for name in ("by_path", "by_identity"):
+                    with contextlib.suppress(Exception):
+                        values.append((await readings(sdk, name)())["value"])
         assert values == [1]
     async with machine(guest, component("it", "sensor", "serial_line", parser="number", **identity)) as (server, sdk):
         await cable.far.send_all(b"\n1\n")
