@@ -139,7 +139,7 @@ def stamps(root: Path = STAMPS) -> Pool:
 
 
 def particular(pool: Pool, count: int, seed: int) -> Pool:
-    """Return some objects, each with a label of its own."""
+    """Return some objects, each with a different label."""
     names = [(kind, index) for kind in PARTICULAR for index in range(len(pool[kind]))]
     return {f"{kind}{index}": [pool[kind][index]] for kind, index in random.Random(seed).sample(names, count)}
 
