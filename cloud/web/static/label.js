@@ -307,6 +307,9 @@
   const label = () => brush || (labels[0] ? labels[0].name : "");
 
   let drag = null; // {id, kind, from, box}: kind is new, move, or a handle
+  image.addEventListener("load", () => stage.style.setProperty("--shape", image.naturalWidth / image.naturalHeight));
+  if (image.complete && image.naturalHeight) image.dispatchEvent(new Event("load"));
+
   stage.addEventListener("pointerdown", (event) => {
     if (!shown || event.button !== 0 || drag) return;
     const element = event.target.closest(".box"), handle = event.target.dataset.handle;
@@ -408,7 +411,7 @@
   function scale(factor) {
     zoom = clamp(zoom * factor, 1, 8);
     canvas.classList.toggle("zoomed", zoom > 1);
-    stage.style.width = zoom > 1 ? `${zoom * 100}%` : "";
+    stage.style.setProperty("--zoom", zoom);
   }
 
   function arrow(key, shift) {
