@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from training.client.errors import SubmissionRefused, TrainingCanceled, TrainingFailed
     from training.jobs.events import Log, Metric, Progress, Status
     from training.jobs.lifecycle import State
+    from training.jobs.report import Report
     from training.jobs.submission import ModelType
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Metric",
     "ModelType",
     "Progress",
+    "Report",
     "State",
     "Status",
     "SubmissionRefused",
@@ -41,6 +43,7 @@ _MODULES: Final = {
     "Progress": "training.jobs.events",
     "Status": "training.jobs.events",
     "State": "training.jobs.lifecycle",
+    "Report": "training.jobs.report",
     "ModelType": "training.jobs.submission",
 }
 

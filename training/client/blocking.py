@@ -18,6 +18,7 @@ from training.client.job import PATIENCE, Job
 from training.client.records import Numbered, TrainingJob
 from training.jobs.events import Event
 from training.jobs.lifecycle import State
+from training.jobs.report import Report
 from training.jobs.submission import ModelType
 
 T = TypeVar("T")
@@ -94,6 +95,10 @@ class BlockingJob:
     def download(self, folder: str | Path) -> list[Path]:
         """See `Job.download`."""
         return run(self._job.download(folder))
+
+    def report(self) -> Report | None:
+        """See `Job.report`."""
+        return run(self._job.report())
 
 
 class BlockingTrainingClient:

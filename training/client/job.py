@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import shutil
 import sys
 import tarfile
@@ -11,7 +12,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Final, TextIO
@@ -23,6 +24,7 @@ from training.client.operations import PACKAGES, Operations
 from training.client.records import EventsPage, Numbered, TrainingJob
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import State
+from training.jobs.report import MAX_SIZE, Report, read_report
 
 PATIENCE: Final = 600.0  # seconds without an answer of the cloud, after which following a job fails
 LAST_LINES: Final = 20  # lines of the log in TrainingFailed
@@ -112,6 +114,17 @@ class Job:
 
         PRECONDITION if the job has not completed. The content is compared with the checksum of the registry.
         """
+        async with self._archive() as archive:
+            return await self._operations.http.work(partial(_unpacked, archive, Path(folder)))
+
+    async def report(self) -> Report | None:
+        """Return the report of the trainer about the model, None if it has written none; see `download`."""
+        async with self._archive() as archive:
+            return await self._operations.http.work(partial(_report_in, archive))
+
+    @asynccontextmanager
+    async def _archive(self) -> AsyncIterator[IO[bytes]]:
+        """Provide the downloaded package of the model."""
         job = await self.get()
         if job.state is not State.COMPLETED:
             raise MachineError(
@@ -135,7 +148,7 @@ class Job:
                     remedy="download it again",
                 )
             archive.seek(0)
-            return await self._operations.http.work(partial(_unpacked, archive, Path(folder)))
+            yield archive
 
 
 class _Events:
@@ -192,6 +205,15 @@ def _unpacked(archive: IO[bytes], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=archive) as tar:
         return [*_files(tar, folder)]
+
+
+def _report_in(archive: IO[bytes]) -> Report | None:
+    """Read `report.json` of a packed model."""
+    with tarfile.open(fileobj=archive) as tar:
+        for member in tar:
+            if posixpath.normpath(member.name) == "report.json" and (file := tar.extractfile(member)) is not None:
+                return read_report(file.read(MAX_SIZE + 1))
+    return None
 
 
 def _files(tar: tarfile.TarFile, folder: Path) -> Iterator[Path]:

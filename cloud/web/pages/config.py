@@ -17,7 +17,6 @@ from cloud.domain.machines.online import SILENCE
 from cloud.editing.documents import outline, written
 from cloud.editing.merging import merged, same
 from cloud.editing.review import review
-from cloud.editing.trained import with_model
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
 from cloud.services.configurations.editing import Editing, Editor
@@ -28,6 +27,7 @@ from cloud.web.views import editor
 from cloud.web.views.editor import Merge
 from rpc.pages.headers import wants_json
 from schema.errors import ErrorKind, MachineError
+from training.deployment import with_model
 
 PAGE: Final = 10  # revisions per page; each is shown with its difference
 SECTION: Final = ("Machines", "/")

@@ -45,7 +45,7 @@ async def set_command(client: ApiClient, machine: str, file: Any, yes: bool) -> 
     """Save FILE (- for standard input) as the configuration of MACHINE, after showing the changes."""
     data: bytes = file.read()
     part = await find(client, machine)
-    await _save(client, part, await current(client, part), data.decode(errors="replace"), ask_first=not yes)
+    await save(client, part, await current(client, part), data.decode(errors="replace"), ask_first=not yes)
 
 
 @config.command()
@@ -67,7 +67,7 @@ async def edit(client: ApiClient, machine: str) -> None:
         if not findings.serious or not click.confirm(f"{findings.text}\nEdit it again?", default=True):
             break
         text = edited
-    await _save(client, part, before, edited, ask_first=True)
+    await save(client, part, before, edited, ask_first=True)
 
 
 @config.command()
@@ -134,7 +134,7 @@ async def revert(client: ApiClient, machine: str, revision: int | None, yes: boo
             f"there is no previous revision: the configuration of {part.machine} was never changed"
         )
     text = json.dumps(await _document_of(client, part, target))
-    await _save(client, part, before, text, ask_first=not yes)
+    await save(client, part, before, text, ask_first=not yes)
 
 
 async def _document_of(client: ApiClient, part: Part, number: int | None) -> Any:
@@ -149,7 +149,7 @@ async def _document_of(client: ApiClient, part: Part, number: int | None) -> Any
     return newest["document"]
 
 
-async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_first: bool) -> None:
+async def save(client: ApiClient, part: Part, before: Any, text: str, *, ask_first: bool) -> None:
     """Show the changes, ask for confirmation if `ask_first`, and save, unless there is a newer revision.
 
     `before` is the reply of GetRobotPart. Raises click.UsageError if a confirmation is required without a terminal.
@@ -165,7 +165,7 @@ async def _save(client: ApiClient, part: Part, before: Any, text: str, *, ask_fi
         click.echo(findings.text, err=True)
     if ask_first:
         if not sys.stdin.isatty():
-            raise click.UsageError("confirmation needs a terminal: use one, or `set` or `revert` with --yes")
+            raise click.UsageError("confirmation needs a terminal: use one, or add --yes (not for `edit`)")
         click.confirm(f"Save it for {part.machine}?", default=not findings.serious, abort=True)
     last_update = before["part"]["last_updated"]
     await client.call(

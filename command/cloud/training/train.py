@@ -1,4 +1,4 @@
-"""`machine cloud train`: submits training jobs, follows them, and downloads models."""
+"""`machine cloud train`: submits training jobs and follows them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -48,11 +47,13 @@ Examples:
   machine cloud train submit parts-pictures parts --label ok --label bad --wait
   machine cloud train ls --status failed
   machine cloud train logs JOB --follow
+  machine cloud train report JOB
+  machine cloud train use JOB rover
   machine cloud train download JOB parts/
   machine cloud packages upload my-script script.tar.gz --version 1 --type ml_training""",
 )
 def train() -> None:
-    """Train models from labelled pictures: submit jobs, follow them, and download models.
+    """Train models from labelled pictures: submit jobs, follow them, and use their models.
 
     DATASET is the id or the name of a dataset, see `machine cloud datasets ls`. JOB is the id that `submit` prints.
     Owners of an organization train its models.
@@ -255,7 +256,7 @@ async def _watch(job: Job, *, as_json: bool) -> None:
         raise click.ClickException(f"the job {job.id} {_outcome(ended)}")
     if not as_json:
         click.echo(
-            f"{ended.model} {ended.model_version} is in the registry: `machine cloud train download {job.id} FOLDER`",
+            f"{ended.model} {ended.model_version} is in the registry: see `machine cloud train report {job.id}`",
             err=True,
         )
 
@@ -421,18 +422,5 @@ def delete(job: str, yes: bool) -> None:
     async def work(client: TrainingClient) -> None:
         await client.delete_completed_training_job(job)
         click.echo("deleted")
-
-    run_training(work)
-
-
-@train.command()
-@click.argument("job")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-def download(job: str, folder: Path) -> None:
-    """Unpack the model of JOB into FOLDER, and print its files. Files that exist there are replaced."""
-
-    async def work(client: TrainingClient) -> None:
-        for path in await client.job(job).download(folder):
-            click.echo(str(path))
 
     run_training(work)

@@ -212,6 +212,7 @@ async def test_the_commands(world: World) -> None:
         assert "training" in await user("train", "logs", job, "-f")
         assert (await user("train", "download", job, str(folder))).split() == [str(folder / "model.onnx")]
         assert (folder / "model.onnx").read_bytes() == MODEL
+        assert "has no report" in await user("train", "report", job, status=1)
         failing = await user("train", "submit-custom", "parts-pictures", "parts", "--script", world.script,
                              "--arg", "do=fail", "--wait", status=1)  # fmt: skip
         assert "no idea how" in failing
@@ -219,6 +220,29 @@ async def test_the_commands(world: World) -> None:
         assert "deleted" in await user("train", "delete", job, "--yes")
         missing = await user("train", "status", job, status=1)
         assert "no training job" in missing
+
+
+async def test_a_report_and_the_use_of_a_model(world: World) -> None:
+    user = world.terminal
+    arguments = ("--script", world.script, "--arg", "do=report", "--version", "7", "--wait")
+    with trio.fail_after(LIMIT):
+        job = (await user("train", "submit-custom", "parts-pictures", "parts", *arguments)).split()[0]
+        shown = await user("train", "report", job)
+        assert "accuracy: 50 %" in shown
+        assert "remark: few pictures" in shown
+        assert json.loads(await user("train", "report", job, "--json"))["labels"] == ["ok"]
+        async with training.connect(**world.login) as client:
+            report = await client.job(job).report()
+            assert report is not None
+            assert report.test.accuracy == 0.5
+        changes = await user("train", "use", job, "rover", status=2)
+        assert "+ services.parts-model\n+ services.parts\n+ packages.parts" in changes
+        assert "add --yes" in changes
+        assert json.loads(await user("config", "get", "rover")) == {}
+        assert "saved" in await user("train", "use", job, "rover", "--yes")
+        (package,) = json.loads(await user("config", "get", "rover"))["packages"]
+        assert (package["package"], package["version"]) == (f"{world.organization}/parts", "7")
+        assert "nothing changed" in await user("train", "use", job, "rover", "--yes")
 
 
 async def test_a_refused_submission_lists_everything_that_is_missing(world: World) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from catalogue.check import check
 from catalogue.models import builtin
-from cloud.editing.trained import with_model
 from schema.document.machine import decode
+from training.deployment import with_model
 
 
 def names(document: dict[str, Any], section: str) -> list[str]:
