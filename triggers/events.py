@@ -57,7 +57,28 @@ class Logged:
     entries: Mapping[str, tuple[LogLine, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class TrainingEnded:
+    """A training job of an organization ended. `state` is completed, failed or canceled, `error` explains a failure.
+
+    `package` is the registry entry of the model that a completed job has made.
+    """
+
+    job_id: str
+    state: str
+    error: str
+    model_name: str
+    model_version: str
+    model_type: str
+    package: str
+    dataset_id: str
+    created: datetime
+    started: datetime | None
+    ended: datetime
+
+
 Happening: TypeAlias = Ingested | Presence | Logged
+"""Events of a part, which its triggers select."""
 
 
 @dataclass(frozen=True, slots=True)

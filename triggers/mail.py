@@ -13,8 +13,8 @@ from typing import Final
 
 from triggers.document import CONDITIONAL, DATA, LOGS, OFFLINE, ONLINE, Notification, Trigger
 from triggers.evaluate import findings
-from triggers.events import Firing, Ingested, Where
-from triggers.webhook import finite, rfc3339
+from triggers.events import Firing, Ingested, TrainingEnded, Where
+from triggers.webhook import TRAINING, finite, rfc3339
 
 MAX_READING: Final = 16 * 1024  # characters of a reading
 MAX_LINES: Final = 50  # log entries in one email; the newest are kept
@@ -27,6 +27,9 @@ _HAPPENED: Final = {
     ONLINE: "came online",
     OFFLINE: "went offline",
 }
+
+_ENDED: Final = {"completed": "completed", "failed": "failed", "canceled": "was canceled"}
+_LINKS: Final = {**dict.fromkeys(_HAPPENED, "Open the machine"), TRAINING: "Open the training job"}
 
 
 def mail(
@@ -46,19 +49,55 @@ def mail(
     `now` is the time at which the trigger fired; `link` is the URL of the machine's page; `recipients` are the resolved
     addresses of `notification`.
     """
+    subject = _one_line(f"{where.machine_name}: {_HAPPENED[firing.type]} ({firing.trigger})")
+    rows, blocks = _facts(firing, where, now), _blocks(firing)
+    if trigger.notes:
+        blocks = (("Notes", trigger.notes), *blocks)
+    return _message(subject, firing.type, rows, blocks, id_, now, sender, recipients, link)
+
+
+def mail_about_training(
+    event: TrainingEnded, organization: str, id_: str, now: datetime, *, sender: str, recipient: str, link: str
+) -> EmailMessage:
+    """Return the message about the end of a training job of an organization with this name; see `mail`."""
+    model = f"{event.model_name} {event.model_version}"
+    rows = [
+        ("Event", f"a training job {_ENDED[event.state]}"),
+        ("Model", model),
+        ("Reason", event.error),
+        ("Package", event.package),
+        ("Submitted", rfc3339(event.created)),
+        ("Started", "" if event.started is None else rfc3339(event.started)),
+        ("Ended", rfc3339(event.ended)),
+        ("Organization", organization),
+        ("Job", event.job_id),
+    ]
+    subject = _one_line(f"{model}: training {_ENDED[event.state]}")
+    facts = [(name, _one_line(value)) for name, value in rows if value]
+    return _message(subject, TRAINING, facts, (), id_, now, sender, [recipient], link)
+
+
+def _message(
+    subject: str,
+    kind: str,
+    rows: Sequence[tuple[str, str]],
+    blocks: Sequence[tuple[str, str]],
+    id_: str,
+    now: datetime,
+    sender: str,
+    recipients: Sequence[str],
+    link: str,
+) -> EmailMessage:
     message = EmailMessage(policy=SMTP)
-    message["Subject"] = _one_line(f"{where.machine_name}: {_HAPPENED[firing.type]} ({firing.trigger})")
+    message["Subject"] = subject
     message["From"] = sender
     message["To"] = ", ".join(recipients)
     message["Date"] = format_datetime(now)
     message["Message-ID"] = f"<{id_}@{_domain(sender)}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents vacation notices
-    message["X-Trigger-Type"] = firing.type
-    rows, blocks = _facts(firing, where, now), _blocks(firing)
-    if trigger.notes:
-        blocks = (("Notes", trigger.notes), *blocks)
+    message["X-Trigger-Type"] = kind
     message.set_content(_text(rows, blocks, link), cte="quoted-printable")
-    message.add_alternative(_html(rows, blocks, link), subtype="html", cte="quoted-printable")
+    message.add_alternative(_html(rows, blocks, link, _LINKS[kind]), subtype="html", cte="quoted-printable")
     return message
 
 
@@ -117,12 +156,12 @@ def _text(rows: Sequence[tuple[str, str]], blocks: Sequence[tuple[str, str]], li
     return "\n\n".join(parts) + "\n"
 
 
-def _html(rows: Sequence[tuple[str, str]], blocks: Sequence[tuple[str, str]], link: str) -> str:
+def _html(rows: Sequence[tuple[str, str]], blocks: Sequence[tuple[str, str]], link: str, link_text: str) -> str:
     table = "".join(
         f'<tr><th align="left">{html.escape(name)}</th><td>{html.escape(value)}</td></tr>\n' for name, value in rows
     )
     rest = "".join(f"<h2>{html.escape(name)}</h2>\n<pre>{html.escape(text)}</pre>\n" for name, text in blocks)
-    anchor = f'<p><a href="{html.escape(link)}">Open the machine</a></p>\n' if link else ""
+    anchor = f'<p><a href="{html.escape(link)}">{link_text}</a></p>\n' if link else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>'
         f"{html.escape(rows[0][1])}</title></head><body>\n<table>\n{table}</table>\n{rest}{anchor}</body></html>\n"

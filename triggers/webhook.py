@@ -18,8 +18,10 @@ from urllib.parse import quote
 import msgspec
 
 from triggers.document import DATA, OFFLINE, ONLINE, Notification, Trigger, signing_keys
-from triggers.events import Firing, Ingested, LogLine, Reading, Where
+from triggers.events import Firing, Ingested, LogLine, Reading, TrainingEnded, Where
 
+TRAINING: Final = "training_job_ended"
+"""Type of the events that are not selected by triggers of a part, but by the notifications of an organization."""
 USER_AGENT: Final = "machine-cloud"
 MAX_DATA: Final = 256 * 1024  # bytes of a reading as JSON; a larger reading is omitted and noted in the body
 MAX_LINES: Final = 100  # log entries in one body; the newest are kept
@@ -41,17 +43,21 @@ def webhook(
     trigger: Trigger, notification: Notification, firing: Firing, where: Where, id_: str, now: datetime
 ) -> Request:
     """Return the request for a notification. `id_` is the same on every attempt; `now` is the time of the attempt."""
-    return signed(trigger, notification, unsigned(trigger, notification, firing, where), id_, now)
+    request = unsigned(trigger, notification, firing, where)
+    return signed(notification, trigger.secret, request, id_, now)
 
 
-def signed(trigger: Trigger, notification: Notification, request: Request, id_: str, now: datetime) -> Request:
-    """Return the request from `unsigned` with id, timestamp, credentials and signature; call it for each attempt."""
+def signed(notification: Notification, secret: str, request: Request, id_: str, now: datetime) -> Request:
+    """Return the request from `unsigned` with id, timestamp, credentials and signature; call it for each attempt.
+
+    `secret` signs if the notification has no own one.
+    """
     added = [("webhook-id", id_), ("webhook-timestamp", str(int(now.timestamp())))]
     if notification.auth is not None:
         basic = notification.auth.basic
         credentials = base64.b64encode(f"{basic.username}:{basic.password}".encode()).decode()
         added.append(("Authorization", f"Basic {credentials}"))
-    if keys := signing_keys(notification.secret or trigger.secret):
+    if keys := signing_keys(notification.secret or secret):
         content = b".".join((id_.encode(), added[1][1].encode(), request.body))
         signatures = (base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys)
         added.append(("webhook-signature", " ".join(f"v1,{signature}" for signature in signatures)))
@@ -82,6 +88,35 @@ def unsigned(trigger: Trigger, notification: Notification, firing: Firing, where
     body = b"" if presence else msgspec.json.encode(payload(firing, where))
     safe = tuple((name, header_safe(value)) for name, value in headers)
     return Request("GET" if presence else "POST", notification.value, safe, body)
+
+
+def about_training(event: TrainingEnded, url: str, organization: str, name: str, link: str) -> Request:
+    """Return the request, without secrets, to `url` about the end of a training job. `link` is the page of the job."""
+    headers = [
+        ("Org-Id", organization),
+        ("Organization-Name", name),
+        ("Trigger-Type", TRAINING),
+        ("User-Agent", USER_AGENT),
+        ("Content-Type", "application/json"),
+    ]
+    times = {"created": event.created, "started": event.started, "ended": event.ended}
+    body = {
+        "type": TRAINING,
+        "job_id": event.job_id,
+        "state": event.state,
+        "error": event.error,
+        "model_name": event.model_name,
+        "model_version": event.model_version,
+        "model_type": event.model_type,
+        "package": event.package,
+        "dataset_id": event.dataset_id,
+        "organization_id": organization,
+        "org_name": name,
+        **{key: None if moment is None else rfc3339(moment) for key, moment in times.items()},
+        "url": link,
+    }
+    safe = tuple((key, header_safe(value)) for key, value in headers)
+    return Request("POST", url, safe, msgspec.json.encode(body))
 
 
 def header_safe(text: str) -> str:

@@ -40,6 +40,7 @@ STEPS: Final = (
     training.TABLES,
     training.LABELLING,
     training.KEYS,
+    training.NOTIFICATIONS,
 )
 
 

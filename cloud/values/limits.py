@@ -193,6 +193,9 @@ TRAINING_JOBS: Final = _count_limit(
 TRAINING_QUEUE: Final = _count_limit(
     "training_queue", 100, "unfinished training jobs", "of one organization", "wait until some have ended"
 )
+TRAINING_TARGETS: Final = _count_limit(
+    "training_notifications", 20, "notifications", "about the training jobs of one organization", "remove some"
+)
 TRAINING_PICTURES: Final = Limit(
     "training_pictures", 20_000, "files", "in the dataset of one training job", "train from a smaller dataset"
 )
@@ -256,6 +259,7 @@ LIMITS: Final = (
     SIGNALS,
     TRAINING_JOBS,
     TRAINING_QUEUE,
+    TRAINING_TARGETS,
     TRAINING_PICTURES,
     TRAINING_BYTES,
     TRAINING_LABELS,

@@ -300,6 +300,25 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "ListJobsRequest": ("string organization_id = 1", "string status = 2", "int64 before = 3", "int32 limit = 4"),
     "ListJobsResponse": ("repeated TrainingJob jobs = 1", "int64 next = 2"),
+    "TrainingNotification": (
+        "string type = 1",
+        "string value = 2",
+        "bool signed = 3",
+        "string state = 4",
+        "string error = 5",
+        "google.protobuf.Timestamp tried = 6",
+    ),
+    "ListNotificationsRequest": ("string organization_id = 1",),
+    "ListNotificationsResponse": ("repeated TrainingNotification notifications = 1",),
+    "AddNotificationRequest": (
+        "string organization_id = 1",
+        "string type = 2",
+        "string value = 3",
+        "string secret = 4",
+    ),
+    "AddNotificationResponse": (),
+    "RemoveNotificationRequest": ("string organization_id = 1", "string type = 2", "string value = 3"),
+    "RemoveNotificationResponse": (),
 }
 """Fields of each message, as in a .proto file."""
 
@@ -333,7 +352,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "MarkAgentForUpdate",
         "MarkAgentForCheck",
     ),
-    TRAINING: ("WaitForEvents", "ListJobs"),
+    TRAINING: ("WaitForEvents", "ListJobs", "ListNotifications", "AddNotification", "RemoveNotification"),
 }
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""
 

@@ -377,6 +377,9 @@ AGENTS: Final[Mapping[str, Rule]] = {
 TRAINING_JOBS: Final[Mapping[str, Rule]] = {
     "wait_for_events": owner(ObjectKind.JOB, "id"),
     "list_jobs": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "list_notifications": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "add_notification": owner(ObjectKind.ORGANIZATION, "organization_id"),
+    "remove_notification": owner(ObjectKind.ORGANIZATION, "organization_id"),
 }
 
 AUTHORITIES: Final[Mapping[str, Rule]] = {"list_authorities": public("certificates are public")}

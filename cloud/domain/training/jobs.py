@@ -12,6 +12,8 @@ from cloud.domain.organizations.tenants import missing
 from cloud.domain.registry import files, items, versions
 from cloud.domain.registry.items import Item
 from cloud.domain.training import job_keys
+from cloud.domain.triggering import training_targets
+from cloud.domain.triggering.queue import enqueue
 from cloud.store.sql import Sql, counted, inserted
 from cloud.values.author import Author
 from cloud.values.cursor import Cursor
@@ -22,6 +24,7 @@ from schema.errors import ErrorKind, MachineError
 from training.jobs.events import Event, Status, decode, encode
 from training.jobs.lifecycle import FINAL, Happening, State, step
 from training.jobs.submission import ModelType
+from triggers.events import TrainingEnded
 
 KIND: Final = "training job"  # in error messages
 TOPIC: Final = "training"  # event topic; subjects are jobs whose state changed
@@ -258,7 +261,30 @@ def change(
         job_keys.delete(sql, subject.id)
     append(sql, subject.id, [Status(state, reason)], now)
     sql.notify(TOPIC, subject.id)
+    if state in FINAL:
+        _announce(sql, job(sql, subject.id), now)
     return state
+
+
+def _announce(sql: Sql, ended: JobRecord, now: datetime) -> None:
+    """Queue the messages about the end of a job, if its organization wants any."""
+    task = ended.task
+    if not training_targets.count(sql, task.organization_id):
+        return
+    event = TrainingEnded(
+        job_id=ended.id,
+        state=ended.state.value,
+        error=ended.reason,
+        model_name=task.model_name,
+        model_version=task.model_version,
+        model_type="" if task.script else task.model_type.name.lower(),
+        package=ended.model,
+        dataset_id=task.dataset_id,
+        created=ended.created,
+        started=ended.started,
+        ended=now,
+    )
+    enqueue(sql, task.organization_id, event, now)
 
 
 def cancel(sql: Sql, subject: str, now: datetime) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -20,6 +20,10 @@ RETENTION: Final = timedelta(days=30)
 AT_ONCE: Final = 1000  # deliveries that one transaction deletes, with their attempts
 TOPIC: Final = "outbox"
 """Event topic; the subject is the id of a part with a delivery that was created, tried or replayed."""
+PLACEHOLDER_SENDER: Final = "machine-cloud@localhost"
+"""From address of stored emails. On sending it is replaced by the sender in the mail server's settings."""
+Page = Callable[[str], str]
+"""Function that returns the address of a page of this cloud for a path, for links in messages."""
 PAGE: Final = 50
 MAX_PAGE: Final = 500
 
@@ -35,6 +39,8 @@ class State(Enum):
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """One message to one target. `id` is the same in every attempt, so that receivers can recognize repetitions.
+
+    `part` is the id of a part, or of an organization for messages about its training jobs.
 
     `headers` do not include signature and password, which every attempt adds: no secrets are stored here. `entry` is
     the digest of the trigger that created it. `tries` counts from its creation or last replay, `attempts` from its
@@ -279,6 +285,17 @@ def latest(sql: Sql, parts: Sequence[str]) -> dict[str, Delivery]:
         )
         by_part |= {row["part_id"]: _delivery(row) for row in rows}
     return by_part
+
+
+def newest_to(sql: Sql, part: str, type: str, value: str) -> Delivery | None:  # noqa: A002 - field of the document
+    """Return the newest delivery of a part or organization to one target."""
+    row = sql.row(
+        "SELECT * FROM deliveries WHERE part_id = ? AND type = ? AND value = ? ORDER BY number DESC LIMIT 1",
+        part,
+        type,
+        value,
+    )
+    return None if row is None else _delivery(row)
 
 
 def attempts(sql: Sql, subject: str) -> list[Attempt]:

@@ -5,7 +5,7 @@ No event is lost, and none creates two deliveries for one target, even if the pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -17,9 +17,9 @@ import trio
 from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogRecord
 from cloud.domain.organizations.tenants import metadata
-from cloud.domain.triggering import deliveries, queue
+from cloud.domain.triggering import deliveries, queue, training_messages
 from cloud.domain.triggering.configured import digest, in_force, where
-from cloud.domain.triggering.deliveries import Delivery
+from cloud.domain.triggering.deliveries import PLACEHOLDER_SENDER, Delivery, Page
 from cloud.domain.triggering.hourly import OWN
 from cloud.domain.triggering.queue import Queued
 from cloud.store.events import Events
@@ -30,13 +30,11 @@ from schema.errors import ErrorKind, MachineError
 from triggers import cooldown
 from triggers.document import EMAIL, MAX_TARGETS, OWNERS, WEBHOOK, Notification, Trigger, is_address
 from triggers.evaluate import fires
-from triggers.events import Firing, Happening, Ingested, Where
+from triggers.events import Firing, Happening, Ingested, TrainingEnded, Where
 from triggers.mail import mail
 from triggers.regex import Effort
 from triggers.webhook import unsigned
 
-PLACEHOLDER_SENDER: Final = "machine-cloud@localhost"
-"""From address of stored emails. On sending it is replaced by the sender in the mail server's settings."""
 BATCH: Final = 100  # events in one transaction
 EFFORT: Final = 1_000_000
 """Limit of comparisons and expression steps for one event, and about the limit for all events of a transaction.
@@ -46,10 +44,6 @@ It takes about a second, during which all other writers wait.
 PARTS: Final = 10  # parts in one transaction, which share the wait for the disk
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.triggers")
-
-
-Page = Callable[[str], str]
-"""Function that returns the address of a page of this cloud for a path, for links in messages."""
 
 
 async def evaluate(
@@ -82,6 +76,12 @@ def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
     if not events:
         return 0
     part = events[0].part
+    if isinstance(events[0].event, TrainingEnded):
+        for queued in events:
+            for delivery in training_messages.messages(sql, queued, page):
+                deliveries.add(sql, delivery)
+        queue.done(sql, events)
+        return len(events)
     try:
         place = where(sql, part)
     except MachineError as error:
@@ -124,6 +124,7 @@ def _create_deliveries(
     effort: Effort,
 ) -> None:
     try:
+        assert not isinstance(queued.event, TrainingEnded), "an event of an organization"
         firing = fires(trigger, queued.event, effort)
     except Exception:  # a bug that one trigger meets must not block all later events
         _log.exception("a trigger could not be evaluated", part=queued.part, trigger=trigger.name)

@@ -17,15 +17,16 @@ import trio
 
 from cloud.domain.machines import logs
 from cloud.domain.machines.logs import LogRecord
-from cloud.domain.triggering import deliveries
+from cloud.domain.triggering import deliveries, training_messages
 from cloud.domain.triggering.configured import target_of
 from cloud.domain.triggering.deliveries import Attempt, Delivery, State, shown_target
 from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.times import Clock
 from triggers import cooldown
-from triggers.document import EMAIL, Notification, Trigger
+from triggers.document import EMAIL, Notification
 from triggers.retry import Outcome, next_try
+from triggers.webhook import TRAINING
 
 CONCURRENT: Final = 16  # messages sent at the same time, not counting emails
 EMAILS: Final = 2
@@ -37,10 +38,17 @@ LIMITS: Final = {"webhook": 15.0, "email": 60.0}  # seconds for one attempt; Svi
 LEASE: Final = timedelta(seconds=75)  # the longest of LIMITS, and time to record the attempt
 REST: Final = timedelta(seconds=60)
 LOGGER: Final = "app.trigger"
+_REMOVED: Final = {
+    False: "the trigger or this target was removed from the configuration",
+    True: "this target was removed from the notifications of the organization",
+}
 _ARTICLES: Final = {"webhook": "a webhook", "email": "an email", "push": "a push message"}
 
-Send = Callable[[Delivery, Trigger, Notification, datetime], Awaitable[Outcome]]
-"""Function that makes one attempt; it is cancelled at its time limit. Failures of a receiver are Outcomes."""
+Send = Callable[[Delivery, Notification, str, datetime], Awaitable[Outcome]]
+"""Function that makes one attempt; it is cancelled at its time limit. Failures of a receiver are Outcomes.
+
+The string is the secret that signs if the notification has no own one.
+"""
 
 
 class Outbox:
@@ -110,11 +118,9 @@ class Outbox:
         send = self._senders.get(delivery.type)
         if send is None:
             return Outcome(error=f"this cloud does not deliver {delivery.type} messages", final=True)
-        target = await self._store.read(
-            lambda sql: target_of(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
-        )
+        target = await self._store.read(lambda sql: _current(sql, delivery))
         if target is None:
-            return Outcome(error="the trigger or this target was removed from the configuration", final=True)
+            return Outcome(error=_REMOVED[delivery.event == TRAINING], final=True)
         limit = LIMITS[delivery.type]
         with trio.move_on_after(limit):
             try:
@@ -125,13 +131,22 @@ class Outbox:
         return Outcome(error=f"no answer within {limit:g} s")
 
 
+def _current(sql: Sql, delivery: Delivery) -> tuple[Notification, str] | None:
+    """Return the target of a delivery with the secrets that it has now; None if it was removed."""
+    if delivery.event == TRAINING:
+        target = training_messages.target(sql, delivery.part, delivery.type, delivery.value)
+        return None if target is None else (target, "")
+    configured = target_of(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
+    return None if configured is None else (configured[1], configured[0].secret)
+
+
 def rest_until(sql: Sql, delivery: Delivery, now: datetime) -> datetime | None:
     """Return when a message may be sent that would follow its predecessor too soon; None if it may be sent now.
 
     Evaluation already applies `seconds_between_notifications` to the times of events. This applies it to arrival at the
     receiver as well, because delays differ. Backlogs are not stretched: no message waits longer than REST.
     """
-    if delivery.test or delivery.attempts or now - delivery.created >= REST:
+    if delivery.test or delivery.attempts or delivery.event == TRAINING or now - delivery.created >= REST:
         return None
     target = target_of(sql, delivery.part, delivery.trigger, delivery.type, delivery.value)
     interval = timedelta(0) if target is None else cooldown.interval(*target)
@@ -156,6 +171,8 @@ def conclude(
     number = deliveries.record(sql, delivery, attempt, State.FAILED if retry_at is None else State.WAITING, retry_at)
     if outcome.disable:
         deliveries.stop(sql, delivery, outcome.error, now)
+    if delivery.event == TRAINING:
+        return  # it concerns no machine; the list of notifications shows the last attempt
     # Log the first failure and the last, not every retry, and not the same first failure of each later message.
     if retry_at is not None and delivery.tries > 0:
         return

@@ -11,27 +11,32 @@ import msgspec
 
 from cloud.store.sql import Sql, inserted
 from cloud.values.times import moment_of, stored
-from triggers.events import Happening, Ingested, Logged, Presence
+from triggers.events import Happening, Ingested, Logged, Presence, TrainingEnded
 
 TOPIC: Final = "triggers"
 """Event topic; the subject is the id of a part for which an event was queued."""
 
 
-KINDS: Final[Mapping[str, type[Happening]]] = {"ingestion": Ingested, "presence": Presence, "logs": Logged}
+KINDS: Final[Mapping[str, type[Happening | TrainingEnded]]] = {
+    "ingestion": Ingested,
+    "presence": Presence,
+    "logs": Logged,
+    "training": TrainingEnded,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """One waiting event."""
+    """One waiting event of a part, or of an organization for TrainingEnded."""
 
     number: int
     part: str
     happened: datetime
-    event: Happening
+    event: Happening | TrainingEnded
 
 
-def enqueue(sql: Sql, part: str, event: Happening, now: datetime) -> None:
-    """Store an event until it has been evaluated."""
+def enqueue(sql: Sql, part: str, event: Happening | TrainingEnded, now: datetime) -> None:
+    """Store an event until it has been evaluated. For TrainingEnded, `part` is the id of the organization."""
     kind = next(name for name, cls in KINDS.items() if isinstance(event, cls))
     sql.run("INSERT INTO trigger_queues (part_id) VALUES (?) ON CONFLICT (part_id) DO NOTHING", part)
     inserted(
@@ -83,8 +88,11 @@ def waiting(sql: Sql) -> int:
 
 
 def forget(sql: Sql, now: datetime) -> int:
-    """Delete rows of deleted parts; return their number."""
+    """Delete rows of deleted parts and organizations; return their number."""
     deleted = 0
     for table in ("trigger_events", "trigger_queues", "trigger_clocks", "trigger_stops", "trigger_presence"):
-        deleted += sql.run(f"DELETE FROM {table} WHERE part_id NOT IN (SELECT id FROM parts)")
+        deleted += sql.run(
+            f"DELETE FROM {table} WHERE part_id NOT IN (SELECT id FROM parts) "
+            "AND part_id NOT IN (SELECT id FROM organizations)"
+        )
     return deleted

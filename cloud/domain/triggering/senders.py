@@ -13,7 +13,7 @@ from email.utils import parseaddr
 from cloud.domain.triggering.deliveries import Delivery
 from cloud.domain.triggering.outbox import Send
 from cloud.domain.triggering.ways import DeliverySettings
-from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification, Trigger
+from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification
 from triggers.retry import Outcome
 from triggers.send import deliver
 from triggers.smtp import Mailer
@@ -24,9 +24,9 @@ from triggers.webhook import Request, signed
 async def senders(ways: DeliverySettings) -> AsyncIterator[Mapping[str, Send]]:
     """Open a Send for each type of delivery that this cloud can make."""
 
-    async def webhook(delivery: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+    async def webhook(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
         request = Request(delivery.method, delivery.target, delivery.headers, delivery.body)
-        return await deliver(signed(trigger, notification, request, delivery.id, now), ways.allow)
+        return await deliver(signed(notification, secret, request, delivery.id, now), ways.allow)
 
     if ways.smtp is None:
         yield {WEBHOOK: webhook, EMAIL: _unsent}
@@ -34,13 +34,13 @@ async def senders(ways: DeliverySettings) -> AsyncIterator[Mapping[str, Send]]:
     sender = ways.smtp.sender
     async with Mailer(ways.smtp).opened() as mailer:
 
-        async def mail(delivery: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+        async def mail(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
             return _without_recipients(delivery) or await mailer.deliver(message_of(delivery, sender))
 
         yield {WEBHOOK: webhook, EMAIL: mail}
 
 
-async def _unsent(delivery: Delivery, trigger: Trigger, notification: Notification, now: datetime) -> Outcome:
+async def _unsent(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
     reason = "this cloud has no mail server: start machine-cloud with --smtp HOST:PORT and replay the delivery"
     return _without_recipients(delivery) or Outcome(error=reason, final=True)
 

@@ -1,4 +1,4 @@
-"""machine.cloud.v1.TrainingService: events of training jobs as they happen, and lists of jobs in pages."""
+"""machine.cloud.v1.TrainingService: events of jobs as they happen, lists of jobs in pages, and notifications."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import trio
 from cloud.domain.permissions import call_rules
 from cloud.domain.training import jobs
 from cloud.domain.training.jobs import Happened, JobRecord
+from cloud.domain.triggering import training_targets as targets
 from cloud.services.common.base import Service, guarded
 from cloud.services.common.standing import while_allowed
 from cloud.services.training import training_messages as m
@@ -84,6 +85,36 @@ class TrainingService(Service):
 
         page = await self.read(work)
         return m.ListJobsResponse([_job(entry) for entry in page], page[-1].number if len(page) == most else 0)
+
+    async def list_notifications(self, organization_id: str) -> list[m.TrainingNotification]:
+        """Return who is notified when a job of the organization has ended, with the last attempt for each target."""
+        return [_notification(used) for used in await self.read(lambda sql: targets.used(sql, organization_id))]
+
+    async def add_notification(self, organization_id: str, type: str, value: str, secret: str = "") -> None:  # noqa: A002 - field of the call
+        """Notify a webhook or an email address whenever a job of the organization has ended.
+
+        `type` is `webhook` or `email`, `value` the URL or address. `secret` (`whsec_` and base64) signs webhooks and is
+        never returned; a target that exists gets it.
+        """
+        await self.write(
+            lambda sql: targets.add(sql, organization_id, type, value.strip(), secret.strip(), self.cloud.clock())
+        )
+
+    async def remove_notification(self, organization_id: str, type: str, value: str) -> None:  # noqa: A002 - field of the call
+        """Notify a target no more."""
+        await self.write(lambda sql: targets.remove(sql, organization_id, type, value))
+
+
+def _notification(used: targets.Used) -> m.TrainingNotification:
+    target, attempt = used.target, used.attempt
+    return m.TrainingNotification(
+        type=target.type,
+        value=target.value,
+        signed=bool(target.secret),
+        state=used.delivery.state.value if used.delivery is not None else "",
+        error=attempt.error if attempt is not None else "",
+        tried=attempt.started if attempt is not None else None,
+    )
 
 
 def _event(happened: Happened) -> m.TrainingEvent:

@@ -148,3 +148,14 @@ class ListJobsResponse(Struct, frozen=True):
 
     jobs: list[TrainingJob]
     next: int
+
+
+class TrainingNotification(Struct, frozen=True):
+    """Target of messages about ended jobs; `state`, `error` and `tried` are those of the newest message to it."""
+
+    type: str
+    value: str
+    signed: bool
+    state: str
+    error: str
+    tried: datetime | None

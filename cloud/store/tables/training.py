@@ -71,3 +71,14 @@ CREATE TABLE training_keys (
     key_id TEXT NOT NULL UNIQUE  -- exists only while the job runs; an owner may delete it earlier
 );
 """
+
+NOTIFICATIONS: Final = """
+CREATE TABLE training_notifications (  -- who is notified when a job of the organization has ended
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    type TEXT NOT NULL,  -- webhook or email
+    value TEXT NOT NULL,  -- URL or address
+    secret TEXT NOT NULL,  -- signs webhooks
+    created INTEGER NOT NULL,
+    PRIMARY KEY (organization_id, type, value)
+);
+"""

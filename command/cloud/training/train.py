@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -50,6 +50,7 @@ Examples:
   machine cloud train report JOB
   machine cloud train use JOB rover
   machine cloud train download JOB parts/
+  machine cloud train notify --email ann@example.com
   machine cloud packages upload my-script script.tar.gz --version 1 --type ml_training""",
 )
 def train() -> None:
@@ -309,6 +310,67 @@ def _job_continues(jobs: Sequence[str]) -> Iterator[None]:
                 err=True,
             )
         raise
+
+
+# ---- notifications
+
+
+@train.command()
+@click.option("--webhook", metavar="URL", help="Notify this webhook from now on.")
+@click.option("--email", metavar="ADDRESS", help="Notify this address from now on.")
+@click.option(
+    "--secret-file",
+    type=click.File(),
+    metavar="FILE",
+    help="Sign the webhook with the secret in FILE.",
+)
+@click.option("--remove", metavar="VALUE", help="Do not notify this URL or address any more.")
+@ORGANIZATION
+@_JSON
+def notify(
+    webhook: str | None, email: str | None, secret_file: TextIO | None, remove: str | None, organization: str,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Choose who is notified whenever a training job of the organization has ended, and list them.
+
+    A webhook gets a POST request with the job as JSON. The list shows whether the last message arrived.
+    """
+    if secret_file is not None and webhook is None:
+        raise click.UsageError("--secret-file needs --webhook: it signs webhooks")
+    secret = secret_file.read().strip() if secret_file is not None else ""
+
+    async def work(client: TrainingClient) -> None:
+        from rpc.api.cloud_v1 import TRAINING
+
+        owner = (await organization_of(client.api, organization))["id"]
+        for kind, value in (("webhook", webhook), ("email", email)):
+            if value is not None:
+                fields = {"type": kind, "value": value, "secret": secret if kind == "webhook" else ""}
+                await client.call(TRAINING, "add_notification", organization_id=owner, **fields)
+        targets = await client.call(TRAINING, "list_notifications", organization_id=owner)
+        if remove is not None:
+            matching = [each for each in targets if each["value"] == remove]
+            if not matching:
+                raise click.ClickException(f"{remove} is not notified: `machine cloud train notify` lists who is")
+            for each in matching:
+                fields = {"type": each["type"], "value": remove}
+                await client.call(TRAINING, "remove_notification", organization_id=owner, **fields)
+            targets = [each for each in targets if each["value"] != remove]
+        _show_notifications(targets, as_json=as_json)
+
+    run_training(work, as_json=as_json)
+
+
+def _show_notifications(targets: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    from runtime.engine.views.tables import one_line, table
+
+    if as_json:
+        click.echo(one_line(list(targets)))
+    elif not targets:
+        click.echo("no notifications")
+    else:
+        rows = [[each["type"], each["value"], each["state"] or "none yet", each["error"]] for each in targets]
+        click.echo("\n".join(table(["TYPE", "TO", "LAST MESSAGE", "ERROR"], rows)))
 
 
 # ---- jobs

@@ -18,12 +18,14 @@ from typing import Any
 import pytest
 import trio
 from PIL import Image
+from standardwebhooks.webhooks import Webhook
 
 import training
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.relay import relay
 from tests.e2e.cloud.test_command import Terminal
+from tests.e2e.triggers.receiver import receiver
 from training import Log, Progress, State, Status
 from training.client.records import Numbered
 
@@ -56,7 +58,12 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     """A cloud with a dataset of three pictures, of which two have a label, and a script."""
     weights = tmp_path / "backbone.onnx"  # no job here gets as far as reading it
     weights.write_bytes(b"weights")
-    options = (f"--training-python={sys.executable}", f"--training-backbone={weights}", "--training-jobs=2")
+    options = (
+        f"--training-python={sys.executable}",
+        f"--training-backbone={weights}",
+        "--training-jobs=2",
+        "--webhook-allow=127.0.0.1",
+    )
     async with cloud(tmp_path / "cloud", *options) as running:
         terminal = Terminal(running, tmp_path / "home")
         key_id, key = running.key
@@ -243,6 +250,27 @@ async def test_a_report_and_the_use_of_a_model(world: World) -> None:
         (package,) = json.loads(await user("config", "get", "rover"))["packages"]
         assert (package["package"], package["version"]) == (f"{world.organization}/parts", "7")
         assert "nothing changed" in await user("train", "use", job, "rover", "--yes")
+
+
+async def test_a_webhook_about_the_end_of_a_job(tmp_path: Path, world: World) -> None:
+    secret_file = tmp_path / "secret"
+    secret_file.write_text("whsec_" + "A" * 32)
+    user = world.terminal
+    with trio.fail_after(LIMIT):
+        async with receiver() as hooks:
+            added = await user("train", "notify", "--webhook", hooks.url(), "--secret-file", str(secret_file))
+            assert "none yet" in added
+            arguments = ("--script", world.script, "--arg", "do=fail", "--version", "8", "--wait")
+            job = (await user("train", "submit-custom", "parts-pictures", "parts", *arguments, status=1)).split()[0]
+            while not hooks.requests:
+                await hooks.changed.wait()
+            (request,) = hooks.requests
+            body = Webhook(secret_file.read_text()).verify(request.body, request.headers)
+            assert (body["job_id"], body["state"]) == (job, "failed")
+            while json.loads(await user("train", "notify", "--json"))[0]["state"] != "delivered":
+                pass  # the answer of the receiver is being recorded
+            assert "no notifications" in await user("train", "notify", "--remove", hooks.url())
+            assert "lists who is" in await user("train", "notify", "--remove", hooks.url(), status=1)
 
 
 async def test_a_refused_submission_lists_everything_that_is_missing(world: World) -> None:

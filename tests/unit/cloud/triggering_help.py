@@ -18,7 +18,7 @@ from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
 from cloud.domain.triggering.outbox import Outbox
 from cloud.server.memory import ROBOT, MemoryCloud
 from cloud.store.sql import Sql
-from triggers.document import Notification, Trigger
+from triggers.document import Notification
 from triggers.retry import Outcome
 
 URL = "https://receiver.test/hook"
@@ -92,7 +92,7 @@ class Receiver:
         self.got: list[tuple[str, datetime]] = []
         self.before: Callable[[Delivery], Any] | None = None
 
-    async def __call__(self, item: Delivery, trigger: Trigger, target: Notification, now: datetime) -> Outcome:
+    async def __call__(self, item: Delivery, target: Notification, secret: str, now: datetime) -> Outcome:
         self.got.append((item.id, now))
         if self.before is not None:
             await self.before(item)
