@@ -40,14 +40,15 @@ DRAIN: Final = 10.0  # seconds to read the last output, after the program has en
 PIECE: Final = 64 * 1024
 SLICE: Final = 100  # lines that are passed on at once
 _PROGRAM: Final = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from training.engine.sandbox import main; main()"
-_SIGNALS: Final[Mapping[int, str]] = {
-    152: "the program used up its processor time of {cpu} s",
-    137: "the program was killed, probably because this computer ran out of memory",
-}
-"""Reasons by exit status: 128 + number of the signal."""
 _MEMORY: Final = "the program needed more memory than its limit of {memory} MiB"
 _SIZE: Final = "the program wrote a file larger than the limit of {disk} MiB"
 _PROCESSES: Final = "the program needed more than {processes} processes and threads"
+_SIGNALS: Final[Mapping[int, str]] = {
+    152: "the program used up its processor time of {cpu} s",
+    153: _SIZE,
+    137: "the program was killed, probably because this computer ran out of memory",
+}
+"""Reasons by exit status: 128 + number of the signal."""
 _SIGNS: Final[Mapping[str, str]] = {
     "MemoryError": _MEMORY,
     "std::bad_alloc": _MEMORY,
@@ -87,7 +88,9 @@ class LocalEngine:
         own = order.program is None
         if not own and not self._isolate:
             raise MachineError("foreign programs need isolation", kind=ErrorKind.PRECONDITION)
-        interpreter = self._own if own else await inspected(self._python)
+        if order.online and not own:
+            raise MachineError("foreign programs cannot use the network", kind=ErrorKind.PRECONDITION)
+        interpreter = self._own if own else _inside(await inspected(self._python), order.python)
         plan_file = order.folder / "plan.json"  # as an argument, it could be too long
         worker = Worker(f"folders of job {order.id}")
         with ExitStack() as held:
@@ -152,6 +155,16 @@ def _interpreter(program: str, prefixes: list[str]) -> Interpreter:
     return Interpreter(str(inside if inside.exists() else Path(program).resolve()), tuple(folders))
 
 
+def _inside(interpreter: Interpreter, python: Path | None) -> Interpreter:
+    """Return the interpreter of an environment that is based on `interpreter`.
+
+    It is never started outside to ask for its folders: a package can have code that runs with every start (.pth).
+    """
+    if python is None:
+        return interpreter
+    return Interpreter(str(python), (python.parents[1], *interpreter.folders))
+
+
 async def inspected(program: str) -> Interpreter:
     """Return the interpreter at a path; PRECONDITION if it cannot be run."""
     code = "import json, sys; print(json.dumps([sys.prefix, sys.base_prefix]))"
@@ -192,12 +205,14 @@ def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str,
     bounds, program = order.bounds, order.program or ROOT
     packages = [ROOT / name for name in OWN] if order.program is None else [order.program]
     limits = {
-        "RLIMIT_AS": bounds.memory,
+        "RLIMIT_DATA": bounds.memory,  # not RLIMIT_AS: PyTorch and CUDA reserve much more than they use
         "RLIMIT_CPU": bounds.cpu,
         "RLIMIT_FSIZE": bounds.disk,
         "RLIMIT_CORE": 0,
         "RLIMIT_NOFILE": 1024,
     }
+    if bounds.address_space is not None:
+        limits["RLIMIT_AS"] = bounds.address_space
     if isolate:  # the limit counts all processes of a user, who is the engine's own user otherwise
         limits["RLIMIT_NPROC"] = bounds.processes
     temporary = str(_temporary(order))
@@ -214,6 +229,7 @@ def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str,
     }
     return {
         "isolate": isolate,
+        "online": order.online,
         "user": user_of(order.id) if isolate and os.geteuid() == 0 else None,
         "root": str(_root(order)),
         "folder": str(order.dataset),
@@ -306,7 +322,8 @@ class _Run:
             if any(word in line for line in lines):
                 self._sign = reason
         for module in filter(None, map(_MODULE.match, lines)):
-            self._sign = f"the program needs {module[1]}, which its interpreter does not have: install it there"
+            self._sign = f"the program needs {module[1]}, which its interpreter does not have: "
+            self._sign += "add its package to requirements.txt"
         if lines:
             await self._sink([of_line(line) for line in lines])
 

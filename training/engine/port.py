@@ -28,7 +28,8 @@ CLOUD: Final = ("127.0.0.1", 8080)
 class Bounds:
     """Limits of one job. Sizes are in bytes, times in seconds."""
 
-    memory: int = 4096 * MIB  # address space of each process, and memory of all together
+    memory: int = 4096 * MIB  # private memory of each process that can be written, and memory of all together
+    address_space: int | None = 64 * 1024 * MIB  # of each process, with what is only reserved; None: not limited
     cpu: int = 4 * 3600  # processor time of each process
     wall: float = 12 * 3600.0
     disk: int = 8192 * MIB  # content of the folders that the program may write
@@ -49,8 +50,10 @@ class Order:
     arguments: tuple[str, ...]  # paths in them are the same inside
     environment: Mapping[str, str] = field(default_factory=dict)
     program: Path | None = None  # folder of the module, for a program of the tenant; None for one of this project
+    python: Path | None = None  # the interpreter of an environment for `program`; None: that of the engine
     readable: tuple[Path, ...] = ()  # further files that the program reads, such as pretrained weights
     connect: Connect | None = None  # serves what the program opens to CLOUD, which is its whole network; None: none
+    online: bool = False  # use the network of this computer, for programs of this project only
     lock: Path | None = None  # every process of the program holds it; see training.engine.lock
     bounds: Bounds = Bounds()
 

@@ -5,6 +5,7 @@ writes now and then. When that pipe closes, because the engine has died in whate
 time, because the engine has stopped working, everything here is killed. The lock of the plan is held until then. With
 `isolate`, the program has its own namespaces for files, processes, network, IPC and host name: it sees only the files
 of the plan, no other process and no network apart from what the engine serves, and nothing that it started outlives it.
+A program of this project that the plan calls online uses the network of this computer.
 As root it also has a separate user; otherwise a user namespace is used. Without `isolate`, there are only the limits
 and the process group.
 
@@ -28,7 +29,8 @@ from typing import Any, Final, NoReturn
 
 FAILED: Final = 125  # exit status if the program could not be confined; the reason is on the standard error
 
-_NEW_NAMESPACES: Final = 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000  # mount, PID, network, IPC, UTS
+_NEW_NAMESPACES: Final = 0x00020000 | 0x20000000 | 0x08000000 | 0x04000000  # mount, PID, IPC, UTS
+_NEW_NETWORK: Final = 0x40000000
 _NEW_USER: Final = 0x10000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _KEPT: Final = {1: 1, 2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # ST_... of statvfs -> MS_... of mount
@@ -52,7 +54,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the program receives it too, and its end is ours
     try:
         if plan["isolate"]:
-            _enter_namespaces()
+            _enter_namespaces(online=plan["online"])
         child = os.fork()
         if not child:
             _run_first(plan)
@@ -125,13 +127,17 @@ def _fail(reason: str) -> NoReturn:
 # ---- namespaces
 
 
-def _enter_namespaces() -> None:
-    """Leave the namespaces of the engine; the PID namespace begins with the next child."""
+def _enter_namespaces(*, online: bool) -> None:
+    """Leave the namespaces of the engine, except for that of the network if `online`.
+
+    The PID namespace begins with the next child.
+    """
     user, group = os.geteuid(), os.getegid()
+    namespaces = _NEW_NAMESPACES | (0 if online else _NEW_NETWORK)
     if user == 0:
-        _call("unshare", _NEW_NAMESPACES)
+        _call("unshare", namespaces)
         return
-    _call("unshare", _NEW_NAMESPACES | _NEW_USER)
+    _call("unshare", namespaces | _NEW_USER)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")

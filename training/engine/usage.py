@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import tarfile
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from schema.errors import ErrorKind, MachineError
 
 TEMPORARY: Final = "tmp"  # folder in the output that is not part of the model, as published
+NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 def usage(folders: Iterable[Path], most: int) -> tuple[int, int]:
@@ -23,9 +27,11 @@ def usage(folders: Iterable[Path], most: int) -> tuple[int, int]:
             if entries > most:
                 return size, entries
             try:
-                size += entry.stat(follow_symlinks=False).st_blocks * 512
+                facts = entry.stat(follow_symlinks=False)
             except OSError:
                 continue  # it was deleted meanwhile
+            names = facts.st_nlink if stat.S_ISREG(facts.st_mode) else 1
+            size += facts.st_blocks * 512 // max(1, names)  # a file with several names counts once
     return size, entries
 
 
@@ -52,9 +58,10 @@ def memory(leader: int) -> int:
     return size
 
 
-def pack(folder: Path, archive: Path, max_bytes: int) -> int:
+def pack(folder: Path, archive: Path, max_bytes: int, added: Mapping[str, bytes] = NOTHING) -> int:
     """Write the regular files of `folder` to a .tar.gz; return their number.
 
+    If there is any, the files `added` are written, too, in place of those with the same names.
     PRECONDITION for anything that is not a regular file or folder: following a link would publish files of this
     computer. EXHAUSTED if the content exceeds `max_bytes`.
     """
@@ -62,7 +69,7 @@ def pack(folder: Path, archive: Path, max_bytes: int) -> int:
     with tarfile.open(archive, "w:gz", compresslevel=6) as tar:
         for entry in sorted(_walk(folder), key=lambda entry: entry.path):
             name = os.path.relpath(entry.path, folder)
-            if name.split(os.sep)[0] == TEMPORARY or entry.is_dir(follow_symlinks=False):
+            if name.split(os.sep)[0] in (TEMPORARY, *added) or entry.is_dir(follow_symlinks=False):
                 continue
             descriptor = -1
             try:
@@ -94,6 +101,10 @@ def pack(folder: Path, archive: Path, max_bytes: int) -> int:
                 if descriptor >= 0:
                     os.close(descriptor)
             count += 1
+        for name, text in added.items() if count else ():
+            info = tarfile.TarInfo(name)
+            info.size, info.mode, info.mtime = len(text), 0o644, int(time.time())
+            tar.addfile(info, io.BytesIO(text))
     return count
 
 

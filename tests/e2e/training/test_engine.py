@@ -435,6 +435,7 @@ def _check_as_ordinary_user(tmp_path: Path) -> None:
     shutil.copy(ROOT / "training" / "engine" / "sandbox.py", tmp_path / "program" / "sandbox.py")
     plan = {
         "isolate": True,
+        "online": False,
         "user": None,
         "root": str(job / "root"),
         "folder": str(job / "dataset"),

@@ -72,3 +72,26 @@ def test_counting_ends(folder: Path) -> None:
 def test_sparse_files_do_not_count(folder: Path) -> None:
     os.truncate(folder / "model.onnx", 10**9)
     assert usage([folder], 100)[0] < 10**6
+
+
+def test_a_file_with_several_names_counts_once(folder: Path) -> None:
+    (folder / "large").write_bytes(b"x" * 10**6)
+    for number in range(10):
+        (folder / f"other{number}").hardlink_to(folder / "large")
+    assert 10**6 < usage([folder], 100)[0] < 1.2 * 10**6
+
+
+def test_added_files_belong_to_a_model(folder: Path, tmp_path: Path) -> None:
+    """They replace those with the same name, and do not make a model of nothing."""
+    (folder / "requirements.lock").mkdir()
+    (folder / "requirements.lock" / "evil").symlink_to("/etc/passwd")
+    assert pack(folder, tmp_path / "a.tar.gz", 10**6, {"requirements.lock": b"a==1"}) == 2
+    with tarfile.open(tmp_path / "a.tar.gz") as tar:
+        assert tar.getnames() == ["deep/er/labels.txt", "model.onnx", "requirements.lock"]
+        content = tar.extractfile("requirements.lock")
+        assert content is not None
+        assert content.read() == b"a==1"
+    (tmp_path / "empty").mkdir()
+    assert pack(tmp_path / "empty", tmp_path / "b.tar.gz", 10**6, {"requirements.lock": b"a==1"}) == 0
+    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+        assert tar.getnames() == []
