@@ -45,6 +45,9 @@ class Options:
     training_backbone: Path = BACKBONE  # pretrained weights (ONNX) of the trainers
     training_python: str = ""  # interpreter of custom training scripts; "" refuses them
     training_jobs: int = 1  # training jobs at once; 0: none here
+    training_indexes: tuple[str, ...] = ()  # package indexes for the requirements of scripts; none: not installed
+    training_netrc: Path | None = None  # credentials for these indexes
+    training_environments_mib: int = 20_480  # of all environments that are kept, and of one
     debug: bool = False
 
     @property

@@ -161,6 +161,28 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     help="Run training scripts of the registry with this Python interpreter, isolated from this computer.",
 )
 @click.option(
+    "--training-index",
+    multiple=True,
+    metavar="URL",
+    help="Install requirements of training scripts from this package index. Can be repeated: the first one that has "
+    "a package provides it. Every organization can install its packages.  [default: install nothing]",
+)
+@click.option(
+    "--training-netrc",
+    type=_EXISTING,
+    default=None,
+    metavar="FILE",
+    help="User and password of these indexes, in the format of .netrc.",
+)
+@click.option(
+    "--training-environments",
+    type=click.IntRange(100, 10_000_000),
+    default=20_480,
+    show_default=True,
+    metavar="MIB",
+    help="Size of the installed requirements that are kept for further jobs; those used longest ago are removed.",
+)
+@click.option(
     "--training-jobs",
     type=click.IntRange(0, 64),
     default=1,
@@ -270,6 +292,9 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         training_backbone=settings["training_backbone"],
         training_python=settings["training_python"],
         training_jobs=settings["training_jobs"],
+        training_indexes=_indexes(settings["training_index"], settings["training_python"]),
+        training_netrc=settings["training_netrc"],
+        training_environments_mib=settings["training_environments"],
         ready_fd=_ready_fd(),
     )
     sys.exit(serve(options))
@@ -326,6 +351,21 @@ def _own_database(options: Options, instead: str) -> None:
 def _fail(error: MachineError) -> NoReturn:
     click.echo(f"machine-cloud: {error}", err=True)
     sys.exit(EXIT_FAILED)
+
+
+def _indexes(urls: tuple[str, ...], python: str) -> tuple[str, ...]:
+    """Return URLs of package indexes. Their errors do not repeat a URL, which may contain a password."""
+    if urls and not python:
+        raise click.UsageError("--training-index requires --training-python")
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("https", "http", "file") or not (parts.netloc or parts.scheme == "file"):
+            raise click.UsageError("--training-index must be a URL https://..., http://... or file:///...")
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise click.UsageError(
+                "--training-index must not contain a user, a password or a query: use --training-netrc FILE"
+            )
+    return urls
 
 
 def _base_url(text: str, option: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,9 @@ from schema.errors import MachineError
 from support import private
 from support.worker import Worker
 from training.engine.local import LocalEngine, inspected
+from training.engine.port import MIB
+from training.environments import environments
+from training.environments.cache import Cache
 
 NAME: Final = "training engine"
 _LIBRARIES: Final = ("onnxruntime", "numpy", "PIL")
@@ -98,9 +101,26 @@ async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     if training.engine is None:
         task_status.started()
         await trio.sleep_forever()
-    settings = Settings(folder_of(options), options.training_jobs, options.training_backbone, network(cloud))
+    scripts = environments.Settings(
+        options.data / "environments",
+        options.training_python,
+        options.training_indexes,
+        options.training_netrc,
+        environments.uv_program(),
+        replace(environments.LIMITS, disk=options.training_environments_mib * MIB),
+    )
+    if scripts.indexes and not scripts.uv:
+        _log.warning("requirements of training scripts are not installed: install machine-runtime[scripts]")
+    settings = Settings(
+        folder_of(options),
+        options.training_jobs,
+        options.training_backbone,
+        network(cloud),
+        environments.Environments(training.engine, scripts),
+    )
     worker = Worker("folders of training jobs")
     async with worker.opened():
         kept = await cloud.store.read(jobs.unfinished)
         await worker.run(partial(clean, settings.folder, kept))
+        await worker.run(Cache(scripts.folder).clean)
     await Runner(cloud, training.engine, settings).run(task_status=task_status)

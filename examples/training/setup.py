@@ -1,5 +1,5 @@
-"""Package of a training script: `tar -czf script.tar.gz setup.py model/` makes what the registry takes."""
+"""Package of a training script, for clouds that run this file. machine-cloud reads requirements.txt instead."""
 
 from setuptools import setup
 
-setup(name="mean-color", version="1", packages=["model"])
+setup(name="mean-color", version="1", packages=["model"], install_requires=["pillow>=10"])

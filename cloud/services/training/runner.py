@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,8 @@ from support.worker import Worker
 from training.engine import lock
 from training.engine.port import CLOUD, Connect, Engine, Order, Outcome
 from training.engine.usage import pack
+from training.environments.environments import Environment, Environments
+from training.environments.requirements import LOCK
 from training.jobs.events import Event, Log
 from training.jobs.lifecycle import Happening, State
 from training.jobs.report import MAX_SIZE, Report, read_report
@@ -54,6 +57,7 @@ class Settings:
     slots: int = 1  # jobs at once
     backbone: Path = BACKBONE  # pretrained weights of the trainers
     network: Callable[[str], Connect] | None = None  # serves the cloud to a script as the key with this id
+    environments: Environments | None = None  # of scripts; None: all use the interpreter of the engine
 
 
 class Runner:
@@ -220,14 +224,27 @@ class _Execution:
         await self._note(f"reading {len(dataset_pictures)} pictures")
         order = await self._order(dataset_pictures)
         await dataset.write(self._disk, self._cloud.blobs, dataset_pictures, order.dataset, task)
-        outcome = await self._engine.run(order, self._report)
+        async with self._environment(order) as environment:
+            order = replace(
+                order, python=environment.python, environment={**environment.variables, **order.environment}
+            )
+            outcome = await self._engine.run(order, self._report)
         if outcome.reason:
             return outcome
         archive = self._folder / "model.tar.gz"
-        count = await self._disk.run(partial(pack, order.output, archive, self._cloud.limits.package))
+        added = {LOCK: environment.lock.encode()} if environment.lock else {}
+        count = await self._disk.run(partial(pack, order.output, archive, self._cloud.limits.package, added))
         if not count:
             return Outcome("the program ended without writing a model")
         return outcome
+
+    @asynccontextmanager
+    async def _environment(self, order: Order) -> AsyncIterator[Environment]:
+        if order.program is None or self._settings.environments is None:
+            yield Environment()
+            return
+        async with self._settings.environments.of(order, self._report) as environment:
+            yield environment
 
     async def _order(self, dataset_pictures: Sequence[StoredPicture]) -> Order:
         task = self._job.task

@@ -1,4 +1,4 @@
-"""A training script for the registry: learns the mean color of each label. Needs Pillow, and no model service runs it.
+"""A training script for the registry: learns the mean color of each label. No model service runs the result.
 
 It shows the parts that every script has: arguments, dataset, progress, checkpoint, and output.
 """

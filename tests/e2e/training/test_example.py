@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("isolates")
 def archive() -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as tar:
-        for name in ("setup.py", "model/report.py", "model/training.py"):
+        for name in ("setup.py", "requirements.txt", "model/report.py", "model/training.py"):
             tar.add(EXAMPLE / name, name)
     return file.getvalue()
 

@@ -1,0 +1,1 @@
+"""Environments of training scripts: their requirements, and folders with the packages that these name."""

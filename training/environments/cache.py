@@ -1,0 +1,121 @@
+"""The folder of environments: a folder for each, which is complete or does not exist. Blocking; raises OSError.
+
+An environment is made in a folder with another name and renamed. Whoever uses a folder holds a shared lock of it, which
+the kernel releases if the process is killed. What is not locked may be removed: unfinished folders at the start of a
+cloud, and the environments that were used longest ago whenever all of them are too large.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+PYTHON: Final = "python"  # folder of the environment; the rest of its folder is not visible inside of jobs
+LOCK: Final = "requirements.lock"
+_SIZE: Final = "size"  # file with the bytes of the environment; its time is that of the last use
+_UNFINISHED: Final = ".unfinished-"
+_REMOVED: Final = ".removed-"
+
+
+class Cache:
+    """The environments below `folder`. Several processes may use the same folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def clean(self) -> None:
+        """Remove what clouds that were killed have left."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in self.folder.glob(".*-*"):
+            self._remove(path)
+
+    def unfinished(self) -> tuple[Path, int]:
+        """Return a new folder in which to make an environment, and the descriptor that holds it."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
+        path.mkdir(mode=0o700)
+        held = _hold(path, fcntl.LOCK_SH)
+        assert held is not None
+        return path, held
+
+    def use(self, key: str) -> int | None:
+        """Return a descriptor that keeps an environment from being removed until it is closed; None: there is none."""
+        path = self.folder / key
+        held = _hold(path, fcntl.LOCK_SH)  # waits at most for the renaming of one that is being removed
+        if held is not None:
+            os.utime(path / _SIZE)
+        return held
+
+    def finish(self, made: Path, key: str, lock: str, size: int) -> int:
+        """Give the environment in the folder `made` its name; return what `use` returns."""
+        folder = self.folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
+        folder.mkdir(mode=0o700)
+        held = _hold(folder, fcntl.LOCK_SH)
+        assert held is not None
+        try:
+            made.rename(folder / PYTHON)
+            (folder / LOCK).write_text(lock, encoding="utf-8")
+            (folder / _SIZE).write_text(str(size))
+            os.sync()  # otherwise the name could survive a power failure, and the content not
+            folder.rename(self.folder / key)
+        except OSError:
+            self.remove(folder, held)
+            if (same := self.use(key)) is not None:  # another process was faster
+                return same
+            raise
+        return held
+
+    def remove(self, unfinished: Path, held: int) -> None:
+        """Remove a folder of `unfinished` with its content."""
+        os.close(held)
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+    def shrink(self, limit: int) -> int:
+        """Remove unused environments, first those used longest ago, until all have `limit` bytes; return the bytes."""
+        total = sum(size for _, size, _ in self._listed())
+        for _, size, path in sorted(self._listed()):
+            if total <= limit:
+                break
+            if self._remove(path):
+                total -= size
+        return total
+
+    def _listed(self) -> Iterator[tuple[int, int, Path]]:
+        """Yield the time of the last use, the bytes, and the folder of each environment."""
+        for path in self.folder.glob("[!.]*"):
+            with suppress(OSError, ValueError):
+                yield (path / _SIZE).stat().st_mtime_ns, int((path / _SIZE).read_text()), path
+
+    def _remove(self, path: Path) -> bool:
+        held = _hold(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if held is None:
+            return False
+        try:
+            removed = self.folder / f"{_REMOVED}{secrets.token_hex(8)}"
+            path.rename(removed)
+        finally:
+            os.close(held)
+        shutil.rmtree(removed, ignore_errors=True)
+        return True
+
+
+def _hold(path: Path, how: int) -> int | None:
+    """Return a descriptor that holds a lock of a folder; None if it does not exist, or is held by others."""
+    try:
+        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(held, how)
+        if os.path.samestat(os.stat(path), os.fstat(held)):
+            return held
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(held)
+    return None
