@@ -28,7 +28,7 @@ from command.cloud.registry.modules import modules
 from command.cloud.registry.packages import packages
 from command.cloud.releases.group import releases
 from command.cloud.releases.rollouts import rollout
-from command.cloud.training.models import train
+from command.cloud.training.trainers import train
 from command.cloud.triggers import triggers
 from command.connection import EXIT_INTERRUPTED, Connection, run
 from command.groups import Commands
