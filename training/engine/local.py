@@ -205,7 +205,7 @@ def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str,
     bounds, program = order.bounds, order.program or ROOT
     packages = [ROOT / name for name in OWN] if order.program is None else [order.program]
     limits = {
-        "RLIMIT_DATA": bounds.memory,  # not RLIMIT_AS: PyTorch and CUDA reserve much more than they use
+        "RLIMIT_DATA": bounds.memory,  # not RLIMIT_AS, which also counts what is only reserved
         "RLIMIT_CPU": bounds.cpu,
         "RLIMIT_FSIZE": bounds.disk,
         "RLIMIT_CORE": 0,

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -153,12 +153,9 @@ class Environments:
                 raise _failure("uv is not installed on the computer of the cloud", "install machine-runtime[scripts]")
             lock = await self._lock(order, needs, sink, worker)
             key = _key(lock, facts)
-            held = await self._held(key, lock, order, sink, worker)
-            try:
-                python = self.settings.folder / key / PYTHON / "bin" / "python"
-                yield Environment(python, lock.text)
-            finally:
-                os.close(held)
+            with ExitStack() as held:
+                await self._hold(held, key, lock, order, sink, worker)
+                yield Environment(self.settings.folder / key / PYTHON / "bin" / "python", lock.text)
 
     @property
     def _most(self) -> str:
@@ -180,21 +177,22 @@ class Environments:
             await self._run(work, sink, worker, needs)
             text = await worker.run(partial(_read, work.output / requirements.LOCK))
         lock = _parsed(text)
-        await worker.run(partial(kept.write_text, text))
+        await worker.run(partial(_write_whole, kept, text))
         await sink([Log(f"resolved to {' '.join(line.split(' ')[0] for line in lock.lines)}")])
         return lock
 
     # ---- environment
 
-    async def _held(self, key: str, lock: Requirements, order: Order, sink: Sink, worker: Worker) -> int:
-        """Return the descriptor that holds the environment of a lock; make it if there is none."""
+    async def _hold(
+        self, held: ExitStack, key: str, lock: Requirements, order: Order, sink: Sink, worker: Worker
+    ) -> None:
+        """Keep the environment of a lock until `held` is closed; make it if there is none."""
         cache = Cache(self.settings.folder)
         turn = self._turns.setdefault(key, trio.Lock())
         async with turn:  # the second of two jobs waits, and uses what the first has made
-            held = await _kept(worker, partial(cache.use, key))
-            if held is not None:
+            if await _kept(held, worker, partial(cache.use, key)):
                 await sink([Log("using the environment that was made before from the same lock")])
-                return held
+                return
             begin = trio.current_time()
             async with self._folder(worker) as folder:
                 made = folder / "output" / PYTHON
@@ -203,16 +201,10 @@ class Environments:
                 size = await worker.run(partial(_measured, made, self.settings.limits.files))
                 if size > self.settings.limits.disk:  # it grew between two measurements of the engine
                     raise _failure(f"they need {size // MIB} MiB, more than {self._most}", _SMALLER)
-                held = await _kept(worker, partial(cache.finish, made, key, lock.text, size))
-            assert held is not None
-        try:
-            await worker.run(partial(cache.shrink, self.settings.limits.disk))
-            seconds = trio.current_time() - begin
-            await sink([Log(f"made an environment of {size // MIB} MiB in {seconds:.1f} s")])
-        except BaseException:
-            os.close(held)
-            raise
-        return held
+                await _kept(held, worker, partial(cache.finish, made, key, lock.text, size))
+        await worker.run(partial(cache.shrink, self.settings.limits.disk))
+        seconds = trio.current_time() - begin
+        await sink([Log(f"made an environment of {size // MIB} MiB in {seconds:.1f} s")])
 
     @asynccontextmanager
     async def _folder(self, worker: Worker) -> AsyncIterator[Path]:
@@ -313,6 +305,13 @@ def _parsed(text: str) -> Requirements:
     return Requirements(requirements.LOCK, requirements.parse_lock(requirements.LOCK, text), locked=True)
 
 
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file completely or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    part.rename(path)
+
+
 def _read(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         return file.read(requirements.MAX_LOCK)
@@ -329,21 +328,25 @@ def _remove(cache: Cache, made: Sequence[tuple[Path, int]]) -> None:
         cache.remove(folder, held)
 
 
-async def _kept(worker: Worker, hold: Callable[[], int | None]) -> int | None:
-    """Return the descriptor that `hold` opens in the worker; it is closed if this is cancelled."""
+async def _kept(held: ExitStack, worker: Worker, hold: Callable[[], int | None]) -> bool:
+    """Let `held` close the descriptor that `hold` opens in the worker; return whether there is one."""
     opened: list[int] = []
-
-    def close() -> None:
-        while opened:
-            os.close(opened.pop())
-
+    complete = False
     try:
         await worker.run(lambda: opened.extend(each for each in (hold(),) if each is not None))
-        return opened.pop() if opened else None
+        complete = True
     finally:
-        if sys.exc_info()[0] is not None:  # the worker may still be opening it, and does one thing after the other
+        if not complete:  # cancelled: the worker may still be opening it, and does one thing after the other
             with trio.move_on_after(CLEANUP, shield=True):
-                await worker.run(close)
+                await worker.run(partial(_close, opened))
+    for descriptor in opened:
+        held.callback(os.close, descriptor)
+    return bool(opened)
+
+
+def _close(opened: list[int]) -> None:
+    while opened:
+        os.close(opened.pop())
 
 
 # ---- the interpreter
