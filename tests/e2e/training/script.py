@@ -8,6 +8,7 @@ import errno
 import fcntl
 import importlib
 import json
+import mmap
 import os
 import signal
 import socket
@@ -47,6 +48,12 @@ def fail() -> None:
 
 def memory() -> None:
     print(len(bytearray(2 * 1024**3)))
+
+
+def reserve() -> None:
+    """Reserve address space without using it."""
+    with mmap.mmap(-1, 2 * 1024**3, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0):
+        print("reserved")
 
 
 def together() -> None:

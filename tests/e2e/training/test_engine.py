@@ -99,6 +99,7 @@ async def test_a_program_that_ends_well(tmp_path: Path) -> None:
     [
         ("fail", {}, "status 1"),
         ("memory", {}, "more memory than its limit of 512 MiB"),
+        ("reserve", {"address_space": 1024 * MIB}, "more memory than its limit of 512 MiB"),
         ("together", {}, "used more than 512 MiB together"),
         ("processor", {"cpu": 1}, "processor time of 1 s"),
         ("hang", {"wall": 2.0, "grace": 0.5}, "longer than 2 s"),
@@ -124,6 +125,12 @@ async def test_each_misuse_ends_with_a_reason(tmp_path: Path, do: str, bounds: d
 
 def _fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+@pytest.mark.parametrize("limit", [Bounds().address_space, None])
+async def test_reserved_address_space_is_not_memory(tmp_path: Path, limit: int | None) -> None:
+    outcome, ran = await run(order_of(tmp_path / "job", "reserve", bounds=replace(SMALL, address_space=limit)))
+    assert (outcome, ran.log) == (Outcome(), ["reserved"])
 
 
 async def test_an_endless_line_is_cut(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
 
 from schema.errors import ErrorKind, MachineError
 from training.environments import requirements
@@ -136,6 +139,24 @@ def test_deep_markers_end_with_a_requirement_or_a_refusal() -> None:
 def test_options_cannot_be_hidden_by_continued_lines() -> None:
     with pytest.raises(MachineError, match=r"line 2: .*the option --index-url is not accepted"):
         parse_text("r", "# comment \\\nnumpy \\\n  --index-url \\\n http://evil\n")
+
+
+@given(st.text(st.sampled_from("ab19-_.[],<>=!~;@ \"'$#\\\t\n()/:+"), max_size=60))
+@example("a;os_name=='$x'")
+@example("a@file:///b")
+@example("a \\\n--b")
+def test_no_line_becomes_anything_but_a_name_with_versions(text: str) -> None:
+    try:
+        lines = parse_text("r", text)
+    except MachineError:
+        return
+    for line in lines:
+        assert Requirement(line).url is None
+        assert "$" not in line
+        assert "\n" not in line
+        assert not line.startswith("-")
+        assert " -" not in line.partition(";")[0]
+    assert parse_text("r", "\n".join(lines)) == lines
 
 
 def test_sizes(tmp_path: Path) -> None:
