@@ -23,6 +23,7 @@ from nursery_graph import Node, Restart
 from schema.errors import MachineError
 from support import private
 from support.worker import Worker
+from training.engine.groups import Groups, open_groups
 from training.engine.local import LocalEngine, inspected
 from training.engine.port import MIB
 from training.environments import environments
@@ -61,12 +62,23 @@ async def able(options: Options) -> Training:
     if (lacking := _lacking()) and not options.training_python:
         return Training(abilities=Abilities(lacking))
     folder_of(options).mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
-    isolated = LocalEngine(python=options.training_python)
+    groups = _groups()
+    isolated = LocalEngine(python=options.training_python, groups=groups)
     obstacle = await isolated.probe(folder_of(options) / "probe")
-    engine = LocalEngine(isolate=not obstacle, python=options.training_python)
+    engine = LocalEngine(isolate=not obstacle, python=options.training_python, groups=groups)
     if obstacle:
         _log.warning("training programs are confined by limits only", reason=obstacle)
     return Training(engine, Abilities(lacking, *await _scripts(options, obstacle)))
+
+
+def _groups() -> Groups | None:
+    """Return control groups for jobs; None, with a remark in the log, if there can be none here."""
+    try:
+        return open_groups()
+    except OSError as error:
+        reason = error.strerror if error.filename is None else str(error)
+        _log.info("the memory of training jobs is measured, not limited by a control group", reason=reason)
+        return None
 
 
 def _lacking() -> str:

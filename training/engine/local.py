@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,14 @@ import trio
 from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
+from training.engine.groups import Groups, Used, used
 from training.engine.lock import share
 from training.engine.network import network_of
 from training.engine.output import Lines
-from training.engine.port import CLOUD, Bounds, Order, Outcome, Sink
+from training.engine.port import CLOUD, MIB, Bounds, Order, Outcome, Sink
 from training.engine.sandbox import FAILED
 from training.engine.usage import memory, usage
-from training.jobs.events import of_line
+from training.jobs.events import Log, of_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
 OWN: Final = ("training", "schema")  # packages that programs of this project import
@@ -75,11 +76,13 @@ class LocalEngine:
     """Runs programs on this computer; see training.engine.port.
 
     With `isolate`, each program has its own namespaces, which `probe` tries. Without, it is confined by limits only:
-    enough for the programs of this project, not for programs of others.
+    enough for the programs of this project, not for programs of others. With `groups`, each job has a control group,
+    which limits the memory of all its processes together; otherwise that is measured now and then.
     """
 
-    def __init__(self, *, isolate: bool = True, python: str = "") -> None:
+    def __init__(self, *, isolate: bool = True, python: str = "", groups: Groups | None = None) -> None:
         self._isolate = isolate
+        self._groups = groups
         self._python = python
         self._own = _interpreter(sys.executable, [sys.prefix, sys.base_prefix])
 
@@ -102,14 +105,38 @@ class LocalEngine:
             network = theirs.fileno() if order.connect is not None and self._isolate else None
             inherited = {"lock": lock, "network": network}
             plan = {**_plan(order, interpreter, isolate=self._isolate), **inherited, "silence": SILENCE, "cloud": CLOUD}
-            async with worker.opened():
+            descriptors = tuple(value for value in inherited.values() if value is not None)
+            async with worker.opened(), self._group_of(order, worker) as group:
+                plan |= {"group": str(group / "cgroup.procs") if group is not None else None}
+                plan["limits"] = _limits(order.bounds, isolate=self._isolate, grouped=group is not None)
                 await worker.run(partial(_prepare, order))
                 await worker.run(partial(plan_file.write_text, json.dumps(plan)))
-            descriptors = tuple(value for value in inherited.values() if value is not None)
-            return await self._confined(order, sink, plan_file, descriptors, ours)
+                return await self._confined(order, sink, plan_file, descriptors, ours, group)
+
+    @asynccontextmanager
+    async def _group_of(self, order: Order, worker: Worker) -> AsyncIterator[Path | None]:
+        """Provide a control group for a job; None if this engine has none."""
+        if self._groups is None:
+            yield None
+            return
+        try:
+            group = await worker.run(partial(self._groups.make, order.id, order.bounds))
+        except OSError as error:
+            raise MachineError(f"no control group can be made: {error}", kind=ErrorKind.UNAVAILABLE) from error
+        try:
+            yield group
+        finally:
+            with trio.move_on_after(DRAIN, shield=True):
+                await worker.run(partial(self._groups.remove, group))
 
     async def _confined(
-        self, order: Order, sink: Sink, plan_file: Path, inherited: tuple[int, ...], network: socket.socket
+        self,
+        order: Order,
+        sink: Sink,
+        plan_file: Path,
+        inherited: tuple[int, ...],
+        network: socket.socket,
+        control_group: Path | None,
     ) -> Outcome:
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(plan_file)]
         options: dict[str, Any] = {
@@ -124,7 +151,7 @@ class LocalEngine:
         }
         try:
             async with process_group(command, **options) as group:
-                return await _Run(order, sink, group, network).outcome()
+                return await _Run(order, sink, group, network, control_group).outcome()
         except OSError as error:
             raise MachineError(f"no process can be started: {error}", kind=ErrorKind.UNAVAILABLE) from error
 
@@ -201,20 +228,26 @@ def user_of(job: str) -> int:
     return USERS[zlib.crc32(job.encode()) % len(USERS)]
 
 
-def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str, Any]:
-    bounds, program = order.bounds, order.program or ROOT
-    packages = [ROOT / name for name in OWN] if order.program is None else [order.program]
+def _limits(bounds: Bounds, *, isolate: bool, grouped: bool) -> dict[str, int]:
+    """Return the limits of each process."""
     limits = {
-        "RLIMIT_DATA": bounds.memory,  # not RLIMIT_AS, which also counts what is only reserved
         "RLIMIT_CPU": bounds.cpu,
         "RLIMIT_FSIZE": bounds.disk,
         "RLIMIT_CORE": 0,
         "RLIMIT_NOFILE": 1024,
     }
-    if bounds.address_space is not None:
-        limits["RLIMIT_AS"] = bounds.address_space
-    if isolate:  # the limit counts all processes of a user, who is the engine's own user otherwise
-        limits["RLIMIT_NPROC"] = bounds.processes
+    if not grouped:  # a control group counts memory and processes exactly
+        limits["RLIMIT_DATA"] = bounds.memory  # not RLIMIT_AS, which also counts what is only reserved
+        if bounds.address_space is not None:
+            limits["RLIMIT_AS"] = bounds.address_space
+        if isolate:  # the limit counts all processes of a user, who is the engine's own user otherwise
+            limits["RLIMIT_NPROC"] = bounds.processes
+    return limits
+
+
+def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str, Any]:
+    program = order.program or ROOT
+    packages = [ROOT / name for name in OWN] if order.program is None else [order.program]
     temporary = str(_temporary(order))
     environment = {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -236,7 +269,6 @@ def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str,
         "temporary": temporary,
         "readable": [str(path) for path in (*interpreter.folders, *packages, order.dataset, *order.readable)],
         "writable": [str(order.output), str(order.checkpoints), temporary],
-        "limits": limits,
         "environment": environment,
         "command": [interpreter.program, "-m", order.module, *order.arguments],
     }
@@ -245,8 +277,11 @@ def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str,
 class _Run:
     """One run of a program, until it ends or exceeds a limit."""
 
-    def __init__(self, order: Order, sink: Sink, group: ProcessGroup, network: socket.socket) -> None:
+    def __init__(
+        self, order: Order, sink: Sink, group: ProcessGroup, network: socket.socket, control_group: Path | None
+    ) -> None:
         self._network = network
+        self._control_group = control_group
         self._order = order
         self._sink = sink
         self._group = group
@@ -270,16 +305,24 @@ class _Run:
                 with trio.move_on_after(DRAIN):
                     await read_all.wait()
                 nursery.cancel_scope.cancel()
+        consumed = Used() if self._control_group is None else used(self._control_group)
+        if consumed.cpu:
+            text = f"used {consumed.cpu:.1f} s of processor time, and at most {consumed.memory / MIB:.0f} MiB of memory"
+            await self._sink([Log(text)])
         if self._exceeded:
             return Outcome(self._exceeded)
         if self._scope.cancelled_caught:
             return Outcome(f"the program took longer than {bounds.wall:g} s")
-        return Outcome(self._reason(status))
+        return Outcome(self._reason(status, consumed))
 
-    def _reason(self, status: int) -> str:
+    def _reason(self, status: int, consumed: Used) -> str:
         bounds = self._order.bounds
+        if consumed.killed:
+            return _MEMORY.format(memory=bounds.memory // MIB)
         if not status:
             return ""
+        if consumed.refused:
+            return _PROCESSES.format(processes=bounds.processes)
         if status == FAILED:
             return "the program could not be confined; its log says why"
         if status < 0:
@@ -348,6 +391,9 @@ class _Run:
                     self._exceed(f"the program wrote more than {bounds.disk // 1024**2} MiB")
                 if entries > bounds.files:
                     self._exceed(f"the program made more than {bounds.files} files")
-                if await worker.run(partial(memory, self._group.pid)) > bounds.memory:
+                if self._control_group is not None:
+                    if used(self._control_group).cpu > bounds.cpu:
+                        self._exceed(_SIGNALS[152].format(cpu=bounds.cpu))
+                elif await worker.run(partial(memory, self._group.pid)) > bounds.memory:
                     self._exceed(f"the processes of the program used more than {bounds.memory // 1024**2} MiB together")
                 await trio.sleep(WATCH)

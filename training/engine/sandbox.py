@@ -53,6 +53,8 @@ def main() -> NoReturn:
     plan = json.loads(Path(sys.argv[1]).read_text())
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the program receives it too, and its end is ours
     try:
+        if plan["group"] is not None:
+            Path(plan["group"]).write_text(str(os.getpid()))
         if plan["isolate"]:
             _enter_namespaces(online=plan["online"])
         child = os.fork()

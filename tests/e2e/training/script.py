@@ -66,6 +66,25 @@ def together() -> None:
     time.sleep(1000)
 
 
+def shared() -> None:
+    """Use memory that belongs to no process."""
+    import mmap
+
+    content = mmap.mmap(-1, 200 * 1024**2, flags=mmap.MAP_SHARED)
+    for start in range(0, len(content), 4096):
+        content[start] = 1
+    print("written")
+
+
+def burn() -> None:
+    """Use processor time in several processes."""
+    for _ in range(3):
+        if not os.fork():
+            break
+    while True:
+        pass
+
+
 def processor() -> None:
     while True:
         pass
