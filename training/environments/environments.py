@@ -116,9 +116,13 @@ class Environment:
 
 
 def uv_program() -> str:
-    """Return the path of uv: next to this interpreter, where pip installs it, or in PATH; "" if there is none."""
+    """Return the real path of uv: next to this interpreter, where pip installs it, or in PATH; "" if there is none.
+
+    Symbolic links do not exist inside.
+    """
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return shutil.which("uv", path=places) or ""
+    program = shutil.which("uv", path=places)
+    return str(Path(program).resolve()) if program else ""
 
 
 @dataclass(slots=True)
@@ -170,13 +174,13 @@ class Environments:
             await sink([Log(f"the versions of packages are those of {needs.file}")])
             return needs
         if await worker.run(kept.is_file):
-            return _parsed(await worker.run(kept.read_text))
+            return _parsed(needs.file, await worker.run(kept.read_text))
         await sink([Log(f"resolving the requirements of {needs.file}")])
         async with self._folder(worker) as folder:
             work = self._order(order, folder, needs, f"--lock={folder / 'output' / requirements.LOCK}")
             await self._run(work, sink, worker, needs)
             text = await worker.run(partial(_read, work.output / requirements.LOCK))
-        lock = _parsed(text)
+        lock = _parsed(needs.file, text)
         await worker.run(partial(_write_whole, kept, text))
         await sink([Log(f"resolved to {' '.join(line.split(' ')[0] for line in lock.lines)}")])
         return lock
@@ -233,7 +237,7 @@ class Environments:
         environment = {**_SETTINGS, "UV_CACHE_DIR": str(plain.output / CACHE)}  # where it can use hard links
         if Path("/etc/ssl/certs").is_dir():
             environment["UV_SYSTEM_CERTS"] = "1"
-        readable = [*map(Path, _SYSTEM), Path("/etc/resolv.conf").resolve(), Path(settings.uv).resolve()]
+        readable = [*map(Path, _SYSTEM), Path("/etc/resolv.conf").resolve(), Path(settings.uv)]
         if certificates := os.environ.get("SSL_CERT_FILE"):
             environment["SSL_CERT_FILE"] = certificates
             readable.append(Path(certificates))
@@ -301,8 +305,9 @@ def _failure(reason: str, remedy: str) -> MachineError:
     )
 
 
-def _parsed(text: str) -> Requirements:
-    return Requirements(requirements.LOCK, requirements.parse_lock(requirements.LOCK, text), locked=True)
+def _parsed(file: str, text: str) -> Requirements:
+    """Return the lock that was made for a file of the script, which errors name."""
+    return Requirements(file, requirements.parse_lock(requirements.LOCK, text), locked=True)
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ import sys
 import tarfile
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -119,6 +119,22 @@ async def test_a_file_with_another_hash_is_not_installed(tmp_path: Path, index: 
     assert os.listdir(tmp_path / "environments") == []
 
 
+async def test_a_lock_has_all_packages(tmp_path: Path, index: Path) -> None:
+    lock = f"greeting==1.0 --hash=sha256:{digest(index / 'greeting' / 'greeting-1.0-py3-none-any.whl')}\n"
+    reason, _ = await refused(environments(tmp_path, url(index)), job(tmp_path, {"requirements.lock": lock}))
+    assert "no trusted hash was provided for: `base`" in reason
+
+
+async def test_signatures_in_the_links_of_an_index_are_not_shown(tmp_path: Path, index: Path) -> None:
+    wheel = "base-1.2-py3-none-any.whl"
+    async with protected(index) as elsewhere:
+        (index / "base" / "index.html").write_text(f'<a href="{elsewhere}/{wheel}?signature={PASSWORD}">{wheel}</a>')
+        order = job(tmp_path, {"requirements.txt": "greeting\n"})
+        reason, log = await refused(environments(tmp_path, url(index)), order)
+    assert f"{elsewhere}/{wheel}" in "".join([reason, *log])
+    assert PASSWORD not in "".join([reason, *log])
+
+
 async def test_no_code_of_packages_runs_outside(tmp_path: Path, index: Path) -> None:
     """Neither at the installation, nor when the environment is used again, although every start of Python runs it."""
     mark = f"open({str(tmp_path / 'escaped')!r}, 'w')"
@@ -131,11 +147,11 @@ async def test_no_code_of_packages_runs_outside(tmp_path: Path, index: Path) -> 
         assert (outcome, log[-1]) == (Outcome(), "end"), log
         assert "started" in log, "it runs inside"
         assert not (tmp_path / "escaped").exists()
-    for scheme in ("scripts/python", "data/bin/python", "data/bin/python3.11"):
-        add_wheel(index, "start", "2", {f"start-2.data/{scheme}": "#!/bin/sh\nexit 0\n"})
-        order = job(tmp_path, {"requirements.txt": "start==2\n"}, scheme.replace("/", "-"), "print('end')")
-        with suppress(MachineError):  # uv refuses some of these names
-            await run(maker, order)
+    programs = {f"start-2.data/data/bin/{name}": "#!/bin/sh\necho replaced\n" for name in ("python", "python3.11")}
+    add_wheel(index, "start", "2", programs)
+    reason, _ = await refused(maker, job(tmp_path, {"requirements.txt": "start==2\n"}, "third"))
+    assert "must not use the reserved name" in reason
+    assert reason.endswith("correct requirements.txt")
     assert digest(INTERPRETER) == before
 
 
