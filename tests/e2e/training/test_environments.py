@@ -239,37 +239,59 @@ async def test_environments_that_are_too_large_together(tmp_path: Path, index: P
     assert "two==1" in (left / "requirements.lock").read_text()
 
 
+Hanging = tuple[str, trio.MemoryReceiveChannel[None]]
+
+
 @pytest.fixture
-async def hanging(nursery: trio.Nursery) -> tuple[str, trio.Event]:
-    """An index that accepts connections and never answers; the event is set with the first request."""
-    asked = trio.Event()
+async def hanging(nursery: trio.Nursery) -> Hanging:
+    """An index that never answers, and a channel with its requests."""
+    requests, received = trio.open_memory_channel[None](100)
 
     async def never(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some()
-            asked.set()
+            requests.send_nowait(None)
             await trio.sleep_forever()
 
     (listener,) = await nursery.start(partial(trio.serve_tcp, never, 0, host="127.0.0.1"))
-    return f"http://127.0.0.1:{listener.socket.getsockname()[1]}/simple", asked
+    return f"http://127.0.0.1:{listener.socket.getsockname()[1]}/simple", received
 
 
-async def test_an_index_that_hangs(tmp_path: Path, hanging: tuple[str, trio.Event]) -> None:
+async def test_an_index_that_hangs(tmp_path: Path, hanging: Hanging) -> None:
     maker = environments(tmp_path, hanging[0], wall=1.5)
     reason, _ = await refused(maker, job(tmp_path, {"requirements.txt": "greeting\n"}))
     assert "uv took longer than 1.5 s" in reason
     assert os.listdir(tmp_path / "environments") == []
 
 
-async def test_a_cancelled_installation_leaves_nothing(tmp_path: Path, hanging: tuple[str, trio.Event]) -> None:
+async def test_a_cancelled_installation_leaves_nothing(tmp_path: Path, hanging: Hanging) -> None:
     maker = environments(tmp_path, hanging[0])
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run, maker, job(tmp_path, {"requirements.txt": "greeting\n"}))
-            await hanging[1].wait()
+            await hanging[1].receive()
             nursery.cancel_scope.cancel()
     assert os.listdir(tmp_path / "environments") == []
     assert processes_of(tmp_path) == []
+
+
+async def test_a_job_that_waits_for_a_canceled_one_installs_itself(tmp_path: Path, hanging: Hanging) -> None:
+    maker, received = environments(tmp_path, hanging[0]), hanging[1]
+    files = {"requirements.lock": f"base==1.2 --hash=sha256:{'0' * 64}\n"}
+    with trio.fail_after(30):
+        async with trio.open_nursery() as waiting:
+            with trio.CancelScope() as first:
+                async with trio.open_nursery() as jobs:
+                    jobs.start_soon(run, maker, job(tmp_path, files, "first"))
+                    await received.receive()
+                    waiting.start_soon(run, maker, job(tmp_path, files, "second"))
+                    with trio.move_on_after(1.0):  # the second job does not ask the index
+                        await received.receive()
+                        raise AssertionError("it installs at the same time")
+                    first.cancel()
+            await received.receive()
+            waiting.cancel_scope.cancel()
+    assert os.listdir(tmp_path / "environments") == []
 
 
 KILLED: Final = """
@@ -284,11 +306,11 @@ trio.run(run, environments(folder, sys.argv[2]), order)
 """
 
 
-async def test_a_cloud_that_is_killed_half_way(tmp_path: Path, index: Path, hanging: tuple[str, trio.Event]) -> None:
+async def test_a_cloud_that_is_killed_half_way(tmp_path: Path, index: Path, hanging: Hanging) -> None:
     os.close(lock.hold(tmp_path, "engine"))
     process = await trio.lowlevel.open_process([sys.executable, "-c", KILLED, str(tmp_path), hanging[0]], cwd=ROOT)
     with trio.fail_after(30):
-        await hanging[1].wait()
+        await hanging[1].receive()
     assert processes_of(tmp_path)
     process.kill()
     await process.wait()

@@ -1,4 +1,4 @@
-"""A script that requires a package, as a job of a cloud that is killed while it installs, with the official SDK."""
+"""A script that requires a package, as jobs of a cloud: canceled, killed with the cloud, and completed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import pytest
 import trio
+from viam.proto.app.mltraining import TrainingStatus
 
 from rpc.api.client import ApiClient
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.training.test_engine import isolates  # noqa: F401 - a fixture
-from tests.e2e.training.test_environments import hanging  # noqa: F401 - a fixture
+from tests.e2e.training.test_environments import Hanging, hanging  # noqa: F401 - a fixture
 from tests.e2e.training.test_example import PACKAGES, content_of
 from tests.e2e.training.test_loop import ended, labelled, log_of, part_of, with_sdk
 from tests.e2e.training.wheels import add_wheel, digest, url
@@ -53,11 +54,11 @@ async def upload(client: ApiClient, organization: str, version: str, files: Mapp
     await client.call(PACKAGES, "", "create_package", **values, pieces=pieces())
 
 
-async def test_a_script_with_requirements(tmp_path: Path, hanging: tuple[str, trio.Event]) -> None:  # noqa: F811
+async def test_a_script_with_requirements(tmp_path: Path, hanging: Hanging) -> None:  # noqa: F811
     index = tmp_path / "index"
     wheel = add_wheel(index, "greeting", "1.0", {"greeting.py": "TEXT = 'hello'\n"})
     python = f"--training-python={sys.executable}"
-    async with cloud(tmp_path / "cloud", python, f"--training-index={hanging[0]}") as first:
+    async with cloud(tmp_path / "cloud", python, f"--training-index={hanging[0]}", "--training-jobs=2") as first:
         organization, part = first.facts["organization"], await part_of(first)
         async with first.client() as client:
             await upload(client, organization, "1", {"PKG-INFO": METADATA})
@@ -72,14 +73,25 @@ async def test_a_script_with_requirements(tmp_path: Path, hanging: tuple[str, tr
 
         async def begin(sdk: Any) -> tuple[str, str]:
             dataset = await labelled(sdk, organization, part["id"], 1)
-            return dataset, await submit(sdk, "1", "1", dataset)
+            canceled = await submit(sdk, "1", "0", dataset)
+            return canceled, dataset
 
-        dataset, job = await with_sdk(first, begin)
+        canceled, dataset = await with_sdk(first, begin)
         with trio.fail_after(30):
-            await hanging[1].wait()
+            await hanging[1].receive()
+
+        async def cancel(sdk: Any) -> tuple[int, str]:
+            await sdk.ml_training_client.cancel_training_job(canceled)
+            metadata = await ended(sdk.ml_training_client, canceled)
+            return metadata.status, await submit(sdk, "1", "1", dataset)
+
+        state, job = await with_sdk(first, cancel)
+        assert state == TrainingStatus.TRAINING_STATUS_CANCELED
+        environments = tmp_path / "cloud" / "data" / "environments"
+        with trio.fail_after(30):
+            await hanging[1].receive()
         first.process.send_signal(signal.SIGKILL)
         await first.process.wait()
-    environments = tmp_path / "cloud" / "data" / "environments"
     assert [name[:12] for name in os.listdir(environments)] == [".unfinished-"]
 
     async with cloud(tmp_path / "cloud", python, f"--training-index={url(index)}") as second:
