@@ -1,4 +1,4 @@
-// The official TypeScript SDK against a cloud, unmodified: each method of AppClient and DataClient.
+// The official TypeScript SDK against a cloud, unmodified: each method of AppClient, DataClient and MlTrainingClient.
 // Usage: node cloud.mjs web|grpc http://localhost:PORT KEY_ID KEY ORGANIZATION LOCATION PART SECOND; prints one JSON object.
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import * as sdk from '@viamrobotics/sdk';

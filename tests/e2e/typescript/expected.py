@@ -1,4 +1,4 @@
-"""The results that walk.mjs must get from a new cloud, for each method of the two clients of the TypeScript SDK."""
+"""The results that walk.mjs must get from a new cloud, for each method of the three clients of the TypeScript SDK."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ APP: Final[dict[str, Any]] = {
     "updateModule": True,
     "getModule": ["smooths", 2, "run.sh", ["acme:smooth:mean"]],
     "listModules": ["acme:smooth"],
-    "listRegistryItems": [["acme:cats", "acme:smooth"], ["acme:smooth"]],
-    "deleteRegistryItem": 0,
+    "listRegistryItems": [["acme:cats", "acme:lines", "acme:smooth"], ["acme:smooth"]],
+    "deleteRegistryItem": ["acme:lines"],
     "deleteOrganization": [FAILED_PRECONDITION, UNAUTHENTICATED],
 }
 
@@ -120,6 +120,15 @@ DATA: Final[dict[str, Any]] = {
     "deleteDataset": 0,
     "deleteBinaryDataByIds": [1, NOT_FOUND],
     "deleteBinaryDataByFilter": 1,
+}
+
+TRAINING: Final[dict[str, Any]] = {
+    "submitTrainingJob": ["colors", "1", True, ["red", "blue"], True],
+    "cancelTrainingJob": ["CANCELED", FAILED_PRECONDITION],
+    "getTrainingJob": ["COMPLETED", ""],
+    "submitCustomTrainingJob": [True, "1", True],
+    "listTrainingJobs": [[0, 1], [1]],
+    "deleteCompletedTrainingJob": [NOT_FOUND, 0],
 }
 
 WEB: Final = {"fileUpload": [2, "The fetch API does not support streaming request bodies"]}

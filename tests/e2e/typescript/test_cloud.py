@@ -6,6 +6,7 @@ import http.server
 import json
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -25,9 +26,11 @@ from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.sdk_calls import FILE, answered, calls, is_served, refused
 from tests.e2e.cloud.sdk_others import others
 from tests.e2e.cloud.sdk_table import CALLS
+from tests.e2e.cloud.sdk_walk_training import script
 from tests.e2e.typescript import expected
 
 UNIMPLEMENTED = 12
+PACKAGES = "viam.app.packages.v1.PackageService"
 OVER = (ErrorKind.NOT_FOUND, ErrorKind.UNAUTHENTICATED, ErrorKind.UNAVAILABLE)  # the walk finally deletes everything
 HERE = Path(__file__).parent
 SDK = HERE / "node_modules" / "@viamrobotics" / "sdk" / "dist" / "main.es.js"
@@ -59,10 +62,11 @@ def _sdk() -> None:
 
 @pytest.fixture
 async def running(tmp_path: Path) -> AsyncIterator[CloudProcess]:
-    """Run a cloud whose machine logs an error repeatedly, so that a follower receives the next one."""
+    """Run a cloud with a training script, whose machine logs an error repeatedly: a follower receives the next one."""
     noted, module = tmp_path / "calls", "tests.e2e.cloud.sdk_recorded"
+    options = (f"--training-python={sys.executable}",)
     async with (
-        cloud(tmp_path / "cloud", module=module, environ={FILE: str(noted)}) as first,
+        cloud(tmp_path / "cloud", *options, module=module, environ={FILE: str(noted)}) as first,
         first.client() as owner,
         trio.open_nursery() as nursery,
     ):
@@ -70,9 +74,15 @@ async def running(tmp_path: Path) -> AsyncIterator[CloudProcess]:
         first.facts["second"] = await others(first, tmp_path / "cloud")
         machine = await owner.call(APP, "", "new_robot", name="talker", location=first.facts["location"])
         first.facts["talker"] = (await owner.call(APP, "", "get_robot_parts", robot_id=machine))[0]["id"]
+        values = {"organization_id": first.facts["organization"], "name": "lines", "version": "1"}
+        await owner.call(PACKAGES, "", "create_package", **values, type="ML_TRAINING", pieces=pieces())
         nursery.start_soon(talk, owner, first.facts["talker"])
         yield first
         nursery.cancel_scope.cancel()
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    yield script(1)
 
 
 async def talk(client: ApiClient, part: str) -> None:
@@ -107,9 +117,10 @@ async def check(result: dict[str, Any], item: CloudProcess, *, web: bool) -> Non
     """Check every result, and that the calls in the SDK's source are those of the table and were reached."""
     assert "failed" not in result, result
     assert result["app"] == {**expected.APP, **refusals("app")}
+    assert result["training"] == expected.TRAINING
     assert result["data"] == {**expected.DATA, **refusals("data"), **(expected.WEB if web else {})}
     table = {method: call.lower() for rows in CALLS.values() for call, _, names in rows for method in names.split()}
-    sources = {**result["methods"]["app"], **result["methods"]["data"]}
+    sources = {method: call for client in result["methods"].values() for method, call in client.items()}
     assert {method: call.lower() for method, call in sources.items()} == table
     await item.stop()
     created = calls(Path(item.facts["calls"]))

@@ -1,7 +1,8 @@
 // Calls of a user of the TypeScript SDK to a cloud; the same in Node and in a page. `sdk` is the SDK as a module.
-// Returns a value that shows the effect of each method of the two clients, by the name of the method.
+// Returns a value that shows the effect of each method of the three clients, by the name of the method.
 import { walkApp, leave } from './walk_app.mjs';
 import { walkData } from './walk_data.mjs';
+import { walkTraining } from './walk_training.mjs';
 
 // The published call of each method of a client, according to its source.
 const sources = (client) => {
@@ -11,9 +12,11 @@ const sources = (client) => {
 };
 
 export async function walk(client, sdk, organization, location, talker, second) {
-  const { appClient: app, dataClient: data } = client;
+  const { appClient: app, dataClient: data, mlTrainingClient: training } = client;
   const made = await walkApp(app, sdk, organization, location, talker, second);
   const dataFound = await walkData(data, sdk, organization, made.part);
+  const trained = await walkTraining(client, sdk, organization, made.part);
   const appFound = { ...made.found, ...(await leave(app, organization)) };
-  return { app: appFound, data: dataFound, methods: { app: sources(app), data: sources(data) } };
+  const methods = { app: sources(app), data: sources(data), training: sources(training) };
+  return { app: appFound, data: dataFound, training: trained, methods };
 }

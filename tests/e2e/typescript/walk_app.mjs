@@ -222,7 +222,7 @@ async function registry(app, sdk, found, organization) {
   found.listRegistryItems = [both.map((one) => one.itemId), searched.map((one) => one.itemId)];
   await app.deleteRegistryItem('acme:cats');
   await app.deleteRegistryItem(made.moduleId);
-  found.deleteRegistryItem = (await app.listRegistryItems(organization, [], [], [], [])).length;
+  found.deleteRegistryItem = (await app.listRegistryItems(organization, [], [], [], [])).map((one) => one.itemId);
 }
 
 async function unbuilt(app, found, organization) {
