@@ -7,39 +7,58 @@ from collections.abc import Callable
 from typing import Final
 
 import trio
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
 
 from cloud.services.common.base import Cloud
 from cloud.services.target import MESSAGES, CloudRouter
 from cloud.values.author import KEY
+from cloud.values.limits import TRAINING_PICTURES
 from rpc.call import ServerCore
 from rpc.carrier import Identity, Peer
 from rpc.http2.server import serve_http2
 from rpc.limits import Limits
+from rpc.metadata import Metadata
+from support.rate import Bucket
 from training.engine.port import Connect
 
 CONNECTIONS: Final = 8  # of one script at once
+STREAMS: Final = 16  # calls at once on one of them
+BURST: Final = TRAINING_PICTURES.value
+"""Calls that one start of a script may make as fast as it can: it can read each picture of the largest dataset once."""
+RATE: Final = 100  # calls in a second, in the long run
 
 
 def network(cloud: Cloud) -> Callable[[str], Connect]:
     """Return a function that makes the handler of a job's connections from the id of the job's key.
 
-    The connection decides who calls: a script that contains the key of a person cannot use it.
+    The connection decides who calls: a script that contains the key of a person cannot use it. A script whose calls, on
+    all its connections together, exceed BURST and RATE gets RESOURCE_EXHAUSTED.
     """
 
     def of_key(subject: str) -> Connect:
-        router = CloudRouter(cloud)
+        router, calls = CloudRouter(cloud), Bucket(BURST, RATE)
+        peer, identity = Peer(_address(subject)), Identity(subject, KEY)
+
+        def authorize(method: str, metadata: Metadata) -> Identity:
+            if calls.take(trio.current_time()):
+                return identity
+            text = (
+                f"this training script makes more than {RATE} calls in a second: call less often, or keep the answers"
+            )
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, text)
+
         core = ServerCore(
             router,
-            authorize=cloud.authenticator.authorize,
+            authorize=authorize,
             keyed=lambda: True,
-            limits=Limits(max_connections=CONNECTIONS),
+            limits=Limits(max_connections=CONNECTIONS, max_streams=STREAMS),
             messages=MESSAGES,
             offload=router.in_room,
         )
-        peer, identity = Peer(_address(subject)), Identity(subject, KEY)
 
         async def connect(stream: trio.abc.Stream) -> None:
-            await serve_http2(stream, core, peer=peer, identity=identity)
+            await serve_http2(stream, core, peer=peer)
 
         return connect
 

@@ -343,6 +343,18 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         EnforcedElsewhere(
             "cloud.work.shares:BURST", "seconds", "of processor time that it may use before that limit applies"
         ),
+        EnforcedElsewhere("cloud.server.training_network:CONNECTIONS", "connections", "of one training script"),
+        EnforcedElsewhere(
+            "cloud.server.training_network:STREAMS", "calls", "at once on one connection of a training script"
+        ),
+        EnforcedElsewhere(
+            "cloud.server.training_network:BURST",
+            "calls",
+            "of one start of a training script, before the next limit applies",
+        ),
+        EnforcedElsewhere(
+            "cloud.server.training_network:RATE", "calls", "of a training script in a second, in the long run"
+        ),
     ),
     "Configurations and fragments": (
         EnforcedElsewhere("cloud.documents.resolve:NESTING", "levels", "of fragments inside fragments"),
