@@ -175,6 +175,53 @@ async def test_boxes_by_mouse_and_keys(tmp_path: Path) -> None:
         await page.press("ArrowRight")
         await page.until_text("2 of 3", "[data-position]")
         await page.until_gone(".box")
+        await accepted_suggestions(world)
+
+
+async def accepted_suggestions(world: World) -> None:
+    """Accept what a model says about pictures: by the key, and by the button. Without that, they stay suggestions."""
+    page = world.page
+    files = [await suggested(world, number) for number in (3, 4, 5)]
+    await page.goto(f"{world.url}/label/{files[0]}?show=suggested")
+    await world.until_open()
+    await page.until_text("1 of 3", "[data-position]")
+    assert await page.text("[data-suspicion-text]") == "A model suggests night."
+    assert await page.evaluate("document.querySelectorAll('.box.suggested').length") == 1
+    await page.press("c")
+    await page.until(f"document.querySelector('[data-labeller]').dataset.picture === '{files[1]}'")
+    await page.click("[data-right]")
+    await page.until(f"document.querySelector('[data-labeller]').dataset.picture === '{files[2]}'")
+    await world.until_saved()
+    for subject, confidence in zip(files, (None, None, 0.75), strict=True):
+        tags, (box,) = await world.stored(subject)
+        assert (tags, box["label"], edges(box)) == ([] if confidence else ["night"], "dog", [0.1, 0.2, 0.5, 0.6])
+        assert box.get("confidence") == confidence
+    await page.goto(f"{world.url}?show=suggested")
+    assert await page.evaluate("document.querySelectorAll('figure').length") == 1
+
+
+async def suggested(world: World, number: int) -> str:
+    """Add a picture to the dataset as a machine captures it with the results of a model."""
+    corners = {"x_min_normalized": 0.1, "y_min_normalized": 0.2, "x_max_normalized": 0.5, "y_max_normalized": 0.6}
+    results = {
+        "bboxes": [{"label": "dog", "confidence": 0.75, **corners}],
+        "classifications": [{"label": "night", "confidence": 0.75}],
+    }
+    async with world.running.client() as client:
+        file = (await client.call(DATA, "", "binary_data_by_ids", binary_data_ids=[world.files[0]]))["data"][0]
+        sent = await client.call(
+            SYNC,
+            "",
+            "data_capture_upload",
+            metadata={
+                "part_id": file["metadata"]["capture_metadata"]["part_id"],
+                "type": "BINARY_SENSOR",
+                "file_extension": ".png",
+                "dataset_ids": [world.dataset],
+            },
+            sensor_contents=[{"metadata": {"annotations": results}, "binary": picture(number)}],
+        )
+    return str(sent["binary_data_id"])
 
 
 async def test_nothing_is_lost_without_a_connection(tmp_path: Path) -> None:
