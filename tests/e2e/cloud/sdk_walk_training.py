@@ -42,25 +42,30 @@ for number in range({lines}):
     print("line", number)
 folder = next(word.partition("=")[2] for word in sys.argv if word.startswith("--model_output_directory"))
 pathlib.Path(folder, "model.txt").write_text("model")
-""".encode()
+"""
+    return packed(code)
+
+
+def packed(code: str) -> bytes:
+    """Return the archive of a training script."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as tar:
-        for name, content in (("setup.py", b""), ("model/training.py", code)):
+        for name, content in (("setup.py", b""), ("model/training.py", code.encode())):
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
     return file.getvalue()
 
 
-async def uploaded(client: ViamClient, organization: str, lines: int) -> str:
-    """Upload the script by the stub, for which the SDK has no method; return its registry id."""
+async def uploaded(client: ViamClient, organization: str, archive: bytes) -> str:
+    """Upload a script by the stub, for which the SDK has no method; return its registry id."""
     app = client.app_client
     info = PackageInfo(
         organization_id=organization, name="lines", version="1", type=PackageType.PACKAGE_TYPE_ML_TRAINING
     )
     async with PackageServiceStub(app._channel).CreatePackage.open(metadata=app._metadata) as stream:
         await stream.send_message(CreatePackageRequest(info=info))
-        await stream.send_message(CreatePackageRequest(contents=script(lines)))
+        await stream.send_message(CreatePackageRequest(contents=archive))
         await stream.end()
         created = await stream.recv_message()
     assert created is not None
@@ -103,7 +108,7 @@ async def train(client: ViamClient, seen: Seen, at: Place, part: str) -> None:
     """Run a script, cancel the training of a classifier, and delete all that was made."""
     training, data, owner = client.ml_training_client, client.data_client, at.organization
     single = ModelType.MODEL_TYPE_SINGLE_LABEL_CLASSIFICATION
-    dataset, registered = await labelled(data, owner, part), await uploaded(client, owner, LINES)
+    dataset, registered = await labelled(data, owner, part), await uploaded(client, owner, script(LINES))
     custom = await training.submit_custom_training_job(owner, dataset, registered, "1", "scripted", "1")
     job = await training.submit_training_job(owner, dataset, "colors", "1", single, ["red", "blue"])
     await training.cancel_training_job(job)
