@@ -127,11 +127,6 @@ def delete_organization(sql: Sql, subject: str) -> None:
     sql.run("DELETE FROM keys WHERE organization_id = ?", subject)
     sql.run("DELETE FROM data_retention WHERE organization_id = ?", subject)
     sql.run("DELETE FROM authorities WHERE scope = ?", subject)
-    own_jobs = "SELECT id FROM training_jobs WHERE organization_id = ?"
-    sql.run(f"DELETE FROM training_events WHERE job_id IN ({own_jobs})", subject)
-    sql.run(f"DELETE FROM training_reports WHERE job_id IN ({own_jobs})", subject)
-    sql.run(f"DELETE FROM training_keys WHERE job_id IN ({own_jobs})", subject)
-    sql.run("DELETE FROM training_jobs WHERE organization_id = ?", subject)
     sql.run("DELETE FROM training_notifications WHERE organization_id = ?", subject)
     for table in _RELEASES:
         sql.run(f"DELETE FROM {table} WHERE organization_id = ?", subject)

@@ -307,6 +307,17 @@ def delete(sql: Sql, subject: str) -> None:
     sql.notify(TOPIC, subject)
 
 
+def forget(sql: Sql, owner: str) -> None:
+    """Delete all jobs of an organization, which is deleted too. A worker that runs one of them stops at once."""
+    for row in sql.rows("SELECT id FROM training_jobs WHERE organization_id = ?", owner):
+        job_keys.delete(sql, row["id"])
+        sql.notify(TOPIC, row["id"])
+    own_jobs = "SELECT id FROM training_jobs WHERE organization_id = ?"
+    sql.run(f"DELETE FROM training_events WHERE job_id IN ({own_jobs})", owner)
+    sql.run(f"DELETE FROM training_reports WHERE job_id IN ({own_jobs})", owner)
+    sql.run("DELETE FROM training_jobs WHERE organization_id = ?", owner)
+
+
 def append(sql: Sql, subject: str, events: Sequence[Event], now: datetime) -> None:
     """Add events to a job and announce them."""
     sql.in_turn(f"training {subject}")

@@ -12,6 +12,7 @@ from cloud.domain.organizations import keys, sharing, tenants
 from cloud.domain.people import invites, people
 from cloud.domain.permissions.access import ObjectKind, Role, belongs, holder, is_home, place_of
 from cloud.domain.permissions.shown import Shown, reads_secrets, shown
+from cloud.domain.training import jobs
 from cloud.services.common import messages as m
 from cloud.services.common.base import Service
 from cloud.store.sql import Sql
@@ -70,12 +71,13 @@ class Organizations(Service):
         return await self.read(lambda sql: tenants.namespace_is_free(sql, public_namespace))
 
     async def delete_organization(self, organization_id: str) -> None:
-        """Delete an organization without locations, with its keys and the data of its machines."""
+        """Delete an organization without locations, with its keys, training jobs and the data of its machines."""
 
         def work(sql: Sql) -> None:
             retention.forget(sql, organization_id, self.now())
             sharing.forget_guest(sql, organization_id)
             invites.forget(sql, organization_id)
+            jobs.forget(sql, organization_id)
             tenants.delete_organization(sql, organization_id)
             people.forget(sql)
 
