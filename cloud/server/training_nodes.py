@@ -18,7 +18,8 @@ from cloud.domain.training import jobs
 from cloud.domain.training.abilities import NO_SCRIPTS, Abilities
 from cloud.server.training_network import network
 from cloud.services.common.base import Cloud
-from cloud.services.training.runner import Runner, Settings, clean
+from cloud.services.training.runner import Runner, Settings, clean, folders
+from cloud.values.names import new_id
 from nursery_graph import Node, Restart
 from schema.errors import MachineError
 from support import private
@@ -64,7 +65,7 @@ async def able(options: Options) -> Training:
     folder_of(options).mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
     groups = _groups()
     isolated = LocalEngine(python=options.training_python, groups=groups)
-    obstacle = await isolated.probe(folder_of(options) / "probe")
+    obstacle = await isolated.probe(folder_of(options) / f".{new_id()}")  # another cloud may use the same folder
     engine = LocalEngine(isolate=not obstacle, python=options.training_python, groups=groups)
     if obstacle:
         _log.warning("training programs are confined by limits only", reason=obstacle)
@@ -132,7 +133,8 @@ async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     )
     worker = Worker("folders of training jobs")
     async with worker.opened():
+        names = await worker.run(partial(folders, settings.folder))
         kept = await cloud.store.read(jobs.unfinished)
-        await worker.run(partial(clean, settings.folder, kept))
+        await worker.run(partial(clean, settings.folder, names, kept))
         await worker.run(Cache(scripts.folder).clean)
     await Runner(cloud, training.engine, settings).run(task_status=task_status)

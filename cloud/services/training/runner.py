@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -394,10 +394,18 @@ async def _pieces(worker: Worker, path: Path) -> AsyncIterator[bytes]:
         file.close()
 
 
-def clean(folder: Path, kept: set[str]) -> int:
-    """Remove folders of jobs that have ended or were deleted; return how many. Blocking."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stale = [name for name in os.listdir(folder) if name not in kept and not name.endswith(lock.SUFFIX)]
+def folders(folder: Path) -> list[str]:
+    """Return the names of the folders of jobs, also of those that have ended; make `folder`. Blocking."""
+    folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
+    return [name for name in os.listdir(folder) if not name.startswith(".") and not name.endswith(lock.SUFFIX)]
+
+
+def clean(folder: Path, names: Iterable[str], kept: Container[str]) -> int:
+    """Remove those of the folders that are not `kept`, the ids of unfinished jobs; return how many. Blocking.
+
+    `names` must have been listed before `kept` was read: another cloud that uses `folder` may start a job at any time.
+    """
+    stale = [name for name in names if name not in kept]
     for name in stale:
         shutil.rmtree(folder / name, ignore_errors=True)
     return len(stale)

@@ -1,9 +1,13 @@
-"""Kill clouds and jobs at random: `python -m tests.e2e.training.kills [--kills 200] [--seed N]`.
+"""Kill clouds and jobs at random: `python -m tests.e2e.training.kills [--kills 200] [--seed N] [--replicas 2]`.
 
 Jobs of a script that counts run in a cloud. At seeded moments, SIGKILL is sent to the cloud, which is then started
 again with the same data, to the process around a program, or to a program. At the end, every job must have ended
 exactly once and for a reason that happened to it, no two programs of the same job may have run at once, each
 completed job must have its model, which is downloaded, and no other job may have a model.
+
+With `--replicas`, so many clouds share one PostgreSQL and one data folder. A killed one starts again at once, or only
+before the next kill. After the last kill, one more is killed for good while it runs jobs, and the others must complete
+them when its leases have ended.
 
 Prints each kill, and a table. Exit status 1 if something was wrong. It takes about 2 s for each kill.
 """
@@ -21,7 +25,9 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -32,12 +38,14 @@ from rpc.api.client import ApiClient
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.training.test_loop import labelled, part_of, script_archive, with_sdk
+from tests.postgresql import QUICK, cluster
 
 TRAINING: Final = "viam.app.mltraining.v1.MLTrainingService"
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
 VICTIMS: Final = {"cloud": 5, "process around a program": 2, "program": 2}
 """What is killed, and how often in relation to the others."""
 SLOTS: Final = 3
+SOON: Final = 0.7  # of the killed replicas start again at once
 STEPS: Final = (1, 60)  # numbers that a job counts, each of which takes 0.05 s
 WAIT: Final = 2.5  # seconds before a kill, at most
 PATIENCE: Final = 180.0  # seconds until all jobs have ended, after the last kill; the lease of a job is 90 s
@@ -61,6 +69,9 @@ class Kills:
     folder: Path
     seed: int
     say: Say
+    database: str = ""  # of several replicas
+    replicas: int = 1
+    for_good: bool = False  # one replica is killed for good at the end
     killed: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -69,37 +80,53 @@ class Kills:
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._facts: dict[str, str] = {}
+        self._running: dict[int, CloudProcess] = {}
         self._dataset = ""
         self._jobs: dict[str, int] = {}  # what each counts to
         self._victims: dict[str, set[str]] = {}  # what was killed of each job
 
     async def run(self, kills: int) -> None:
         """Kill so often, and check every job at the end."""
-        left = kills
-        while left or self._jobs:
-            options = (f"--training-python={sys.executable}", f"--training-jobs={SLOTS}")
-            async with cloud(self.folder, *options) as running:
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            await self._prepare()
+            for number in range(1, kills + 1):
+                if await self._kill(number) == "cloud" and (not self._running or self._random.random() < SOON):
+                    await self._start(stack)
+                if number < kills:
+                    continue
+                await self._start(stack)
+                if self.for_good:
+                    await self._kill(number + 1, "cloud")
+            await self._check()
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        """Start the replicas that do not run, one after the other."""
+        options = [f"--training-python={sys.executable}", f"--training-jobs={SLOTS}"]
+        options += [f"--database={self.database}"] if self.database else []
+        for number in range(self.replicas):
+            if number not in self._running:
+                running = await stack.enter_async_context(cloud(self.folder, *options))
                 self._facts = running.facts if "key" in running.facts else self._facts
                 running.facts = self._facts
-                async with running.client() as client:
-                    if not self._dataset:
-                        await self._prepare(running, client)
-                    while left:
-                        left -= 1
-                        if await self._kill(running, client, kills - left) == "cloud":
-                            break
-                    else:
-                        await self._check(client)
-                        return
+                self._running[number] = running
 
-    async def _prepare(self, running: CloudProcess, client: ApiClient) -> None:
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[ApiClient]:
+        """Provide a client of any replica."""
+        async with self._running[self._random.choice(sorted(self._running))].client() as client:
+            yield client
+
+    async def _prepare(self) -> None:
         async def pieces() -> AsyncIterator[bytes]:
             yield script_archive()
 
+        (running,) = list(self._running.values())[:1]
         organization, part = self._facts["organization"], await part_of(running)
         self._dataset = await with_sdk(running, lambda sdk: labelled(sdk, organization, part["id"], 1))
         values = {"organization_id": organization, "name": "script", "version": "1", "type": "ML_TRAINING"}
-        await client.call(PACKAGES, "", "create_package", **values, pieces=pieces())
+        async with self._client() as client:
+            await client.call(PACKAGES, "", "create_package", **values, pieces=pieces())
 
     async def _submit(self, client: ApiClient) -> None:
         number, steps = len(self._jobs) + 1, self._random.randint(*STEPS)
@@ -123,13 +150,14 @@ class Kills:
         )
         return {job["id"]: job for job in listed}
 
-    async def _kill(self, running: CloudProcess, client: ApiClient, number: int) -> str:
+    async def _kill(self, number: int, victim: str = "") -> str:
         """Submit jobs until all slots have one and one waits, wait, and kill; return what was killed."""
-        unfinished = [job for job in (await self._all(client)).values() if job["status"] not in ENDED]
-        for _ in range(SLOTS + 1 - len(unfinished)):
-            await self._submit(client)
+        async with self._client() as client:
+            unfinished = [job for job in (await self._all(client)).values() if job["status"] not in ENDED]
+            for _ in range(SLOTS * len(self._running) + 1 - len(unfinished)):
+                await self._submit(client)
         await trio.sleep(self._random.random() * WAIT)  # the moment is what is tried
-        victim = self._random.choices(list(VICTIMS), list(VICTIMS.values()))[0]
+        victim = victim or self._random.choices(list(VICTIMS), list(VICTIMS.values()))[0]
         programs = {job: sorted(processes) for job, processes in self._processes().items() if len(processes) >= 3}
         if victim != "cloud" and programs:
             subject = self._random.choice(sorted(programs))
@@ -140,6 +168,7 @@ class Kills:
             victim = "cloud"
             for subject in self._jobs:
                 self._victims.setdefault(subject, set()).add(victim)
+            running = self._running.pop(self._random.choice(sorted(self._running)))
             running.process.kill()
             await running.process.wait()
         self.killed[victim] += 1
@@ -159,7 +188,11 @@ class Kills:
                     processes.setdefault(subject, []).append(int(entry.name))
         return processes
 
-    async def _check(self, client: ApiClient) -> None:
+    async def _check(self) -> None:
+        async with self._client() as client:
+            await self._check_with(client)
+
+    async def _check_with(self, client: ApiClient) -> None:
         end = time.monotonic() + PATIENCE
         listed = await self._all(client)
         while any(job["status"] not in ENDED for job in listed.values()):
@@ -237,11 +270,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
+    parser.add_argument("--replicas", type=int, default=1, help="clouds with one PostgreSQL and one data folder")
     settings = parser.parse_args()
     began = time.monotonic()
-    with TemporaryDirectory() as folder:
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory())
         os.chmod(folder, 0o711)
-        kills = Kills(Path(folder), settings.seed, lambda line: print(line, flush=True))
+        several = settings.replicas > 1
+        database = stack.enter_context(cluster(*QUICK)).url() if several else ""
+        say = partial(print, flush=True)
+        kills = Kills(Path(folder), settings.seed, say, database, settings.replicas, for_good=several)
         trio.run(kills.run, settings.kills)
     print(*kills.table(), f"{time.monotonic() - began:.0f} s", *kills.wrong, sep="\n")
     sys.exit(bool(kills.wrong))

@@ -19,7 +19,7 @@ from cloud.domain.training import jobs, queue
 from cloud.server.memory import MemoryCloud
 from cloud.services.training import runner as runner_module
 from cloud.services.training import scripts
-from cloud.services.training.runner import Runner, Settings, clean
+from cloud.services.training.runner import Runner, Settings, clean, folders
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS
 from tests.unit.cloud.conftest import Clock
@@ -491,8 +491,12 @@ def test_large_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_folders_of_ended_jobs_are_removed(tmp_path: Path) -> None:
-    for name in ("old", "kept"):
-        (tmp_path / "jobs" / name / "dataset").mkdir(parents=True)
-    assert clean(tmp_path / "jobs", {"kept", "elsewhere"}) == 1
-    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["kept"]
-    assert clean(tmp_path / "new", set()) == 0
+    home = tmp_path / "jobs"
+    assert folders(home) == []
+    for name in ("old", "kept", ".probe"):
+        (home / name / "dataset").mkdir(parents=True)
+    (home / "worker.lock").touch()
+    names = folders(home)
+    (home / "started-meanwhile").mkdir()  # by another cloud
+    assert clean(home, names, {"kept", "elsewhere"}) == 1
+    assert sorted(path.name for path in home.iterdir()) == [".probe", "kept", "started-meanwhile", "worker.lock"]
