@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-from collections.abc import Mapping
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +33,8 @@ from training.environments import environments
 from training.environments.cache import Cache
 
 NAME: Final = "training engine"
-_LIBRARIES: Final = ("onnxruntime", "numpy", "PIL")
+_LIBRARIES: Final = {"onnxruntime": "onnxruntime", "numpy": "numpy", "PIL": "pillow"}
+"""Modules that trainers import, and the packages that contain them."""
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
 
 
@@ -60,7 +63,11 @@ async def able(options: Options) -> Training:
     """Return the engine for these options, after trying what it can do on this computer."""
     if not options.training_jobs:
         return Training()
-    if (lacking := _lacking()) and not options.training_python:
+    missing = _missing()
+    lacking = _lacking(missing)
+    if missing:
+        _log.warning("no models can be trained", reason=lacking, command=_command(missing))
+    if missing and not options.training_python:
         return Training(abilities=Abilities(lacking))
     folder_of(options).mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
     groups = _groups()
@@ -82,12 +89,23 @@ def _groups() -> Groups | None:
         return None
 
 
-def _lacking() -> str:
-    """Return why no model can be trained here."""
-    missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
-    if missing:
-        return f"this cloud cannot train: {', '.join(missing)} is not installed; install machine-runtime[ml]"
-    return ""
+def _missing() -> list[str]:
+    return [package for name, package in _LIBRARIES.items() if importlib.util.find_spec(name) is None]
+
+
+def _lacking(missing: Sequence[str]) -> str:
+    """Return why no model can be trained here, for clients. They may be strangers, so it names no path."""
+    if not missing:
+        return ""
+    return (
+        f"this cloud cannot train: {', '.join(missing)} is not installed; in its environment, run "
+        f"`python -m pip install {' '.join(missing)}`, and start machine-cloud again"
+    )
+
+
+def _command(missing: Sequence[str]) -> str:
+    """Return the command that installs packages where this program runs."""
+    return shlex.join([sys.executable, "-m", "pip", "install", *missing])
 
 
 async def _scripts(options: Options, obstacle: str) -> tuple[str, str]:
