@@ -45,6 +45,11 @@ class Annotations:
     boxes: Mapping[str, Box] = field(default_factory=dict)
     suggested: tuple[str, ...] = ()
 
+    @property
+    def labels(self) -> frozenset[str]:
+        """Labels of the picture or of a box, without those that only a model suggests."""
+        return self.tags | {box.label for box in self.boxes.values() if not box.suggested}
+
     def same(self, other: Annotations) -> bool:
         """Return whether both say the same."""
         return (
@@ -56,10 +61,15 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The annotations with the changes of both; `conflicts` are ids of boxes that both have changed differently."""
+    """The annotations with the changes of both; `conflicts` are ids of boxes that both have changed differently.
+
+    `changed` has 1 for each label that the picture got, and -1 for each that it lost: the changes of the counts of
+    pictures in its datasets.
+    """
 
     annotations: Annotations
     conflicts: tuple[str, ...] = ()
+    changed: Mapping[str, int] = field(default_factory=dict)
 
 
 def merged(base: Annotations, mine: Annotations, theirs: Annotations) -> Merged:
@@ -79,6 +89,14 @@ def merged(base: Annotations, mine: Annotations, theirs: Annotations) -> Merged:
         if kept is not None:
             boxes[box_id] = kept
     return Merged(Annotations(tags, boxes), tuple(conflicts))
+
+
+def changed_labels(before: Annotations, after: Annotations) -> dict[str, int]:
+    """Return `Merged.changed` for what was stored before and is stored after."""
+    return {
+        **dict.fromkeys(sorted(after.labels - before.labels), 1),
+        **dict.fromkeys(sorted(before.labels - after.labels), -1),
+    }
 
 
 def _same(left: Box | None, right: Box | None) -> bool:

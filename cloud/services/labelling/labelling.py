@@ -122,7 +122,8 @@ class LabellingService(Service):
                 return Merged(stored, result.conflicts)
             picture_labels.store(sql, subject, stored, result.annotations)
             pictures.reviewed(sql, dataset, subject)
-            return Merged(picture_labels.stored_annotations(sql, subject))
+            saved = picture_labels.stored_annotations(sql, subject)
+            return Merged(saved, changed=picture_labels.changed_labels(stored, saved))
 
         return await self.write(work)
 

@@ -49,7 +49,7 @@ const annotations = (() => {
   const confirmed = (box) => { box.suggested = false; return box; };
 
   /* One picture. `changed()` is called after each change of `state`, `saving`, `trouble` or `conflict`, and
-     `counted(labels)` with the labels of the dataset after a save. */
+     `counted(changes)` after a save, with 1 for each label that the picture got and -1 for each that it lost. */
   class Picture {
     constructor(url, state, changed, counted) {
       this.url = url;
@@ -129,7 +129,7 @@ const annotations = (() => {
       }
       this.saving = false;
       if (response && response.ok) {
-        this.counted(answer.labels);
+        this.counted(answer.changed);
         this.accept(sent, answer.annotations);
       }
       else if (response && response.status === 409 && answer.conflicts) this.conflict = answer;

@@ -8,13 +8,15 @@
   const STEP = 0.005; // share of the picture that an arrow key moves an edge
   const LEAST = 0.002; // smallest width and height of a box
   const FRESH = 20000; // milliseconds for which a picture that was loaded ahead is used
+  const RECOUNT = 60000; // milliseconds after which the labels of the dataset, which others change too, are loaded again
   const KEYS = "1234567890";
 
   const pictures = new Map(); // annotations.Picture by id: those with unsaved changes stay until they are saved
   const ahead = new Map(); // id: {at, info}
   let info = null; // of the picture on the page
   let shown = null; // its annotations.Picture
-  let labels = [];
+  let labels = []; // of the dataset, with counts of their pictures
+  let countedAt = -Infinity;
   let selected = ""; // id of a box
   let brush = ""; // label of the next box
   let zoom = 1;
@@ -30,9 +32,12 @@
     const kept = ahead.get(id);
     ahead.delete(id);
     if (kept && Date.now() - kept.at < FRESH) return kept.info;
-    const response = await fetch(address(id), { headers: { accept: "application/json" } });
+    const begin = Date.now(), recount = begin - countedAt > RECOUNT;
+    const url = address(id) + (recount ? "" : `${query ? "&" : "?"}counts=no`);
+    const response = await fetch(url, { headers: { accept: "application/json" } });
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.error || `The cloud answered ${response.status}.`);
+    if (answer.labels) { labels = answer.labels; countedAt = begin; }
     return answer;
   }
 
@@ -60,7 +65,6 @@
     } finally {
       if (opening === id) opening = "";
     }
-    labels = info.labels;
     selected = "";
     if (!pictures.has(id)) pictures.set(id, new annotations.Picture(address(id), info.annotations, changed, counted));
     shown = pictures.get(id);
@@ -84,7 +88,13 @@
     prepare(info.next);
   }
 
-  function counted(names) { labels = names; }
+  /* Apply a save to the counts. With a label that the page does not have, the next picture brings all labels. */
+  function counted(changes) {
+    for (const [name, change] of Object.entries(changes)) {
+      const entry = labels.find((label) => label.name === name);
+      if (entry) entry.pictures += change; else countedAt = -Infinity;
+    }
+  }
 
   const go = (where) => info && open(info[where]);
 

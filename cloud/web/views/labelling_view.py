@@ -133,7 +133,7 @@ def labels_json(labels: list[LabelCount]) -> list[dict[str, Any]]:
     return [asdict(label) for label in labels]
 
 
-def picture_json(labelled: Labelled, labels: list[LabelCount]) -> dict[str, Any]:
+def picture_json(labelled: Labelled, labels: list[LabelCount] | None) -> dict[str, Any]:
     """Return a picture with everything that the page shows about it, for the page's script."""
     picture, around = labelled.picture, labelled.neighbours
     return {
@@ -148,7 +148,7 @@ def picture_json(labelled: Labelled, labels: list[LabelCount]) -> dict[str, Any]
         "suspicion": suspicion_text(picture.suspicion),
         "suggested": list(labelled.annotations.suggested),
         "annotations": annotations_json(labelled.annotations),
-        "labels": labels_json(labels),
+        **({"labels": labels_json(labels)} if labels is not None else {}),
     }
 
 

@@ -55,6 +55,13 @@ class World:
         await self.page.goto(f"{self.url}/label/{self.files[number]}?{query}")
         await self.until_open()
 
+    async def palette(self) -> list[str]:
+        """Return each label with its key and the number of its pictures."""
+        entries: list[str] = await self.page.evaluate(
+            "[...document.querySelectorAll('.palette li')].map((entry) => entry.textContent)"
+        )
+        return entries
+
     async def until_open(self) -> None:
         await self.page.until(
             "document.querySelector('[data-image]').complete && document.querySelector('.palette li')"
@@ -125,12 +132,14 @@ async def test_tags_by_number_keys(tmp_path: Path) -> None:
         await page.until_text("3 of ", "[data-position]")
         await world.until_saved()
         assert [(await world.stored(subject))[0] for subject in world.files] == [["dog"], ["cat"], []]
+        assert await world.palette() == ["1cat1", "2dog1"]
         await page.press("p")
         await page.until_text("cat", "[data-tags]")
         await page.press("Control+z")  # the history of a picture ends when it is left
         await page.click("[data-tags] button")
         await world.until_saved()
         assert (await world.stored(world.files[1]))[0] == []
+        assert await world.palette() == ["1cat0", "2dog1"]
         await page.press("Control+z")
         await page.until_text("cat", "[data-tags]")
         await world.until_saved()

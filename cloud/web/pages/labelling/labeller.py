@@ -15,7 +15,7 @@ from cloud.services.data.datasets import DatasetService
 from cloud.services.labelling.labelling import LabellingService
 from cloud.values.limits import ANNOTATIONS
 from cloud.web.common.site import author_of, check_size, redirect, render
-from cloud.web.views.labelling_view import PictureQuery, annotations_json, labels_json, picture_json, save_message
+from cloud.web.views.labelling_view import PictureQuery, annotations_json, picture_json, save_message
 
 CONFLICT: Final = "another person has changed the same boxes in the meantime"
 
@@ -59,11 +59,16 @@ class LabellerPages:
         return render(request, "label.html", dataset=record, picture=labelled.picture, query=query)
 
     async def picture(self, request: Request) -> Response:
-        """`GET /datasets/<id>/pictures/<file>`: a picture, its neighbours and the labels, as JSON."""
+        """`GET /datasets/<id>/pictures/<file>`: a picture, its neighbours and the labels, as JSON.
+
+        With `counts=no` it leaves out the labels, which takes less than half of the time: counting them reads the
+        labels of all pictures.
+        """
         service, dataset = self._service(request)
         chosen = PictureQuery.of(request.query_params).filter()
         labelled = await service.picture(dataset, request.path_params["file"], chosen)
-        return JSONResponse(picture_json(labelled, await service.labels(dataset)))
+        labels = None if request.query_params.get("counts") == "no" else await service.labels(dataset)
+        return JSONResponse(picture_json(labelled, labels))
 
     async def save(self, request: Request) -> Response:
         """`POST /datasets/<id>/pictures/<file>`: save annotations; 409 with what is stored if they are in conflict."""
@@ -78,7 +83,7 @@ class LabellerPages:
         answer = {"annotations": annotations_json(result.annotations)}
         if result.conflicts:
             return JSONResponse({**answer, "error": CONFLICT, "conflicts": list(result.conflicts)}, 409)
-        return JSONResponse({**answer, "labels": labels_json(await service.labels(dataset))})
+        return JSONResponse({**answer, "changed": dict(result.changed)})
 
     async def remove(self, request: Request) -> Response:
         """`POST /datasets/<id>/pictures/<file>/remove`: remove a picture from the dataset; the file stays."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cloud.domain.data import labels
+from cloud.domain.data.labels import Edges
 from cloud.domain.labelling import palette
 from cloud.domain.organizations.first import create_owner
 from cloud.server.memory import MemoryCloud
@@ -223,7 +224,8 @@ async def test_annotations_are_stored_as_the_published_calls_do(us: Tenant, page
     file = (await us.call(DATA, "binary_data_by_ids", binary_data_ids=[subject]))["data"][0]["metadata"]
     assert file["capture_metadata"]["tags"] == ["bad"]
     assert file["annotations"]["bboxes"][0]["x_max_normalized"] == 0.5
-    assert (await save(page, us, subject, base, {"tags": ["bad"], "boxes": [BOX]})).body == reply.body  # sent again
+    again = await save(page, us, subject, base, {"tags": ["bad"], "boxes": [BOX]})
+    assert (stored_in(again), again.json()["changed"]) == (stored_in(reply), {})  # sent again
     moved = {**BOX, "x_max": 0.7}
     reply = await save(page, us, subject, {"tags": ["bad"], "boxes": [BOX]}, {"tags": [], "boxes": [moved]})
     assert stored_in(reply) == {"tags": [], "boxes": [moved]}
@@ -254,6 +256,39 @@ async def test_suggestions_of_models_are_not_labels_until_a_person_confirms_them
     assert (await fetch(page, us, subject))["suggested"] == []
     counts = {show: (await get(page, f"{path}?show={show}")).count("<figure") for show in ("unlabelled", "suggested")}
     assert counts == {"unlabelled": 0, "suggested": 0}
+
+
+async def test_a_save_returns_how_the_counts_of_labels_change(us: Tenant, page: Browser) -> None:
+    """The page adds these numbers to the counts that it has, instead of counting all pictures again."""
+    await us.add("", number=2)
+    subject, other = await ids_of(us)
+    await save(page, us, other, NOTHING, {"tags": ["day"], "boxes": []})
+    edges = Edges(0.1, 0.1, 0.2, 0.2)
+    await us.cloud.cloud.store.write(lambda sql: labels.add(sql, subject, "fog", edges, 0.4))
+    twin = {**BOX, "id": str(uuid.UUID(int=7))}
+    (fog,) = (await fetch(page, us, subject))["annotations"]["boxes"]
+    steps: list[tuple[list[str], list[Any], dict[str, int]]] = [
+        (["day"], [fog], {"day": 1}),
+        (["day"], [fog], {}),
+        (["day"], [fog, BOX, twin], {"cat": 1}),
+        (["night", "cat"], [fog, BOX], {"day": -1, "night": 1}),
+        (["night"], [{**fog, "suggested": False}], {"cat": -1, "fog": 1}),
+        ([], [], {"fog": -1, "night": -1}),
+    ]
+
+    async def counted() -> dict[str, int]:
+        return {label["name"]: label["pictures"] for label in (await fetch(page, us, subject))["labels"]}
+
+    base: Any = {"tags": [], "boxes": [fog]}
+    counts = await counted()
+    for tags, boxes, change in steps:
+        mine = {"tags": tags, "boxes": boxes}
+        answer = (await save(page, us, subject, base, mine)).json()
+        assert answer["changed"] == change
+        counts = {name: counts.get(name, 0) + change.get(name, 0) for name in {*counts, *change}}
+        assert {name: count for name, count in counts.items() if count} == await counted()
+        base = answer["annotations"]
+    assert "labels" not in await fetch(page, us, subject, "counts=no")
 
 
 async def test_changes_of_two_people_are_merged_or_refused(us: Tenant, page: Browser) -> None:
