@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ import pytest
 import trio
 
 from training.engine import lock
+from training.engine.calls import DENIED, MACHINES
 from training.engine.local import ROOT, LocalEngine, inspected, user_of
 from training.engine.port import CLOUD, MIB, Bounds, Order, Outcome
 from training.jobs.events import Event, Log, Progress
@@ -319,6 +321,14 @@ async def test_a_program_reads_and_writes_only_its_own_folders(tmp_path: Path) -
     assert done == []
 
 
+@pytest.mark.skipif(platform.machine() not in MACHINES, reason="this processor has no table of system calls")
+async def test_system_calls_are_refused(tmp_path: Path) -> None:
+    column = MACHINES[platform.machine()]
+    numbers = {name: each[column] for name, each in DENIED.items()}
+    outcome, ran = await run(order_of(tmp_path / "job", "calls", json.dumps(numbers)))
+    assert (outcome, sorted(filter(None, ran.log))) == (Outcome(), ["a process", "a thread"])
+
+
 async def test_the_temporary_folders_are_its_own(tmp_path: Path) -> None:
     for path in (Path("/tmp/of-a-job"), Path("/dev/shm/of-a-job")):
         outcome, ran = await run(order_of(tmp_path / "job", "write", path))
@@ -409,6 +419,7 @@ def test_users_of_jobs_differ() -> None:
     assert min(users) >= 1_500_000_000
 
 
+STARTING: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from training.engine.sandbox import main; main()"
 ORDINARY: Final = """
 import os
 print(os.getuid(), sorted(os.listdir(FOLDER)))
@@ -440,7 +451,10 @@ def _check_as_ordinary_user(tmp_path: Path) -> None:
     for folder in (*writable, job / "dataset", job / "root", tmp_path / "program"):
         folder.mkdir(parents=True)
     (tmp_path / "secret").touch()
-    shutil.copy(ROOT / "training" / "engine" / "sandbox.py", tmp_path / "program" / "sandbox.py")
+    engine = tmp_path / "program" / "training" / "engine"
+    engine.mkdir(parents=True)
+    for name in ("sandbox.py", "calls.py"):
+        shutil.copy(ROOT / "training" / "engine" / name, engine / name)
     plan = {
         "isolate": True,
         "group": None,
@@ -462,7 +476,7 @@ def _check_as_ordinary_user(tmp_path: Path) -> None:
     for path in tmp_path.rglob("*"):
         os.chown(path, ORDINARY_USER, ORDINARY_USER)
     process = subprocess.Popen(
-        [PYTHON, "-I", "-S", str(tmp_path / "program" / "sandbox.py"), str(job / "plan.json")],
+        [PYTHON, "-I", "-S", "-c", STARTING, str(tmp_path / "program"), str(job / "plan.json")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
