@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,17 @@ from training.weights import BACKBONE
 DEFAULT_ADDRESS: Final = "localhost:8090"
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1  # failed to start, or failed later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayOptions:
+    """A Ray cluster that runs training jobs. The repr hides the token."""
+
+    address: str  # ray://HOST[:PORT]
+    token: str = field(repr=False)
+    python: str = "python3"  # the interpreter on the nodes
+    resources: str = ""  # what a job needs: CPU=2,GPU=1,memory=8192
+    scripts: bool = False  # run scripts of the registry, which the nodes do not isolate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,8 @@ class Options:
     training_backbone: Path = BACKBONE  # pretrained weights (ONNX) of the trainers
     training_python: str = ""  # interpreter of custom training scripts; "" refuses them
     training_jobs: int = 1  # training jobs at once; 0: none here
+    training_folder: Path | None = None  # of running jobs; with a cluster, all nodes see it under this path
+    ray: RayOptions | None = None  # run training jobs on a cluster instead of this computer
     training_indexes: tuple[str, ...] = ()  # package indexes for the requirements of scripts; none: not installed
     training_netrc: Path | None = None  # credentials for these indexes
     training_environments_mib: int = 20_480  # of all environments that are kept, and of one

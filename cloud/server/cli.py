@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from cloud.commands.ca_command import ca_command
 from cloud.commands.doctor_command import doctor_command
 from cloud.commands.files_command import BUCKET, files_command, files_location
 from cloud.commands.move_command import move_command
-from cloud.commands.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, is_postgres
+from cloud.commands.options import DEFAULT_ADDRESS, EXIT_FAILED, Options, RayOptions, is_postgres
 from cloud.commands.organization_command import organization_command
 from cloud.domain.machines.ice import ice_servers
 from cloud.domain.triggering.ways import ways
@@ -147,6 +148,45 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
     help="Maximum size of a message: official SDKs upload a whole file in one message.",
 )
 @click.option("--smtp", default="", metavar="HOST:PORT", help="Mail server for emails of triggers and invitations.")
+@click.option(
+    "--training",
+    default="local",
+    show_default=True,
+    metavar="WHERE",
+    help="Run training jobs on this computer (local), or on a Ray cluster: ray://HOST[:PORT], the address of its "
+    "dashboard, or ray+https://HOST. A cluster needs --ray-token and --training-folder.",
+)
+@click.option(
+    "--training-folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="Folder for running jobs; a cluster needs one that all its nodes see under the same path.  "
+    "[default: in --data]",
+)
+@click.option(
+    "--ray-token", type=_EXISTING, default=None, metavar="FILE", help="Token for the Ray cluster (RAY_AUTH_MODE=token)."
+)
+@click.option(
+    "--ray-python",
+    default="python3",
+    show_default=True,
+    metavar="PROGRAM",
+    help="Interpreter on the nodes, with onnxruntime, numpy, pillow, msgspec and protobuf.",
+)
+@click.option(
+    "--ray-resources",
+    default="CPU=1",
+    show_default=True,
+    metavar="LIST",
+    help="What each job needs on one node, such as CPU=2,GPU=1,memory=8192,name=1; memory in MiB.",
+)
+@click.option(
+    "--ray-scripts",
+    is_flag=True,
+    help="Run training scripts of the registry on the cluster too. Its nodes do not isolate them: every organization "
+    "can then run programs there.",
+)
 @click.option(
     "--training-backbone",
     type=_EXISTING,
@@ -289,6 +329,8 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
         package_mib=settings["max_package"],
         file_mib=settings["max_file"],
         message_mib=settings["max_message"],
+        ray=_ray(settings),
+        training_folder=settings["training_folder"],
         training_backbone=settings["training_backbone"],
         training_python=settings["training_python"],
         training_jobs=settings["training_jobs"],
@@ -351,6 +393,36 @@ def _own_database(options: Options, instead: str) -> None:
 def _fail(error: MachineError) -> NoReturn:
     click.echo(f"machine-cloud: {error}", err=True)
     sys.exit(EXIT_FAILED)
+
+
+def _ray(settings: Mapping[str, Any]) -> RayOptions | None:
+    """Return the options of a cluster; None for training on this computer."""
+    address = settings["training"]
+    if address == "local":
+        return None
+    from training.engine.ray_jobs import parse_address, parse_placement
+
+    try:
+        parse_address(address)
+    except ValueError as error:
+        raise click.UsageError(f"--training: {error}") from None
+    try:
+        parse_placement(settings["ray_resources"])
+    except ValueError as error:
+        raise click.UsageError(f"--ray-resources: {error}") from None
+    for option in ("ray_token", "training_folder"):
+        if settings[option] is None:
+            raise click.UsageError(f"--training {address} needs --{option.replace('_', '-')}")
+    token = settings["ray_token"].read_text(errors="replace").strip()
+    if not token or not token.isascii() or not token.isprintable():
+        raise click.UsageError(f"--ray-token: {settings['ray_token']} does not contain a token")
+    return RayOptions(
+        address=address,
+        token=token,
+        python=settings["ray_python"],
+        resources=settings["ray_resources"],
+        scripts=settings["ray_scripts"],
+    )
 
 
 def _indexes(urls: tuple[str, ...], python: str) -> tuple[str, ...]:

@@ -28,13 +28,17 @@ from support import private
 from support.worker import Worker
 from training.engine.groups import Groups, open_groups
 from training.engine.local import LocalEngine, inspected
-from training.engine.port import MIB
+from training.engine.port import MIB, Engine
 from training.environments import environments
 from training.environments.cache import Cache
 
 NAME: Final = "training engine"
 _LIBRARIES: Final = {"onnxruntime": "onnxruntime", "numpy": "numpy", "PIL": "pillow"}
 """Modules that trainers import, and the packages that contain them."""
+_NOT_ON_A_CLUSTER: Final = (
+    "this cloud runs no training scripts on its Ray cluster, which does not isolate them: start machine-cloud with "
+    "--ray-scripts if all its organizations may run programs there"
+)
 _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
 
 
@@ -42,7 +46,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger("cloud.training")
 class Training:
     """The engine of a process and its abilities. Without an engine, jobs are not run here."""
 
-    engine: LocalEngine | None = None
+    engine: Engine | None = None
     abilities: Abilities = field(default_factory=Abilities)
 
 
@@ -55,8 +59,22 @@ def nodes(options: Options, restart: Restart) -> list[Node]:
 
 
 async def _engine(options: Options, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Training]) -> None:
-    task_status.started(await able(options))
-    await trio.sleep_forever()
+    if options.ray is None or not options.training_jobs:
+        task_status.started(await able(options))
+        await trio.sleep_forever()
+    from training.engine.ray_engine import Cluster, RayEngine
+    from training.engine.ray_jobs import parse_address, parse_placement, ray_jobs
+
+    ray = options.ray
+    cluster = Cluster(ray.python, parse_placement(ray.resources), ray.scripts)
+    async with ray_jobs(parse_address(ray.address), ray.token) as calls:
+        try:
+            _log.info("training jobs run on a Ray cluster", address=calls.url, ray=await calls.version())
+        except MachineError as error:  # jobs wait for it
+            _log.warning("the Ray cluster for training jobs is not available now", reason=str(error))
+        abilities = Abilities("", "" if ray.scripts else _NOT_ON_A_CLUSTER, f"{ray.python} on a Ray cluster")
+        task_status.started(Training(RayEngine(calls, cluster), abilities))
+        await trio.sleep_forever()
 
 
 async def able(options: Options) -> Training:
@@ -123,7 +141,9 @@ async def _scripts(options: Options, obstacle: str) -> tuple[str, str]:
 
 def folder_of(options: Options) -> Path:
     """Return the folder of running jobs."""
-    return options.data / "training"
+    if options.training_folder is None:
+        return options.data / "training"
+    return options.training_folder / "machine-training"  # everything else in it is removed
 
 
 async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
@@ -142,12 +162,13 @@ async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     )
     if scripts.indexes and not scripts.uv:
         _log.warning("requirements of training scripts are not installed: install machine-runtime[scripts]")
+    here = options.ray is None  # nodes of a cluster have the interpreter and the network that they have
     settings = Settings(
         folder_of(options),
         options.training_jobs,
         options.training_backbone,
-        network(cloud),
-        environments.Environments(training.engine, scripts),
+        network(cloud) if here else None,
+        environments.Environments(training.engine, scripts) if here else None,
     )
     worker = Worker("folders of training jobs")
     async with worker.opened():

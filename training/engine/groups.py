@@ -46,7 +46,9 @@ class Groups:
         """Make the group of a job, and return it. OSError if that is not possible."""
         self.sweep()
         group = self.base / f"{PREFIX}{job}"
-        group.mkdir(exist_ok=True)  # an earlier start of the job may have left it
+        while group.exists():  # an earlier start of the job has left it; its counters would be those of that start
+            group = group.with_name(f"{group.name}.")
+        group.mkdir()
         for name, value in _settings(bounds).items():
             try:
                 _write(group / name, value)

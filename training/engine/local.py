@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
 import sys
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +26,7 @@ from training.engine.lock import share
 from training.engine.network import network_of
 from training.engine.output import Lines
 from training.engine.port import CLOUD, MIB, Bounds, Order, Outcome, Sink
-from training.engine.sandbox import FAILED
+from training.engine.reasons import CPU, Reasons
 from training.engine.usage import memory, usage
 from training.jobs.events import Log, of_line
 
@@ -41,27 +40,6 @@ DRAIN: Final = 10.0  # seconds to read the last output, after the program has en
 PIECE: Final = 64 * 1024
 SLICE: Final = 100  # lines that are passed on at once
 _PROGRAM: Final = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from training.engine.sandbox import main; main()"
-_MEMORY: Final = "the program needed more memory than its limit of {memory} MiB"
-_SIZE: Final = "the program wrote a file larger than the limit of {disk} MiB"
-_PROCESSES: Final = "the program needed more than {processes} processes and threads"
-_SIGNALS: Final[Mapping[int, str]] = {
-    152: "the program used up its processor time of {cpu} s",
-    153: _SIZE,
-    137: "the program was killed, probably because this computer ran out of memory",
-}
-"""Reasons by exit status: 128 + number of the signal."""
-_SIGNS: Final[Mapping[str, str]] = {
-    "MemoryError": _MEMORY,
-    "std::bad_alloc": _MEMORY,
-    "Cannot allocate memory": _MEMORY,
-    "File too large": _SIZE,
-    "No space left on device": "the disk of the computer that runs the job is full",
-    "Resource temporarily unavailable": _PROCESSES,
-    "can't start new thread": _PROCESSES,
-}
-"""Reasons for the failure of a program that printed one of these words."""
-
-_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,100})'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +82,16 @@ class LocalEngine:
             ours, theirs = (held.enter_context(end) for end in socket.socketpair())
             network = theirs.fileno() if order.connect is not None and self._isolate else None
             inherited = {"lock": lock, "network": network}
-            plan = {**_plan(order, interpreter, isolate=self._isolate), **inherited, "silence": SILENCE, "cloud": CLOUD}
+            plan = {
+                **plan_of(order, interpreter, isolate=self._isolate),
+                **inherited,
+                "silence": SILENCE,
+                "cloud": CLOUD,
+            }
             descriptors = tuple(value for value in inherited.values() if value is not None)
             async with worker.opened(), self._group_of(order, worker) as group:
                 plan |= {"group": str(group / "cgroup.procs") if group is not None else None}
-                plan["limits"] = _limits(order.bounds, isolate=self._isolate, grouped=group is not None)
+                plan["limits"] = limits_of(order.bounds, isolate=self._isolate, grouped=group is not None)
                 await worker.run(partial(_prepare, order))
                 await worker.run(partial(plan_file.write_text, json.dumps(plan)))
                 return await self._confined(order, sink, plan_file, descriptors, ours, group)
@@ -163,7 +146,7 @@ class LocalEngine:
             lines.extend(getattr(event, "message", "") for event in events)
 
         try:
-            order = Order("probe", folder, "this", (), bounds=Bounds(wall=30.0))
+            order = Order(folder.name.strip("."), folder, "this", (), bounds=Bounds(wall=30.0))
             order.dataset.mkdir(parents=True, exist_ok=True)
             outcome = await self.run(order, sink)
         except (MachineError, OSError) as error:
@@ -228,7 +211,7 @@ def user_of(job: str) -> int:
     return USERS[zlib.crc32(job.encode()) % len(USERS)]
 
 
-def _limits(bounds: Bounds, *, isolate: bool, grouped: bool) -> dict[str, int]:
+def limits_of(bounds: Bounds, *, isolate: bool, grouped: bool) -> dict[str, int]:
     """Return the limits of each process."""
     limits = {
         "RLIMIT_CPU": bounds.cpu,
@@ -245,7 +228,8 @@ def _limits(bounds: Bounds, *, isolate: bool, grouped: bool) -> dict[str, int]:
     return limits
 
 
-def _plan(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str, Any]:
+def plan_of(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[str, Any]:
+    """Return what the sandbox reads, without limits and inherited descriptors."""
     program = order.program or ROOT
     packages = [ROOT / name for name in OWN] if order.program is None else [order.program]
     temporary = str(_temporary(order))
@@ -286,7 +270,7 @@ class _Run:
         self._sink = sink
         self._group = group
         self._exceeded = ""  # the limit that ended it
-        self._sign = ""  # the reason that the output suggests, if the program fails
+        self._reasons = Reasons(order.bounds)
         self._scope = trio.CancelScope()
 
     async def outcome(self) -> Outcome:
@@ -313,26 +297,7 @@ class _Run:
             return Outcome(self._exceeded)
         if self._scope.cancelled_caught:
             return Outcome(f"the program took longer than {bounds.wall:g} s")
-        return Outcome(self._reason(status, consumed))
-
-    def _reason(self, status: int, consumed: Used) -> str:
-        bounds = self._order.bounds
-        if consumed.killed:
-            return _MEMORY.format(memory=bounds.memory // MIB)
-        if not status:
-            return ""
-        if consumed.refused:
-            return _PROCESSES.format(processes=bounds.processes)
-        if status == FAILED:
-            return "the program could not be confined; its log says why"
-        if status < 0:
-            return f"the process around the program ended by signal {-status}"
-        if reason := _SIGNALS.get(status) or self._sign:
-            disk, memory = bounds.disk // 1024**2, bounds.memory // 1024**2
-            return reason.format(cpu=bounds.cpu, disk=disk, memory=memory, processes=bounds.processes)
-        if status > 128:
-            return f"the program was ended by signal {status - 128}"
-        return f"the program failed with status {status}; its log says why"
+        return Outcome(self._reasons.of(status, consumed))
 
     def _exceed(self, reason: str) -> None:
         self._exceeded = self._exceeded or reason
@@ -361,12 +326,7 @@ class _Run:
         self._exceed(f"the program printed more than {bounds.lines} lines")
 
     async def _pass_on(self, lines: list[str]) -> None:
-        for word, reason in _SIGNS.items():
-            if any(word in line for line in lines):
-                self._sign = reason
-        for module in filter(None, map(_MODULE.match, lines)):
-            self._sign = f"the program needs {module[1]}, which its interpreter does not have: "
-            self._sign += "add its package to requirements.txt"
+        self._reasons.read(lines)
         if lines:
             await self._sink([of_line(line) for line in lines])
 
@@ -393,7 +353,7 @@ class _Run:
                     self._exceed(f"the program made more than {bounds.files} files")
                 if self._control_group is not None:
                     if used(self._control_group).cpu > bounds.cpu:
-                        self._exceed(_SIGNALS[152].format(cpu=bounds.cpu))
+                        self._exceed(CPU.format(cpu=bounds.cpu))
                 elif await worker.run(partial(memory, self._group.pid)) > bounds.memory:
                     self._exceed(f"the processes of the program used more than {bounds.memory // 1024**2} MiB together")
                 await trio.sleep(WATCH)

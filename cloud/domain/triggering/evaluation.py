@@ -78,7 +78,12 @@ def evaluate_some(sql: Sql, page: Page, effort: Effort | None = None) -> int:
     part = events[0].part
     if isinstance(events[0].event, TrainingEnded):
         for queued in events:
-            for delivery in training_messages.messages(sql, queued, page):
+            try:
+                created = [*training_messages.messages(sql, queued, page)]
+            except Exception:  # a bug must not block all later events
+                _log.exception("a message about a training job could not be created", organization=queued.part)
+                continue
+            for delivery in created:
                 deliveries.add(sql, delivery)
         queue.done(sql, events)
         return len(events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,17 @@ class Mount:
         for file in FILES:
             (group / file).write_text("")
         return group
+
+    def make_new(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Give new groups their files, as the kernel does."""
+        mkdir = Path.mkdir
+
+        def make(path: Path, *args: Any, **options: Any) -> None:
+            mkdir(path, *args, **options)
+            for file in FILES:
+                (path / file).write_text("")
+
+        monkeypatch.setattr(Path, "mkdir", make)
 
     def open(self) -> Groups:
         return open_groups(self.folder, self.own)
@@ -76,9 +88,10 @@ def test_without_control_groups_of_version_2(mount: Mount, text: str) -> None:
         mount.open()
 
 
-def test_the_limits_of_a_job(mount: Mount) -> None:
-    mount.make("training-j1")
+def test_the_limits_of_a_job(mount: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
+    mount.make_new(monkeypatch)
     group = Groups(mount.base).make("j1", Bounds(memory=100 * MIB, processes=10))
+    assert group.name == "training-j1"
     values = {name: (group / name).read_text() for name in FILES[1:5]}
     assert values == {
         "memory.max": str(100 * MIB),
@@ -88,8 +101,14 @@ def test_the_limits_of_a_job(mount: Mount) -> None:
     }
 
 
+def test_a_group_that_was_left_is_not_used_again(mount: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may still have processes, and its counters are those of the earlier start."""
+    mount.make("training-j1")
+    mount.make_new(monkeypatch)
+    assert Groups(mount.base).make("j1", Bounds()).name == "training-j1."
+
+
 def test_a_limit_that_cannot_be_set_is_an_error(mount: Mount) -> None:
-    (mount.make("training-j1") / "pids.max").unlink()
     with pytest.raises(FileNotFoundError):
         Groups(mount.base).make("j1", Bounds())
 

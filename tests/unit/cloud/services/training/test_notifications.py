@@ -11,6 +11,7 @@ import pytest
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.training import jobs, queue
 from cloud.domain.triggering import queue as events
+from cloud.domain.triggering import training_messages
 from cloud.domain.triggering.evaluation import evaluate_many
 from cloud.store.sql import Sql
 from rpc.api.cloud_v1 import TRAINING as OWN
@@ -215,3 +216,13 @@ async def test_a_deleted_job_is_reported_nevertheless(us: Tenant) -> None:
     await end(us, subject, Happening.FAIL, reason="x")
     await write(us, lambda sql: jobs.delete(sql, subject))
     assert len(await messages(us)) == 1
+
+
+async def test_a_message_that_cannot_be_made_blocks_no_other(us: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    await notify(us, "webhook", URL)
+    with monkeypatch.context() as patch:
+        patch.setattr(training_messages, "about_training", lambda *_: 1 / 0)
+        await end(us, await us.submit(), Happening.FAIL, reason="x")
+        assert await messages(us) == []
+    await end(us, await us.submit(), Happening.FAIL, reason="y")
+    assert [json.loads(delivery.body)["error"] for delivery in await messages(us)] == ["y"]

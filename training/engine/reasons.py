@@ -1,0 +1,69 @@
+"""Why a program failed: from its exit status, what it has used, and what it printed. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from training.engine.groups import Used
+from training.engine.port import MIB, Bounds
+from training.engine.sandbox import FAILED
+
+_MEMORY: Final = "the program needed more memory than its limit of {memory} MiB"
+_SIZE: Final = "the program wrote a file larger than the limit of {disk} MiB"
+_PROCESSES: Final = "the program needed more than {processes} processes and threads"
+CPU: Final = "the program used up its processor time of {cpu} s"
+_SIGNALS: Final[Mapping[int, str]] = {
+    152: CPU,
+    153: _SIZE,
+    137: "the program was killed, probably because this computer ran out of memory",
+}
+"""Reasons by exit status: 128 + number of the signal."""
+_SIGNS: Final[Mapping[str, str]] = {
+    "MemoryError": _MEMORY,
+    "std::bad_alloc": _MEMORY,
+    "Cannot allocate memory": _MEMORY,
+    "File too large": _SIZE,
+    "No space left on device": "the disk of the computer that runs the job is full",
+    "Resource temporarily unavailable": _PROCESSES,
+    "can't start new thread": _PROCESSES,
+}
+"""Reasons for the failure of a program that printed one of these words."""
+
+_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,100})'")
+
+
+class Reasons:
+    """Reads the output of one program, and explains its end."""
+
+    def __init__(self, bounds: Bounds, remedy: str = "add its package to requirements.txt") -> None:
+        self._bounds = bounds
+        self._remedy = remedy  # for a missing module
+        self._sign = ""  # the reason that the output suggests, if the program fails
+
+    def read(self, lines: Sequence[str]) -> None:
+        """Remember what lines say about the reason of a failure."""
+        for word, reason in _SIGNS.items():
+            if any(word in line for line in lines):
+                self._sign = reason
+        for module in filter(None, map(_MODULE.match, lines)):
+            self._sign = f"the program needs {module[1]}, which its interpreter does not have: {self._remedy}"
+
+    def of(self, status: int, consumed: Used) -> str:
+        """Return why a program with this exit status failed, "" if it did not. Statuses are those of the sandbox."""
+        bounds = self._bounds
+        values = {"cpu": bounds.cpu, "disk": bounds.disk // MIB, "memory": bounds.memory // MIB}
+        if consumed.killed:
+            return _MEMORY.format(**values)
+        if not status:
+            return ""
+        if status == FAILED:
+            return "the program could not be confined; its log says why"
+        if status < 0:
+            return f"the process around the program ended by signal {-status}"
+        if reason := _SIGNALS.get(status) or self._sign or (_PROCESSES if consumed.refused else ""):
+            return reason.format(processes=bounds.processes, **values)
+        if status > 128:
+            return f"the program was ended by signal {status - 128}"
+        return f"the program failed with status {status}; its log says why"
