@@ -21,6 +21,7 @@ from cloud.values.limits import TRAINING_JOBS, TRAINING_QUEUE
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
+from schema.secrets import mask_text
 from training.jobs.events import Event, Status, decode, encode
 from training.jobs.lifecycle import FINAL, Happening, State, step
 from training.jobs.submission import ModelType
@@ -274,7 +275,7 @@ def _announce(sql: Sql, ended: JobRecord, now: datetime) -> None:
     event = TrainingEnded(
         job_id=ended.id,
         state=ended.state.value,
-        error=ended.reason,
+        error=mask_text(ended.reason),
         model_name=task.model_name,
         model_version=task.model_version,
         model_type="" if task.script else task.model_type.name.lower(),

@@ -226,3 +226,12 @@ async def test_a_message_that_cannot_be_made_blocks_no_other(us: Tenant, monkeyp
         assert await messages(us) == []
     await end(us, await us.submit(), Happening.FAIL, reason="y")
     assert [json.loads(delivery.body)["error"] for delivery in await messages(us)] == ["y"]
+
+
+async def test_a_secret_in_the_reason_of_a_failure_is_masked(us: Tenant) -> None:
+    await notify(us, "webhook", URL)
+    await notify(us, "email", "ann@example.com")
+    await end(us, await us.submit(), Happening.FAIL, reason="cannot sign in with api_key=s3cret")
+    hook, mail = await messages(us)
+    assert json.loads(hook.body)["error"].startswith("cannot sign in with api_key=")
+    assert not any(b"s3cret" in each.body for each in (hook, mail))
