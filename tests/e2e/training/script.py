@@ -42,6 +42,11 @@ def report() -> None:
     (output / "report.json").write_text(text)
 
 
+def argument() -> None:
+    """Write an argument as it arrived."""
+    (output / "argument").write_text(settings.path)
+
+
 def fail() -> None:
     sys.exit("no idea how")
 

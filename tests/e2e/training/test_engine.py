@@ -21,6 +21,7 @@ from typing import Any, Final
 import pytest
 import trio
 
+from cloud.values.limits import TRAINING_ARGUMENTS
 from training.engine import lock
 from training.engine.calls import DENIED, MACHINES
 from training.engine.local import ROOT, LocalEngine, inspected, user_of
@@ -133,6 +134,16 @@ def _fields(record: Any) -> dict[str, Any]:
 async def test_reserved_address_space_is_not_memory(tmp_path: Path, limit: int | None) -> None:
     outcome, ran = await run(order_of(tmp_path / "job", "reserve", bounds=replace(SMALL, address_space=limit)))
     assert (outcome, ran.log) == (Outcome(), ["reserved"])
+
+
+@pytest.mark.parametrize(
+    "text", ["😀" * TRAINING_ARGUMENTS.value, "--do=fail", "$(id) `id` ; 'a' \"b\"\n%s\t{}", " ", "", "\u202e\x1b[31m"]
+)
+async def test_arguments_arrive_as_they_were_submitted(tmp_path: Path, text: str) -> None:
+    order = order_of(tmp_path / "job", "argument", text)
+    outcome, _ = await run(order)
+    assert outcome == Outcome()
+    assert (order.output / "argument").read_text() == text
 
 
 async def test_an_endless_line_is_cut(tmp_path: Path) -> None:
