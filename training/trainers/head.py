@@ -11,6 +11,8 @@ from typing import Any, Final
 
 STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01, 0.001)
 """Strengths of the regularization that are compared, strongest first: of equal ones, the strongest is used."""
+SHARES: Final = (5.0, 4.0, 1.0)
+"""How much the features of each map count together, the backbone's last map first; further ones count as the last."""
 FOLDS: Final = 4
 STEPS: Final = 400  # of the optimization; it ends earlier if nothing changes any more
 TOLERANCE: Final = 1e-5  # of the gradient
@@ -43,12 +45,12 @@ class Examples:
 def fit(arrays: Any, examples: Examples, strength: float) -> Fitted:
     """Fit a head.
 
-    Labels with few examples weigh as much as others, and the few features of an early layer as much as the many of the
-    last one. The features are standardized for the fit; the result applies to them as they are.
+    Labels with few examples weigh as much as others. How much the features of a map count does not depend on their
+    number, but on SHARES. The features are standardized for the fit; the result applies to them as they are.
     """
     features, targets, exclusive = examples.features, examples.targets, examples.exclusive
     center, spread = features.mean(axis=0), features.std(axis=0)
-    sizes = arrays.repeat(arrays.array(examples.groups, float), examples.groups) * len(examples.groups)
+    sizes = arrays.repeat(arrays.array(_parts(examples.groups)), examples.groups)
     spread = arrays.where(spread > 1e-6, spread, 1.0) * sizes**0.5
     scaled = (features - center) / spread
     # The best weights are combinations of the examples, so that few examples make a small problem whatever their size.
@@ -58,6 +60,12 @@ def fit(arrays: Any, examples: Examples, strength: float) -> Fitted:
     inner, biases = _minimized(arrays, reduced, targets, weights_of_examples, strength, exclusive=exclusive)
     weights = (right.T @ inner) / spread[:, None]
     return Fitted(weights, biases - center @ weights, strength)
+
+
+def _parts(groups: Sequence[int]) -> list[float]:
+    """Return for each map the number of its features, divided by the share of the map."""
+    shares = [*SHARES, *SHARES[-1:] * len(groups)][: len(groups)]
+    return [size * sum(shares) / share for size, share in zip(groups, shares, strict=True)]
 
 
 def probabilities(arrays: Any, features: Any, head: Fitted, *, exclusive: bool) -> Any:

@@ -82,15 +82,25 @@ def test_features_that_never_change() -> None:
     assert numpy.isfinite(head.weights).all()
 
 
-def test_a_small_map_counts_as_much_as_a_large_one() -> None:
+def weight_of_the_signal(groups: list[int]) -> float:
+    """Return the smallest weight of the only feature that says something, the last of 100."""
     chance = numpy.random.default_rng(0)
     targets = numpy.eye(2)[numpy.arange(40) % 2]
-    small = targets[:, :1] + chance.normal(scale=0.3, size=(40, 1))
-    features = numpy.hstack([chance.normal(size=(40, 99)), small])
-    apart, together = (
-        heads.fit(numpy, heads.Examples(features, targets, groups, True), 0.1) for groups in ([99, 1], [100])
-    )
-    assert abs(apart.weights[-1]).min() > 1.5 * abs(together.weights[-1]).min()
+    signal = targets[:, :1] + chance.normal(scale=0.3, size=(40, 1))
+    features = numpy.hstack([chance.normal(size=(40, 99)), signal])
+    return float(abs(heads.fit(numpy, heads.Examples(features, targets, groups, True), 0.1).weights[-1]).min())
+
+
+def test_a_small_map_does_not_count_less_because_it_is_small() -> None:
+    assert weight_of_the_signal([99, 1]) > 1.5 * weight_of_the_signal([100])
+
+
+def test_the_maps_count_by_their_shares() -> None:
+    """Of equal features of four maps, the weights are in the proportion of the shares; the fourth counts as the third."""
+    targets = numpy.eye(2)[numpy.arange(40) % 2]
+    features = numpy.repeat(targets[:, :1], 4, axis=1)
+    weights = heads.fit(numpy, heads.Examples(features, targets, [1, 1, 1, 1], True), 0.1).weights[:, 0]
+    assert weights / weights[-1] == pytest.approx([5, 4, 1, 1])
 
 
 def test_held_out_predictions() -> None:
