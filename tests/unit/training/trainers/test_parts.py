@@ -96,7 +96,7 @@ def test_a_small_map_does_not_count_less_because_it_is_small() -> None:
 
 
 def test_the_maps_count_by_their_shares() -> None:
-    """Of equal features of four maps, the weights are in the proportion of the shares; the fourth counts as the third."""
+    """The weights of equal features are in the proportion of the shares; the fourth map counts as the third."""
     targets = numpy.eye(2)[numpy.arange(40) % 2]
     features = numpy.repeat(targets[:, :1], 4, axis=1)
     weights = heads.fit(numpy, heads.Examples(features, targets, [1, 1, 1, 1], True), 0.1).weights[:, 0]
