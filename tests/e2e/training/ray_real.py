@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -28,7 +29,6 @@ from tests.e2e.training.test_loop import LABELS, labelled, part_of, script_archi
 
 TRAINING: Final = "viam.app.mltraining.v1.MLTrainingService"
 PACKAGES: Final = "viam.app.packages.v1.PackageService"
-SETS: Final = "viam.app.dataset.v1.DatasetService"
 INSIDE: Final = "RAY_REAL_INSIDE"
 HEAD: Final = "10.9.0.1"
 NODES: Final = {"b": "10.9.0.2", "c": "10.9.0.3"}
@@ -151,13 +151,11 @@ class World:
         values = {"organization_id": organization, "name": "script", "version": "1", "type": "ML_TRAINING"}
         await client.call(PACKAGES, "", "create_package", **values, pieces=pieces())
 
-    async def organization(self, name: str) -> tuple[str, tuple[str, str]]:
-        """Create an organization; return its id and its owner's key."""
+    async def organization(self, name: str) -> CloudProcess:
+        """Create an organization; return the cloud with the key of its owner."""
         command = [sys.executable, "-m", "cloud.server.cli", "--data", str(self.folder / "cloud" / "data")]
         done = await trio.run_process([*command, "organization", name], capture_stdout=True)
-        lines = (line.strip().rsplit("  ", 1) for line in done.stdout.decode().splitlines() if line.startswith("  "))
-        facts = {key.strip(): value for key, value in lines}
-        return facts["organization"], (facts["key id"], facts["key"])
+        return CloudProcess(self.running.process, self.running.address, done.stdout.decode())
 
     async def submit(
         self, client: ApiClient, do: str, path: str = "", organization: str = "", dataset: str = ""
@@ -279,19 +277,20 @@ async def killed(world: World) -> None:
 
 async def queue(world: World) -> None:
     """50 jobs of three organizations, two at once."""
+    owners = {name: await world.organization(name) for name in JOBS}
     begin, order = time.monotonic(), list[tuple[Any, str]]()
     submitted: dict[str, list[str]] = {}
-    owners = {name: await world.organization(name) for name in JOBS}
     for name, count in JOBS.items():
-        organization, key = owners[name]
-        async with world.running.client(key) as client:
-            dataset = await client.call(SETS, "", "create_dataset", name=name, organization_id=organization)
+        owner = owners[name]
+        organization, part = owner.facts["organization"], await part_of(owner)
+        dataset = await with_sdk(owner, partial(labelled, organization=organization, part=part["id"], count=1))
+        async with owner.client() as client:
             await world.upload(client, organization)
             submitted[name] = [
                 await world.submit(client, "train", organization=organization, dataset=dataset) for _ in range(count)
             ]
     for name, jobs in submitted.items():
-        async with world.running.client(owners[name][1]) as client:
+        async with owners[name].client() as client:
             for job in jobs:
                 record = await world.until(client, job)
                 world.check(record["status"] == "COMPLETED", f"a job of {name}: {record}")

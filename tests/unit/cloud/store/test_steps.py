@@ -26,6 +26,7 @@ HAD = {
     "training": "d120feb8093cb6d0",
     "labelling": "68f5877b4f9ed370",
     "training keys": "8cc9ea819a36f1d9",
+    "training notifications": "402ab984d510318b",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 
