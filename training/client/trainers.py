@@ -46,6 +46,7 @@ class Trainer:
     about: str
     module: str  # becomes ENTRY
     arguments: str = ""  # further arguments of its jobs, for people
+    requirements: tuple[str, ...] = REQUIREMENTS
 
 
 TRAINERS: Final[Mapping[str, Trainer]] = {
@@ -57,6 +58,12 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
     "detection": Trainer(
         "Detectors from pictures with boxes: a small network on a frozen, pretrained one",
         "training.trainers.scripts.detection",
+    ),
+    "finetune": Trainer(
+        "Classifiers from tagged pictures: the last layers of a pretrained network are trained too, with PyTorch",
+        "training.trainers.scripts.finetune",
+        "`model_type` (single_label_classification or multi_label_classification), `epochs`, `layers`, `mirror`, `device`",
+        (*REQUIREMENTS, "torch>=2.6"),
     ),
 }
 
@@ -83,7 +90,7 @@ def _files(name: str) -> dict[str, bytes]:
     words = {"name": name, "version": version(), "about": trainer.about}
     more = f", {trainer.arguments}" if trainer.arguments else ""
     texts = {
-        "requirements.txt": "".join(f"{line}\n" for line in REQUIREMENTS),
+        "requirements.txt": "".join(f"{line}\n" for line in trainer.requirements),
         "README.md": _README.format(**words, more=more),
         "NOTICE": _NOTICE.format(**words),
         "model/__init__.py": "",

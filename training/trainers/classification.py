@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -49,12 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _Training(settings).run()
     except ValueError as error:
-        _say(f"ERROR: {error}")
+        say(f"ERROR: {error}")
         return 1
     return 0
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -82,17 +83,17 @@ class _Training:
         with self._settings.dataset_file.open(encoding="utf-8") as lines:
             listed = examples_of(lines, self._labels, exclusive=self._exclusive)
         examples, rows, problems = self._features(extractor, listed)
-        self._check(examples)
+        check_counts(examples, self._labels)
         arrays = self._arrays
         features = arrays.stack(rows).astype(arrays.float64)
-        targets = arrays.array([[label in example.labels for label in self._labels] for example in examples], float)
+        targets = targets_of(arrays, examples, self._labels)
         data = heads.Examples(features, targets, extractor.groups, self._exclusive)
         part = arrays.array(parts(examples, self._settings.seed, heads.FOLDS))
         training = part >= 0
         strength, losses = heads.chosen_strength(arrays, data.part(training), part[training])
         for step, (candidate, loss) in enumerate(losses.items()):
-            _say(f"regularization {candidate:g}: loss {loss:.4f} on held-out folds")
-            _say(report(Metric("validation_loss", loss, step)))
+            say(f"regularization {candidate:g}: loss {loss:.4f} on held-out folds")
+            say(report(Metric("validation_loss", loss, step)))
         head = heads.fit(arrays, data.part(training), strength)
         predicted = heads.probabilities(arrays, features[~training], head, exclusive=self._exclusive)
         tests = [example for example, own in zip(examples, part, strict=True) if own < 0]
@@ -106,22 +107,33 @@ class _Training:
             test_figures["accuracy"],
             len(tests),
         )
-        _say(report(Metric("cross_validated_accuracy", accuracies.cross_validated)))
+        say(report(Metric("cross_validated_accuracy", accuracies.cross_validated)))
         if accuracies.test is not None:
-            _say(report(Metric("test_accuracy", accuracies.test)))
+            say(report(Metric("test_accuracy", accuracies.test)))
         for line in remarks(accuracies):
-            _say(f"WARNING: {line}")
-        model = self._written(backbone, head, features.shape[1])
-        self._compare(model, backbone, tests or examples, predicted if tests else None)
+            say(f"WARNING: {line}")
+        floats = arrays.float32
+        layer = Head(
+            head.weights.astype(floats).tobytes(),
+            head.biases.astype(floats).tobytes(),
+            features.shape[1],
+            self._labels,
+            self._exclusive,
+        )
+        settings = self._settings
+        model = write_model(settings.model_output_directory, backbone, layer, settings.backbone)
+        shown = (tests, predicted) if tests else (examples, None)
+        compare(arrays, self._runtime, model, backbone, *shown, len(self._labels))
         content = {
-            "backbone": {"file": self._settings.backbone.name, "sha256": digest},
+            "backbone": {"file": settings.backbone.name, "sha256": digest},
             "regularization": {"chosen": strength, "losses": [[key, value] for key, value in losses.items()]},
             "remarks": remarks(accuracies),
             "cross_validation": crossed_figures,
             "test": test_figures,
+            "processor_seconds": round(time.process_time() - self._begin, 2),
         }
-        self._report(examples, part, problems, content)
-        _say("the model is complete")
+        write_report(settings, self._labels, examples, part, problems, content)
+        say("the model is complete")
 
     def _features(self, extractor: Extractor, listed: Sequence[Example]) -> tuple[list[Example], list[Any], Any]:
         """Return readable, different examples and their features, and the ids of the others."""
@@ -132,7 +144,7 @@ class _Training:
 
         signal.signal(signal.SIGTERM, stop)
         if extractor.resumed:
-            _say(f"continuing with the features of {extractor.resumed} pictures")
+            say(f"continuing with the features of {extractor.resumed} pictures")
         examples, rows, seen = [], [], set()
         problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
         interval = max(1, len(listed) // REPORTS)
@@ -140,7 +152,7 @@ class _Training:
             try:
                 row, pixels = extractor.of(example.id, example.path)
             except Unreadable as error:
-                _say(f"WARNING: the picture {example.id} cannot be read: {error}")
+                say(f"WARNING: the picture {example.id} cannot be read: {error}")
                 problems["unreadable"].append(example.id)
                 continue
             if pixels in seen:  # in training and test, it would make the test too good
@@ -150,73 +162,76 @@ class _Training:
             examples.append(example)
             rows.append(row)
             if (index + 1) % interval == 0:
-                _say(report(Progress(index + 1, len(listed))))
+                say(report(Progress(index + 1, len(listed))))
             if (index + 1) % SAVED == 0:
                 extractor.save()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         return examples, rows, problems
 
-    def _check(self, examples: Sequence[Example]) -> None:
-        for label in self._labels:
-            count = sum(label in example.labels for example in examples)
-            if count < MIN_EXAMPLES:
-                raise ValueError(
-                    f"the label {label!r} has only {count} different readable pictures, {MIN_EXAMPLES} are needed"
-                )
 
-    def _written(self, backbone: Backbone, head: heads.Fitted, size: int) -> Path:
-        floats = self._arrays.float32
-        layer = Head(
-            head.weights.astype(floats).tobytes(),
-            head.biases.astype(floats).tobytes(),
-            size,
-            self._labels,
-            self._exclusive,
-        )
-        folder: Path = self._settings.model_output_directory
-        folder.mkdir(parents=True, exist_ok=True)
-        model = folder / "model.onnx"
-        model.write_bytes(backbones.assembled(backbone, layer, {"names": repr(dict(enumerate(self._labels)))}))
-        (folder / "labels.txt").write_text("".join(f"{label}\n" for label in self._labels), encoding="utf-8")
-        add_notices(self._settings.backbone, folder)
-        return model
+def check_counts(examples: Sequence[Example], labels: Sequence[str]) -> None:
+    """Raise ValueError if a label has too few pictures."""
+    for label in labels:
+        count = sum(label in example.labels for example in examples)
+        if count < MIN_EXAMPLES:
+            raise ValueError(
+                f"the label {label!r} has only {count} different readable pictures, {MIN_EXAMPLES} are needed"
+            )
 
-    def _compare(self, model: Path, backbone: Backbone, examples: Sequence[Example], predicted: Any) -> None:
-        """Run the written file on some pictures: it must say what the head said."""
-        session = session_of(self._runtime, model.read_bytes())
-        for index, example in enumerate(examples[:8]):
-            tensor, _ = picture(self._arrays, example.path, backbone)
-            row = session.run(["probability"], {"image": tensor})[0][0]
-            if row.shape != (len(self._labels),) or not self._arrays.isfinite(row).all():
-                raise ValueError(f"the written model does not work: {row}")
-            if predicted is not None and abs(row - predicted[index]).max() > EQUAL:
-                raise ValueError(
-                    f"the written model differs from the trained head by {abs(row - predicted[index]).max()}"
-                )
 
-    def _report(
-        self,
-        examples: Sequence[Example],
-        part: Any,
-        problems: Any,
-        more: dict[str, Any],
-    ) -> None:
-        content = {
-            "format": 1,
-            "model_type": self._settings.model_type,
-            "labels": self._labels,
-            "seed": self._settings.seed,
-            "pictures": {
-                "used": len(examples),
-                "training": [example.id for example, own in zip(examples, part, strict=True) if own >= 0],
-                "test": [example.id for example, own in zip(examples, part, strict=True) if own < 0],
-                **problems,
-            },
-            **more,
-            "processor_seconds": round(time.process_time() - self._begin, 2),
-        }
-        path: Path = self._settings.model_output_directory / "report.json"
-        path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def targets_of(arrays: Any, examples: Sequence[Example], labels: Sequence[str]) -> Any:
+    """Return rows of 0 and 1 [count, labels]."""
+    return arrays.array([[label in example.labels for label in labels] for example in examples], float)
+
+
+def write_model(folder: Path, backbone: Backbone, head: Head, weights: Path) -> Path:
+    """Write the model, its labels, and the notices that lie next to the file `weights`; return the path of the model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = folder / "model.onnx"
+    model.write_bytes(backbones.assembled(backbone, head, {"names": repr(dict(enumerate(head.labels)))}))
+    (folder / "labels.txt").write_text("".join(f"{label}\n" for label in head.labels), encoding="utf-8")
+    add_notices(weights, folder)
+    return model
+
+
+def compare(
+    arrays: Any, runtime: Any, model: Path, backbone: Backbone, examples: Sequence[Example], predicted: Any, count: int
+) -> None:
+    """Run the written file on some pictures; ValueError unless it gives `count` probabilities, those of `predicted`."""
+    session = session_of(runtime, model.read_bytes())
+    for index, example in enumerate(examples[:8]):
+        tensor, _ = picture(arrays, example.path, backbone)
+        row = session.run(["probability"], {"image": tensor})[0][0]
+        if row.shape != (count,) or not arrays.isfinite(row).all():
+            raise ValueError(f"the written model does not work: {row}")
+        if predicted is not None and abs(row - predicted[index]).max() > EQUAL:
+            raise ValueError(f"the written model differs from the trained one by {abs(row - predicted[index]).max()}")
+
+
+def write_report(
+    settings: argparse.Namespace,
+    labels: Sequence[str],
+    examples: Sequence[Example],
+    part: Any,
+    problems: Mapping[str, Sequence[str]],
+    more: Mapping[str, Any],
+) -> None:
+    """Write `report.json`; `part` is negative for the pictures of the test."""
+    content = {
+        "format": 1,
+        "model_type": settings.model_type,
+        "labels": labels,
+        "seed": settings.seed,
+        "pictures": {
+            "used": len(examples),
+            "training": [example.id for example, own in zip(examples, part, strict=True) if own >= 0],
+            "test": [example.id for example, own in zip(examples, part, strict=True) if own < 0],
+            **problems,
+        },
+        **more,
+    }
+    path: Path = settings.model_output_directory / "report.json"
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

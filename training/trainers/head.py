@@ -56,7 +56,7 @@ def fit(arrays: Any, examples: Examples, strength: float) -> Fitted:
     # The best weights are combinations of the examples, so that few examples make a small problem whatever their size.
     left, singular, right = arrays.linalg.svd(scaled, full_matrices=False)
     reduced = left * singular
-    weights_of_examples = _balanced(arrays, targets, exclusive=exclusive)
+    weights_of_examples = balanced(arrays, targets, exclusive=exclusive)
     inner, biases = _minimized(arrays, reduced, targets, weights_of_examples, strength, exclusive=exclusive)
     weights = (right.T @ inner) / spread[:, None]
     return Fitted(weights, biases - center @ weights, strength)
@@ -104,7 +104,7 @@ def held_out(arrays: Any, examples: Examples, folds: Any, strength: float) -> An
     return result
 
 
-def _balanced(arrays: Any, targets: Any, *, exclusive: bool) -> Any:
+def balanced(arrays: Any, targets: Any, *, exclusive: bool) -> Any:
     """Return weights [count, labels or 1] whose mean is about 1."""
     counts = arrays.maximum(targets.sum(axis=0), 1.0)
     if exclusive:

@@ -11,16 +11,26 @@ from pathlib import Path
 
 
 def run(
-    trainer: Callable[[Sequence[str]], int], annotations: str, types: Sequence[str], arguments: Sequence[str] | None
+    trainer: Callable[[Sequence[str]], int],
+    annotations: str,
+    types: Sequence[str],
+    arguments: Sequence[str] | None,
+    more: Sequence[str] = (),
 ) -> int:
-    """Run `trainer` with the labels of its arguments, or all in the field `annotations`; return its exit status."""
+    """Run `trainer` with the labels of its arguments, or all in the field `annotations`; return its exit status.
+
+    `more` names further arguments, which the trainer gets as they are.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--dataset_file", type=Path, required=True)
     parser.add_argument("--model_output_directory", type=Path, required=True)
     parser.add_argument("--labels", default="", help="labels to train on, with commas between; by default all")
     parser.add_argument("--model_type", choices=types, default=types[0])
     parser.add_argument("--seed", type=int, default=0)
+    for name in more:
+        parser.add_argument(f"--{name}")
     settings = parser.parse_args(arguments)
+    passed = {name: getattr(settings, name) for name in more}
     with settings.dataset_file.open(encoding="utf-8") as lines:
         labels = [word.strip() for word in settings.labels.split(",") if word.strip()] or labels_of(lines, annotations)
     if not labels:
@@ -36,6 +46,7 @@ def run(
                 f"--labels_file={file}",
                 f"--model_type={settings.model_type}",
                 f"--seed={settings.seed}",
+                *(f"--{name}={value}" for name, value in passed.items() if value is not None),
             ]
         )
 

@@ -43,7 +43,7 @@ def test_a_copy_is_complete(tmp_path: Path, name: str) -> None:
     folder = unpacked(name, tmp_path / "copy")
     needs, _ = requirements_of(folder)
     assert needs is not None
-    assert needs.lines == REQUIREMENTS
+    assert needs.lines == TRAINERS[name].requirements
     for path in ("LICENSE", "NOTICE", "README.md", "training/weights/NOTICE", "training/weights/mobilenet_v2.onnx"):
         assert (folder / path).stat().st_size > 100
     assert not (folder / "training" / "client").exists()
@@ -113,6 +113,8 @@ def test_labels_of_a_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(trainer, "a", ("x", "y"), [*arguments, "--labels= c ,d", "--model_type=y"]) == 7
     assert [words[0] for words in seen] == ['["a", "b"]', '["c", "d"]']
     assert [words[-2:] for words in seen] == [["--model_type=x", "--seed=3"], ["--model_type=y", "--seed=3"]]
+    assert run(trainer, "a", ("x",), [*arguments, "--epochs=3"], ("epochs", "device")) == 7
+    assert seen[-1][-2:] == ["--seed=3", "--epochs=3"]
     assert run(trainer, "none", ("x",), arguments) == 1
     assert capsys.readouterr().out == "ERROR: no picture of the dataset has a label\n"
 

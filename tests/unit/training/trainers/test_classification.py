@@ -186,7 +186,7 @@ def test_a_model_that_differs_is_not_published(
 
     monkeypatch.setattr(classification.backbones, "assembled", wrong)
     assert classification.main(single(tmp_path).arguments()) == 1
-    assert "differs from the trained head" in capsys.readouterr().out
+    assert "differs from the trained one" in capsys.readouterr().out
 
 
 def test_the_names_are_in_the_model(tmp_path: Path) -> None:

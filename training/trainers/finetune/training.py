@@ -1,0 +1,259 @@
+"""Trainer of classifiers: the last layers of a pretrained backbone and a head. Run as `python -m`, with PyTorch.
+
+It writes the same files as `training.trainers.classification`. Its head begins as that trainer's, fitted to the training
+pictures without those of the validation, so that fine-tuning can only improve the validation loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from training.jobs.events import Metric, report
+from training.trainers import backbone as backbones
+from training.trainers import head as heads
+from training.trainers.backbone import Backbone, Head
+from training.trainers.classification import (
+    MULTI,
+    SINGLE,
+    check_counts,
+    compare,
+    say,
+    targets_of,
+    write_model,
+    write_report,
+)
+from training.trainers.examples import Example, examples_of, parts
+from training.trainers.features import Unreadable, calm, opened, sized
+from training.trainers.finetune.fitting import Fit, Model, Pictures, Rules, key_of
+from training.trainers.finetune.network import Network
+from training.trainers.report import Accuracies, figures, remarks
+from training.weights import BACKBONE
+
+LARGE: Final = 8 / 7  # size of the pictures that are cropped, relative to what the network takes
+LAYERS: Final = 13  # convolutions of the last five blocks of the shipped backbone
+EPOCHS: Final = 30
+VALIDATION: Final = 0  # fold of the training pictures that decides when to stop
+DEVICES: Final = ("auto", "cpu", "cuda")
+BATCH: Final = 32
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset_file", type=Path, required=True)
+    parser.add_argument("--model_output_directory", type=Path, required=True)
+    parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
+    parser.add_argument("--model_type", choices=(SINGLE, MULTI), default=SINGLE)
+    parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=_count, default=EPOCHS, help="at most")
+    parser.add_argument("--layers", type=_count, default=LAYERS, help="last convolutions that are trained")
+    parser.add_argument("--mirror", choices=("true", "false"), default="false", help="whether left and right are alike")
+    parser.add_argument("--device", choices=DEVICES, default="auto")
+    settings = parser.parse_args(arguments)
+    calm()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same results at each time
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        say(f"ERROR: this trainer needs PyTorch: {error}")
+        return 1
+    try:
+        _Training(torch, settings).run()
+    except ValueError as error:
+        say(f"ERROR: {error}")
+        return 1
+    return 0
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 10_000:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and 10000")
+    return number
+
+
+class _Training:
+    def __init__(self, torch: Any, settings: argparse.Namespace) -> None:
+        self._settings, self._torch = settings, torch
+        self._arrays: Any = importlib.import_module("numpy")
+        self._exclusive = settings.model_type == SINGLE
+        self._labels: list[str] = json.loads(settings.labels_file.read_text())
+        self._begin = time.process_time()
+        torch.set_num_threads(len(os.sched_getaffinity(0)))  # `calm` is for numpy
+        torch.manual_seed(settings.seed)
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads such memory
+        torch.set_flush_denormal(True)  # where a model is right already, gradients are so small that they take longer
+        self._device = self._chosen_device()
+
+    def _chosen_device(self) -> str:
+        asked, able = self._settings.device, self._torch.cuda.is_available()
+        if asked == "cuda" and not able:
+            raise ValueError("--device=cuda: PyTorch finds no GPU with CUDA; use --device=cpu or --device=auto")
+        return "cuda" if able and asked != "cpu" else "cpu"
+
+    def run(self) -> None:
+        settings, arrays, torch = self._settings, self._arrays, self._torch
+        content = settings.backbone.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        try:
+            backbone = backbones.read(content)
+            network = Network(torch, arrays, backbone, settings.layers, self._device)
+        except ValueError as error:
+            raise ValueError(f"the backbone {settings.backbone.name} cannot be used: {error}") from error
+        say(f"fine-tuning with PyTorch {torch.__version__} on {self._device}")
+        with settings.dataset_file.open(encoding="utf-8") as lines:
+            listed = examples_of(lines, self._labels, exclusive=self._exclusive)
+        with tempfile.TemporaryFile() as exact, tempfile.TemporaryFile() as large:
+            examples, stored, problems = self._read(backbone, listed, exact, large)
+            check_counts(examples, self._labels)
+            self._train(backbone, network, digest, examples, stored, problems)
+
+    def _read(
+        self, backbone: Backbone, listed: Sequence[Example], exact: Any, large: Any
+    ) -> tuple[list[Example], tuple[Any, Any], dict[str, list[str]]]:
+        """Return readable, different examples, their pictures in files, and the ids of the others."""
+        from PIL import Image
+
+        arrays, count = self._arrays, max(1, len(listed))
+        size = round(backbone.width * LARGE), round(backbone.height * LARGE)
+        same = arrays.memmap(exact, arrays.uint8, "w+", shape=(count, backbone.height, backbone.width, 3))
+        larger = arrays.memmap(large, arrays.uint8, "w+", shape=(count, size[1], size[0], 3))
+        examples, seen = [], set()
+        problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
+        for example in listed:
+            try:
+                whole, pixels = opened(example.path)
+            except Unreadable as error:
+                say(f"WARNING: the picture {example.id} cannot be read: {error}")
+                problems["unreadable"].append(example.id)
+                continue
+            if pixels in seen:  # in training and test, it would make the test too good
+                problems["duplicates"].append(example.id)
+                continue
+            seen.add(pixels)
+            same[len(examples)] = sized(arrays, whole, backbone)[0]
+            larger[len(examples)] = arrays.asarray(whole.resize(size, Image.Resampling.BILINEAR))
+            examples.append(example)
+        return examples, (same[: len(examples)], larger[: len(examples)]), problems
+
+    def _train(
+        self,
+        backbone: Backbone,
+        network: Network,
+        digest: str,
+        examples: list[Example],
+        stored: tuple[Any, Any],
+        problems: dict[str, list[str]],
+    ) -> None:
+        settings, arrays = self._settings, self._arrays
+        part = arrays.array(parts(examples, settings.seed, heads.FOLDS))
+        training, validation, test = (
+            arrays.flatnonzero(chosen).tolist()
+            for chosen in ((part >= 0) & (part != VALIDATION), part == VALIDATION, part < 0)
+        )
+        targets = targets_of(arrays, examples, self._labels)
+        pictures = Pictures(*stored, targets, training, validation, self._exclusive)
+        model, strength = self._first(network, pictures, part)
+        folder = os.environ.get("TRAINING_CHECKPOINTS")
+        key = key_of(
+            backbone=digest,
+            labels=self._labels,
+            pictures=[[example.id, int(own)] for example, own in zip(examples, part, strict=True)],
+            settings=[settings.model_type, settings.seed, settings.epochs, settings.layers, settings.mirror],
+        )
+        checkpoint = Path(folder) / "finetune.pt" if folder else None
+        rules = Rules(settings.seed, settings.epochs, settings.mirror == "true", key, checkpoint)
+        fit = Fit(self._torch, arrays, model, pictures, rules)
+        fit.run(say)
+        judged = {
+            name: self._figures(fit, examples, chosen) for name, chosen in (("validation", validation), ("test", test))
+        }
+        lines = self._remarks(judged)
+        written = self._written(backbone, model, network)
+        shown = test or training
+        predicted = fit.probabilities(shown[:8])
+        runtime = importlib.import_module("onnxruntime")
+        compare(
+            arrays, runtime, written, backbone, [examples[index] for index in shown[:8]], predicted, len(self._labels)
+        )
+        more = {
+            "backbone": {"file": settings.backbone.name, "sha256": digest},
+            "regularization": {"chosen": strength},
+            "fine_tuning": {
+                "torch": str(self._torch.__version__),
+                "device": self._device,
+                "layers": settings.layers,
+                "mirror": settings.mirror == "true",
+                "epochs": fit.history,
+                "best_epoch": fit.best,
+                "validation": [examples[index].id for index in validation],
+            },
+            "remarks": lines,
+            **judged,
+            "processor_seconds": round(time.process_time() - self._begin, 2),
+        }
+        write_report(settings, self._labels, examples, part, problems, more)
+        say("the model is complete")
+
+    def _first(self, network: Network, pictures: Pictures, part: Any) -> tuple[Model, float]:
+        """Return the model before fine-tuning, and the regularization of its head."""
+        torch, arrays, chosen = self._torch, self._arrays, list(pictures.training)
+        groups: list[list[Any]] = []
+        with torch.no_grad():
+            for start in range(0, len(chosen), BATCH):
+                batch = torch.tensor(pictures.exact[chosen[start : start + BATCH]], device=self._device)
+                groups.append([rows.cpu().numpy() for rows in network.groups(batch)])
+        rows = arrays.concatenate([arrays.concatenate(each, axis=1) for each in groups]).astype(float)
+        sizes = [each.shape[1] for each in groups[0]]
+        data = heads.Examples(rows, pictures.targets[chosen], sizes, self._exclusive)
+        strength, _ = heads.chosen_strength(arrays, data, part[chosen])
+        return Model(torch, network, rows, heads.fit(arrays, data, strength)), strength
+
+    def _figures(self, fit: Fit, examples: Sequence[Example], chosen: Sequence[int]) -> dict[str, Any]:
+        rows = fit.probabilities(chosen).tolist()
+        return figures([examples[index] for index in chosen], rows, self._labels, exclusive=self._exclusive)
+
+    def _remarks(self, judged: dict[str, dict[str, Any]]) -> list[str]:
+        validation, test = judged["validation"], judged["test"]
+        lines = remarks(
+            Accuracies(
+                validation["accuracy"],
+                validation["accuracy_of_the_most_frequent_answer"],
+                test["accuracy"],
+                test["pictures"],
+            )
+        )
+        if test["accuracy"] is not None:
+            say(report(Metric("test_accuracy", test["accuracy"])))
+        for line in lines:
+            say(f"WARNING: {line}")
+        return lines
+
+    def _written(self, backbone: Backbone, model: Model, network: Network) -> Path:
+        head, floats = model.fitted(), self._arrays.float32
+        layer = Head(
+            head.weights.astype(floats).tobytes(),
+            head.biases.astype(floats).tobytes(),
+            len(head.weights),
+            self._labels,
+            self._exclusive,
+        )
+        settings = self._settings
+        tuned = backbones.read(network.changed())
+        return write_model(settings.model_output_directory, tuned, layer, settings.backbone)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
