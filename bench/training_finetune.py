@@ -50,7 +50,7 @@ def measure(task: Task, each: int, seed: int) -> dict[str, tuple[float, float, f
                 f"--seed={seed}",
             ]
             before, begin = os.times(), time.monotonic()
-            subprocess.run([sys.executable, "-m", module, *words], check=True, stdout=subprocess.DEVNULL if not os.environ.get("SHOW") else None)
+            subprocess.run([sys.executable, "-m", module, *words], check=True, stdout=subprocess.DEVNULL)
             took, after = time.monotonic() - begin, os.times()
             used = after.children_user - before.children_user + after.children_system - before.children_system
             rows[way] = judged(output / "model.onnx", test, labels, exclusive=not task.multiple), used, took

@@ -62,7 +62,8 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
     "finetune": Trainer(
         "Classifiers from tagged pictures: the last layers of a pretrained network are trained too, with PyTorch",
         "training.trainers.scripts.finetune",
-        "`model_type` (single_label_classification or multi_label_classification), `epochs`, `layers`, `mirror`, `device`",
+        "`model_type` (single_label_classification or multi_label_classification), `epochs`, `layers`, `mirror` and"
+        " `device`",
         (*REQUIREMENTS, "torch>=2.6"),
     ),
 }

@@ -122,8 +122,8 @@ class _Training:
         )
         settings = self._settings
         model = write_model(settings.model_output_directory, backbone, layer, settings.backbone)
-        shown = (tests, predicted) if tests else (examples, None)
-        compare(arrays, self._runtime, model, backbone, *shown, len(self._labels))
+        count, sure = len(self._labels), predicted if tests else None
+        compare(arrays, self._runtime, model, backbone, tests or examples, sure, count)
         content = {
             "backbone": {"file": settings.backbone.name, "sha256": digest},
             "regularization": {"chosen": strength, "losses": [[key, value] for key, value in losses.items()]},
@@ -185,7 +185,7 @@ def targets_of(arrays: Any, examples: Sequence[Example], labels: Sequence[str]) 
 
 
 def write_model(folder: Path, backbone: Backbone, head: Head, weights: Path) -> Path:
-    """Write the model, its labels, and the notices that lie next to the file `weights`; return the path of the model."""
+    """Write the model, its labels, and the notices next to the file `weights`; return the path of the model."""
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / "model.onnx"
     model.write_bytes(backbones.assembled(backbone, head, {"names": repr(dict(enumerate(head.labels)))}))

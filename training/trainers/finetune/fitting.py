@@ -18,13 +18,14 @@ from training.trainers import head as heads
 from training.trainers.finetune.network import Network
 
 BATCH: Final = 32  # pictures of a step; fewer if a set is small
+SMALL: Final = 8  # pictures of a step, at least
 STEPS: Final = 8  # of an epoch, at least, if there are so many pictures
-HEAD_RATE: Final = 2e-4
+HEAD_RATE: Final = 1e-4
 NETWORK_RATE: Final = 1e-4
 DECAY: Final = 1e-2  # of weights
-PATIENCE: Final = 6  # epochs without a smaller validation loss, after which training ends
-LEAST: Final = 0.7  # share of a picture's width and height that a crop keeps
-LIGHT: Final = 0.25  # largest relative change of brightness, contrast and saturation
+PATIENCE: Final = 8  # epochs without a smaller validation loss, after which training ends
+LEAST: Final = 0.85  # share of a picture's width and height that a crop keeps
+LIGHT: Final = 0.2  # largest relative change of brightness, contrast and saturation
 REPORTS: Final = 5  # of progress in an epoch
 FORMAT: Final = 1  # of checkpoints
 
@@ -149,7 +150,8 @@ class Fit:
             left = (time.monotonic() - begin) / (epoch - first + 1) * (self._rules.epochs - epoch)
             say(
                 f"epoch {epoch} of at most {self._rules.epochs}: training loss {now['training_loss']:.4f}, validation"
-                f" loss {now['validation_loss']:.4f}, accuracy {now['validation_accuracy']:.3f}; at most {left:.0f} s left"
+                f" loss {now['validation_loss']:.4f}, accuracy {now['validation_accuracy']:.3f};"
+                f" at most {left:.0f} s left"
             )
             for name, figure in now.items():
                 say(report(Metric(name, figure, epoch)))
@@ -181,7 +183,7 @@ class Fit:
         pictures, rules = self._pictures, self._rules
         order = list(pictures.training)
         random.Random(f"{rules.seed}/{epoch}").shuffle(order)
-        batch = max(1, min(BATCH, -(-len(order) // STEPS)))
+        batch = max(SMALL, min(BATCH, -(-len(order) // STEPS)))
         height, width = pictures.exact.shape[1:3]
         interval, total = max(1, len(order) // batch // REPORTS), 0.0
         for step, start in enumerate(range(0, len(order), batch), 1):

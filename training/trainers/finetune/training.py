@@ -1,7 +1,7 @@
 """Trainer of classifiers: the last layers of a pretrained backbone and a head. Run as `python -m`, with PyTorch.
 
-It writes the same files as `training.trainers.classification`. Its head begins as that trainer's, fitted to the training
-pictures without those of the validation, so that fine-tuning can only improve the validation loss.
+It writes the same files as `training.trainers.classification`. Its head begins as that trainer's, fitted to the
+training pictures without those of the validation, so that fine-tuning can only improve the validation loss.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = parser.parse_args(arguments)
     calm()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same results at each time
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin take the time of other programs
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
@@ -90,7 +91,7 @@ class _Training:
         self._exclusive = settings.model_type == SINGLE
         self._labels: list[str] = json.loads(settings.labels_file.read_text())
         self._begin = time.process_time()
-        torch.set_num_threads(len(os.sched_getaffinity(0)))  # `calm` is for numpy
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0)))
         torch.manual_seed(settings.seed)
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads such memory
@@ -130,7 +131,8 @@ class _Training:
         size = round(backbone.width * LARGE), round(backbone.height * LARGE)
         same = arrays.memmap(exact, arrays.uint8, "w+", shape=(count, backbone.height, backbone.width, 3))
         larger = arrays.memmap(large, arrays.uint8, "w+", shape=(count, size[1], size[0], 3))
-        examples, seen = [], set()
+        examples: list[Example] = []
+        seen: set[str] = set()
         problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
         for example in listed:
             try:

@@ -1,7 +1,7 @@
 """A training script: a classifier from pictures with tags, whose network is trained further with PyTorch.
 
-Change it as you like: `training/trainers/finetune/training.py` is the trainer, `fitting.py` next to it has the epochs and
-the changes of pictures, and `network.py` the network.
+Change it as you like: `training/trainers/finetune/training.py` is the trainer, `fitting.py` next to it has the epochs
+and the changes of pictures, and `network.py` the network.
 """
 
 from __future__ import annotations
