@@ -1,7 +1,7 @@
 """Compare fine-tuning with PyTorch and the trainer of machine-cloud: accuracy on held-out pictures, processor seconds.
 
-Both run as they are, with the same dataset; the model that each writes is judged with pictures that neither has seen. This
-needs PyTorch, scikit-learn and the extra `ml`, and for the sets of objects `--stamps`, as `python -m bench training`.
+Both run as they are, with the same dataset; the model that each writes is judged with pictures that neither has seen.
+This needs PyTorch, scikit-learn and the extra `ml`, and for the sets of objects `--stamps`, as `bench training`.
 """
 
 from __future__ import annotations
