@@ -81,8 +81,10 @@ def running(tmp_path: Path) -> Iterator[CloudProcess]:
             with os.fdopen(read) as ready:
                 address = ready.read().split()[0]  # ends when all addresses are written, or the process ends
             assert process.stdout is not None
-            said = [process.stdout.readline() for _ in range(6)]
-            yield CloudProcess(process, address, "".join(said))  # type: ignore[arg-type]
+            said = ""
+            while "\n  address" not in said and (line := process.stdout.readline()):  # log entries may come before
+                said += line
+            yield CloudProcess(process, address, said)  # type: ignore[arg-type]
         finally:
             process.terminate()
 
