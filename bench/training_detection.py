@@ -1,6 +1,7 @@
 """Measure trained detectors on held-out scenes: mAP50, mAP75 and processor time, for 60 to 300 pictures.
 
-Needs what `python -m bench training` needs, and runs the trainer as a job runs it.
+Needs what `python -m bench training` needs, and runs the trainer as a job runs it. `--trainer` and `--pictures` measure
+fine-tuning, with an interpreter that has PyTorch.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ print(json.dumps([figures["mAP50"], figures["mAP75"]]))
 """
 
 
-def measure(take: Take, count: int, seed: int) -> tuple[float, float, float]:
+def measure(take: Take, count: int, seed: int, trainer: str) -> tuple[float, float, float]:
     """Return mAP50 and mAP75 on 60 other scenes, and the processor seconds of the training."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -81,7 +82,7 @@ def measure(take: Take, count: int, seed: int) -> tuple[float, float, float]:
         options = [f"--{option}={folder / file}" for option, file in names.items()]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         before = os.times()
-        command = [sys.executable, "-m", "training.trainers.detection", *options, f"--seed={seed}"]
+        command = [sys.executable, "-m", trainer, *options, f"--seed={seed}"]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         after = os.times()
         seconds = after.children_user + after.children_system - before.children_user - before.children_system
@@ -96,12 +97,17 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench training_detection", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--stamps", type=Path, default=sets.STAMPS, help="folder of the pictures of objects")
+    parser.add_argument("--trainer", default="training.trainers.detection", help="module of the trainer")
+    parser.add_argument("--only", default="", help="measure the sets whose name begins with this")
+    parser.add_argument("--pictures", type=int, nargs="+", help="numbers of pictures, in place of those of the sets")
     settings = parser.parse_args(argv)
     for name, (counts, take) in tasks(settings.stamps).items():
-        for count in counts:
+        if not name.startswith(settings.only):
+            continue
+        for count in settings.pictures or counts:
             begin = time.monotonic()
             try:
-                rows = [measure(take, count, seed) for seed in range(settings.seeds)]
+                rows = [measure(take, count, seed, settings.trainer) for seed in range(settings.seeds)]
             except (FileNotFoundError, ModuleNotFoundError) as error:
                 print(f"{name}: left out: {error}", file=sys.stderr)
                 break

@@ -66,6 +66,12 @@ TRAINERS: Final[Mapping[str, Trainer]] = {
         " `device`",
         (*REQUIREMENTS, "torch>=2.6"),
     ),
+    "finetune-detection": Trainer(
+        "Detectors from pictures with boxes: the last layers of a pretrained network are trained too, with PyTorch",
+        "training.trainers.scripts.finetune_detection",
+        "`epochs`, `layers` and `device`",
+        (*REQUIREMENTS, "torch>=2.6"),
+    ),
 }
 
 

@@ -15,7 +15,8 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -36,6 +37,31 @@ MIN_PICTURES: Final = 4  # readable pictures of each label
 WEAK: Final = 0.5  # mAP50 below which the report says that the backbone is weak
 FEW: Final = 20  # pictures in a test
 STOPPED: Final = 143  # exit status after SIGTERM
+Scaling = Sequence[tuple[Any, Any]]  # mean and deviation of the channels of each map
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a trainer gets that changes the fitted detector further."""
+
+    backbone: backbones.Backbone
+    digest: str  # of the backbone's file
+    labels: Sequence[str]
+    training: Sequence[Boxed]
+    validation: Sequence[Boxed]
+    fitted: Callable[[], tuple[Weights, Scaling]]  # fits the head, which takes time; InterruptedError
+    written: Callable[[backbones.Backbone, Weights], bytes]  # returns the model
+    judged: Callable[[bytes, Sequence[Boxed]], dict[str, Any]]  # figures of such a model
+    stopping: Callable[[], bool]  # whether to raise InterruptedError soon
+
+
+Improve = Callable[[Start], tuple[backbones.Backbone, Weights, dict[str, Any]]]
+"""Returns a backbone, the weights for its maps as it gives them, and further fields of the report."""
+
+
+def unchanged(start: Start) -> tuple[backbones.Backbone, Weights, dict[str, Any]]:
+    """Return the fitted detector as it is."""
+    return start.backbone, scaled(*start.fitted()), {}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,6 +78,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         _say(f"ERROR: {error}")
         return 1
+
+
+def train(settings: argparse.Namespace, improve: Improve, share: int) -> int:
+    """Train with the settings of `main`; return the exit status. Fitting the head is one part in `share` of the work.
+
+    ValueError says what is wrong with the pictures or the backbone.
+    """
+    return _Training(settings, improve, share).run()
+
+
+def importance_of(arrays: Any, training: Sequence[Boxed], labels: Sequence[str]) -> Any:
+    """Return how much each label counts: rare ones more."""
+    counts = Counter(box.label for picture in training for box in picture.boxes)
+    rarity = arrays.array([counts[label] ** -0.5 for label in labels], "float32")
+    return rarity / rarity.mean()
+
+
+def scaled(weights: Weights, scaling: Scaling) -> Weights:
+    """Return the weights for maps as the backbone gives them."""
+    result = dict(weights)
+    for number, (center, spread) in enumerate(scaling):
+        kernel = weights[f"map{number}"] / spread[:, None]
+        result[f"map{number}"] = kernel
+        result["bias"] = result["bias"] - center @ kernel
+    return result
 
 
 def _say(line: str) -> None:
@@ -74,8 +125,8 @@ def remarks(test: dict[str, Any]) -> list[str]:
 
 
 class _Training:
-    def __init__(self, settings: argparse.Namespace) -> None:
-        self._settings = settings
+    def __init__(self, settings: argparse.Namespace, improve: Improve = unchanged, share: int = 1) -> None:
+        self._settings, self._improve, self._share = settings, improve, share
         calm()
         self._arrays: Any = importlib.import_module("numpy")
         self._runtime: Any = importlib.import_module("onnxruntime")
@@ -102,12 +153,22 @@ class _Training:
         test = [picture for picture, own in zip(pictures, part, strict=True) if own < 0]
         self._check(training)
         _say(f"{len(training)} pictures for training, {len(validation)} for validation, {len(test)} for the test")
-        try:
+
+        def fitted() -> tuple[Weights, Scaling]:
             data, scaling = self._data(session, backbone, training, cells)
-            weights = self._fitted(data, scaling, backbone, validation, digest)
+            return self._fitted(data, scaling, backbone, validation, digest), scaling
+
+        def judged(model: bytes, chosen: Sequence[Boxed]) -> dict[str, Any]:
+            return self._figures(model, backbone, chosen)
+
+        start = Start(
+            backbone, digest, self._labels, training, validation, fitted, self._written, judged, lambda: self._stopping
+        )
+        try:
+            changed, weights, more = self._improve(start)
         except InterruptedError:
             return STOPPED
-        model = self._written(backbone, self._scaled(weights, scaling))
+        model = self._written(changed, weights)
         test_figures = self._figures(model, backbone, test)
         for name in ("mAP50", "mAP75"):
             if test_figures[name] is not None:
@@ -131,6 +192,7 @@ class _Training:
                 **{name: [picture.id for picture in members] for name, members in divided.items()},
                 **problems,
             },
+            **more,
             "remarks": remarks(test_figures),
             "test": test_figures,
             "processor_seconds": round(time.process_time() - self._begin, 2),
@@ -198,10 +260,9 @@ class _Training:
             center, spread = numbers.mean(axis=0), numbers.std(axis=0) + 1e-3
             scaling.append((center, spread))
             stacked[number] = ((values - center) / spread).astype(arrays.float16)
-        counts = Counter(box.label for picture in training for box in picture.boxes)
-        rarity = arrays.array([counts[label] ** -0.5 for label in self._labels], "float32")
         columns = {name: arrays.stack([row[name] for row in goals]) for name in goals[0]}
-        return fitting.Data(tuple(stacked), **columns, importance=rarity / rarity.mean()), scaling
+        importance = importance_of(arrays, training, self._labels)
+        return fitting.Data(tuple(stacked), **columns, importance=importance), scaling
 
     # ---- fitting
 
@@ -225,12 +286,12 @@ class _Training:
         plan = fitting.Plan.of(len(data))
 
         def figure(current: Weights) -> float:
-            model = graph.detector(backbone, self._scaled(current, scaling), len(self._labels), {})
+            model = graph.detector(backbone, scaled(current, scaling), len(self._labels), {})
             result = self._figures(model, backbone, validation)
             return float((result["mAP50"] or 0) + (result["mAP75"] or 0)) / 2
 
         for epoch, value, compared in fitting.fit(arrays, data, state, optimizer, seed, plan, figure):
-            _say(report(Progress(epoch, plan.epochs)))
+            _say(report(Progress(epoch, plan.epochs * self._share)))
             _say(report(Metric("loss", value, epoch)))
             if compared is not None:
                 _say(report(Metric("validation_mAP", compared, epoch)))
@@ -241,15 +302,6 @@ class _Training:
         if state.epoch < plan.epochs:
             _say(f"no better result since epoch {state.epoch - plan.interval * state.worse}: training ends early")
         return state.best
-
-    def _scaled(self, weights: Weights, scaling: Sequence[tuple[Any, Any]]) -> Weights:
-        """Return the weights for maps as the backbone gives them."""
-        result = dict(weights)
-        for number, (center, spread) in enumerate(scaling):
-            kernel = weights[f"map{number}"] / spread[:, None]
-            result[f"map{number}"] = kernel
-            result["bias"] = result["bias"] - center @ kernel
-        return result
 
     # ---- results
 

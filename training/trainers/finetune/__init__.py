@@ -1,1 +1,1 @@
-"""Trainer of classifiers that fine-tunes a pretrained network with PyTorch, which nothing else imports."""
+"""Trainers that fine-tune a pretrained network with PyTorch, which nothing else imports."""

@@ -89,12 +89,16 @@ class Network:
 
     def groups(self, pictures: Any) -> list[Any]:
         """Return the rows of each output for pictures [count, height, width, 3] with values of 0 to 255."""
+        maps = self.outputs(pictures).values()
+        return [each.mean((2, 3)) if each.dim() == 4 else each for each in maps]
+
+    def outputs(self, pictures: Any) -> dict[str, Any]:
+        """Return what the backbone gives for such pictures, by the names of its outputs: rows, and maps by channels."""
         first = (pictures.permute(0, 3, 1, 2).float() - self._mean) / self._deviation
         values = {**self._constants, self._backbone.input: first}
         for operator, inputs, output, attributes in self._steps:
             values[output] = operator(self._torch, [values[name] for name in inputs], attributes)
-        maps = [values[name] for name, _ in self._backbone.outputs]
-        return [each.mean((2, 3)) if each.dim() == 4 else each for each in maps]
+        return {name: values[name] for name, _ in self._backbone.outputs}
 
     def changed(self) -> bytes:
         """Return the ONNX file with the tensors of now: float32 those that can change, the others as they were."""

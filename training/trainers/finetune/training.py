@@ -33,8 +33,9 @@ from training.trainers.classification import (
     write_report,
 )
 from training.trainers.examples import Example, examples_of, parts
-from training.trainers.features import Unreadable, calm, opened, sized
+from training.trainers.features import Unreadable, opened, sized
 from training.trainers.finetune.fitting import Fit, Model, Pictures, Rules, key_of
+from training.trainers.finetune.libraries import DEVICES, chosen_device, count, loaded
 from training.trainers.finetune.network import Network
 from training.trainers.report import Accuracies, figures, remarks
 from training.weights import BACKBONE
@@ -43,7 +44,6 @@ LARGE: Final = 8 / 7  # size of the pictures that are cropped, relative to what 
 LAYERS: Final = 13  # convolutions of the last five blocks of the shipped backbone
 EPOCHS: Final = 30
 VALIDATION: Final = 0  # fold of the training pictures that decides when to stop
-DEVICES: Final = ("auto", "cpu", "cuda")
 BATCH: Final = 32
 
 
@@ -56,32 +56,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model_type", choices=(SINGLE, MULTI), default=SINGLE)
     parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=_count, default=EPOCHS, help="at most")
-    parser.add_argument("--layers", type=_count, default=LAYERS, help="last convolutions that are trained")
+    parser.add_argument("--epochs", type=count, default=EPOCHS, help="at most")
+    parser.add_argument("--layers", type=count, default=LAYERS, help="last convolutions that are trained")
     parser.add_argument("--mirror", choices=("true", "false"), default="false", help="whether left and right are alike")
     parser.add_argument("--device", choices=DEVICES, default="auto")
     settings = parser.parse_args(arguments)
-    calm()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # the same results at each time
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin take the time of other programs
     try:
-        torch = importlib.import_module("torch")
-    except ImportError as error:
-        say(f"ERROR: this trainer needs PyTorch: {error}")
-        return 1
-    try:
-        _Training(torch, settings).run()
+        _Training(loaded(settings.seed), settings).run()
     except ValueError as error:
         say(f"ERROR: {error}")
         return 1
     return 0
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 10_000:
-        raise argparse.ArgumentTypeError(f"{number} is not between 0 and 10000")
-    return number
 
 
 class _Training:
@@ -91,18 +76,7 @@ class _Training:
         self._exclusive = settings.model_type == SINGLE
         self._labels: list[str] = json.loads(settings.labels_file.read_text())
         self._begin = time.process_time()
-        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0)))
-        torch.manual_seed(settings.seed)
-        torch.use_deterministic_algorithms(True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads such memory
-        torch.set_flush_denormal(True)  # where a model is right already, gradients are so small that they take longer
-        self._device = self._chosen_device()
-
-    def _chosen_device(self) -> str:
-        asked, able = self._settings.device, self._torch.cuda.is_available()
-        if asked == "cuda" and not able:
-            raise ValueError("--device=cuda: PyTorch finds no GPU with CUDA; use --device=cpu or --device=auto")
-        return "cuda" if able and asked != "cpu" else "cpu"
+        self._device = chosen_device(torch, settings.device)
 
     def run(self) -> None:
         settings, arrays, torch = self._settings, self._arrays, self._torch
