@@ -18,6 +18,7 @@ MIN_LABELS: Final = 2  # of a classifier: with one label there is nothing to tel
 MIN_EXAMPLES: Final = 10  # pictures of each label
 MIN_LABELLED: Final = 0.8  # share of the pictures that have a label
 MIN_DETECTION: Final = 15  # pictures for object detection
+MAX_DETECTION: Final = 8000  # pictures with boxes: the maps of one have 213 kB, and a job has 4 GiB of memory
 SHOWN: Final = 20  # entries of a list in a message
 _REFUSAL: Final = "the dataset does not suffice: "
 _REMEDY: Final = f"label more pictures: {MIN_EXAMPLES} of each label, and {MIN_LABELLED:.0%} of all"
@@ -110,6 +111,8 @@ def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Pictu
         shortfalls.append(f"{len(lacking) - SHOWN} more labels have too few pictures")
     if ambiguous and model_type is ModelType.SINGLE_LABEL_CLASSIFICATION:
         shortfalls.append(f"{ambiguous} pictures have more than one of the labels; train a multi-label model for these")
+    if detection and used > MAX_DETECTION:
+        shortfalls.append(f"{used} pictures have boxes of these labels, {used - MAX_DETECTION} too many for the memory")
     if malformed and detection:
         shortfalls.append(f"{malformed} pictures have boxes outside of 0 to 1, or with min not below max")
     if shortfalls:

@@ -36,6 +36,7 @@ MOST_COPIES: Final = 3000  # of all; more pictures get fewer copies
 MIN_PICTURES: Final = 4  # readable pictures of each label
 WEAK: Final = 0.5  # mAP50 below which the report says that the backbone is weak
 FEW: Final = 20  # pictures in a test
+CHANNELS: Final = 16  # of a map that are standardized at a time
 STOPPED: Final = 143  # exit status after SIGTERM
 Scaling = Sequence[tuple[Any, Any]]  # mean and deviation of the channels of each map
 
@@ -119,9 +120,25 @@ def remarks(test: dict[str, Any]) -> list[str]:
             " them. It sees particular objects better than broad kinds, and large ones better than small ones. More"
             " pictures help, or pictures in which the objects are larger."
         )
+    missed = [name for name, each in test["labels"].items() if each["boxes"] and not each["AP50"]]
+    if missed:
+        lines.append(f"These labels were never found in the test: {', '.join(missed)}.")
     if test["pictures"] < FEW:
         lines.append(f"The test has only {test['pictures']} pictures, so its figures say little.")
     return lines
+
+
+def standardize(arrays: Any, values: Any) -> tuple[Any, Any]:
+    """Standardize each channel of maps, in place; return means and deviations. A few channels at a time save memory."""
+    scaling = []
+    for first in range(0, values.shape[-1], CHANNELS):
+        part = values[..., first : first + CHANNELS]
+        numbers = part.astype(arrays.float32).reshape(-1, part.shape[-1])
+        center, spread = numbers.mean(axis=0), numbers.std(axis=0) + 1e-3
+        part[...] = (part - center) / spread
+        scaling.append((center, spread))
+    centers, spreads = zip(*scaling, strict=True)
+    return arrays.concatenate(centers), arrays.concatenate(spreads)
 
 
 class _Training:
@@ -240,29 +257,27 @@ class _Training:
         """Return maps and targets of copies of the pictures, and mean and deviation of each map's channels."""
         arrays = self._arrays
         copies = max(1, min(COPIES, MOST_COPIES // len(training)))
-        total, maps, goals = copies * len(training), [], []
+        total = copies * len(training)
+        goals: list[dict[str, Any]] = []
+        maps: list[Any] = []
         for index, picture in enumerate(training):
             whole, _ = opened(picture.path)
             chance = random.Random(f"{self._settings.seed}/{picture.id}")
             for number in range(copies):
                 image, boxes = (whole, picture.boxes) if not number else targets.changed(whole, picture.boxes, chance)
                 rows = session.run(None, {"image": sized(arrays, image, backbone)})
-                maps.append([row[0].astype(arrays.float16) for row in rows])
+                maps = maps or [arrays.empty((total, *row.shape[1:]), arrays.float16) for row in rows]
+                for values, row in zip(maps, rows, strict=True):
+                    values[len(goals)] = row[0]
                 goals.append(targets.target(arrays, boxes, self._labels, cells))
             if self._stopping:
                 raise InterruptedError
             if (index + 1) % max(1, len(training) // 10) == 0:
                 _say(f"{(index + 1) * copies} of {total} pictures prepared")
-        stacked = [arrays.stack([row[number] for row in maps]) for number in range(len(maps[0]))]
-        scaling = []
-        for number, values in enumerate(stacked):
-            numbers = values.astype(arrays.float32).reshape(-1, values.shape[-1])
-            center, spread = numbers.mean(axis=0), numbers.std(axis=0) + 1e-3
-            scaling.append((center, spread))
-            stacked[number] = ((values - center) / spread).astype(arrays.float16)
+        scaling = [standardize(arrays, values) for values in maps]
         columns = {name: arrays.stack([row[name] for row in goals]) for name in goals[0]}
         importance = importance_of(arrays, training, self._labels)
-        return fitting.Data(tuple(stacked), **columns, importance=importance), scaling
+        return fitting.Data(tuple(maps), **columns, importance=importance), scaling
 
     # ---- fitting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schema.errors import ErrorKind, MachineError
-from training.jobs.submission import Box, ModelType, Picture, check, checked_labels
+from training.jobs.submission import MAX_DETECTION, Box, ModelType, Picture, check, checked_labels
 
 SINGLE, MULTI = ModelType.SINGLE_LABEL_CLASSIFICATION, ModelType.MULTI_LABEL_CLASSIFICATION
 DETECTION = ModelType.OBJECT_DETECTION
@@ -91,3 +91,11 @@ def test_labels_that_no_model_can_have(labels: list[str], message: str) -> None:
 
 def test_a_detector_needs_one_label() -> None:
     assert checked_labels(["a"], DETECTION) == ("a",)
+
+
+def test_more_pictures_with_boxes_than_fit_into_memory_are_refused() -> None:
+    box = Box("a", 0.1, 0.1, 0.5, 0.5)
+    pictures = [Picture(str(number), boxes=(box,)) for number in range(MAX_DETECTION + 2)]
+    with pytest.raises(MachineError, match="8002 pictures have boxes of these labels, 2 too many"):
+        check(ModelType.OBJECT_DETECTION, ("a",), pictures)
+    assert check(ModelType.OBJECT_DETECTION, ("a",), pictures[2:]) == MAX_DETECTION
