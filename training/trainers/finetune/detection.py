@@ -25,6 +25,7 @@ from training.trainers import backbone as backbones
 from training.trainers.classification import say
 from training.trainers.detection import Scaling, Start, importance_of, train
 from training.trainers.detectors import graph, targets
+from training.trainers.detectors.boxes import Box
 from training.trainers.detectors.graph import LEAST
 from training.trainers.detectors.network import LONGEST, Weights
 from training.trainers.features import opened, session_of, sized
@@ -85,7 +86,6 @@ class _FineTuning:
             self._network = Network(torch, self._arrays, start.backbone, settings.layers, device)
         except ValueError as error:
             raise ValueError(f"the backbone {settings.backbone.name} cannot be used: {error}") from error
-        self._cells = graph.maps_of(start.backbone)[0][1]
         importance = importance_of(self._arrays, start.training, start.labels)
         self._importance = torch.tensor(importance, device=device)
         self._history: list[dict[str, float]] = []
@@ -185,13 +185,13 @@ class _FineTuning:
 
     def _batch(self, pictures: Any, indices: Sequence[int], chance: random.Random) -> tuple[Any, dict[str, Any]]:
         """Return changed pictures, and what the head shall give for them."""
-        arrays, start, numbers, goals = self._arrays, self._start, [], []
-        for index in indices:
-            image, boxes = targets.changed(Image.fromarray(pictures[index]), start.training[index].boxes, chance)
-            numbers.append(sized(arrays, image, start.backbone)[0])
-            goals.append(targets.target(arrays, boxes, start.labels, self._cells))
-        target = {name: self._tensor(arrays.stack([row[name] for row in goals])) for name in goals[0]}
-        return self._tensor(arrays.stack(numbers)), target
+        start, training = self._start, self._start.training
+        rows = [
+            example(self._arrays, pictures[index], training[index].boxes, start.labels, start.backbone, chance)
+            for index in indices
+        ]
+        stacked = {name: self._tensor(self._arrays.stack([row[name] for row in rows])) for name in rows[0]}
+        return stacked.pop("picture"), stacked
 
     def _tensor(self, numbers: Any) -> Any:
         return self._torch.tensor(numbers, device=self._device)
@@ -254,6 +254,20 @@ class _FineTuning:
         model.restore(content["state"])
         optimizer.load_state_dict(content["optimizer"])
         return model, optimizer
+
+
+def example(
+    arrays: Any,
+    pixels: Any,
+    boxes: Sequence[Box],
+    labels: Sequence[str],
+    backbone: backbones.Backbone,
+    chance: random.Random,
+) -> dict[str, Any]:
+    """Return a changed `picture` [height, width, 3], and what the head shall give for it: see `targets.target`."""
+    image, visible = targets.changed(Image.fromarray(pixels), boxes, chance)
+    target = targets.target(arrays, visible, labels, graph.maps_of(backbone)[0][1])
+    return {"picture": sized(arrays, image, backbone)[0], **target}
 
 
 def difference_of(arrays: Any, output: Any, locations: Any, scores: Any) -> float:

@@ -15,8 +15,10 @@ import pytest
 from tests.unit.training.trainers.detectors.test_detection import LABELS, dataset, detected, scene
 from tests.unit.training.trainers.finetune.test_finetune import needs_torch, run
 from training.jobs.events import Metric, Progress, of_line
+from training.trainers import backbone as backbones
 from training.trainers.detectors.boxes import Box, overlap
 from training.trainers.finetune import detection
+from training.weights import BACKBONE
 
 TRAIN = """
 import sys
@@ -25,8 +27,16 @@ from training.trainers.detectors import fitting
 from training.trainers.finetune import detection
 frozen.COPIES, fitting.STEPS, fitting.LEAST_EPOCHS, fitting.LOOKS, detection.STEPS, detection.BATCH = 2, 50, 24, 2, 3, 4
 """
+CHANGED = f"""{TRAIN}
+detection.NETWORK_RATE = 1e-3
+judge = detection._FineTuning._judge
+def judged(self, model, loss):
+    judge(self, model, loss)
+    self._history[0]["validation_mAP"] = -1.0  # so that a later epoch is better
+detection._FineTuning._judge = judged
+"""
 in_another_environment = [needs_torch[0], pytest.mark.limit(180), pytest.mark.slow]
-RUN = f"{TRAIN}sys.exit(detection.main(sys.argv[1:]))"
+RUN = f"{CHANGED}sys.exit(detection.main(sys.argv[1:]))"
 WORSE = f"""{TRAIN}
 from pathlib import Path
 judge = detection._FineTuning._judge
@@ -38,11 +48,10 @@ detection._FineTuning._judge = kept
 detection.HEAD_RATE = detection.NETWORK_RATE = 0.3
 sys.exit(detection.main(sys.argv[2:]))
 """
-STOPPED = f"""{TRAIN}
+STOPPED = f"""{CHANGED}
 import os, signal
-judge = detection._FineTuning._judge
 def stopped(self, model, loss):
-    judge(self, model, loss)
+    judged(self, model, loss)
     if len(self._history) == 2:
         os.kill(os.getpid(), signal.SIGTERM)
 detection._FineTuning._judge = stopped
@@ -124,6 +133,7 @@ class TestWithTorch:
         about = report["fine_tuning"]
         assert len(about["epochs"]) == 3
         figures = [epoch["validation_mAP"] for epoch in about["epochs"]]
+        assert about["best_epoch"] > 0
         assert figures[about["best_epoch"]] == max(figures) > 0
         assert set(report["test"]["labels"]) == set(LABELS)
         assert any("at most 0 s left" in line for line in lines)
@@ -163,6 +173,25 @@ class TestWithTorch:
 def test_without_torch(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert detection.main(arguments) == 1
     assert "this trainer needs PyTorch" in capsys.readouterr().out
+
+
+def test_boxes_move_with_the_changes_of_a_picture() -> None:
+    pixels = numpy.full((320, 320, 3), 128, "uint8")
+    pixels[40:100, 20:120] = (255, 0, 0)
+    box = Box("bar", 20 / 320, 40 / 320, 120 / 320, 100 / 320)
+    backbone, seen = backbones.read(BACKBONE.read_bytes()), set()
+    for seed in range(20):
+        row = detection.example(numpy, pixels, [box], LABELS, backbone, random.Random(seed))
+        red = row["picture"][..., 0] - row["picture"][..., 1] > 60
+        for y, x, label in numpy.argwhere(row["heat"] == 1):
+            seen.add((int(y), int(x)))
+            assert LABELS[label] == "bar"
+            down, across = (numpy.flatnonzero(red.any(axis=axis)) for axis in (1, 0))
+            middle = numpy.array([x + 0.5, y + 0.5, x + 0.5, y + 0.5])
+            edges = 8 * (middle + numpy.exp(row["distances"][y, x]) * [-1, -1, 1, 1])
+            truth = [across[0], down[0], across[-1] + 1, down[-1] + 1]
+            assert abs(edges - truth).max() < 3
+    assert len(seen) > 10
 
 
 def test_the_written_file_is_compared_by_its_best_box() -> None:
