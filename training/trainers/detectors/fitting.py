@@ -83,7 +83,7 @@ def fit(
     The same seed and state continue in the same way.
     """
     batches = -(-len(data) // BATCH)
-    while state.epoch < plan.epochs:
+    while state.epoch < plan.epochs and state.worse < PATIENCE:
         order, total = arrays.random.default_rng([seed, state.epoch]).permutation(len(data)), 0.0
         for number in range(batches):
             maps, target = data.batch(arrays, order[number::batches])
@@ -100,8 +100,6 @@ def fit(
             if compared >= state.best_figure:
                 state.best, state.best_figure, state.worse = dict(state.weights), compared, 0
         yield state.epoch, total / batches, compared
-        if state.worse >= PATIENCE:
-            return
 
 
 def save(arrays: Any, path: Path, about: str, state: State, optimizer: Adam) -> None:

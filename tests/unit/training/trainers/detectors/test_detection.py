@@ -195,5 +195,6 @@ def test_early_stopping() -> None:
     )  # fmt: skip
     values = iter([0.1, 0.3, *[0.2] * 50])
     epochs = list(fitting.fit(numpy, data, state, optimizer, 0, fitting.Plan(50, 1), lambda weights: next(values)))
+    assert list(fitting.fit(numpy, data, state, optimizer, 0, fitting.Plan(50, 1), lambda weights: 1.0)) == []
     assert len(epochs) == 2 + fitting.PATIENCE
     assert state.best_figure == 0.3
