@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -274,14 +275,48 @@ async def _show(job: Job, *, as_json: bool) -> None:
     from training.client.job import display_of, write
 
     display = display_of(sys.stdout)
-    try:
+
+    async def follow() -> None:
         async for entry in job.numbered_events():
             if as_json:
                 click.echo(_text(entry, as_json=True))
             else:
                 write(sys.stdout, display.feed(entry))
+
+    try:
+        await _interruptible(follow)
     finally:
         write(sys.stdout, display.close())
+
+
+async def _interruptible(work: Callable[[], Awaitable[None]]) -> None:
+    """Run `work`; after Ctrl-C, cancel it and raise KeyboardInterrupt.
+
+    Python raises KeyboardInterrupt between any two instructions, also in a context manager that is just ending, whose
+    nursery would then never be closed.
+    """
+    import trio
+
+    interrupted, error = False, None
+    with trio.open_signal_receiver(signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                nonlocal interrupted
+                await anext(signals)
+                interrupted = True
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(watch)
+            try:
+                await work()
+            except Exception as raised:  # raised below, because the nursery would wrap it in a group
+                error = raised
+            nursery.cancel_scope.cancel()
+    if interrupted:
+        raise KeyboardInterrupt
+    if error is not None:
+        raise error
 
 
 def _text(entry: Numbered, *, as_json: bool) -> str:

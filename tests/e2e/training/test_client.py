@@ -311,7 +311,7 @@ async def test_ctrl_c_leaves_the_job_running(world: World) -> None:
         process.send_signal(signal.SIGINT)
         while piece := await process.stdout.receive_some():
             said += piece
-        assert await process.wait() == 130
+        assert await process.wait() == 130, said.decode()
         job = said.decode().split()[0]
         assert f"the job continues: follow it with `machine cloud train logs -f {job}`" in said.decode()
         assert "in_progress" in await world.terminal("train", "status", job)
