@@ -2,7 +2,7 @@
 
 The groups of jobs are below the group of this process, which must be this process's own: that of a service with
 `Delegate=yes`, or of a container with its own control groups. A group with limits for others must not contain processes
-(cgroups(7), "no internal processes"), so this process moves to a group of its own below it. Everything here blocks
+(cgroups(7), "no internal processes"), so this process moves to another group below it. Everything here blocks
 briefly.
 """
 

@@ -1,7 +1,7 @@
 """The engine that runs programs on a Ray cluster.
 
 The folder of a job is on a disk that the cloud and all nodes see under the same path. Each start of a job there is an
-attempt with a folder of its own, and a submission to Ray whose id is that of the job and the number of the attempt:
+attempt with a separate folder, and a submission to Ray whose id is that of the job and the number of the attempt:
 
 * `ray_node.py` runs on the node, and the training program below it.
 * This engine rewrites `alive` while it wants the attempt to run. Ray cannot be relied on for that: a job whose node has

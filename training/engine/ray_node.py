@@ -132,7 +132,7 @@ def send(group: int, number: signal.Signals) -> None:
 
 
 def said(folder: Path) -> str:
-    """Return the content of `alive`. Opening the file anew asks the file server; without the file, the job is gone."""
+    """Return the content of `alive`, opened each time so that the file server is asked. Without the file, say stop."""
     try:
         return (folder / "alive").read_text()
     except FileNotFoundError:

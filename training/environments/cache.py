@@ -1,6 +1,6 @@
 """The folder of environments: a folder for each, which is complete or does not exist. Blocking; raises OSError.
 
-An environment is made in a folder with another name and renamed. Whoever uses a folder holds a shared lock of it, which
+An environment is made in a folder with another name and renamed. A job that uses it holds a shared lock of it, which
 the kernel releases if the process is killed. What is not locked may be removed: unfinished folders at the start of a
 cloud, and the environments that were used longest ago whenever all of them are too large.
 """

@@ -287,12 +287,12 @@ def latest(sql: Sql, parts: Sequence[str]) -> dict[str, Delivery]:
     return by_part
 
 
-def newest_to(sql: Sql, part: str, type: str, value: str) -> Delivery | None:  # noqa: A002 - field of the document
+def newest_to(sql: Sql, part: str, kind: str, value: str) -> Delivery | None:
     """Return the newest delivery of a part or organization to one target."""
     row = sql.row(
         "SELECT * FROM deliveries WHERE part_id = ? AND type = ? AND value = ? ORDER BY number DESC LIMIT 1",
         part,
-        type,
+        kind,
         value,
     )
     return None if row is None else _delivery(row)

@@ -56,9 +56,9 @@ def messages(sql: Sql, queued: Queued, page: Page) -> Iterator[Delivery]:
             yield Delivery(method="", headers=(), body=message.as_bytes(), **common)
 
 
-def target(sql: Sql, owner: str, type: str, value: str) -> Notification | None:  # noqa: A002 - field of the document
+def target(sql: Sql, owner: str, kind: str, value: str) -> Notification | None:
     """Return a target of an organization as it is now; None if it was removed."""
-    current = training_targets.get(sql, owner, type, value)
+    current = training_targets.get(sql, owner, kind, value)
     if current is None:
         return None
-    return Notification(type="email" if type == EMAIL else "webhook", value=value, secret=current.secret)
+    return Notification(type="email" if kind == EMAIL else "webhook", value=value, secret=current.secret)

@@ -36,25 +36,25 @@ class Used:
     attempt: Attempt | None
 
 
-def add(sql: Sql, owner: str, type: str, value: str, secret: str, now: datetime) -> None:  # noqa: A002 - field of the call
+def add(sql: Sql, owner: str, kind: str, value: str, secret: str, now: datetime) -> None:
     """Notify a target of the ends of all jobs of an organization; a target that exists gets the secret.
 
     INVALID for a type, URL, address or secret that cannot be used, EXHAUSTED if there are too many.
     """
-    _check(type, value, secret)
-    if get(sql, owner, type, value) is not None:
+    _check(kind, value, secret)
+    if get(sql, owner, kind, value) is not None:
         sql.run(
             "UPDATE training_notifications SET secret = ? WHERE organization_id = ? AND type = ? AND value = ?",
             secret,
             owner,
-            type,
+            kind,
             value,
         )
         return
     TRAINING_TARGETS.check_count(count(sql, owner), "the organization")
     row: dict[str, Value] = {
         "organization_id": owner,
-        "type": type,
+        "type": kind,
         "value": value,
         "secret": secret,
         "created": stored(now),
@@ -62,10 +62,10 @@ def add(sql: Sql, owner: str, type: str, value: str, secret: str, now: datetime)
     inserted(sql, "training_notifications", row)
 
 
-def _check(type: str, value: str, secret: str) -> None:  # noqa: A002 - field of the call
-    if type not in TYPES:
+def _check(kind: str, value: str, secret: str) -> None:
+    if kind not in TYPES:
         raise MachineError(
-            f"type={type[:40]!r} is not a type of notification",
+            f"type={kind[:40]!r} is not a type of notification",
             kind=ErrorKind.INVALID,
             remedy=f"use {' or '.join(TYPES)}",
         )
@@ -74,18 +74,18 @@ def _check(type: str, value: str, secret: str) -> None:  # noqa: A002 - field of
             f"value={OWNERS!r} is for triggers of machines", kind=ErrorKind.INVALID, remedy="write an email address"
         )
     try:
-        Notification(type="webhook" if type == WEBHOOK else "email", value=value, secret=secret)
+        Notification(type="webhook" if kind == WEBHOOK else "email", value=value, secret=secret)
     except (ConfigError, ConfigErrors) as error:
         raise MachineError(str(error), kind=ErrorKind.INVALID) from None
 
 
-def remove(sql: Sql, owner: str, type: str, value: str) -> None:  # noqa: A002 - field of the call
+def remove(sql: Sql, owner: str, kind: str, value: str) -> None:
     """Notify a target no more; NOT_FOUND. Messages that wait are not sent."""
     removed = sql.run(
-        "DELETE FROM training_notifications WHERE organization_id = ? AND type = ? AND value = ?", owner, type, value
+        "DELETE FROM training_notifications WHERE organization_id = ? AND type = ? AND value = ?", owner, kind, value
     )
     if not removed:
-        raise MachineError(f"the organization has no such {type[:40]} notification", kind=ErrorKind.NOT_FOUND)
+        raise MachineError(f"the organization has no such {kind[:40]} notification", kind=ErrorKind.NOT_FOUND)
 
 
 def count(sql: Sql, owner: str) -> int:
@@ -93,9 +93,9 @@ def count(sql: Sql, owner: str) -> int:
     return counted(sql, "training_notifications", "organization_id", owner)
 
 
-def get(sql: Sql, owner: str, type: str, value: str) -> Target | None:  # noqa: A002 - field of the call
+def get(sql: Sql, owner: str, kind: str, value: str) -> Target | None:
     """Return one target; None if it does not exist."""
-    return next((target for target in all_of(sql, owner) if (target.type, target.value) == (type, value)), None)
+    return next((target for target in all_of(sql, owner) if (target.type, target.value) == (kind, value)), None)
 
 
 def all_of(sql: Sql, owner: str) -> list[Target]:
