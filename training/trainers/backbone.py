@@ -9,6 +9,7 @@ are prepared: `mean` and `std` for values of 0 to 255, separated by commas, or t
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +22,8 @@ RESERVED: Final = (IMAGE, PROBABILITY, "location", "category", "score")
 """Names of inputs and outputs of trained models."""
 MIN_OPSET: Final = 11
 MIN_IR: Final = 4  # before, constants were listed as inputs
+MOST_CELLS: Final = 100
+"""Of a picture that are scored separately; with more, scores are of averages over the picture."""
 _ROW, _MAP = 2, 4  # dimensions
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {  # mean and deviation
     "NominalRange_0_255": (0.0, 1.0),
@@ -50,6 +53,31 @@ class Backbone:
         """Name and number of dimensions of each output with features."""
         ranks = [(str(output.name), _rank(output)) for output in self.model.graph.output]
         return (ranks[0], *(output for output in ranks[1:] if output[1] == _MAP))
+
+    @property
+    def maps(self) -> tuple[tuple[int, int, int], ...]:
+        """Height, width and number of channels of each output, 0 if the file does not say; () unless all are maps."""
+        shapes = {str(output.name): _dimensions(output) for output in self.model.graph.output}
+        if any(rank != _MAP for _, rank in self.outputs):
+            return ()
+        sizes = [shapes[name][1:] for name, _ in self.outputs]
+        return tuple((height, width, count) for count, height, width in (self._channels_first(each) for each in sizes))
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of the cells that can be scored: those of the smallest map, into which all maps divide.
+
+        None if there are no such cells, or only one, or too many.
+        """
+        sizes = self.maps
+        if not sizes or not all(map(all, sizes)):
+            return None
+        rows, columns, _ = min(sizes)
+        fits = all(height % rows == 0 and width % columns == 0 for height, width, _ in sizes)
+        return (rows, columns) if fits and 1 < rows * columns <= MOST_CELLS else None
+
+    def _channels_first(self, shape: Sequence[int]) -> Sequence[int]:
+        return shape if self.planar else (shape[2], *shape[:2])
 
     @staticmethod
     def inside(name: str) -> str:
@@ -83,7 +111,11 @@ def read(content: bytes) -> Backbone:
 
 
 def _rank(output: Any) -> int:
-    return len(output.type.tensor_type.shape.dim)
+    return len(_dimensions(output))
+
+
+def _dimensions(output: Any) -> list[int]:
+    return [int(dimension.dim_value) for dimension in output.type.tensor_type.shape.dim]
 
 
 def _inputs(model: Any) -> list[Any]:
@@ -116,8 +148,15 @@ def _three(text: str) -> tuple[float, float, float]:
 
 
 def extractor(backbone: Backbone) -> bytes:
-    """Return a model from `image` to rows of features [1, count], one for each output of the backbone."""
+    """Return a model from `image` to rows of features [1, count], one for each output of the backbone.
+
+    If the backbone has a grid, there is one output instead: [1, channels of all maps, rows, columns].
+    """
     model = prepared(backbone)
+    if (grid := backbone.grid) is not None:
+        channels = sum(count for _, _, count in backbone.maps)
+        model.graph.output.append(onnx.value(_cells(model.graph, backbone, grid), (1, channels, *grid)))
+        return bytes(model.SerializeToString())
     for row in _rows(model.graph, backbone):
         model.graph.output.append(onnx.value(row, (1, 0)))
         del model.graph.output[-1].type.tensor_type.shape.dim[1]
@@ -127,35 +166,74 @@ def extractor(backbone: Backbone) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A linear layer: float32 bytes of the weights [features, labels] and the biases [labels]."""
+    """A linear layer: float32 bytes of the weights [features, labels] and the biases [labels].
+
+    With a `sharpness` it applies to each cell of the backbone's grid, and the scores of a label are the logarithm of
+    the mean of exp(sharpness x score), divided by the sharpness: between the mean of the cells, for a sharpness of
+    nearly 0, and the largest. Otherwise it applies to the averages over the picture.
+    """
 
     weights: bytes
     biases: bytes
     features: int
     labels: Sequence[str]
     exclusive: bool  # exactly one label applies: softmax, otherwise a sigmoid for each
+    sharpness: float = 0.0
 
 
 def assembled(backbone: Backbone, head: Head, metadata: Mapping[str, str]) -> bytes:
     """Return the whole model as one file: preparation of the picture, backbone, head."""
     model = prepared(backbone)
     graph, count = model.graph, len(head.labels)
+    graph.initializer.append(onnx.tensor("trained/biases", (count,), head.biases))
+    scores = _pooled(graph, backbone, head) if head.sharpness else _averaged(graph, backbone, head)
+    if head.exclusive:
+        graph.node.append(onnx.node("Softmax", [scores], PROBABILITY, axis=1))
+    else:
+        graph.node.append(onnx.node("Sigmoid", [scores], PROBABILITY))
+    graph.output.append(onnx.value(PROBABILITY, (1, count)))
+    for key, text in metadata.items():
+        model.metadata_props.add(key=key, value=text)
+    return bytes(model.SerializeToString())
+
+
+def _averaged(graph: Any, backbone: Backbone, head: Head) -> str:
+    """Append the scores of the averages over the picture; return their name."""
     rows = _rows(graph, backbone)
     features = rows[0]
     if len(rows) > 1:
         features = "trained/features"
         graph.node.append(onnx.node("Concat", rows, features, axis=1))
-    graph.initializer.append(onnx.tensor("trained/weights", (head.features, count), head.weights))
-    graph.initializer.append(onnx.tensor("trained/biases", (count,), head.biases))
+    graph.initializer.append(onnx.tensor("trained/weights", (head.features, len(head.labels)), head.weights))
     graph.node.append(onnx.node("Gemm", [features, "trained/weights", "trained/biases"], "trained/scores"))
-    if head.exclusive:
-        graph.node.append(onnx.node("Softmax", ["trained/scores"], PROBABILITY, axis=1))
-    else:
-        graph.node.append(onnx.node("Sigmoid", ["trained/scores"], PROBABILITY))
-    graph.output.append(onnx.value(PROBABILITY, (1, count)))
-    for key, text in metadata.items():
-        model.metadata_props.add(key=key, value=text)
-    return bytes(model.SerializeToString())
+    return "trained/scores"
+
+
+def _pooled(graph: Any, backbone: Backbone, head: Head) -> str:
+    """Append the pooled scores of the cells; return their name. ValueError if the backbone has no grid."""
+    if (grid := backbone.grid) is None:
+        raise ValueError("it has no maps whose cells can be scored")
+    cells, count = _cells(graph, backbone, grid), len(head.labels)
+    weights = array("f", head.weights)
+    by_label = b"".join(weights[label::count].tobytes() for label in range(count))
+    graph.initializer.append(onnx.tensor("trained/weights", (count, head.features, 1, 1), by_label))
+    graph.initializer.append(onnx.tensor("trained/sharpness", (1,), struct.pack("<f", head.sharpness)))
+    # Global pooling, because the operators that reduce axes differ between versions of the operator set.
+    for operator, inputs, output in (
+        ("Conv", [cells, "trained/weights"], "scores"),
+        ("Mul", ["trained/pooling/scores", "trained/sharpness"], "sharpened"),
+        ("GlobalMaxPool", ["trained/pooling/sharpened"], "largest"),
+        ("Sub", ["trained/pooling/sharpened", "trained/pooling/largest"], "differences"),
+        ("Exp", ["trained/pooling/differences"], "powers"),
+        ("GlobalAveragePool", ["trained/pooling/powers"], "mean"),
+        ("Log", ["trained/pooling/mean"], "logarithm"),
+        ("Add", ["trained/pooling/logarithm", "trained/pooling/largest"], "sum"),
+        ("Div", ["trained/pooling/sum", "trained/sharpness"], "pooled"),
+        ("Flatten", ["trained/pooling/pooled"], "row"),
+        ("Add", ["trained/pooling/row", "trained/biases"], "sums"),
+    ):
+        graph.node.append(onnx.node(operator, inputs, f"trained/pooling/{output}"))
+    return "trained/pooling/sums"
 
 
 def prepared(backbone: Backbone) -> Any:
@@ -191,14 +269,36 @@ def _rows(graph: Any, backbone: Backbone) -> list[str]:
 
 def _row(graph: Any, backbone: Backbone, name: str, rank: int, number: int) -> str:
     last = backbone.inside(name)
-    if rank == _MAP and not backbone.planar:
-        graph.node.append(onnx.node("Transpose", [last], f"trained/map{number}", perm=[0, 3, 1, 2]))
-        last = f"trained/map{number}"
     if rank == _MAP:
+        last = _planes(graph, backbone, name, number)
         graph.node.append(onnx.node("GlobalAveragePool", [last], f"trained/averages{number}"))
         last = f"trained/averages{number}"
     graph.node.append(onnx.node("Flatten", [last], f"trained/row{number}", axis=1))
     return f"trained/row{number}"
+
+
+def _planes(graph: Any, backbone: Backbone, name: str, number: int) -> str:
+    """Return the name of a map [1, channels, height, width], which is appended if the backbone's is not like this."""
+    if backbone.planar:
+        return backbone.inside(name)
+    graph.node.append(onnx.node("Transpose", [backbone.inside(name)], f"trained/map{number}", perm=[0, 3, 1, 2]))
+    return f"trained/map{number}"
+
+
+def _cells(graph: Any, backbone: Backbone, grid: tuple[int, int]) -> str:
+    """Append what averages all maps over the cells of the grid, and joins their channels; return its name."""
+    names = []
+    for number, ((name, _), (height, width, _)) in enumerate(zip(backbone.outputs, backbone.maps, strict=True)):
+        last = _planes(graph, backbone, name, number)
+        sides = [height // grid[0], width // grid[1]]
+        if sides != [1, 1]:
+            graph.node.append(
+                onnx.node("AveragePool", [last], f"trained/cells{number}", kernel_shape=sides, strides=sides)
+            )
+            last = f"trained/cells{number}"
+        names.append(last)
+    graph.node.append(onnx.node("Concat", names, "trained/cells", axis=1))
+    return "trained/cells"
 
 
 def _rename(graph: Any, names: Mapping[str, str]) -> None:

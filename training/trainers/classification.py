@@ -22,17 +22,22 @@ from training.jobs.events import Metric, Progress, report
 from training.trainers import backbone as backbones
 from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
+from training.trainers.choice import choose, fit
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import Extractor, Unreadable, calm, picture, session_of
+from training.trainers.pooled import SAMPLE
 from training.trainers.report import Accuracies, figures, remarks
 from training.weights import BACKBONE, add_notices
 
 SINGLE: Final = "single_label_classification"
 MULTI: Final = "multi_label_classification"
 REPORTS: Final = 50  # reports of progress
-SAVED: Final = 200  # pictures between two checkpoints
+SAVED: Final = 200  # pictures between two checkpoints, at least
+SAVES: Final = 20  # checkpoints of a run, each of which contains all pictures before
 MIN_EXAMPLES: Final = 4  # readable pictures of each label
-EQUAL: Final = 1e-3  # largest difference of probabilities between the written model and the head
+EQUAL: Final = (
+    5e-3  # largest difference of probabilities between the written model and the head, whose cells are float16
+)
 STOPPED: Final = 143  # exit status after SIGTERM
 
 
@@ -82,25 +87,22 @@ class _Training:
             raise ValueError(f"the backbone {self._settings.backbone.name} cannot be used: {error}") from error
         with self._settings.dataset_file.open(encoding="utf-8") as lines:
             listed = examples_of(lines, self._labels, exclusive=self._exclusive)
-        examples, rows, problems = self._features(extractor, listed)
+        examples, data, problems = self._features(extractor, listed)
         check_counts(examples, self._labels)
         arrays = self._arrays
-        features = arrays.stack(rows).astype(arrays.float64)
-        targets = targets_of(arrays, examples, self._labels)
-        data = heads.Examples(features, targets, extractor.groups, self._exclusive)
         part = arrays.array(parts(examples, self._settings.seed, heads.FOLDS))
         training = part >= 0
-        strength, losses = heads.chosen_strength(arrays, data.part(training), part[training])
-        for step, (candidate, loss) in enumerate(losses.items()):
-            say(f"regularization {candidate:g}: loss {loss:.4f} on held-out folds")
+        choice = choose(arrays, data.part(training), part[training])
+        for step, (candidate, loss) in enumerate(choice.losses.items()):
+            say(f"{candidate}: loss {loss:.4f} on held-out folds")
             say(report(Metric("validation_loss", loss, step)))
-        head = heads.fit(arrays, data.part(training), strength)
-        predicted = heads.probabilities(arrays, features[~training], head, exclusive=self._exclusive)
+        classifier = fit(arrays, data.part(training), choice.candidate)
+        say(f"chosen: {choice.candidate}")
+        predicted = classifier.probabilities(arrays, data.part(~training))
         tests = [example for example, own in zip(examples, part, strict=True) if own < 0]
         test_figures = figures(tests, predicted.tolist(), self._labels, exclusive=self._exclusive)
         others = [example for example, own in zip(examples, part, strict=True) if own >= 0]
-        crossed = heads.held_out(arrays, data.part(training), part[training], strength)
-        crossed_figures = figures(others, crossed.tolist(), self._labels, exclusive=self._exclusive)
+        crossed_figures = figures(others, choice.held_out.tolist(), self._labels, exclusive=self._exclusive)
         accuracies = Accuracies(
             crossed_figures["accuracy"],
             crossed_figures["accuracy_of_the_most_frequent_answer"],
@@ -112,21 +114,19 @@ class _Training:
             say(report(Metric("test_accuracy", accuracies.test)))
         for line in remarks(accuracies):
             say(f"WARNING: {line}")
-        floats = arrays.float32
-        layer = Head(
-            head.weights.astype(floats).tobytes(),
-            head.biases.astype(floats).tobytes(),
-            features.shape[1],
-            self._labels,
-            self._exclusive,
-        )
+        weights, biases = (values.astype(arrays.float32).tobytes() for values in classifier.layer(extractor.basis))
+        size, sharpness = sum(extractor.groups), choice.candidate.sharpness
+        layer = Head(weights, biases, size, self._labels, self._exclusive, sharpness)
         settings = self._settings
         model = write_model(settings.model_output_directory, backbone, layer, settings.backbone)
         count, sure = len(self._labels), predicted if tests else None
         compare(arrays, self._runtime, model, backbone, tests or examples, sure, count)
         content = {
             "backbone": {"file": settings.backbone.name, "sha256": digest},
-            "regularization": {"chosen": strength, "losses": [[key, value] for key, value in losses.items()]},
+            "head": {
+                "chosen": str(choice.candidate),
+                "losses": {str(candidate): value for candidate, value in choice.losses.items()},
+            },
             "remarks": remarks(accuracies),
             "cross_validation": crossed_figures,
             "test": test_figures,
@@ -135,7 +135,9 @@ class _Training:
         write_report(settings, self._labels, examples, part, problems, content)
         say("the model is complete")
 
-    def _features(self, extractor: Extractor, listed: Sequence[Example]) -> tuple[list[Example], list[Any], Any]:
+    def _features(
+        self, extractor: Extractor, listed: Sequence[Example]
+    ) -> tuple[list[Example], heads.Examples, dict[str, list[str]]]:
         """Return readable, different examples and their features, and the ids of the others."""
 
         def stop(number: int, frame: FrameType | None) -> NoReturn:
@@ -145,12 +147,15 @@ class _Training:
         signal.signal(signal.SIGTERM, stop)
         if extractor.resumed:
             say(f"continuing with the features of {extractor.resumed} pictures")
-        examples, rows, seen = [], [], set()
+        own = zip(listed, parts(listed, self._settings.seed, heads.FOLDS), strict=True)
+        sample = [(example.id, example.path) for example, part in own if part >= 0][:SAMPLE]
+        extractor.prepare(sample)
+        examples, rows, cells, seen = [], [], [], set()
         problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
         interval = max(1, len(listed) // REPORTS)
         for index, example in enumerate(listed):
             try:
-                row, pixels = extractor.of(example.id, example.path)
+                row, reduced, pixels = extractor.of(example.id, example.path)
             except Unreadable as error:
                 say(f"WARNING: the picture {example.id} cannot be read: {error}")
                 problems["unreadable"].append(example.id)
@@ -161,12 +166,18 @@ class _Training:
             seen.add(pixels)
             examples.append(example)
             rows.append(row)
+            cells.append(reduced)
             if (index + 1) % interval == 0:
                 say(report(Progress(index + 1, len(listed))))
-            if (index + 1) % SAVED == 0:
+            if (index + 1) % max(SAVED, len(listed) // SAVES) == 0:
                 extractor.save()
+        extractor.save()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        return examples, rows, problems
+        arrays = self._arrays
+        features = arrays.stack(rows).astype(arrays.float64) if rows else arrays.zeros((0, sum(extractor.groups)))
+        described = arrays.stack(cells) if rows and extractor.basis is not None else None
+        targets = targets_of(arrays, examples, self._labels)
+        return examples, heads.Examples(features, targets, extractor.groups, self._exclusive, described), problems
 
 
 def check_counts(examples: Sequence[Example], labels: Sequence[str]) -> None:

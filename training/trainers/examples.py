@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 TEST_SHARE: Final = 0.2
+RARE: Final = 4  # pictures of a combination of labels, below which it is divided together with other such combinations
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,13 @@ def examples_of(lines: Iterable[str], labels: Sequence[str], *, exclusive: bool)
 def parts(examples: Sequence[Example], seed: int, folds: int) -> list[int]:
     """Return the part of each example: -1 for the test, otherwise the number of its fold.
 
-    Each combination of labels is divided in the same shares. The division depends on the ids and the seed only, so a
-    picture that is added later does not move the others.
+    Each combination of labels is divided in the same shares, and so are all rare ones together. The division depends on
+    the ids, the labels and the seed only, so few pictures move to another part when others are added.
     """
+    counts = Counter(example.labels for example in examples)
     groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for index, example in enumerate(examples):
-        groups[example.labels].append(index)
+        groups[example.labels if counts[example.labels] >= RARE else ()].append(index)
     result = [0] * len(examples)
     for group in groups.values():
         ordered = sorted(group, key=lambda index: _draw(examples[index].id, seed))

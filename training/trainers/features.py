@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
+from zipfile import BadZipFile
 
 from training.trainers.backbone import Backbone, extractor
+from training.trainers.pooled import Basis, basis_of
 
 MAX_PIXELS: Final = 100_000_000  # a small file can claim a large picture
 
@@ -71,7 +76,7 @@ def session_of(runtime: Any, content: bytes) -> Any:
 class Extractor:
     """Computes features, or takes them from the checkpoint of an interrupted run.
 
-    `groups` has the number of features from each output of the backbone, in their order.
+    `groups` has the number of features from each output of the backbone, in their order. Call `prepare` first.
     """
 
     def __init__(self, arrays: Any, runtime: Any, backbone: Backbone, digest: str, checkpoint: Path | None) -> None:
@@ -79,28 +84,68 @@ class Extractor:
         self._backbone = backbone
         self._digest = digest
         self._session = session_of(runtime, extractor(backbone))
-        blank = arrays.zeros((1, backbone.height, backbone.width, 3), arrays.float32)
-        self.groups = tuple(row.shape[1] for row in self._session.run(None, {"image": blank}))
         self._checkpoint = checkpoint / "features.npz" if checkpoint is not None else None
+        self.groups = tuple(count for _, _, count in backbone.maps) if backbone.grid else self._sizes()
+        self.basis: Basis | None = None
         self._rows: dict[str, Any] = {}
+        self._cells: dict[str, Any] = {}
         self._digests: dict[str, str] = {}
         self.resumed = self._load()
 
-    def of(self, subject: str, path: str) -> tuple[Any, str]:
-        """Return the features of a picture and the digest of its pixels; Unreadable."""
+    def prepare(self, sample: Sequence[tuple[str, str]]) -> None:
+        """Decide on the directions in which cells are described, by some pictures (id, path) of the training.
+
+        Without a grid of the backbone, or after an interruption, there is nothing to do.
+        """
+        if self._backbone.grid is None or self.basis is not None:
+            return
+        raw: dict[str, Any] = {}
+        for subject, path in sample:
+            with suppress(Unreadable):  # `of` reports it
+                raw[subject], self._digests[subject] = self._computed(path)
+        if not raw:
+            return
+        cells = self._arrays.concatenate(list(raw.values()))
+        self.basis = basis_of(self._arrays, cells, self.groups)
+        for subject, own in raw.items():
+            self._add(subject, own)
+
+    def of(self, subject: str, path: str) -> tuple[Any, Any, str]:
+        """Return averaged features, reduced cells or None, and the digest of the pixels of a picture; Unreadable."""
         if subject not in self._rows:
-            tensor, digest = picture(self._arrays, path, self._backbone)
-            self._rows[subject] = self._arrays.concatenate(self._session.run(None, {"image": tensor}), axis=1)[0]
-            self._digests[subject] = digest
-        return self._rows[subject], self._digests[subject]
+            own, self._digests[subject] = self._computed(path)
+            self._add(subject, own)
+        return self._rows[subject], self._cells.get(subject), self._digests[subject]
+
+    def _computed(self, path: str) -> tuple[Any, str]:
+        """Return the features of each cell [cells, features], and the digest; without a grid, a picture is one cell."""
+        tensor, digest = picture(self._arrays, path, self._backbone)
+        outputs = self._session.run(None, {"image": tensor})
+        if self._backbone.grid is None:
+            return self._arrays.concatenate(outputs, axis=1), digest
+        return outputs[0][0].reshape(outputs[0].shape[1], -1).T, digest
+
+    def _add(self, subject: str, own: Any) -> None:
+        self._rows[subject] = own.mean(axis=0)
+        if self.basis is not None:
+            self._cells[subject] = self.basis.reduced(self._arrays, own)
+
+    def _sizes(self) -> tuple[int, ...]:
+        blank = self._arrays.zeros((1, self._backbone.height, self._backbone.width, 3), self._arrays.float32)
+        return tuple(row.shape[1] for row in self._session.run(None, {"image": blank}))
 
     def save(self) -> None:
         """Write the checkpoint, completely or not at all."""
         if self._checkpoint is None or not self._rows:
             return
-        about = json.dumps({"backbone": self._digest, "digests": self._digests})
+        arrays, subjects = self._arrays, list(self._rows)
+        digests = {subject: self._digests[subject] for subject in subjects}
+        content = {"rows": arrays.stack([self._rows[subject] for subject in subjects])}
+        if self.basis is not None:
+            content["cells"] = arrays.stack([self._cells[subject] for subject in subjects])
+            content |= {name: getattr(self.basis, name) for name in _BASIS}
         partial = self._checkpoint.with_suffix(".partial.npz")
-        self._arrays.savez(partial, about=about, rows=self._arrays.stack(list(self._rows.values())))
+        arrays.savez(partial, about=json.dumps({"backbone": self._digest, "digests": digests}), **content)
         partial.replace(self._checkpoint)
 
     def _load(self) -> int:
@@ -111,8 +156,15 @@ class Extractor:
                 about = json.loads(str(stored["about"]))
                 if about["backbone"] != self._digest:
                     return 0
-                self._digests = dict(about["digests"])
-                self._rows = dict(zip(self._digests, stored["rows"], strict=True))
-        except (OSError, ValueError, KeyError):
-            self._rows, self._digests = {}, {}
+                digests = dict(about["digests"])
+                rows = dict(zip(digests, stored["rows"], strict=True))
+                if self._backbone.grid is not None:
+                    self._cells = dict(zip(digests, stored["cells"], strict=True))
+                    self.basis = Basis(**{name: stored[name] for name in _BASIS})
+                self._rows, self._digests = rows, digests
+        except (OSError, ValueError, KeyError, BadZipFile):
+            self._rows, self._cells, self._digests, self.basis = {}, {}, {}, None
         return len(self._rows)
+
+
+_BASIS: Final = tuple(field.name for field in fields(Basis))

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01, 0.001)
-"""Strengths of the regularization that are compared, strongest first: of equal ones, the strongest is used."""
 SHARES: Final = (5.0, 4.0, 1.0)
 """How much the features of each map count together, the backbone's last map first; further ones count as the last."""
 FOLDS: Final = 4
@@ -36,10 +34,12 @@ class Examples:
     targets: Any
     groups: Sequence[int]  # how many of the features come from each map of the backbone, in their order
     exclusive: bool  # each example has exactly one label
+    cells: Any = None  # [count, cells, directions], reduced by a basis of `pooled`; None if the backbone has no grid
 
     def part(self, chosen: Any) -> Examples:
         """Return the examples that `chosen` selects."""
-        return replace(self, features=self.features[chosen], targets=self.targets[chosen])
+        cells = None if self.cells is None else self.cells[chosen]
+        return replace(self, features=self.features[chosen], targets=self.targets[chosen], cells=cells)
 
 
 def fit(arrays: Any, examples: Examples, strength: float) -> Fitted:
@@ -50,7 +50,7 @@ def fit(arrays: Any, examples: Examples, strength: float) -> Fitted:
     """
     features, targets, exclusive = examples.features, examples.targets, examples.exclusive
     center, spread = features.mean(axis=0), features.std(axis=0)
-    sizes = arrays.repeat(arrays.array(_parts(examples.groups)), examples.groups)
+    sizes = arrays.repeat(arrays.array(parts_of(examples.groups)), examples.groups)
     spread = arrays.where(spread > 1e-6, spread, 1.0) * sizes**0.5
     scaled = (features - center) / spread
     # The best weights are combinations of the examples, so that few examples make a small problem whatever their size.
@@ -62,7 +62,7 @@ def fit(arrays: Any, examples: Examples, strength: float) -> Fitted:
     return Fitted(weights, biases - center @ weights, strength)
 
 
-def _parts(groups: Sequence[int]) -> list[float]:
+def parts_of(groups: Sequence[int]) -> list[float]:
     """Return for each map the number of its features, divided by the share of the map."""
     shares = [*SHARES, *SHARES[-1:] * len(groups)][: len(groups)]
     return [size * sum(shares) / share for size, share in zip(groups, shares, strict=True)]
@@ -70,7 +70,7 @@ def _parts(groups: Sequence[int]) -> list[float]:
 
 def probabilities(arrays: Any, features: Any, head: Fitted, *, exclusive: bool) -> Any:
     """Return the probability of each label for each row of features."""
-    return _activated(arrays, features @ head.weights + head.biases, exclusive=exclusive)
+    return activated(arrays, features @ head.weights + head.biases, exclusive=exclusive)
 
 
 def loss(arrays: Any, predicted: Any, targets: Any, *, exclusive: bool) -> float:
@@ -79,29 +79,6 @@ def loss(arrays: Any, predicted: Any, targets: Any, *, exclusive: bool) -> float
     if exclusive:
         return float(-positive.sum(axis=1).mean())
     return float(-(positive + (1 - targets) * arrays.log(1 - predicted + _TINY)).mean())
-
-
-def chosen_strength(arrays: Any, examples: Examples, folds: Any) -> tuple[float, dict[float, float]]:
-    """Return the strength with the smallest loss on pictures that the head was not fitted to, and all losses.
-
-    `folds` has the number of the part, 0 to FOLDS - 1, in which each picture is held out.
-    """
-    losses: dict[float, float] = {}
-    for strength in STRENGTHS:
-        predicted = held_out(arrays, examples, folds, strength)
-        losses[strength] = loss(arrays, predicted, examples.targets, exclusive=examples.exclusive)
-    return min(losses, key=lambda strength: losses[strength]), losses
-
-
-def held_out(arrays: Any, examples: Examples, folds: Any, strength: float) -> Any:
-    """Return the probabilities that a head gives to each example that was not fitted to its fold."""
-    result = arrays.zeros(examples.targets.shape)
-    for fold in range(FOLDS):
-        held = folds == fold
-        if held.any() and not held.all():
-            head = fit(arrays, examples.part(~held), strength)
-            result[held] = probabilities(arrays, examples.features[held], head, exclusive=examples.exclusive)
-    return result
 
 
 def balanced(arrays: Any, targets: Any, *, exclusive: bool) -> Any:
@@ -126,7 +103,7 @@ def _minimized(
     current = arrays.zeros((extended.shape[1], labels))
     ahead, momentum = current, 1.0
     for _ in range(STEPS):
-        predicted = _activated(arrays, extended @ ahead, exclusive=exclusive)
+        predicted = activated(arrays, extended @ ahead, exclusive=exclusive)
         gradient = extended.T @ (weights * (predicted - targets)) / count + penalty * ahead
         following = ahead - step * gradient
         if (gradient * (following - current)).sum() > 0:  # the momentum leads uphill
@@ -140,7 +117,8 @@ def _minimized(
     return current[:-1], current[-1]
 
 
-def _activated(arrays: Any, scores: Any, *, exclusive: bool) -> Any:
+def activated(arrays: Any, scores: Any, *, exclusive: bool) -> Any:
+    """Return the probabilities of scores [count, labels]."""
     if not exclusive:
         return 1 / (1 + arrays.exp(-arrays.clip(scores, -500, 500)))
     grown = arrays.exp(scores - scores.max(axis=1, keepdims=True))

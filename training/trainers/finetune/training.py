@@ -1,7 +1,8 @@
 """Trainer of classifiers: the last layers of a pretrained backbone and a head. Run as `python -m`, with PyTorch.
 
-It writes the same files as `training.trainers.classification`. Its head begins as that trainer's, fitted to the
-training pictures without those of the validation, so that fine-tuning can only improve the validation loss.
+It writes the same files as `training.trainers.classification`. Its head begins as a linear one on averages over the
+picture, fitted to the training pictures without those of the validation, so that fine-tuning can only improve the
+validation loss.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from training.jobs.events import Metric, report
 from training.trainers import backbone as backbones
 from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
+from training.trainers.choice import choose
 from training.trainers.classification import (
     MULTI,
     SINGLE,
@@ -194,7 +196,7 @@ class _Training:
         rows = arrays.concatenate([arrays.concatenate(each, axis=1) for each in groups]).astype(float)
         sizes = [each.shape[1] for each in groups[0]]
         data = heads.Examples(rows, pictures.targets[chosen], sizes, self._exclusive)
-        strength, _ = heads.chosen_strength(arrays, data, part[chosen])
+        strength = choose(arrays, data, part[chosen]).candidate.strength
         return Model(torch, network, rows, heads.fit(arrays, data, strength)), strength
 
     def _figures(self, fit: Fit, examples: Sequence[Example], chosen: Sequence[int]) -> dict[str, Any]:

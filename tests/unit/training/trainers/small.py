@@ -15,7 +15,10 @@ SIZE: Final = 16
 
 
 def backbone(*, planar: bool = True, maps: bool = False, input_name: str = "image", **changes: Any) -> bytes:
-    """Return a backbone whose features are the mean colors of the four quarters of a picture."""
+    """Return a backbone whose features are the mean colors of the four quarters of a picture.
+
+    With the change `finer`, it has a second map, of parts with this side.
+    """
     graph = onnx.MESSAGES["Graph"](name="quarters")
     shape = (1, 3, SIZE, SIZE) if planar else (1, SIZE, SIZE, 3)
     graph.input.append(onnx.value(input_name, shape))
@@ -25,6 +28,9 @@ def backbone(*, planar: bool = True, maps: bool = False, input_name: str = "imag
         last = "planes"
     half = SIZE // 2
     graph.node.append(onnx.node("AveragePool", [last], "probability", kernel_shape=[half, half], strides=[half, half]))
+    side = changes.get("finer", 0)
+    if side:
+        graph.node.append(onnx.node("AveragePool", [last], "fine", kernel_shape=[side, side], strides=[side, side]))
     if maps and planar:
         graph.output.append(onnx.value("probability", (1, 3, 2, 2)))
     elif maps:
@@ -33,6 +39,12 @@ def backbone(*, planar: bool = True, maps: bool = False, input_name: str = "imag
     else:
         graph.node.append(onnx.node("Flatten", ["probability"], "features", axis=1))
         graph.output.append(onnx.value("features", (1, 12)))
+    count = SIZE // side if side else 0
+    if side and planar:
+        graph.output.append(onnx.value("fine", (1, 3, count, count)))
+    elif side:
+        graph.node.append(onnx.node("Transpose", ["fine"], "finer", perm=[0, 2, 3, 1]))
+        graph.output.append(onnx.value("finer", (1, count, count, 3)))
     model = onnx.MESSAGES["Model"](ir_version=changes.get("ir_version", 8), graph=graph)
     model.opset_import.add(version=changes.get("opset", 13))
     for key, value in changes.get("metadata", {"Image.NominalPixelRange": "Normalized_0_1"}).items():

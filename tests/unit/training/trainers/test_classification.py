@@ -165,7 +165,7 @@ def test_another_start_continues_with_the_features(
     first = (dataset.output / "model.onnx").read_bytes()
     capsys.readouterr()
     assert classification.main(dataset.arguments()) == 0
-    assert "continuing with the features of 30 pictures" in capsys.readouterr().out
+    assert "continuing with the features of 36 pictures" in capsys.readouterr().out
     assert (dataset.output / "model.onnx").read_bytes() == first
     (tmp_path / "backbone.onnx").write_bytes(backbone(metadata={"mean": "100", "std": "50"}))
     assert classification.main(dataset.arguments()) == 0
@@ -181,7 +181,13 @@ def test_a_model_that_differs_is_not_published(
 
     def wrong(backbone: Any, head: Any, metadata: Any) -> bytes:
         count = len(head.biases) // 4
-        moved = type(head)(head.weights, struct.pack(f"<{count}f", *range(count)), head.features, head.labels, True)
+        moved = type(head)(
+            head.weights,
+            struct.pack(f"<{count}f", *(50 * index for index in range(count))),
+            head.features,
+            head.labels,
+            True,
+        )
         return bytes(real(backbone, moved, metadata))
 
     monkeypatch.setattr(classification.backbones, "assembled", wrong)

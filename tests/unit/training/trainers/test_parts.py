@@ -1,4 +1,4 @@
-"""Division of examples, and the choice of the regularization."""
+"""Division of examples, and the choice of the head."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 from training.trainers import head as heads
+from training.trainers.choice import Candidate, choose, held_out
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.report import SCORED, SCORES, Accuracies, figures, remarks
 
@@ -44,6 +45,15 @@ def test_the_division_depends_on_the_seed_and_not_on_the_order() -> None:
     assert parts(some, 2, 4) != parts(some, 1, 4)
 
 
+def test_rare_combinations_of_labels_are_divided_together() -> None:
+    """Otherwise a picture with its own combination is never in the test, and always in the first fold."""
+    many = [Example(f"m{number}", "", ("a", "b")) for number in range(40)]
+    rare = [Example(f"r{number}", "", (f"{number}",)) for number in range(40)]
+    result = parts([*many, *rare], 0, 4)
+    for own in (result[:40], result[40:]):
+        assert Counter(own) == {-1: 8, 0: 8, 1: 8, 2: 8, 3: 8}
+
+
 def test_the_head_finds_the_minimum() -> None:
     chance = numpy.random.default_rng(0)
     features = chance.normal(size=(60, 5))
@@ -61,7 +71,7 @@ def test_noise_is_regularized_more_than_a_clear_difference() -> None:
     noise = chance.normal(size=(80, 200))
     clear = noise + 20 * targets[:, :1]
     strengths = [
-        heads.chosen_strength(numpy, heads.Examples(features, targets, [200], True), folds)[0]
+        choose(numpy, heads.Examples(features, targets, [200], True), folds).candidate.strength
         for features in (noise, clear)
     ]
     assert strengths[0] > strengths[1]
@@ -107,7 +117,8 @@ def test_held_out_predictions() -> None:
     """Labels that are drawn by chance can be learned by heart, but not predicted."""
     features = numpy.random.default_rng(0).normal(size=(80, 200))
     targets = numpy.eye(2)[numpy.random.default_rng(1).integers(0, 2, 80)]
-    predicted = heads.held_out(numpy, heads.Examples(features, targets, [200], True), numpy.arange(80) % 4, 0.01)
+    data = heads.Examples(features, targets, [200], True)
+    predicted = held_out(numpy, data, numpy.arange(80) % 4, Candidate(0.01))
     assert 0.2 < (predicted.argmax(axis=1) == targets.argmax(axis=1)).mean() < 0.8
 
 
