@@ -18,13 +18,14 @@ import trio
 from cloud.commands.options import Options
 from cloud.domain.training import jobs
 from cloud.domain.training.abilities import NO_SCRIPTS, Abilities
+from cloud.server.training_folder import claim, folder_of
 from cloud.server.training_network import network
 from cloud.services.common.base import Cloud
 from cloud.services.training.runner import Runner, Settings, clean, folders
+from cloud.store.sql import Store
 from cloud.values.names import new_id
 from nursery_graph import Node, Restart
 from schema.errors import MachineError
-from support import private
 from support.worker import Worker
 from training.engine.groups import Groups, open_groups
 from training.engine.local import LocalEngine, inspected
@@ -53,18 +54,20 @@ class Training:
 def nodes(options: Options, restart: Restart) -> list[Node]:
     """Return the nodes; the cloud requires the first one, because it tells clients what cannot be trained."""
     return [
-        Node(NAME, partial(_engine, options), requires={"database"}, restart=restart),  # which makes the data folder
+        # "files" gives the database the id of the cloud
+        Node(NAME, partial(_engine, options), requires={"database", "files"}, restart=restart),
         Node("training", partial(_runner, options), requires={"cloud", NAME}, restart=restart),
     ]
 
 
 async def _engine(options: Options, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Training]) -> None:
     if options.ray is None or not options.training_jobs:
-        task_status.started(await able(options))
+        task_status.started(await able(options, deps["database"]))
         await trio.sleep_forever()
     from training.engine.ray_engine import Cluster, RayEngine
     from training.engine.ray_jobs import parse_address, parse_placement, ray_jobs
 
+    await claim(options, deps["database"])
     ray = options.ray
     cluster = Cluster(ray.python, parse_placement(ray.resources), ray.scripts)
     async with ray_jobs(parse_address(ray.address), ray.token) as calls:
@@ -77,8 +80,11 @@ async def _engine(options: Options, deps: Mapping[str, Any], /, *, task_status: 
         await trio.sleep_forever()
 
 
-async def able(options: Options) -> Training:
-    """Return the engine for these options, after trying what it can do on this computer."""
+async def able(options: Options, store: Store) -> Training:
+    """Return the engine for these options, after trying what it can do on this computer.
+
+    MachineError if the folder of jobs belongs to another cloud or cannot be used.
+    """
     if not options.training_jobs:
         return Training()
     missing = _missing()
@@ -87,10 +93,10 @@ async def able(options: Options) -> Training:
         _log.warning("no models can be trained", reason=lacking, command=_command(missing))
     if missing and not options.training_python:
         return Training(abilities=Abilities(lacking))
-    folder_of(options).mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
+    await claim(options, store)
     groups = _groups()
     isolated = LocalEngine(python=options.training_python, groups=groups)
-    obstacle = await isolated.probe(folder_of(options) / f".{new_id()}")  # another cloud may use the same folder
+    obstacle = await isolated.probe(folder_of(options) / f".{new_id()}")  # a replica may use the same folder
     engine = LocalEngine(isolate=not obstacle, python=options.training_python, groups=groups)
     if obstacle:
         _log.warning("training programs are confined by limits only", reason=obstacle)
@@ -137,13 +143,6 @@ async def _scripts(options: Options, obstacle: str) -> tuple[str, str]:
     except MachineError as error:
         return str(error), ""
     return "", f"{Path(interpreter.program).name} on {platform.machine()}"
-
-
-def folder_of(options: Options) -> Path:
-    """Return the folder of running jobs."""
-    if options.training_folder is None:
-        return options.data / "training"
-    return options.training_folder / "machine-training"  # everything else in it is removed
 
 
 async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:

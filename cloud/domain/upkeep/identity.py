@@ -40,7 +40,10 @@ def written(identity: Identity) -> bytes:
 
 def parsed(content: bytes | str) -> Identity:
     """Parse the result of `written`; ValueError for anything else."""
-    value = json.loads(content)
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     match value:
         case {"cloud": str(cloud), "count": int(count)} if cloud and count >= 0:
             return Identity(cloud, count)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 import trio
 
-from cloud.blobs import PIECE, Blob, discard
+from cloud.blobs import PIECE, STAMP, Blob, discard
 from cloud.domain.registry import files, items
 from cloud.domain.training import job_keys, jobs, queue, reports
 from cloud.domain.training.jobs import JobRecord
@@ -397,13 +397,14 @@ async def _pieces(worker: Worker, path: Path) -> AsyncIterator[bytes]:
 def folders(folder: Path) -> list[str]:
     """Return the names of the folders of jobs, also of those that have ended; make `folder`. Blocking."""
     folder.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
-    return [name for name in os.listdir(folder) if not name.startswith(".") and not name.endswith(lock.SUFFIX)]
+    names = os.listdir(folder)
+    return [name for name in names if not name.startswith(".") and not name.endswith((lock.SUFFIX, STAMP))]
 
 
 def clean(folder: Path, names: Iterable[str], kept: Container[str]) -> int:
     """Remove those of the folders that are not `kept`, the ids of unfinished jobs; return how many. Blocking.
 
-    `names` must have been listed before `kept` was read: another cloud that uses `folder` may start a job at any time.
+    `names` must have been listed before `kept` was read: a replica that uses `folder` may start a job at any time.
     """
     stale = [name for name in names if name not in kept]
     for name in stale:

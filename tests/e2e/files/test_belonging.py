@@ -307,6 +307,7 @@ async def test_a_cloud_from_before_ids_gets_an_id(
     async with store_of(options.files) as blobs, opened_for_command(options.database, "") as store:
         await unmarked(blobs)
         await store.write(lambda sql: sql.run("DELETE FROM settings WHERE name = 'cloud'"))
+        shutil.rmtree(options.data / "training")  # it contains the id, too
         assert await started(options, capsys) == ""
         await confirm(store, blobs)
         assert await there(options) == set(kept)
@@ -412,7 +413,8 @@ async def test_an_emptied_or_exchanged_postgresql_database_is_refused(
                 await sweep(store, blobs, now() + timedelta(days=100))
         await refused(options, keys, capsys, "the database is new")
     else:
-        elsewhere = Options(data=options.data, postgres=other, files_at=options.data / "else", address="localhost:0")
+        data = options.data.with_name("elsewhere")
+        elsewhere = Options(data=data, postgres=other, files_at=data / "files", address="localhost:0")
         assert await started(elsewhere, capsys) == ""
         await refused(replace(options, postgres=other), keys, capsys, "and the database to the cloud")
     assert await there(options) == set(keys)

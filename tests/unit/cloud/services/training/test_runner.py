@@ -495,8 +495,10 @@ def test_folders_of_ended_jobs_are_removed(tmp_path: Path) -> None:
     assert folders(home) == []
     for name in ("old", "kept", ".probe"):
         (home / name / "dataset").mkdir(parents=True)
-    (home / "worker.lock").touch()
+    files = ("machine-cloud.json", "worker.lock")
+    for name in files:
+        (home / name).touch()
     names = folders(home)
-    (home / "started-meanwhile").mkdir()  # by another cloud
+    (home / "started-meanwhile").mkdir()  # by a replica
     assert clean(home, names, {"kept", "elsewhere"}) == 1
-    assert sorted(path.name for path in home.iterdir()) == [".probe", "kept", "started-meanwhile", "worker.lock"]
+    assert {path.name for path in home.iterdir()} == {".probe", "kept", "started-meanwhile", *files}
