@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 import h11
@@ -21,6 +22,7 @@ import trio
 
 TOKEN: Final = "a-token-of-the-tests"
 ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+NODE: Final = "10.0.0.3"  # the address of the node
 STOP_WAIT: Final = 3.0  # seconds from the request to stop to the kill: RAY_JOB_STOP_WAIT_TIME_S
 _VERSION: Final = {"version": "4", "ray_version": "2.60.0", "session_name": "session_of_tests"}
 _BLOCK: Final = b" " * 65536
@@ -34,11 +36,12 @@ class Job:
     status: str = "PENDING"
     message: str = "Job has not started yet."
     process: trio.Process | None = None
+    exit_code: int | None = None
 
-    def finish(self, status: str, message: str) -> None:
+    def finish(self, status: str, message: str, exit_code: int | None = None) -> None:
         """Record the end of the job, once."""
         if self.status not in ENDED:
-            self.status, self.message = status, message
+            self.status, self.message, self.exit_code = status, message, exit_code
 
 
 class Cluster:
@@ -50,6 +53,7 @@ class Cluster:
         self.jobs: dict[str, Job] = {}
         self.calls: list[tuple[str, str]] = []
         self.has_node = True  # without one, jobs stay PENDING
+        self.unseen = ""  # a folder that the node does not see
         self.endless = False  # answers have no end
         self.silent = False  # connections are accepted, and nothing is answered
         self.drops = 0  # further submissions that are accepted, and whose answer is lost
@@ -96,12 +100,16 @@ class Cluster:
             stopped = job.status not in ENDED
             self._nursery.start_soon(_stop, job)
             return 200, {"stopped": stopped}
-        return 200, {"submission_id": name, "status": job.status, "message": job.message, "type": "SUBMISSION"}
+        agent = None if job.process is None else f"http://{NODE}:52365"
+        end = {"status": job.status, "message": job.message, "driver_exit_code": job.exit_code}
+        return 200, {"submission_id": name, "type": "SUBMISSION", "driver_agent_http_address": agent, **end}
 
     def _submit(self, body: dict[str, Any]) -> tuple[int, Any]:
         name = body["submission_id"]
         if name in self.jobs:
             return 500, f"Traceback: ValueError: Job with submission_id {name} already exists."
+        if self.unseen:
+            body["entrypoint"] = body["entrypoint"].replace(self.unseen, "/not-mounted")
         self.jobs[name] = job = Job(body)
         if self.has_node:
             self._nursery.start_soon(_run, job)
@@ -148,27 +156,32 @@ async def _request(connection: h11.Connection, stream: trio.abc.Stream) -> tuple
 
 async def _run(job: Job) -> None:
     """Run the entry point with a shell, in a process group, as the supervisor of Ray does."""
-    process = await trio.lowlevel.open_process(
-        ["/bin/sh", "-c", job.body["entrypoint"]],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    job.process = process
-    if job.status == "PENDING":
-        job.status, job.message = "RUNNING", "Job is currently running."
-    try:
-        status = await process.wait()
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            with trio.CancelScope(shield=True):
-                await process.wait()
-    if status:
-        job.finish("FAILED", f"Job entrypoint command failed with exit code {status}, last available logs")
-    else:
-        job.finish("SUCCEEDED", "Job finished successfully.")
+    with TemporaryFile() as log:
+        process = await trio.lowlevel.open_process(
+            ["/bin/sh", "-c", job.body["entrypoint"]],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        job.process = process
+        if job.status == "PENDING":
+            job.status, job.message = "RUNNING", "Job is currently running."
+        try:
+            status = await process.wait()
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                with trio.CancelScope(shield=True):
+                    await process.wait()
+        log.seek(0)
+        tail = log.read().decode(errors="replace")[-20_000:]
+    if not status:
+        job.finish("SUCCEEDED", "Job finished successfully.", 0)
+        return
+    begin = f"INFO job_manager.py:581 -- Runtime env is setting up.\nRunning entrypoint: {job.body['entrypoint']}\n"
+    logs = f"last available logs (truncated to 20,000 chars):\n{begin}{tail}"
+    job.finish("FAILED", f"Job entrypoint command failed with exit code {status}, {logs}", status)
 
 
 async def _stop(job: Job) -> None:

@@ -162,7 +162,13 @@ class _Attempt:
             await end_attempt(self._folder, submission, self._jobs, self._times, self._worker)
             return None
         await self._worker.run(partial(_collect, self._folder, self._order))
-        return Outcome(self._reasons.of(ended, Used()))
+        reason, node = self._reasons.of(ended, Used()), await self._worker.run(self._node)
+        return Outcome(reason and f"{reason} (on the node {node or 'without a name'})")
+
+    def _node(self) -> str:
+        """Return the name of the node that has started the program; "" if none has. Blocking."""
+        name = _read(self._folder / "started", 0)[:64].decode(errors="replace")
+        return "".join(char if char.isprintable() else "?" for char in name)
 
     async def _ask_to_end(self, submission: str) -> None:
         """Ask the program to end, and wait until it has ended, as long as the caller allows."""
@@ -215,10 +221,12 @@ class _Attempt:
                 if answers and (state is None or state.status in TERMINAL):
                     gone = now
                     self.lost = _loss(state)
-                    if "exit code" in self.lost and not await self._worker.run((self._folder / "started").exists):
+                    if state is not None and state.exit_code > 0 and not await self._worker.run(self._node):
+                        await self._worker.run(partial(_note_end, self._folder))  # nothing has begun
                         self._exceed(
-                            f"the node could not start the program ({self.lost}): {self._order.folder.parent} must be "
-                            f"the same folder on all nodes, and {self._cluster.python} an interpreter there"
+                            f"the node {state.node} could not start the program: {self._order.folder.parent} must be "
+                            f"the same folder on all nodes, and {self._cluster.python} an interpreter there "
+                            f"({self.lost})"
                         )
                 elif answers and state is not None and state.status == "PENDING" and now - begin > self._times.pending:
                     self._exceed(

@@ -42,6 +42,8 @@ class Submission:
 
     status: str
     message: str
+    node: str = ""  # the address of the node that has started it
+    exit_code: int = 0  # of its command, negative for a signal; 0 if the cluster does not know it
 
 
 def parse_address(text: str) -> str:
@@ -107,7 +109,13 @@ class RayJobs:
             raise MachineError(
                 f"the Ray cluster answered with HTTP {status}: {_text(content)}", kind=ErrorKind.UNAVAILABLE
             )
-        return Submission(details["status"], _printable(str(details.get("message") or "")))
+        address, exit_code = details.get("driver_agent_http_address"), details.get("driver_exit_code")
+        return Submission(
+            details["status"],
+            _printable(str(details.get("message") or "")),
+            _printable(str(address or "").partition("://")[2].rpartition(":")[0]),
+            exit_code if isinstance(exit_code, int) else 0,
+        )
 
     async def stop(self, submission: str) -> None:
         """Ask the cluster to stop a submission, if it runs. An unknown one is no error."""
@@ -170,4 +178,5 @@ def _text(content: bytes) -> str:
 
 
 def _printable(text: str) -> str:
+    """Return the end of a text, on one line."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())[-_TEXT:]

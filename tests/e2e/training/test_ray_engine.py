@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -116,10 +117,12 @@ async def test_a_program_runs_on_the_cluster(tmp_path: Path) -> None:
 
 async def test_failures_have_the_reasons_of_the_local_engine(tmp_path: Path) -> None:
     async with opened(tmp_path) as world:
-        assert (await world.run(world.order("fail"))).reason == "the program failed with status 1; its log says why"
+        node = f" (on the node {socket.gethostname()})"
+        reason = (await world.run(world.order("fail"))).reason
+        assert reason == f"the program failed with status 1; its log says why{node}"
         assert "no idea how" in world.lines
         reason = (await world.run(world.order("memory", memory=300 * MIB))).reason
-        assert reason == "the program needed more memory than its limit of 300 MiB"
+        assert reason == f"the program needed more memory than its limit of 300 MiB{node}"
         assert "--ray-python" in (await world.run(world.order("requirement"))).reason
         assert "more than 100 files" in (await world.run(world.order("files", files=100))).reason
         assert "more than 50 lines" in (await world.run(world.order("flood", lines=50, rate=1000))).reason

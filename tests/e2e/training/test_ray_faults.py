@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
+import venv
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -14,11 +17,12 @@ import pytest
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from tests.ray_cluster import TOKEN, Cluster, cluster
+from tests.ray_cluster import NODE, TOKEN, Cluster, cluster
 from training.engine import ray_engine
 from training.engine import ray_jobs as calls
 from training.engine.port import MIB, Bounds, Order, Outcome
 from training.jobs.events import Event, Log
+from training.weights import BACKBONE
 
 QUICK: Final = ray_engine.Times(
     look=0.05, ask=0.1, life=0.2, silence=1.5, margin=0.5, settle=0.5, pending=1.0, reach=1.0
@@ -188,9 +192,50 @@ async def test_a_wrong_token_is_reported_at_once(world: World) -> None:
     assert "wrong-secret" not in str(caught.value)
 
 
-async def test_a_folder_or_interpreter_that_the_node_lacks(world: World) -> None:
-    outcome = await world.run(world.order(2), python="/no/such/python")
-    assert "must be the same folder on all nodes, and /no/such/python an interpreter there" in outcome.reason
+@pytest.mark.parametrize(
+    ("wrong", "explanation"),
+    [
+        ("folder", "can't open file '/not-mounted/j/attempts/1/ray_node.py': [Errno 2] No such file or directory"),
+        ("interpreter", "/no/such/python"),
+        ("long output", "xxxx"),  # so long that Ray's own words are cut off
+    ],
+)
+async def test_a_node_that_cannot_start_the_program(world: World, wrong: str, explanation: str) -> None:
+    python = {"folder": sys.executable, "interpreter": "/no/such/python"}.get(wrong, str(world.folder / "python"))
+    if wrong == "folder":
+        world.ray.unseen = str(world.folder / "jobs")
+    (world.folder / "python").write_text("#!/bin/sh\nprintf %01000d 0 | tr 0 x\nexit 1\n")
+    (world.folder / "python").chmod(0o700)
+    reason = (await world.run(world.order(2), python=python)).reason
+    assert reason.startswith(
+        f"the node {NODE} could not start the program: {world.folder / 'jobs'} must be the same folder on all nodes, "
+        f"and {python} an interpreter there (Ray says FAILED: "
+    )
+    assert explanation in reason
+    assert sorted(world.ray.jobs) == ["j-1"]
+
+
+async def test_a_library_that_the_node_lacks(world: World) -> None:
+    venv.create(world.folder / "empty", symlinks=True)
+    order = replace(world.order(2), program=None, module="training.trainers.classification", readable=(BACKBONE,))
+    reason = (await world.run(order, python=str(world.folder / "empty" / "bin" / "python"))).reason
+    assert re.fullmatch(
+        r"the program needs \w+, which its interpreter does not have: install it for the interpreter of the nodes, "
+        rf"see --ray-python \(on the node {re.escape(socket.gethostname())}\)",
+        reason,
+    )
+
+
+async def test_a_name_of_a_node_that_a_program_has_replaced(world: World) -> None:
+    """Programs run as the user who owns the files of their attempt."""
+    order = world.order(2)
+    assert order.program is not None
+    (order.program / "model" / "training.py").write_text(
+        "import os\nos.chdir(os.environ['TRAINING_CHECKPOINTS'] + '/..')\n"
+        "os.unlink('started')\nos.symlink('/etc/passwd', 'started')\nraise SystemExit(3)\n"
+    )
+    reason = (await world.run(order)).reason
+    assert reason == "the program failed with status 3; its log says why (on the node without a name)"
 
 
 async def test_scripts_of_tenants_need_permission(world: World) -> None:
