@@ -128,7 +128,7 @@ class Ours:
         return paths
 
     def _examples(self, extractor: Extractor, files: Sequence[str], targets: Any, *, exclusive: bool) -> heads.Examples:
-        rows, cells, _ = zip(*(extractor.of(path, path) for path in files), strict=True)
+        rows, cells = zip(*(extractor.of(path, path)[0] for path in files), strict=True)
         features = self.arrays.stack(rows).astype(float)
         return heads.Examples(features, targets, extractor.groups, exclusive, self.arrays.stack(cells))
 

@@ -24,10 +24,11 @@ from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
 from training.trainers.choice import choose, fit
 from training.trainers.examples import Example, examples_of, parts
-from training.trainers.features import Extractor, Unreadable, calm, picture, session_of
+from training.trainers.features import Extractor, calm, picture, session_of
 from training.trainers.pooled import SAMPLE
+from training.trainers.program import distinct, options, say
 from training.trainers.report import Accuracies, figures, remarks
-from training.weights import BACKBONE, add_notices
+from training.weights import add_notices
 
 SINGLE: Final = "single_label_classification"
 MULTI: Final = "multi_label_classification"
@@ -43,26 +44,13 @@ STOPPED: Final = 143  # exit status after SIGTERM
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dataset_file", type=Path, required=True)
-    parser.add_argument("--model_output_directory", type=Path, required=True)
-    parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
-    parser.add_argument("--model_type", choices=(SINGLE, MULTI), default=SINGLE)
-    parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
-    parser.add_argument("--seed", type=int, default=0)
-    settings = parser.parse_args(arguments)
+    settings = options(__doc__, (SINGLE, MULTI)).parse_args(arguments)
     try:
         _Training(settings).run()
     except ValueError as error:
         say(f"ERROR: {error}")
         return 1
     return 0
-
-
-def say(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 class _Training:
@@ -150,26 +138,17 @@ class _Training:
         own = zip(listed, parts(listed, self._settings.seed, heads.FOLDS), strict=True)
         sample = [(example.id, example.path) for example, part in own if part >= 0][:SAMPLE]
         extractor.prepare(sample)
-        examples, rows, cells, seen = [], [], [], set()
+        examples, rows, cells = [], [], []
         problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
-        interval = max(1, len(listed) // REPORTS)
-        for index, example in enumerate(listed):
-            try:
-                row, reduced, pixels = extractor.of(example.id, example.path)
-            except Unreadable as error:
-                say(f"WARNING: the picture {example.id} cannot be read: {error}")
-                problems["unreadable"].append(example.id)
-                continue
-            if pixels in seen:  # in training and test, it would make the test too good
-                problems["duplicates"].append(example.id)
-                continue
-            seen.add(pixels)
+        interval, saved = max(1, len(listed) // REPORTS), max(SAVED, len(listed) // SAVES)
+        for example, (row, reduced) in distinct(listed, lambda each: extractor.of(each.id, each.path), problems):
             examples.append(example)
             rows.append(row)
             cells.append(reduced)
-            if (index + 1) % interval == 0:
-                say(report(Progress(index + 1, len(listed))))
-            if (index + 1) % max(SAVED, len(listed) // SAVES) == 0:
+            done = len(examples) + sum(map(len, problems.values()))
+            if done % interval == 0:
+                say(report(Progress(done, len(listed))))
+            if done % saved == 0:
                 extractor.save()
         extractor.save()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -27,9 +27,11 @@ from training.trainers.detectors import fitting, graph, targets
 from training.trainers.detectors.boxes import Box, Boxed, figures, pictures_of
 from training.trainers.detectors.network import Adam, Weights, initial
 from training.trainers.examples import Example, parts
-from training.trainers.features import Unreadable, calm, opened, session_of, sized
-from training.weights import BACKBONE, add_notices
+from training.trainers.features import calm, opened, session_of, sized
+from training.trainers.program import distinct, options, say
+from training.weights import add_notices
 
+TYPES: Final = ("object_detection",)
 FOLDS: Final = 5  # of the training pictures; the first one is for validation
 COPIES: Final = 6  # of each training picture, the first unchanged
 MOST_COPIES: Final = 3000  # of all; more pictures get fewer copies
@@ -67,17 +69,11 @@ def unchanged(start: Start) -> tuple[backbones.Backbone, Weights, dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dataset_file", type=Path, required=True)
-    parser.add_argument("--model_output_directory", type=Path, required=True)
-    parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
-    parser.add_argument("--model_type", choices=("object_detection",), default="object_detection")
-    parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
-    parser.add_argument("--seed", type=int, default=0)
+    settings = options(__doc__, TYPES).parse_args(arguments)
     try:
-        return _Training(parser.parse_args(arguments)).run()
+        return _Training(settings).run()
     except ValueError as error:
-        _say(f"ERROR: {error}")
+        say(f"ERROR: {error}")
         return 1
 
 
@@ -104,11 +100,6 @@ def scaled(weights: Weights, scaling: Scaling) -> Weights:
         result[f"map{number}"] = kernel
         result["bias"] = result["bias"] - center @ kernel
     return result
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def remarks(test: dict[str, Any]) -> list[str]:
@@ -169,7 +160,7 @@ class _Training:
         validation = [picture for picture, own in zip(pictures, part, strict=True) if own == 0]
         test = [picture for picture, own in zip(pictures, part, strict=True) if own < 0]
         self._check(training)
-        _say(f"{len(training)} pictures for training, {len(validation)} for validation, {len(test)} for the test")
+        say(f"{len(training)} pictures for training, {len(validation)} for validation, {len(test)} for the test")
 
         def fitted() -> tuple[Weights, Scaling]:
             data, scaling = self._data(session, backbone, training, cells)
@@ -189,9 +180,9 @@ class _Training:
         test_figures = self._figures(model, backbone, test)
         for name in ("mAP50", "mAP75"):
             if test_figures[name] is not None:
-                _say(report(Metric(f"test_{name}", test_figures[name])))
+                say(report(Metric(f"test_{name}", test_figures[name])))
         for line in remarks(test_figures):
-            _say(f"WARNING: {line}")
+            say(f"WARNING: {line}")
         folder: Path = self._settings.model_output_directory
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.onnx").write_bytes(model)
@@ -215,7 +206,7 @@ class _Training:
             "processor_seconds": round(time.process_time() - self._begin, 2),
         }
         (folder / "report.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        _say("the model is complete")
+        say("the model is complete")
         return 0
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -225,19 +216,9 @@ class _Training:
 
     def _readable(self, listed: Sequence[Boxed]) -> tuple[list[Boxed], dict[str, list[str]]]:
         """Return readable, different pictures, and the ids of the others."""
-        pictures, seen = [], set()
+        pictures = []
         problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
-        for picture in listed:
-            try:
-                whole, pixels = opened(picture.path)
-            except Unreadable as error:
-                _say(f"WARNING: the picture {picture.id} cannot be read: {error}")
-                problems["unreadable"].append(picture.id)
-                continue
-            if pixels in seen:
-                problems["duplicates"].append(picture.id)
-                continue
-            seen.add(pixels)
+        for picture, whole in distinct(listed, lambda each: opened(each.path), problems):
             pictures.append(picture)
             whole.close()
         return pictures, problems
@@ -273,7 +254,7 @@ class _Training:
             if self._stopping:
                 raise InterruptedError
             if (index + 1) % max(1, len(training) // 10) == 0:
-                _say(f"{(index + 1) * copies} of {total} pictures prepared")
+                say(f"{(index + 1) * copies} of {total} pictures prepared")
         scaling = [standardize(arrays, values) for values in maps]
         columns = {name: arrays.stack([row[name] for row in goals]) for name in goals[0]}
         importance = importance_of(arrays, training, self._labels)
@@ -297,7 +278,7 @@ class _Training:
         checkpoint = Path(folder) / "detector.npz" if folder else None
         about = json.dumps([digest, seed, self._labels, len(data), [picture.id for picture in validation]])
         if checkpoint is not None and fitting.load(arrays, checkpoint, about, state, optimizer):
-            _say(f"continuing after epoch {state.epoch}")
+            say(f"continuing after epoch {state.epoch}")
         plan = fitting.Plan.of(len(data))
 
         def figure(current: Weights) -> float:
@@ -306,16 +287,16 @@ class _Training:
             return float((result["mAP50"] or 0) + (result["mAP75"] or 0)) / 2
 
         for epoch, value, compared in fitting.fit(arrays, data, state, optimizer, seed, plan, figure):
-            _say(report(Progress(epoch, plan.epochs * self._share)))
-            _say(report(Metric("loss", value, epoch)))
+            say(report(Progress(epoch, plan.epochs * self._share)))
+            say(report(Metric("loss", value, epoch)))
             if compared is not None:
-                _say(report(Metric("validation_mAP", compared, epoch)))
+                say(report(Metric("validation_mAP", compared, epoch)))
             if checkpoint is not None and (compared is not None or self._stopping):
                 fitting.save(arrays, checkpoint, about, state, optimizer)
             if self._stopping:
                 raise InterruptedError
         if state.epoch < plan.epochs:
-            _say(f"no better result since epoch {state.epoch - plan.interval * state.worse}: training ends early")
+            say(f"no better result since epoch {state.epoch - plan.interval * state.worse}: training ends early")
         return state.best
 
     # ---- results

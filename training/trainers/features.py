@@ -110,12 +110,15 @@ class Extractor:
         for subject, own in raw.items():
             self._add(subject, own)
 
-    def of(self, subject: str, path: str) -> tuple[Any, Any, str]:
-        """Return averaged features, reduced cells or None, and the digest of the pixels of a picture; Unreadable."""
+    def of(self, subject: str, path: str) -> tuple[tuple[Any, Any], str]:
+        """Return the averaged features and the reduced cells or None of a picture, and the digest of its pixels.
+
+        Unreadable says what is wrong with it.
+        """
         if subject not in self._rows:
             own, self._digests[subject] = self._computed(path)
             self._add(subject, own)
-        return self._rows[subject], self._cells.get(subject), self._digests[subject]
+        return (self._rows[subject], self._cells.get(subject)), self._digests[subject]
 
     def _computed(self, path: str) -> tuple[Any, str]:
         """Return the features of each cell [cells, features], and the digest; without a grid, a picture is one cell."""

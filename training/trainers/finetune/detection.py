@@ -22,8 +22,7 @@ from PIL import Image
 
 from training.jobs.events import Metric, Progress, report
 from training.trainers import backbone as backbones
-from training.trainers.classification import say
-from training.trainers.detection import Scaling, Start, importance_of, train
+from training.trainers.detection import TYPES, Scaling, Start, importance_of, train
 from training.trainers.detectors import graph, targets
 from training.trainers.detectors.boxes import Box
 from training.trainers.detectors.graph import LEAST
@@ -31,14 +30,12 @@ from training.trainers.detectors.network import LONGEST, Weights
 from training.trainers.features import opened, session_of, sized
 from training.trainers.finetune.detector import Model, loss
 from training.trainers.finetune.fitting import key_of
-from training.trainers.finetune.libraries import DEVICES, chosen_device, count, loaded
+from training.trainers.finetune.libraries import chosen_device, loaded, options
 from training.trainers.finetune.network import Network
-from training.weights import BACKBONE
+from training.trainers.program import say
 
 BATCH: Final = 8  # pictures of a step
 STEPS: Final = 8  # of an epoch, at least: it shows few pictures several times, each time changed
-LAYERS: Final = 13  # convolutions of the last five blocks of the shipped backbone
-EPOCHS: Final = 30
 PATIENCE: Final = 8  # epochs without a better mAP in the validation, after which training ends
 NETWORK_RATE: Final = 1e-4
 HEAD_RATE: Final = 3e-4
@@ -51,17 +48,7 @@ COMPARED: Final = 8  # pictures
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dataset_file", type=Path, required=True)
-    parser.add_argument("--model_output_directory", type=Path, required=True)
-    parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
-    parser.add_argument("--model_type", choices=("object_detection",), default="object_detection")
-    parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=count, default=EPOCHS, help="at most")
-    parser.add_argument("--layers", type=count, default=LAYERS, help="last convolutions that are trained")
-    parser.add_argument("--device", choices=DEVICES, default="auto")
-    settings = parser.parse_args(arguments)
+    settings = options(__doc__, TYPES).parse_args(arguments)
     try:
         torch = loaded(settings.seed)
         device = chosen_device(torch, settings.device)

@@ -1,15 +1,29 @@
-"""PyTorch as the trainers use it: imported by name when a training starts, because checks and tests run without it."""
+"""PyTorch as the trainers use it, and their options. It is imported by name when a training starts, because checks and
+tests run without it."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import os
+from collections.abc import Sequence
 from typing import Any, Final
 
+from training.trainers import program
 from training.trainers.features import calm
 
 DEVICES: Final = ("auto", "cpu", "cuda")
+LAYERS: Final = 13  # convolutions of the last five blocks of the shipped backbone
+EPOCHS: Final = 30
+
+
+def options(description: str | None, types: Sequence[str]) -> argparse.ArgumentParser:
+    """Return a parser with the options of all trainers that fine-tune; see `training.trainers.program.options`."""
+    parser = program.options(description, types)
+    parser.add_argument("--epochs", type=count, default=EPOCHS, help="at most")
+    parser.add_argument("--layers", type=count, default=LAYERS, help="last convolutions that are trained")
+    parser.add_argument("--device", choices=DEVICES, default="auto")
+    return parser
 
 
 def loaded(seed: int) -> Any:

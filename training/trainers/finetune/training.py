@@ -24,44 +24,24 @@ from training.trainers import backbone as backbones
 from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
 from training.trainers.choice import choose
-from training.trainers.classification import (
-    MULTI,
-    SINGLE,
-    check_counts,
-    compare,
-    say,
-    targets_of,
-    write_model,
-    write_report,
-)
+from training.trainers.classification import MULTI, SINGLE, check_counts, compare, targets_of, write_model, write_report
 from training.trainers.examples import Example, examples_of, parts
-from training.trainers.features import Unreadable, opened, sized
+from training.trainers.features import opened, sized
 from training.trainers.finetune.fitting import Fit, Model, Pictures, Rules, key_of
-from training.trainers.finetune.libraries import DEVICES, chosen_device, count, loaded
+from training.trainers.finetune.libraries import chosen_device, loaded, options
 from training.trainers.finetune.network import Network
+from training.trainers.program import distinct, say
 from training.trainers.report import Accuracies, figures, remarks
-from training.weights import BACKBONE
 
 LARGE: Final = 8 / 7  # size of the pictures that are cropped, relative to what the network takes
-LAYERS: Final = 13  # convolutions of the last five blocks of the shipped backbone
-EPOCHS: Final = 30
 VALIDATION: Final = 0  # fold of the training pictures that decides when to stop
 BATCH: Final = 32
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dataset_file", type=Path, required=True)
-    parser.add_argument("--model_output_directory", type=Path, required=True)
-    parser.add_argument("--labels_file", type=Path, required=True, help="the labels, a JSON list")
-    parser.add_argument("--model_type", choices=(SINGLE, MULTI), default=SINGLE)
-    parser.add_argument("--backbone", type=Path, default=BACKBONE, help="pretrained weights, an ONNX file")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=count, default=EPOCHS, help="at most")
-    parser.add_argument("--layers", type=count, default=LAYERS, help="last convolutions that are trained")
+    parser = options(__doc__, (SINGLE, MULTI))
     parser.add_argument("--mirror", choices=("true", "false"), default="false", help="whether left and right are alike")
-    parser.add_argument("--device", choices=DEVICES, default="auto")
     settings = parser.parse_args(arguments)
     try:
         _Training(loaded(settings.seed), settings).run()
@@ -108,19 +88,8 @@ class _Training:
         same = arrays.memmap(exact, arrays.uint8, "w+", shape=(count, backbone.height, backbone.width, 3))
         larger = arrays.memmap(large, arrays.uint8, "w+", shape=(count, size[1], size[0], 3))
         examples: list[Example] = []
-        seen: set[str] = set()
         problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
-        for example in listed:
-            try:
-                whole, pixels = opened(example.path)
-            except Unreadable as error:
-                say(f"WARNING: the picture {example.id} cannot be read: {error}")
-                problems["unreadable"].append(example.id)
-                continue
-            if pixels in seen:  # in training and test, it would make the test too good
-                problems["duplicates"].append(example.id)
-                continue
-            seen.add(pixels)
+        for example, whole in distinct(listed, lambda each: opened(each.path), problems):
             same[len(examples)] = sized(arrays, whole, backbone)[0]
             larger[len(examples)] = arrays.asarray(whole.resize(size, Image.Resampling.BILINEAR))
             examples.append(example)

@@ -117,10 +117,13 @@ def test_unreadable_and_repeated_pictures(tmp_path: Path, capsys: pytest.Capture
     bomb = tmp_path / "bomb.png"
     Image.new("1", (20_000, 20_000)).save(bomb)
     dataset.add(["red"], "red", content=bomb.read_bytes())
+    dataset.add(["red"], "red")
     assert classification.main(dataset.arguments()) == 0
     assert dataset.report["pictures"]["unreadable"] == ["p36", "p38"]
     assert dataset.report["pictures"]["duplicates"] == ["p37"]
-    assert "WARNING: the picture p36 cannot be read" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "WARNING: the picture p36 cannot be read" in output
+    assert Progress(40, 40) in map(of_line, output.splitlines())
 
 
 def test_too_few_readable_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

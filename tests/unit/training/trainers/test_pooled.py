@@ -178,11 +178,11 @@ def test_another_start_describes_cells_as_the_first_did(tmp_path: Path) -> None:
     backbone = backbones.read(small.backbone(maps=True, finer=4))
     first = Extractor(numpy, onnxruntime, backbone, "", tmp_path)
     first.prepare([(path, path) for path in paths[:20]])
-    expected = first.of(paths[0], paths[0])[1]
+    expected = first.of(paths[0], paths[0])[0][1]
     first.save()
     second = Extractor(numpy, onnxruntime, backbone, "", tmp_path)
     assert second.resumed == 20
     second.prepare([(path, path) for path in paths[20:]])
-    assert (second.of(paths[0], paths[0])[1] == expected).all()
+    assert (second.of(paths[0], paths[0])[0][1] == expected).all()
     copy = Path(paths[0]).rename(tmp_path / "renamed.png")
-    assert (second.of("renamed", str(copy))[1] == expected).all()
+    assert (second.of("renamed", str(copy))[0][1] == expected).all()

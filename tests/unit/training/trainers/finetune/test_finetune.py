@@ -33,11 +33,10 @@ network = Network(torch, numpy, backbone, 13, "cpu")
 pixels = numpy.random.default_rng(7).integers(0, 256, (2, 224, 224, 3)).astype("float32")
 def difference(file):
     session = onnxruntime.InferenceSession(backbones.extractor(backbones.read(file)))
-    rows, largest = network.groups(torch.tensor(pixels)), 0.0
+    rows, largest = torch.cat(network.groups(torch.tensor(pixels)), 1).detach().numpy(), 0.0
     for index in range(2):
-        expected = session.run(None, {"image": pixels[index : index + 1]})
-        for row, other in zip(rows, expected, strict=True):
-            largest = max(largest, abs(row[index].detach().numpy() - other[0]).max())
+        (cells,) = session.run(None, {"image": pixels[index : index + 1]})
+        largest = max(largest, abs(rows[index] - cells[0].mean((1, 2))).max())
     return largest
 print(difference(content))
 with torch.no_grad():
