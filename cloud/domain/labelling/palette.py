@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -112,13 +112,14 @@ def label_counts(sql: Sql, dataset: str) -> list[LabelCount]:
     counts = {row["label"]: row for row in sql.rows(_COUNTS, dataset)}
     boxes = {row["label"]: row for row in sql.rows(_BOXES, dataset)}
     rows = sql.rows("SELECT label, color FROM dataset_labels WHERE dataset_id = ? ORDER BY position, label", dataset)
-    colors = {row["label"]: row["color"] for row in rows}
-    names: Sequence[str] = [*colors, *sorted(name for name in counts if name not in colors)]
+    listed = {row["label"]: row["color"] for row in rows}
+    names: Sequence[str] = [*listed, *sorted(name for name in counts if name not in listed)]
+    colors = with_automatic_colors(listed, names)
     return [
         LabelCount(
             name,
-            colors.get(name) or automatic_color(name),
-            name in colors,
+            colors[name],
+            name in listed,
             int(counts[name]["pictures"]) if name in counts else 0,
             int(counts[name]["tagged"]) if name in counts else 0,
             int(boxes[name]["boxes"]) if name in boxes else 0,
@@ -128,9 +129,18 @@ def label_counts(sql: Sql, dataset: str) -> list[LabelCount]:
     ]
 
 
-def automatic_color(label: str) -> str:
-    """Return the color of a label that is not listed, the same every time."""
-    return COLORS[hashlib.sha256(label.encode("utf-8", "surrogatepass")).digest()[0] % len(COLORS)]
+def with_automatic_colors(colors: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return `colors` with one for each of `names`: an unused one while there is any.
+
+    It is the same whenever the labels are the same.
+    """
+    chosen = dict(colors)
+    for name in names:
+        if name not in chosen:
+            start = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[0] % len(COLORS)
+            candidates, used = (*COLORS[start:], *COLORS[:start]), set(chosen.values())
+            chosen[name] = next((candidate for candidate in candidates if candidate not in used), candidates[0])
+    return chosen
 
 
 def checked_label(text: str) -> str:

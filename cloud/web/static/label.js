@@ -17,6 +17,7 @@
   let shown = null; // its annotations.Picture
   let labels = []; // of the dataset, with counts of their pictures
   let countedAt = -Infinity;
+  const trail = []; // ids of the pictures that were shown before; they may not match the filter any more
   let selected = ""; // id of a box
   let brush = ""; // label of the next box
   let zoom = 1;
@@ -52,15 +53,16 @@
   }
 
   let opening = "";
-  async function open(id) {
+  async function open(id, back = false) {
     if (!id || opening === id) return;
     opening = id;
     try {
       const next = await load(id);
       if (opening !== id) return; // another one was opened meanwhile
+      if (back) trail.pop(); else if (info) trail.push(info.id);
       info = next;
     } catch (error) {
-      report(error.message, [["Try again", () => open(id)]]);
+      report(error.message, [["Try again", () => open(id, back)]]);
       return;
     } finally {
       if (opening === id) opening = "";
@@ -74,7 +76,8 @@
       root.dataset.picture = id;
       history.replaceState(null, "", address(id, "label"));
     }
-    $("[data-position]").textContent = `${info.position} of ${info.count}`;
+    $("[data-position]").textContent = info.position ? `${info.position} of ${info.count}` : `${info.count || "none"} left`;
+    $("[data-end]").textContent = "";
     $("[data-where]").textContent = `${info.name}, ${info.where}, ${info.captured.slice(0, 19).replace("T", " ")} UTC`;
     $("[data-remove]").action = `${path}/pictures/${id}/remove`;
     const suggestion = info.suggested.length ? `A model suggests ${info.suggested.join(" and ")}.`
@@ -82,7 +85,7 @@
     $("[data-suspicion]").hidden = !info.suspicion && !suggestion;
     $("[data-suspicion-text]").textContent = `${info.suspicion} ${suggestion}`.trim();
     $("[data-right]").textContent = info.suspicion ? "The labels are right" : "Accept";
-    for (const button of $$("[data-go]")) button.disabled = !info[button.dataset.go];
+    for (const button of $$("[data-go]")) button.disabled = !neighbour(button.dataset.go);
     draw();
     changed();
     prepare(info.next);
@@ -96,7 +99,15 @@
     }
   }
 
-  const go = (where) => info && open(info[where]);
+  /* A picture that was labelled leaves the filter "without labels"; the way back to it must not end there. */
+  const neighbour = (where) => (where === "previous" && trail.at(-1)) || info[where];
+
+  function go(where) {
+    if (!info) return;
+    const id = neighbour(where);
+    if (id) open(id, where === "previous");
+    else $("[data-end]").textContent = `This is the ${where === "next" ? "last" : "first"} picture.`;
+  }
 
   /* ---- saving: its state, and what could not be saved */
 
@@ -304,8 +315,28 @@
   function setMode(name) {
     $(`[name=mode][value=${name}]`).checked = true;
     draw();
+    keep();
   }
-  for (const input of $$("[name=mode]")) input.addEventListener("change", () => { if (mode() === "tags") select(""); draw(); });
+  for (const input of $$("[name=mode]")) input.addEventListener("change", () => { if (mode() === "tags") select(""); draw(); keep(); });
+
+  /* ---- choices that this browser remembers: the options, and for each dataset whether tags or boxes are labelled */
+
+  function keep() {
+    const options = Object.fromEntries($$("[data-option]").map((input) => [input.dataset.option, input.checked]));
+    try {
+      localStorage.setItem("labeller", JSON.stringify(options));
+      localStorage.setItem(`labeller ${path}`, mode());
+    } catch (error) { /* the browser stores nothing: the choices end with the page */ }
+  }
+
+  function restore() {
+    try {
+      const options = JSON.parse(localStorage.getItem("labeller") || "{}");
+      for (const input of $$("[data-option]")) input.checked = options[input.dataset.option] ?? input.checked;
+      if (localStorage.getItem(`labeller ${path}`) === "boxes") $("[name=mode][value=boxes]").checked = true;
+    } catch (error) { /* nothing was stored */ }
+  }
+  for (const input of $$("[data-option]")) input.addEventListener("change", keep);
 
   /* ---- boxes by mouse or touch */
 
@@ -406,7 +437,7 @@
     n: () => go("next"), p: () => go("previous"), PageDown: () => go("next"), PageUp: () => go("previous"),
     m: () => { setMode(mode() === "tags" ? "boxes" : "tags"); if (mode() === "tags") select(""); },
     b: newBox, c: right, Escape: () => select(""),
-    "+": () => scale(1.25), "-": () => scale(0.8),
+    "+": () => scale(1.25), "-": () => scale(0.8), "?": help,
     Delete: removeBox, Backspace: removeBox,
   };
 
@@ -417,6 +448,12 @@
   }
 
   function right() { if (shown) { shown.right(info.suggested); $("[data-suspicion]").hidden = true; go("next"); } }
+
+  function help() {
+    const keys = $("[data-keys]");
+    keys.open = !keys.open;
+    if (keys.open) keys.scrollIntoView({ block: "nearest" });
+  }
 
   function scale(factor) {
     zoom = clamp(zoom * factor, 1, 8);
@@ -465,5 +502,6 @@
     if (!confirm("Remove this picture from the dataset?")) event.preventDefault();
   });
 
+  restore();
   open(root.dataset.picture);
 })();

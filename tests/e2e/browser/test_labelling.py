@@ -148,6 +148,51 @@ async def test_tags_by_number_keys(tmp_path: Path) -> None:
         await page.until_text("67 % with labels")
 
 
+async def test_the_way_back_leads_to_pictures_that_left_the_filter(tmp_path: Path) -> None:
+    async with labelling(tmp_path, count=4) as world:
+        page = world.page
+        await world.open(0, "show=unlabelled")
+        await page.click("[data-option=advance]")
+        for subject in world.files[1:]:
+            await page.press("1")
+            await page.until(f"document.querySelector('[data-labeller]').dataset.picture === '{subject}'")
+            await world.until_saved()
+        await page.press("n")
+        await page.until_text("This is the last picture.", "[data-end]")
+        for subject in reversed(world.files[:-1]):
+            await page.press("p")
+            await page.until(f"document.querySelector('[data-labeller]').dataset.picture === '{subject}'")
+            await page.until_text("cat", "[data-tags]")
+            assert not await page.text("[data-end]")
+        assert await page.text("[data-position]") == "1 left"
+        await page.press("p")
+        await page.until_text("This is the first picture.", "[data-end]")
+        await page.press("n")  # the next one that has no labels
+        await page.until_text("1 of 1", "[data-position]")
+
+
+async def test_the_labeller_remembers_its_options(tmp_path: Path) -> None:
+    mode = "document.querySelector('[name=mode]:checked').value"
+    options = "[...document.querySelectorAll('[data-option]:checked')].map((input) => input.dataset.option).join()"
+    async with labelling(tmp_path) as world:
+        page = world.page
+        await world.open()
+        await page.press("?")
+        await page.until("document.querySelector('[data-keys]').open")
+        await page.press("m")
+        await page.click("[data-option=advance]")
+        await page.click("[data-option=keys]")
+        await page.press("?")  # shortcuts are off
+        await world.open(1)
+        assert await page.evaluate(options) == "single,advance"
+        assert await page.evaluate(mode) == "boxes"
+        await page.press("m")
+        assert await page.evaluate(mode) == "boxes"
+        await page.evaluate("localStorage.setItem('labeller', '{')")  # as another program may have left it
+        await world.open(2)
+        assert await page.evaluate(options) == "single,keys"
+
+
 async def test_boxes_by_mouse_and_keys(tmp_path: Path) -> None:
     async with labelling(tmp_path) as world:
         page = world.page
@@ -303,4 +348,8 @@ async def test_the_labelling_pages_are_accessible_and_fit_a_phone(tmp_path: Path
             await page.size(320, 700, phone=True)
             await page.goto(f"http://{world.running.address}{path}")
             assert await page.overflow() == 0, path
+        async with world.running.client() as client:
+            await client.call(SETS, "", "rename_dataset", id=world.dataset, name="parts of line three " * 5)
+        await page.reload()
+        assert await page.evaluate("document.querySelector('h1').getBoundingClientRect().width") == 1  # hidden
         await trio.lowlevel.checkpoint()
