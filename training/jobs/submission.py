@@ -77,9 +77,9 @@ def checked_labels(labels: Sequence[str], model_type: ModelType) -> tuple[str, .
     needed = 1 if model_type is ModelType.OBJECT_DETECTION else MIN_LABELS
     if len(labels) < needed:
         raise MachineError(
-            f"the job names {len(labels)} labels, and a model of this type needs {needed}",
+            f"a model of this type needs {needed} or more labels, and the job names {len(labels)}",
             kind=ErrorKind.INVALID,
-            remedy="pass the labels to train on as tags",
+            remedy="choose the labels to train on, in the API with the field tags",
         )
     return tuple(labels)
 
@@ -87,7 +87,7 @@ def checked_labels(labels: Sequence[str], model_type: ModelType) -> tuple[str, .
 def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Picture]) -> int:
     """Return the number of pictures to train from; PRECONDITION with every shortfall."""
     detection = model_type is ModelType.OBJECT_DETECTION
-    label_set, examples = frozenset(labels), Counter[str]()
+    label_set, examples, others = frozenset(labels), Counter[str](), Counter[str]()
     total = labelled = suggested = ambiguous = used = malformed = 0
     for picture in pictures:
         names = frozenset(box.label for box in picture.boxes) if detection else picture.labels
@@ -99,22 +99,30 @@ def check(model_type: ModelType, labels: Sequence[str], pictures: Iterable[Pictu
         ambiguous += len(chosen) > 1
         malformed += not all(box.valid for box in picture.boxes)
         examples.update(chosen)
+        others.update(names - label_set)
     shortfalls = _too_few_pictures(total, labelled, MIN_DETECTION if detection else 1)
     if shortfalls and suggested:
         shortfalls.append(f"{suggested} of the others have suggestions of a model that nobody has confirmed")
     lacking = [(label, examples[label]) for label in labels if examples[label] < MIN_EXAMPLES]
     shortfalls += [
-        f"the label {label[:60]!r} has {count} pictures, {MIN_EXAMPLES - count} too few"
+        f"the label {label[:60]!r} has {_pictures(count)}, {MIN_EXAMPLES - count} too few"
         for label, count in lacking[:SHOWN]
     ]
     if len(lacking) > SHOWN:
         shortfalls.append(f"{len(lacking) - SHOWN} more labels have too few pictures")
+    if others and any(count == 0 for _, count in lacking):
+        unchosen = ", ".join(repr(label[:60]) for label, _ in others.most_common(SHOWN))
+        shortfalls.append(f"the labels of its pictures that were not chosen are {unchosen}")
     if ambiguous and model_type is ModelType.SINGLE_LABEL_CLASSIFICATION:
-        shortfalls.append(f"{ambiguous} pictures have more than one of the labels; train a multi-label model for these")
+        have = "have" if ambiguous > 1 else "has"
+        shortfalls.append(
+            f"{_pictures(ambiguous)} {have} more than one of the labels: correct them, or train a multi-label model"
+        )
     if detection and used > MAX_DETECTION:
         shortfalls.append(f"{used} pictures have boxes of these labels, {used - MAX_DETECTION} too many for the memory")
     if malformed and detection:
-        shortfalls.append(f"{malformed} pictures have boxes outside of 0 to 1, or with min not below max")
+        have = "have" if malformed > 1 else "has"
+        shortfalls.append(f"{_pictures(malformed)} {have} boxes outside of 0 to 1, or with min not below max")
     if shortfalls:
         raise MachineError(
             _REFUSAL + "; ".join(shortfalls),
@@ -131,9 +139,13 @@ def shortfalls_of(text: str) -> tuple[str, ...]:
     return tuple(text.removeprefix(_REFUSAL).removesuffix(f": {_REMEDY}").split("; "))
 
 
+def _pictures(count: int) -> str:
+    return f"{count} picture" if count == 1 else f"{count} pictures"
+
+
 def _too_few_pictures(total: int, labelled: int, least: int) -> list[str]:
     if total < least:
-        return [f"it has {total} pictures, {least - total} too few"]
+        return [f"it has {_pictures(total)}, {least - total} too few"]
     needed = math.ceil(MIN_LABELLED * total)
     if labelled < needed:
         return [f"{labelled} of {total} pictures are labelled, {needed - labelled} too few"]

@@ -147,7 +147,7 @@ def check_free(sql: Sql, owner: str, name: str, version: str) -> None:
     )
     if row is not None:
         raise MachineError(
-            f"version {version} of the model {name} is made by the job {row['id']}",
+            f"version {version} of the model {name} belongs to the job {row['id']}",
             kind=ErrorKind.EXISTS,
             remedy="choose another version",
         )

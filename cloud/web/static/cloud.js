@@ -22,6 +22,22 @@
     }
   }
 
+  /* ---- a form that is checked by each choice: its parts with `data-checked` come from the page that checks it */
+
+  for (const form of $$("form[data-now-check]")) {
+    let newest = 0;
+    form.addEventListener("change", async () => {
+      const number = ++newest;
+      try {
+        const response = await fetch(`${form.getAttribute("data-now-check")}?${new URLSearchParams(new FormData(form))}`);
+        const checked = new DOMParser().parseFromString(await response.text(), "text/html");
+        const fresh = $$("form[data-now-check] [data-checked]", checked), old = $$("[data-checked]", form);
+        if (number !== newest || fresh.length !== old.length) return; // a later choice, or another page
+        old.forEach((part, at) => part.replaceChildren(...fresh[at].childNodes));
+      } catch (error) { /* without an answer, the button that checks the form remains */ }
+    });
+  }
+
   /* ---- on a phone, the navigation is wider than the window: scroll to the current page */
 
   for (const link of $$("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });

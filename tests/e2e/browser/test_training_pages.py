@@ -94,6 +94,18 @@ async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
             await page.until(f"document.querySelectorAll('td.name .muted').length === {left}")  # labels not listed
         await page.goto(f"{home}/training/new?dataset={dataset}")
         await page.until_text("the label 'green' has 9 pictures, 1 too few", "#missing")
+        await page.click("[name=type][value='3']")  # each choice is checked at once
+        await page.until_text("the label 'green' has 0 pictures, 10 too few", "#missing")
+        assert await page.texts("fieldset label [data-checked]") == ["0 pictures, 10 too few"] * 2
+        await page.click("[name=type][value='1']")
+        await page.until_text("the label 'green' has 9 pictures, 1 too few", "#missing")
+        await page.press("ArrowUp")  # the keyboard still changes the type that was clicked
+        await page.until_text("the label 'red' has 0 pictures, 10 too few", "#missing")
+        await page.click("[name=type][value='1']")
+        await page.click("[name=label][value=green]")
+        await page.until_text("needs 2 or more labels, and the job names 1", "#missing")
+        await page.click("[name=label][value=green]")
+        await page.until_text("the label 'green' has 9 pictures, 1 too few", "#missing")
         page.expect("409")
         await page.click("button.primary")
         await page.until_text("the label 'green' has 9 pictures, 1 too few", "[role=alert]")

@@ -19,7 +19,7 @@ from cloud.values.names import slug
 from cloud.web.common.site import author_of, fields, redirect, render, status_of
 from cloud.web.views.training_view import TYPES
 from schema.errors import ErrorKind, MachineError
-from training.jobs.submission import MIN_EXAMPLES, ModelType
+from training.jobs.submission import MIN_EXAMPLES, ModelType, shortfalls_of
 
 NAMED: Final = 60  # characters of a suggested name
 
@@ -95,6 +95,7 @@ class SubmissionPages:
             name=name,
             version=version,
             missing=missing,
+            shortfalls=shortfalls_of(str(missing)),
             error=error,
         )
 

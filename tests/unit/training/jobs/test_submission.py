@@ -56,9 +56,17 @@ def test_a_sufficient_dataset(
             ["1 too few", "6 of the others have"],
         ),
         (SINGLE, ("a", "b"), labelled(10, "a", "b"), ["10 pictures have more than one", "multi-label"]),
+        (SINGLE, ("a", "b"), labelled(10, "a") + labelled(10, "b") + labelled(1, "a", "b"), ["1 picture has"]),
+        (
+            SINGLE,
+            ("a", "B"),
+            labelled(10, "a") + labelled(1, "b") + labelled(2, "c"),
+            ["'B' has 0", "the labels of its pictures that were not chosen are 'c', 'b'"],
+        ),
         (DETECTION, ("a",), boxed(14, GOOD), ["14 pictures, 1 too few"]),
+        (DETECTION, ("a",), boxed(1, GOOD), ["it has 1 picture, 14 too few", "'a' has 1 picture, 9 too few"]),
         (DETECTION, ("a",), boxed(15, GOOD) + labelled(5, "a"), ["15 of 20", "1 too few"]),
-        (DETECTION, ("a",), boxed(15, GOOD) + boxed(1, Box("a", 0.5, 0, 0.5, 1)), ["1 pictures have boxes outside"]),
+        (DETECTION, ("a",), boxed(15, GOOD) + boxed(1, Box("a", 0.5, 0, 0.5, 1)), ["1 picture has boxes outside"]),
         (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, float("nan"), 1)), ["2 pictures have boxes"]),
         (DETECTION, ("a",), boxed(15, GOOD) + boxed(2, Box("a", 0, 0, 1.01, 1)), ["2 pictures have boxes"]),
     ],
@@ -73,15 +81,27 @@ def test_a_refusal_says_what_is_missing(
 
 
 def test_a_refusal_stays_short() -> None:
+    others = [f"{number} other".ljust(200, "x") for number in range(1000)]
     with pytest.raises(MachineError) as caught:
-        check(SINGLE, [str(number) * 60 for number in range(1000)], labelled(10, "a"))
-    assert len(caught.value.message) < 3000
+        check(SINGLE, [str(number) * 60 for number in range(1000)], labelled(10, "a", *others))
+    assert len(caught.value.message) < 4000
     assert "980 more labels" in caught.value.message
+
+
+def test_other_labels_are_named_only_if_a_chosen_one_is_unknown() -> None:
+    with pytest.raises(MachineError) as caught:
+        check(SINGLE, ("a", "b"), labelled(10, "a") + labelled(9, "b") + labelled(2, "c"))
+    assert "'c'" not in caught.value.message
 
 
 @pytest.mark.parametrize(
     ("labels", "message"),
-    [(["a", ""], "''"), (["a", "b\nc"], "valid label"), (["a", "b", "a"], "more than once"), (["a"], "needs 2")],
+    [
+        (["a", ""], "''"),
+        (["a", "b\nc"], "valid label"),
+        (["a", "b", "a"], "more than once"),
+        (["a"], "needs 2 or more labels"),
+    ],
 )
 def test_labels_that_no_model_can_have(labels: list[str], message: str) -> None:
     with pytest.raises(MachineError, match=message) as caught:

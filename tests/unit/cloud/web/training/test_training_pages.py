@@ -95,7 +95,7 @@ async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World,
     us = world.us
     path = f"/training/new?dataset={us.dataset}&chosen=1&label=ok&label=bad"
     reason = "the label &#39;bad&#39; has 9 pictures, 1 too few"
-    assert reason in await get(page, path)
+    assert f"<li>{reason}</li>" in await get(page, path)
     form = {"dataset": us.dataset, "type": "1", "name": "parts", "version": "7", "chosen": "1"}
     body = "&".join([*(f"{key}={value}" for key, value in form.items()), "label=ok", "label=bad"]).encode()
     reply = await page.send("POST", "/training", {**HTML, **ORIGIN}, body)
@@ -108,7 +108,7 @@ async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World,
     assert "parts 7" in await get(page, reply.headers["location"])
     assert "parts 7" in await get(page, "/training")
     reply = await page.send("POST", "/training", {**HTML, **ORIGIN}, body)
-    assert (reply.status, "is made by the job" in reply.text) == (409, True)
+    assert (reply.status, "belongs to the job" in reply.text) == (409, True)
     assert 'name="version" type="text" value="2"' in await get(page, f"{path}&name=parts")
 
 
@@ -116,8 +116,8 @@ async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World,
     ("query", "text"),
     [
         ("type=3&label=ok", "0 of 19 pictures are labelled"),
-        ("type=2", "needs 2"),
-        ("label=ok", "names 1 labels"),
+        ("type=2", "needs 2 or more labels"),
+        ("label=ok", "the job names 1"),
         ("label=ok&label=ok", "given more than once"),
         ("label=ok&label=missing", "&#39;missing&#39; has 0 pictures, 10 too few"),
     ],
