@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from command.cloud.group import APP, find, run_with_client, with_client
+from command.cloud.group import APP, find, find_dataset, run_with_client, with_client
 from command.groups import Commands
 from command.recordings.data import MOMENT
 from schema.errors import ErrorKind, MachineError
@@ -42,7 +42,7 @@ def data() -> None:
 @click.option(
     "--tag", "tags", multiple=True, metavar="TAG", help="Only data with this tag, or with any of several tags."
 )
-@click.option("--dataset", default="", metavar="ID", help="Only data in this dataset.")
+@click.option("--dataset", default="", metavar="DATASET", help="Only data in the dataset with this id or name.")
 @_SINCE
 @_UNTIL
 @click.option(
@@ -180,7 +180,7 @@ async def delete(client: ApiClient, ids: tuple[str, ...], days: int | None, yes:
 @click.argument("machine")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag of the files; can be repeated.")
-@click.option("--dataset", "datasets", multiple=True, metavar="ID", help="Also add the files to this dataset.")
+@click.option("--dataset", "datasets", multiple=True, metavar="DATASET", help="Id or name of a dataset to add them to.")
 @_QUIET
 @with_client
 async def upload(
@@ -193,8 +193,9 @@ async def upload(
 ) -> None:
     """Upload FILES as files of MACHINE, and print their ids."""
     part = await find(client, machine)
+    dataset_ids = [await find_dataset(client, dataset) for dataset in datasets]
     for path in files:
-        subject = await _upload(client, part.id, path, tags, datasets)
+        subject = await _upload(client, part.id, path, tags, dataset_ids)
         click.echo(subject if quiet else f"{path}  {subject}")
 
 
@@ -214,7 +215,7 @@ async def _filter(
     return {
         "part_id": part,
         "component_name": resource or None,
-        "dataset_id": dataset or None,
+        "dataset_id": await find_dataset(client, dataset) if dataset else None,
         "tags_filter": {"type": "MATCH_BY_OR", "tags": list(tags)} if tags else None,
         "interval": _interval(since, until),
     }
@@ -300,7 +301,7 @@ async def _csv(client: ApiClient, request: Mapping[str, Any], out: IO[str]) -> i
     return count
 
 
-async def _upload(client: ApiClient, part: str, path: Path, tags: tuple[str, ...], datasets: tuple[str, ...]) -> str:
+async def _upload(client: ApiClient, part: str, path: Path, tags: tuple[str, ...], datasets: Sequence[str]) -> str:
     reply = await client.call(
         SYNC,
         "",

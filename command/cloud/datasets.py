@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from command.cloud.data import DATA
-from command.cloud.group import APP, with_client
+from command.cloud.group import APP, DATASETS, find_dataset, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.groups import Commands
 
 if TYPE_CHECKING:
     from rpc.api.client import ApiClient
 
-DATASETS: Final = "viam.app.dataset.v1.DatasetService"
-
 
 @click.group(cls=Commands)
 def datasets() -> None:
-    """Manage named sets of pictures and files, for training and for export."""
+    """Manage named sets of pictures and files, for training and for export.
+
+    DATASET is the id or the name of a dataset.
+    """
 
 
 @datasets.command("ls")
@@ -59,8 +60,8 @@ async def create(client: ApiClient, name: str, organization: str) -> None:
 @click.argument("name")
 @with_client
 async def rename(client: ApiClient, dataset: str, name: str) -> None:
-    """Rename the dataset with the id DATASET to NAME."""
-    await client.call(DATASETS, "", "rename_dataset", id=dataset, name=name)
+    """Rename DATASET to NAME."""
+    await client.call(DATASETS, "", "rename_dataset", id=await find_dataset(client, dataset), name=name)
     click.echo("renamed")
 
 
@@ -69,10 +70,11 @@ async def rename(client: ApiClient, dataset: str, name: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_client
 async def delete(client: ApiClient, dataset: str, yes: bool) -> None:
-    """Delete the dataset with the id DATASET. Its files are kept."""
+    """Delete DATASET. Its files are kept."""
+    subject = await find_dataset(client, dataset)
     if not yes:
         click.confirm(f"Delete the dataset {dataset}? Its files stay.", abort=True)
-    await client.call(DATASETS, "", "delete_dataset", id=dataset)
+    await client.call(DATASETS, "", "delete_dataset", id=subject)
     click.echo("deleted")
 
 
@@ -82,7 +84,8 @@ async def delete(client: ApiClient, dataset: str, yes: bool) -> None:
 @with_client
 async def add(client: ApiClient, dataset: str, ids: tuple[str, ...]) -> None:
     """Add files with these IDS to DATASET. `machine cloud data ls -q` prints ids."""
-    await client.call(DATA, "", "add_binary_data_to_dataset_by_ids", dataset_id=dataset, binary_data_ids=list(ids))
+    subject = await find_dataset(client, dataset)
+    await client.call(DATA, "", "add_binary_data_to_dataset_by_ids", dataset_id=subject, binary_data_ids=list(ids))
     click.echo("added")
 
 
@@ -92,5 +95,6 @@ async def add(client: ApiClient, dataset: str, ids: tuple[str, ...]) -> None:
 @with_client
 async def remove(client: ApiClient, dataset: str, ids: tuple[str, ...]) -> None:
     """Remove files with these IDS from DATASET. They are kept in the cloud."""
-    await client.call(DATA, "", "remove_binary_data_from_dataset_by_ids", dataset_id=dataset, binary_data_ids=list(ids))
+    subject = await find_dataset(client, dataset)
+    await client.call(DATA, "", "remove_binary_data_from_dataset_by_ids", dataset_id=subject, binary_data_ids=list(ids))
     click.echo("removed")

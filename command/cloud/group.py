@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 APP: Final = "viam.app.v1.AppService"
+DATASETS: Final = "viam.app.dataset.v1.DatasetService"
+NAMED: Final = 20  # datasets in an error
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print a line of JSON, for programs.")
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _CA: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -78,6 +80,25 @@ async def fleet_of(client: ApiClient) -> list[Part]:
     for organization in await client.call(APP, "", "list_organizations"):
         parts += parts_of(await client.call(APP, "", "list_machine_summaries", organization_id=organization["id"]))
     return parts
+
+
+async def find_dataset(client: ApiClient, name_or_id: str, organizations: Sequence[str] = ()) -> str:
+    """Return the id of the dataset with this name or id, by default in any organization to which the key has access.
+
+    Raises click.ClickException if there is none, click.UsageError if there are several.
+    """
+    owners = organizations or [each["id"] for each in await client.call(APP, "", "list_organizations")]
+    listed: list[dict[str, Any]] = []
+    for owner in owners:
+        listed += await client.call(DATASETS, "", "list_datasets_by_organization_id", organization_id=owner)
+    matches: list[str] = [each["id"] for each in listed if name_or_id in (each["id"], each["name"])]
+    if len(matches) > 1:
+        raise click.UsageError(f"several datasets are called {name_or_id!r}: give one of the ids {', '.join(matches)}")
+    if not matches:
+        names = ", ".join(sorted(repr(each["name"]) for each in listed)[:NAMED])
+        remedy = f"use one of {names}" if names else "create one with `machine cloud datasets create`"
+        raise click.ClickException(f"there is no dataset {name_or_id!r}: {remedy}")
+    return matches[0]
 
 
 async def current(client: ApiClient, part: Part) -> dict[str, Any]:

@@ -15,7 +15,10 @@ _CLEAR: Final = "\r\x1b[K"
 
 
 class Display:
-    """Formats events. `columns` is the width of the terminal; 0 if there is none, and then no bar is drawn."""
+    """Formats events. `columns` is the width of the terminal.
+
+    It is 0 if there is none. Then no bar is drawn, and the progress has a line for each tenth.
+    """
 
     def __init__(self, columns: int = 0) -> None:
         self._columns = columns
@@ -24,18 +27,29 @@ class Display:
         self._begin: tuple[datetime, int] | None = None  # time and count of the first progress since the start
         self._metrics: dict[str, Metric] = {}
         self._eta: float | None = None
+        self._tenth = -1  # of the last line about the progress
 
     def feed(self, entry: Numbered) -> str:
         """Return the text to write for an event."""
         self._note(entry)
         line = line_of(entry.event)
         if not self._columns:
-            return f"{line}\n"
+            return self._line(entry.event, line)
         silent = isinstance(entry.event, Progress | Metric)
         bar = self._drawn()
         text = ("" if silent else f"{_CLEAR if self._bar else ''}{line}\n{bar}") or f"{_CLEAR}{bar}"
         self._bar = bar
         return text
+
+    def _line(self, event: Event, line: str) -> str:
+        if isinstance(event, Progress):
+            tenth = 10 * event.done // event.total if event.total else 10
+            if tenth == self._tenth:
+                return ""
+            self._tenth = tenth
+            if self._eta is not None and event.done < event.total:
+                line = f"{line}, {duration(self._eta)} left"
+        return f"{line}\n"
 
     def close(self) -> str:
         """Return the text to write at the end, so that the cursor is at the beginning of a line."""

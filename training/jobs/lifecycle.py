@@ -63,13 +63,16 @@ RUNNING: Final = frozenset({State.IN_PROGRESS, State.CANCELING})
 """States in which a job has a worker."""
 
 
+_REFUSED: Final = {Happening.CANCEL: "be canceled", Happening.STOP: "be stopped", Happening.LOSE: "be lost"}
+
+
 def step(state: State, happening: Happening) -> State:
     """Return the state after `happening`; PRECONDITION if it cannot happen in `state`."""
     after = TABLE[state, happening]
     if after is None:
         raise MachineError(
-            f"the job is {state.value}, so it cannot {happening.value}",
+            f"the job is {state.value}, so it cannot {_REFUSED.get(happening, happening.value)}",
             kind=ErrorKind.PRECONDITION,
-            remedy="submit a new job" if state in FINAL else "wait until it has ended, or cancel it",
+            remedy="submit a new job if you need one" if state in FINAL else "wait until it has ended, or cancel it",
         )
     return after

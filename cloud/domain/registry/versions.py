@@ -16,7 +16,8 @@ _SEMANTIC: Final = re.compile(
     r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})"
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
-_FREE: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,99}")
+LONGEST: Final = 100  # characters of a version
+_FREE: Final = re.compile(rf"[0-9A-Za-z][0-9A-Za-z._+-]{{0,{LONGEST - 1}}}")
 _PREFIX: Final = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?")
 _PLATFORM: Final = re.compile(r"any|(any|linux|darwin|windows)/(any|amd64|arm64|arm32v7|arm32v6)")
 _TAG: Final = re.compile(r"[0-9A-Za-z_.:-]{1,60}")
@@ -50,7 +51,9 @@ def checked_version(version: str, *, semantic: bool) -> str:
         raise MachineError(
             f"{version[:60]!r} is not a valid version",
             kind=ErrorKind.INVALID,
-            remedy="use a version such as 1.2.3 or 1.2.3-rc.1" if semantic else "use letters, digits and . _ + -",
+            remedy="use a version such as 1.2.3 or 1.2.3-rc.1"
+            if semantic
+            else f"use at most {LONGEST} letters, digits and . _ + -, with a letter or digit first; not {LATEST}",
         )
     return version
 

@@ -12,7 +12,7 @@ from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.values.limits import TRAINING_TARGETS
 from cloud.values.times import moment_of, stored
 from schema.errors import ConfigError, ConfigErrors, ErrorKind, MachineError
-from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification
+from triggers.document import EMAIL, OWNERS, WEBHOOK, Notification, is_address
 
 TYPES: Final = (WEBHOOK, EMAIL)
 
@@ -72,6 +72,12 @@ def _check(kind: str, value: str, secret: str) -> None:
     if value == OWNERS:
         raise MachineError(
             f"value={OWNERS!r} is for triggers of machines", kind=ErrorKind.INVALID, remedy="write an email address"
+        )
+    if kind == EMAIL and not is_address(value):
+        raise MachineError(
+            f"{value[:80]!r} is not an email address",
+            kind=ErrorKind.INVALID,
+            remedy="write an address such as ann@example.com",
         )
     try:
         Notification(type="webhook" if kind == WEBHOOK else "email", value=value, secret=secret)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 from command.cloud import login
-from command.cloud.group import run_with_client
+from command.cloud.group import find_dataset, run_with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.times import utc
 from command.groups import Commands
@@ -191,14 +191,7 @@ def _pair(argument: str) -> tuple[str, str]:
 async def _places(client: TrainingClient, organization: str, dataset: str) -> tuple[str, str]:
     """Return the ids of an organization and of its dataset with this id or name."""
     owner = (await organization_of(client.api, organization))["id"]
-    listed = await client.list_datasets_by_organization_id(owner)
-    matches = [each["id"] for each in listed if dataset in (each["id"], each["name"])]
-    if len(matches) > 1:
-        raise click.UsageError(f"several datasets are called {dataset}: give one of the ids {', '.join(matches)}")
-    if not matches:
-        names = ", ".join(sorted(each["name"] for each in listed)) or "none"
-        raise click.ClickException(f"the organization has no dataset {dataset}: there is {names}")
-    return owner, matches[0]
+    return owner, await find_dataset(client.api, dataset, [owner])
 
 
 # ---- watching
@@ -220,11 +213,13 @@ def logs(job: str, follow: bool, as_json: bool) -> None:
         if follow:
             await _show(subject, as_json=as_json)
             return
-        after = 0
+        from training.client.display import Display
+
+        after, display = 0, Display()
         while True:
             page = await client.events_page(job, after, wait=0)
             for entry in page.events:
-                click.echo(_text(entry, as_json=as_json))
+                click.echo(f"{_json(entry)}\n" if as_json else display.feed(entry), nl=False)
             if page.last == after:
                 return
             after = page.last
@@ -279,7 +274,7 @@ async def _show(job: Job, *, as_json: bool) -> None:
     async def follow() -> None:
         async for entry in job.numbered_events():
             if as_json:
-                click.echo(_text(entry, as_json=True))
+                click.echo(_json(entry))
             else:
                 write(sys.stdout, display.feed(entry))
 
@@ -319,14 +314,11 @@ async def _interruptible(work: Callable[[], Awaitable[None]]) -> None:
         raise error
 
 
-def _text(entry: Numbered, *, as_json: bool) -> str:
+def _json(entry: Numbered) -> str:
     import msgspec
 
     from runtime.engine.views.tables import one_line
-    from training.client.display import line_of
 
-    if not as_json:
-        return line_of(entry.event)
     return one_line({"number": entry.number, "time": utc(entry.time), **msgspec.to_builtins(entry.event)})
 
 

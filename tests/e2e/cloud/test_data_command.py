@@ -99,12 +99,21 @@ async def test_datasets(terminal: Terminal, tmp_path: Path) -> None:
     subject = (await terminal("data", "upload", "rover", str(file), "-q")).strip()
     dataset = (await terminal("datasets", "create", "first")).strip()
     assert "first" in await terminal("datasets", "ls")
-    await terminal("datasets", "rename", dataset, "second")
+    assert "there is no dataset 'frist': use one of 'first'" in await terminal(
+        "data", "upload", "rover", str(file), "--dataset", "frist", status=1
+    )
+    file.write_text("b")
+    by_name = (await terminal("data", "upload", "rover", str(file), "-q", "--dataset", "first")).strip()
+    assert (await terminal("data", "ls", "-q", "--dataset", "first")).strip() == by_name
+    assert await terminal("datasets", "remove", "first", by_name) == "removed\n"
+    assert await terminal("data", "delete", by_name, "--yes") == "1 file deleted\n"
+    await terminal("datasets", "rename", "first", "second")
     assert json.loads(await terminal("datasets", "ls", "--json"))[0]["name"] == "second"
-    assert await terminal("datasets", "add", dataset, subject) == "added\n"
+    assert await terminal("datasets", "add", "second", subject) == "added\n"
     assert (await terminal("data", "ls", "-q", "--dataset", dataset)).strip() == subject
     assert await terminal("datasets", "remove", dataset, subject) == "removed\n"
     assert await terminal("data", "ls", "-q", "--dataset", dataset) == ""
     assert await terminal("datasets", "delete", dataset, "--yes") == "deleted\n"
     assert await terminal("datasets", "ls", "-q") == ""
+    assert "create one with" in await terminal("data", "ls", "--dataset", "second", status=1)
     assert (await terminal("data", "ls", "-q")).strip() == subject, "its files stay"

@@ -279,7 +279,7 @@ async def test_a_refused_submission_lists_everything_that_is_missing(world: Worl
     )
     assert "  the label 'ok' has 2 pictures, 8 too few\n  the label 'bad' has 0 pictures, 10 too few\n" in said
     unknown = await world.terminal("train", "submit", "nothing", "parts", "--label", "ok", status=1)
-    assert "no dataset nothing: there is parts-pictures" in unknown
+    assert "there is no dataset 'nothing': use one of 'parts-pictures'" in unknown
     wrong = ("train", "submit-custom", "parts-pictures", "parts", "--script", world.script, "--arg", "do")
     assert "is not KEY=VALUE" in await world.terminal(*wrong, status=2)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from cloud.server.memory import open_cloud
-from command.cloud.group import with_client
+from command.cloud.group import find_dataset, with_client
 from command.cloud.organization import organization_of
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
@@ -52,3 +53,29 @@ async def test_the_only_organization_need_not_be_named() -> None:
             assert await organization_of(client, word) == organization
         with pytest.raises(click.UsageError, match=rf"with --at: Test \({organization['id']}\)"):
             await organization_of(client, "another", "--at")
+
+
+class Datasets:
+    """A client that lists datasets, by their organization."""
+
+    def __init__(self, **names: list[str]) -> None:
+        self.names = names
+
+    async def call(self, service: str, resource: str, method: str, organization_id: str = "") -> list[dict[str, str]]:
+        if method == "list_organizations":
+            return [{"id": owner} for owner in self.names]
+        return [{"id": f"{organization_id}-{name}", "name": name} for name in self.names[organization_id]]
+
+
+async def test_a_dataset_is_found_by_name_or_id() -> None:
+    client: Any = Datasets(a=["parts"], b=["others", "parts"])
+    assert await find_dataset(client, "others") == "b-others"
+    assert await find_dataset(client, "b-parts") == "b-parts"
+    assert await find_dataset(client, "parts", ["a"]) == "a-parts"
+    with pytest.raises(click.UsageError, match="called 'parts': give one of the ids a-parts, b-parts"):
+        await find_dataset(client, "parts")
+    with pytest.raises(click.ClickException, match=r"no dataset 'part': use one of 'others', 'parts'$"):
+        await find_dataset(client, "part", ["b"])
+    empty: Any = Datasets(a=[])
+    with pytest.raises(click.ClickException, match="no dataset 'parts': create one with `machine cloud datasets"):
+        await find_dataset(empty, "parts")

@@ -41,6 +41,17 @@ def test_without_a_terminal_there_is_no_bar() -> None:
     assert display.close() == ""
 
 
+def test_without_a_terminal_the_progress_has_a_line_for_each_tenth() -> None:
+    display = Display()
+    steps = [(done, Progress(done, 500)) for done in range(501)]
+    lines = [line for line in fed(display, *steps) if line]
+    assert lines[:3] == ["0 of 500 done\n", "50 of 500 done, 8 min left\n", "100 of 500 done, 7 min left\n"]
+    assert lines[-1] == "500 of 500 done\n"
+    assert len(lines) == 11
+    assert fed(display, (600, Progress(0, 500))) == ["0 of 500 done\n"]  # another attempt
+    assert fed(display, (601, Progress(0, 0))) == ["0 of 0 done\n"]
+
+
 def test_a_bar_stays_below_the_lines() -> None:
     display = Display(100)
     first, bar, metric, line = fed(

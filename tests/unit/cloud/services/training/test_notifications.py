@@ -144,7 +144,7 @@ async def test_operators_neither_see_nor_change_notifications(us: Tenant) -> Non
     ("type", "value", "secret", "part"),
     [
         ("push", "phone", "", "'push' is not a type of notification"),
-        ("email", "ann", "", "'ann' is not an email address"),
+        ("email", "ann", "", "'ann' is not an email address: write an address such as ann@example.com"),
         ("email", "all_machine_owners", "", "is for triggers of machines"),
         ("webhook", "ftp://receiver.test", "", "http"),
         ("webhook", URL, "abc", "does not begin with whsec_"),

@@ -70,6 +70,7 @@ async def test_without_a_version_it_is_the_time(us: Tenant) -> None:
         ({"tags": ["ok", "bad", "new"]}, ErrorKind.PRECONDITION, "'new' has 0 pictures, 10 too few"),
         ({"model_name": "../../etc"}, ErrorKind.INVALID, "valid name"),
         ({"model_version": "../1"}, ErrorKind.INVALID, "valid version"),
+        ({"model_version": "1" * 101}, ErrorKind.INVALID, "at most 100 letters"),
         ({"model_version": "latest"}, ErrorKind.INVALID, "valid version"),
         ({"dataset_id": "x"}, ErrorKind.NOT_FOUND, "dataset"),
     ],
