@@ -30,7 +30,7 @@ BENCHES = {
     "webrtc": "calls of the Python SDK over WebRTC, direct and relayed, against TCP",
     "training": "accuracy of trained models on pictures that they have not seen, against two baselines",
     "training_finetune": "fine-tuning with PyTorch against the trainer of machine-cloud: accuracy, processor time",
-    "training_detection": "the same for detectors: mAP50 and mAP75",
+    "training_detection": "trained detectors on scenes that they have not seen: mAP50, mAP75, against two baselines",
     "training_queue": "training jobs: first log line, start of a cloud, cost with 10,000 jobs, turns of organizations",
     "agent": "machine-agent: start-up time, resident memory, idle CPU",
 }
