@@ -75,8 +75,8 @@ def encoder(api: API, method: Method, parameters: Mapping[str, Any] = MappingPro
     return {
         "readings": _keyed("readings", data),
         "command": _keyed("docommand_output", data),
-        "images": _images(data, lambda images: images),
-        "image": _images(data, partial(_preferred, str(parameters.get("mime_type", "")))),
+        "images": _images(data, lambda images: images, named=True),
+        "image": _images(data, partial(_preferred, str(parameters.get("mime_type", ""))), named=False),
         "point_cloud": _point_cloud(data),
         "audio": _audio(data),
         "vision": _vision(data, parameters.get(BETWEEN_KEY)),
@@ -168,8 +168,11 @@ def _preferred(mime_type: str, images: Sequence[Any]) -> Sequence[Any]:
     return [*(image for image in images if image.mime_type == mime_type), *images][:1]
 
 
-def _images(data: Any, choose: Callable[[Sequence[Any]], Sequence[Any]]) -> Encode:
-    """Return an encoder with a reading for each image. Its source name is a label, as in the published service."""
+def _images(data: Any, choose: Callable[[Sequence[Any]], Sequence[Any]], *, named: bool) -> Encode:
+    """Return an encoder with a reading for each image. With `named`, its source name is a label.
+
+    The published service adds this label for GetImages, and not for ReadImage.
+    """
 
     def encode(result: Any, times: Times) -> Iterator[Record]:
         for image in choose(result.images):
@@ -178,7 +181,7 @@ def _images(data: Any, choose: Callable[[Sequence[Any]], Sequence[Any]]) -> Enco
             annotations = message.metadata.annotations
             if image.annotations is not None:
                 _fill_annotations(annotations, image.annotations)
-            if image.source_name:
+            if named and image.source_name:
                 annotations.classifications.add(label=image.source_name)
             yield _record(message, image.mime_type)
 

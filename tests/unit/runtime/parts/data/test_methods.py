@@ -132,7 +132,14 @@ def test_every_image_is_a_reading_with_its_source_as_a_label() -> None:
     ]
     assert [item.label for item in first.metadata.annotations.bboxes] == ["cup"]
     assert [element.label for element in second.metadata.annotations.classifications] == ["depth"]
-    assert len(list(encoder(api, find(api, "ReadImage", ""))(images, TIMES))) == 1
+
+
+def test_read_image_adds_no_label_to_the_picture() -> None:
+    """Otherwise a picture that is captured for training would count as labelled."""
+    api = API.parse("rdk:component:camera")
+    images = Images([CameraImage(b"one", "image/jpeg", "color", Annotations(classifications=[Label(label="kitchen")]))])
+    (record,) = encoder(api, find(api, "ReadImage", ""))(images, TIMES)
+    assert [element.label for element in sensor_data(record).metadata.annotations.classifications] == ["kitchen"]
 
 
 @pytest.mark.parametrize(("expected", "taken"), [("image/png", b"two"), ("image/jpeg", b"one"), ("image/webp", b"one")])
