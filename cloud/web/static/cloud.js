@@ -38,6 +38,26 @@
     });
   }
 
+  /* ---- a list with a checkbox for each entry: select all, or with Shift all up to one */
+
+  for (const place of $$("[data-select-all]")) {
+    const all = $("input", place), boxes = $$("input[type=checkbox][name=id]", place.closest("form"));
+    const shown = () => {
+      const count = boxes.filter((box) => box.checked).length;
+      all.checked = count === boxes.length;
+      all.indeterminate = count > 0 && count < boxes.length;
+    };
+    let last = -1;
+    place.hidden = false;
+    all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
+    boxes.forEach((box, at) => box.addEventListener("click", (event) => {
+      if (event.shiftKey && last >= 0) for (const between of boxes.slice(Math.min(at, last), Math.max(at, last))) between.checked = box.checked;
+      last = at;
+      shown();
+    }));
+    addEventListener("pageshow", shown); // a browser restores checkboxes when it goes back
+  }
+
   /* ---- on a phone, the navigation is wider than the window: scroll to the current page */
 
   for (const link of $$("nav [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "nearest" });

@@ -9,6 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
 from tests.e2e.cloud.process import CloudProcess, cloud
 
@@ -26,11 +27,11 @@ def picture(color: str) -> bytes:
 
 
 async def fill(running: CloudProcess) -> None:
-    """Upload two images, one with a box, and a hundred readings."""
+    """Upload three images, the last with a box, and a hundred readings."""
     async with running.client() as client:
         robot = await client.call(APP, "", "new_robot", name="rover", location=running.facts["location"])
         part = (await client.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
-        for number, color in enumerate(("teal", "orange")):
+        for number, color in enumerate(("navy", "teal", "orange")):
             times = {"time_requested": START + timedelta(seconds=number)}
             sent = await client.call(
                 SYNC,
@@ -54,13 +55,32 @@ async def fill(running: CloudProcess) -> None:
         await client.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=readings)
 
 
+async def files_are_selected(page: Page) -> None:
+    """Select all files, none, and with Shift those up to one; put all into a new dataset."""
+    selected = "document.querySelectorAll('.tile input:checked').length"
+    for count in (3, 0):
+        await page.click("[data-select-all] input")
+        assert await page.evaluate(selected) == count
+    await page.click(".tile input")
+    assert await page.evaluate("document.querySelector('[data-select-all] input').indeterminate")
+    await page.evaluate(
+        "document.querySelector('.tile:last-child input')"
+        ".dispatchEvent(new MouseEvent('click', {shiftKey: true, bubbles: true}))"
+    )
+    assert await page.evaluate(selected) == 3
+    assert await page.evaluate("document.querySelector('[data-select-all] input').checked")
+    await page.fill("[name=new_dataset]", "tanks")
+    await page.click("button[value=dataset]")
+    await page.until("[...document.querySelectorAll('[name=dataset] option')].some((one) => one.text === 'tanks')")
+
+
 async def test_data_are_shown_filtered_and_deleted(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running:
         await fill(running)
         async with browser(tmp_path) as page:
             await sign_in(page, running, path="/data")
             widths = "Promise.all([...document.images].map(one => one.decode().then(() => one.naturalWidth)))"
-            assert await page.until(f"document.images.length == 2 && {widths}") == [320, 320]
+            assert await page.until(f"document.images.length == 3 && {widths}") == [320] * 3
             placed = """(() => {
                 const box = document.querySelector(".picture rect").getBoundingClientRect();
                 const image = document.querySelector(".picture:has(rect) img").getBoundingClientRect();
@@ -70,6 +90,7 @@ async def test_data_are_shown_filtered_and_deleted(tmp_path: Path) -> None:
             })()"""
             await page.until(placed)
             assert await page.unnamed() == []
+            await files_are_selected(page)
             await page.fill("[name=component]", "teal")
             await page.click("form[role=search] button")
             await page.until("document.images.length == 1")
