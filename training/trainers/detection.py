@@ -34,6 +34,7 @@ from training.weights import add_notices
 TYPES: Final = ("object_detection",)
 FOLDS: Final = 5  # of the training pictures; the first one is for validation
 COPIES: Final = 6  # of each training picture, the first unchanged
+ENOUGH_COPIES: Final = 1000  # of all; fewer pictures get more copies, and the fit sees each at least twelve times
 MOST_COPIES: Final = 3000  # of all; more pictures get fewer copies
 MIN_PICTURES: Final = 4  # readable pictures of each label
 WEAK: Final = 0.5  # mAP50 below which the report says that the backbone is weak
@@ -83,6 +84,11 @@ def train(settings: argparse.Namespace, improve: Improve, share: int) -> int:
     ValueError says what is wrong with the pictures or the backbone.
     """
     return _Training(settings, improve, share).run()
+
+
+def copies_of(pictures: int) -> int:
+    """Return how many copies of each training picture the head is fitted to, with the unchanged one."""
+    return max(1, min(max(COPIES, ENOUGH_COPIES // pictures), MOST_COPIES // pictures))
 
 
 def importance_of(arrays: Any, training: Sequence[Boxed], labels: Sequence[str]) -> Any:
@@ -237,7 +243,7 @@ class _Training:
     ) -> tuple[fitting.Data, list[tuple[Any, Any]]]:
         """Return maps and targets of copies of the pictures, and mean and deviation of each map's channels."""
         arrays = self._arrays
-        copies = max(1, min(COPIES, MOST_COPIES // len(training)))
+        copies = copies_of(len(training))
         total = copies * len(training)
         goals: list[dict[str, Any]] = []
         maps: list[Any] = []

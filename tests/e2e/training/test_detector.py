@@ -70,7 +70,7 @@ async def trained(client: ViamClient, organization: str, part: str) -> None:
     job = await training.submit_training_job(
         organization, dataset, "discs", "1", ModelType.MODEL_TYPE_OBJECT_DETECTION, ["disc"]
     )
-    metadata = await ended(training, job)
+    metadata = await ended(training, job, 2 * PATIENCE)  # a detector takes half a minute of the processor
     assert metadata.status == TrainingStatus.TRAINING_STATUS_COMPLETED, (metadata, await log_of(training, job))
 
 

@@ -100,9 +100,9 @@ async def labelled(client: ViamClient, organization: str, part: str, count: int 
     return dataset
 
 
-async def ended(training: MLTrainingClient, job: str) -> Any:
+async def ended(training: MLTrainingClient, job: str, patience: float = PATIENCE) -> Any:
     """Return a job that has ended. The SDK has no events, so it is asked again and again, as users do."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while True:
         metadata = await training.get_training_job(job)
         if metadata.status in FINAL or time.monotonic() > end:

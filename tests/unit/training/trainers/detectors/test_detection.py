@@ -35,7 +35,7 @@ SHORT = """
 import sys
 from training.trainers import detection
 from training.trainers.detectors import fitting
-detection.COPIES, fitting.STEPS = 2, 200
+detection.COPIES, detection.ENOUGH_COPIES, fitting.STEPS = 2, 0, 200
 sys.exit(detection.main(sys.argv[1:]))
 """
 COLORS = {"disc": (220, 40, 40), "bar": (40, 60, 220)}
@@ -108,6 +108,13 @@ def test_a_detector(tmp_path: Path) -> None:
         best = max((entry for entry in result if LABELS[entry.category] == box.label), key=lambda entry: entry.score)
         place = Box(box.label, best.x_min, best.y_min, best.x_max, best.y_max)
         assert overlap(place, box) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("pictures", "copies"), [(1, 1000), (12, 83), (100, 10), (166, 6), (500, 6), (501, 5), (3000, 1), (8000, 1)]
+)
+def test_few_pictures_get_more_copies(pictures: int, copies: int) -> None:
+    assert detection.copies_of(pictures) == copies
 
 
 def test_the_file_computes_what_the_head_computes() -> None:

@@ -25,7 +25,8 @@ import sys
 from training.trainers import detection as frozen
 from training.trainers.detectors import fitting
 from training.trainers.finetune import detection
-frozen.COPIES, fitting.STEPS, fitting.LEAST_EPOCHS, fitting.LOOKS, detection.STEPS, detection.BATCH = 2, 50, 24, 2, 3, 4
+frozen.COPIES, frozen.ENOUGH_COPIES = 2, 0
+fitting.STEPS, fitting.LEAST_EPOCHS, fitting.LOOKS, detection.STEPS, detection.BATCH = 50, 24, 2, 3, 4
 """
 CHANGED = f"""{TRAIN}
 detection.NETWORK_RATE = 1e-3
