@@ -41,7 +41,10 @@ async def senders(ways: DeliverySettings) -> AsyncIterator[Mapping[str, Send]]:
 
 
 async def _unsent(delivery: Delivery, notification: Notification, secret: str, now: datetime) -> Outcome:
-    reason = "this cloud has no mail server: start machine-cloud with --smtp HOST:PORT and replay the delivery"
+    reason = (
+        "this cloud has no mail server: start machine-cloud with --smtp HOST:PORT; deliveries of triggers can then be "
+        "replayed"
+    )
     return _without_recipients(delivery) or Outcome(error=reason, final=True)
 
 

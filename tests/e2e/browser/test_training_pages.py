@@ -1,8 +1,9 @@
-"""From labels to a machine's configuration in a real browser: label, be refused, train live, report, use the model."""
+"""From labels to a machine's answers, in a real browser: label, be refused, train live, report, use the model."""
 
 from __future__ import annotations
 
 import io
+import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,11 +13,16 @@ from typing import Any, Final
 
 import pytest
 
+from rpc.api.client import ApiClient
+from rpc.client.channel import Channel
+from rpc.client.credentials import ApiKey
 from tests.e2e.browser.chromium import browser, needs_chromium
 from tests.e2e.browser.looking import faults
 from tests.e2e.browser.page import Page
 from tests.e2e.browser.signing import sign_in
 from tests.e2e.cloud.process import CloudProcess, cloud
+from tests.e2e.server.process import server
+from tests.e2e.training.test_loop import classified
 from tests.unit.training.trainers.small import backbone, picture
 
 pytestmark = [
@@ -82,6 +88,23 @@ async def looked(page: Page, name: str, result: dict[str, list[str]]) -> None:
     if wider := await page.overflow():
         result[name].append(f"{wider} pixels too wide for 320")
     await page.size(1280, 900)
+
+
+async def unseen_pictures_are_recognized(running: CloudProcess, part: str, folder: Path) -> None:
+    """Start the machine: it loads the model as the page has configured it."""
+    async with running.client() as client:
+        secret = (await client.call(APP, "", "get_robot_part", id=part))["part"]["secret"]
+    os.mkdir(folder)
+    credentials = {"id": part, "secret": secret, "app_address": f"http://{running.address}"}
+    environment = {**os.environ, "MACHINE_HOME": str(folder / "home")}
+    chance = random.Random(99)
+    async with (
+        server(folder, {"cloud": credentials}, "-disable-mdns", env=environment) as machine,
+        Channel(machine.address, credentials=ApiKey(*running.key)) as channel,
+    ):
+        for label in ("green", "red", "green", "red"):
+            answers = await classified(ApiClient(channel), encoded(chance, label), "paint")
+            assert answers[0]["class_name"] == label
 
 
 async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
@@ -180,4 +203,5 @@ async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
             after = (await client.call(APP, "", "get_robot_part", id=part))["part"]["robot_config"]
         assert after["packages"][0]["package"] == f"{running.facts['organization']}/paint"
         assert [service["name"] for service in after["services"]] == ["paint-model", "paint"]
+        await unseen_pictures_are_recognized(running, part, tmp_path / "machine")
         assert {name: faulty for name, faulty in problems.items() if faulty} == {}

@@ -197,8 +197,8 @@ async def deployed(running: CloudProcess, part: dict[str, Any], organization: st
                 assert answer[0]["confidence"] > 0.5
 
 
-async def classified(client: ApiClient, image: bytes) -> Any:
-    ask = partial(client.call, "rdk:service:vision", "eye", "get_classifications")
+async def classified(client: ApiClient, image: bytes, service: str = "eye") -> Any:
+    ask = partial(client.call, "rdk:service:vision", service, "get_classifications")
     with trio.fail_after(PATIENCE):
         while True:
             try:

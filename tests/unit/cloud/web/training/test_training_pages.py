@@ -156,7 +156,7 @@ async def test_a_job_is_shown_live_until_it_ends(world: World, page: Browser) ->
                 assert ">training</span>" in (await live.patch())["job-state"]
                 begin.set()
                 seen, log = "", ""
-                while "1 of 2 pictures" not in seen or "early" not in log:
+                while "1 of 2 done" not in seen or "early" not in log:
                     message = await live.next()
                     seen += "".join(message.get("patch", {}).values())
                     log += "".join(message.get("log", []))
