@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,24 +73,29 @@ def fit(arrays: Any, examples: Examples, candidate: Candidate) -> Classifier:
     return Classifier(candidate, head.fit(arrays, examples, candidate.strength))
 
 
-def choose(arrays: Any, examples: Examples, folds: Any) -> Choice:
-    """Return the candidate with the smallest loss on held-out pictures.
+def candidates_of(examples: Examples) -> Sequence[Candidate]:
+    """Return those that can be tried: without cells, only averages."""
+    return [candidate for candidate in CANDIDATES if not candidate.sharpness or examples.cells is not None]
 
-    `folds` has the number of the part, 0 to FOLDS - 1, in which each picture is held out. Without cells, only averages
-    are tried.
+
+def choose(
+    arrays: Any,
+    examples: Examples,
+    folds: Any,
+    each: Callable[[Candidate, float], None] = lambda candidate, value: None,
+) -> Choice:
+    """Return the candidate with the smallest loss on held-out pictures; `each` is called with every loss at once.
+
+    `folds` has the number of the part, 0 to FOLDS - 1, in which each picture is held out.
     """
     losses: dict[Candidate, float] = {}
-    best: Candidate | None = None
-    predictions = None
-    for candidate in CANDIDATES:
-        if candidate.sharpness and examples.cells is None:
-            continue
-        predicted = held_out(arrays, examples, folds, candidate)
-        losses[candidate] = loss(arrays, predicted, examples.targets, exclusive=examples.exclusive)
-        if best is None or losses[candidate] < losses[best]:
-            best, predictions = candidate, predicted
-    assert best is not None
-    return Choice(best, losses, predictions)
+    predictions: dict[Candidate, Any] = {}
+    for candidate in candidates_of(examples):
+        predictions[candidate] = held_out(arrays, examples, folds, candidate)
+        losses[candidate] = loss(arrays, predictions[candidate], examples.targets, exclusive=examples.exclusive)
+        each(candidate, losses[candidate])
+    best = min(losses, key=lambda candidate: losses[candidate])
+    return Choice(best, losses, predictions[best])
 
 
 def held_out(arrays: Any, examples: Examples, folds: Any, candidate: Candidate) -> Any:

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -22,7 +22,7 @@ from training.jobs.events import Metric, Progress, report
 from training.trainers import backbone as backbones
 from training.trainers import head as heads
 from training.trainers.backbone import Backbone, Head
-from training.trainers.choice import choose, fit
+from training.trainers.choice import Candidate, candidates_of, choose, fit
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import Extractor, calm, picture, session_of
 from training.trainers.pooled import SAMPLE
@@ -80,10 +80,7 @@ class _Training:
         arrays = self._arrays
         part = arrays.array(parts(examples, self._settings.seed, heads.FOLDS))
         training = part >= 0
-        choice = choose(arrays, data.part(training), part[training])
-        for step, (candidate, loss) in enumerate(choice.losses.items()):
-            say(f"{candidate}: loss {loss:.4f} on held-out folds")
-            say(report(Metric("validation_loss", loss, step)))
+        choice = choose(arrays, data.part(training), part[training], self._compared(data, len(listed)))
         classifier = fit(arrays, data.part(training), choice.candidate)
         say(f"chosen: {choice.candidate}")
         predicted = classifier.probabilities(arrays, data.part(~training))
@@ -123,6 +120,18 @@ class _Training:
         write_report(settings, self._labels, examples, part, problems, content)
         say("the model is complete")
 
+    def _compared(self, data: heads.Examples, pictures: int) -> Callable[[Candidate, float], None]:
+        """Return what reports the loss of each candidate, and the second half of the progress."""
+        candidates = candidates_of(data)
+
+        def compared(candidate: Candidate, loss: float) -> None:
+            step = candidates.index(candidate)
+            say(f"{candidate}: loss {loss:.4f} on held-out folds")
+            say(report(Metric("validation_loss", loss, step)))
+            say(report(Progress(pictures + pictures * (step + 1) // len(candidates), 2 * pictures)))
+
+        return compared
+
     def _features(
         self, extractor: Extractor, listed: Sequence[Example]
     ) -> tuple[list[Example], heads.Examples, dict[str, list[str]]]:
@@ -147,7 +156,7 @@ class _Training:
             cells.append(reduced)
             done = len(examples) + sum(map(len, problems.values()))
             if done % interval == 0:
-                say(report(Progress(done, len(listed))))
+                say(report(Progress(done, 2 * len(listed))))
             if done % saved == 0:
                 extractor.save()
         extractor.save()

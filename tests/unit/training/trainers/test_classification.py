@@ -55,7 +55,10 @@ def test_a_single_label_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert not set(report["pictures"]["training"]) & set(report["pictures"]["test"])
     events = [of_line(line) for line in capsys.readouterr().out.splitlines()]
     assert Metric("test_accuracy", 1.0) in events
-    assert Progress(36, 36) in events
+    steps = [event for event in events if isinstance(event, Progress)]
+    assert Progress(36, 72) in steps  # the features
+    assert steps == sorted(steps, key=lambda step: step.done)
+    assert steps[-1] == Progress(72, 72)
 
 
 def test_a_multi_label_model(tmp_path: Path) -> None:
@@ -123,7 +126,7 @@ def test_unreadable_and_repeated_pictures(tmp_path: Path, capsys: pytest.Capture
     assert dataset.report["pictures"]["duplicates"] == ["p37"]
     output = capsys.readouterr().out
     assert "WARNING: the picture p36 cannot be read" in output
-    assert Progress(40, 40) in map(of_line, output.splitlines())
+    assert Progress(40, 80) in map(of_line, output.splitlines())
 
 
 def test_too_few_readable_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
