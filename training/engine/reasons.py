@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,6 +13,7 @@ from training.engine.sandbox import FAILED
 
 _MEMORY: Final = "the program needed more memory than its limit of {memory} MiB"
 _SIZE: Final = "the program wrote a file larger than the limit of {disk} MiB"
+_FULL: Final = "the disk of the computer that runs the job is full"
 _PROCESSES: Final = "the program needed more than {processes} processes and threads"
 CPU: Final = "the program used up its processor time of {cpu} s"
 _SIGNALS: Final[Mapping[int, str]] = {
@@ -25,13 +27,20 @@ _SIGNS: Final[Mapping[str, str]] = {
     "std::bad_alloc": _MEMORY,
     "Cannot allocate memory": _MEMORY,
     "File too large": _SIZE,
-    "No space left on device": "the disk of the computer that runs the job is full",
+    "No space left on device": _FULL,
     "Resource temporarily unavailable": _PROCESSES,
     "can't start new thread": _PROCESSES,
 }
 """Reasons for the failure of a program that printed one of these words."""
 
 _MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]{1,100})'")
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a job failed because its files could not be used, without their paths, which tenants must not see."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _FULL
+    return f"the computer that runs the job cannot use its files: {error.strerror or type(error).__name__}"
 
 
 class Reasons:

@@ -30,6 +30,7 @@ from support import private
 from support.worker import Worker
 from training.engine import lock
 from training.engine.port import CLOUD, Connect, Engine, Order, Outcome
+from training.engine.reasons import reason_of
 from training.engine.usage import pack
 from training.environments.environments import Environment, Environments
 from training.environments.requirements import LOCK
@@ -41,6 +42,7 @@ from training.weights import BACKBONE
 
 MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that could not be renewed is stopped
 RETRY: Final = 2.0  # seconds until a failed renewal is repeated
+PAUSES: Final = (1.0, 5.0, 25.0)  # seconds before each further attempt to store a model
 CLEANUP: Final = 5.0  # seconds to give a job back when the cloud stops, and to remove the folder of one that ended
 LOOKS: Final = (0.5, 1.0, 2.0, 4.0)  # seconds before each further look for workers that have ended on this computer
 LONGEST: Final = 600.0  # seconds between two looks at the leases of lost workers
@@ -167,8 +169,11 @@ class _Execution:
         """Return how the job ended."""
         try:
             return await self._trained()
-        except (MachineError, OSError) as error:
+        except MachineError as error:
             return Outcome(str(error) or "the cloud could not run the job")
+        except OSError as error:
+            _log.warning("the files of a training job cannot be used", job=self._job.id, reason=str(error))
+            return Outcome(reason_of(error))
         except Exception as error:
             _log.exception("a training job failed because of a mistake in this program", job=self._job.id)
             return Outcome(f"an internal error: {type(error).__name__}")
@@ -330,7 +335,14 @@ class _Execution:
     async def _publish(self) -> None:
         """Store the model as a version of its package, in the transaction that completes the job."""
         report = await self._disk.run(partial(report_in, self._folder / "output"))
-        blob = await self._cloud.blobs.put(_pieces(self._disk, self._folder / "model.tar.gz"))
+        try:
+            blob = await self._stored()
+        except MachineError as error:
+            await self._unpublished(str(error))
+            return
+        except OSError as error:
+            await self._unpublished(reason_of(error))
+            return
         try:
             stored = await self._write(partial(self._published, blob=blob, report=report))
         except LostError:
@@ -340,10 +352,25 @@ class _Execution:
             if error.kind is ErrorKind.UNAVAILABLE:  # the transaction may have been committed
                 raise
             await discard(self._cloud.blobs, [blob.key])
-            await self._end(Happening.FAIL, reason=f"the model could not be stored: {error}"[:1000])
+            await self._unpublished(str(error))
             return
         if not stored:
             await discard(self._cloud.blobs, [blob.key])
+
+    async def _stored(self) -> Blob:
+        """Store the archive of the model, again after an error that may pass: the training may have taken hours."""
+        for pause in (*PAUSES, None):
+            try:
+                return await self._cloud.blobs.put(_pieces(self._disk, self._folder / "model.tar.gz"))
+            except MachineError as error:
+                if error.kind is not ErrorKind.UNAVAILABLE or pause is None:
+                    raise
+                _log.warning("a model was not stored", job=self._job.id, reason=str(error), again_in=pause)
+            await trio.sleep(pause)
+        raise AssertionError
+
+    async def _unpublished(self, reason: str) -> None:
+        await self._end(Happening.FAIL, reason=f"the model could not be stored: {reason}"[:1000])
 
     def _published(self, sql: Sql, blob: Blob, report: Report | None) -> bool:
         job, now = queue.holds(sql, self._job.id, self._worker), self._cloud.clock()

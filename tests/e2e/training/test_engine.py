@@ -126,6 +126,24 @@ async def test_each_misuse_ends_with_a_reason(tmp_path: Path, do: str, bounds: d
         assert "children, then" in ran.log[-1]
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=755", "small", folder]
+    mounted = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no disk can be mounted: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+async def test_a_disk_that_is_really_full(small_disk: Path) -> None:
+    outcome, ran = await run(order_of(small_disk / "job", "disk"))
+    assert outcome == Outcome("the disk of the computer that runs the job is full")
+    assert "No space left on device" in ran.log[-1]
+
+
 def _fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 

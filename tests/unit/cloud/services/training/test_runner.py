@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -17,8 +18,8 @@ import trio
 from cloud.domain.registry import files, items
 from cloud.domain.training import jobs, queue
 from cloud.server.memory import MemoryCloud
+from cloud.services.training import dataset, scripts
 from cloud.services.training import runner as runner_module
-from cloud.services.training import scripts
 from cloud.services.training.runner import Runner, Settings, clean, folders
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS
@@ -209,6 +210,66 @@ async def test_a_failed_job_has_its_reason(world: World, program: Program, reaso
     with pytest.raises(MachineError, match="no registry item"):
         await world.model()
     assert [path for path in (world.folder / "training").iterdir() if path.is_dir()] == []
+
+
+async def test_a_full_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill the disk of the cloud while it writes pictures, and while it stores a model: other jobs go on."""
+    monkeypatch.setattr(runner_module, "PAUSES", (0.0, 0.0))
+    puts = 0
+
+    async def full(*_: object) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/secret")
+
+    async def full_folder(*_: object) -> Any:
+        nonlocal puts
+        puts += 1
+        raise MachineError("the folder of files cannot be used: No space left on device", kind=ErrorKind.UNAVAILABLE)
+
+    begun, end = trio.Event(), trio.Event()
+
+    async def long(order: Order, sink: Sink) -> Outcome:
+        begun.set()
+        await end.wait()
+        return await well(order, sink)
+
+    programs = iter([long, well])
+
+    async def each(order: Order, sink: Sink) -> Outcome:
+        return await next(programs)(order, sink)
+
+    async with world.running(each, slots=2):
+        other = await world.us.submit(model_version="other")
+        await begun.wait()
+        with monkeypatch.context() as patch:
+            patch.setattr(dataset, "write", full)
+            subject = await world.us.submit()
+            reason = (await world.until(subject, "FAILED"))["error_status"]["message"]
+            assert reason == "the disk of the computer that runs the job is full"
+        with monkeypatch.context() as patch:
+            patch.setattr(world.us.cloud.cloud.blobs, "put", full_folder)
+            subject = await world.us.submit()
+            reason = (await world.until(subject, "FAILED"))["error_status"]["message"]
+            assert "the model could not be stored: the folder of files cannot be used: No space left" in reason
+            assert puts == 3
+        end.set()
+        await world.until(other, "COMPLETED")
+
+
+async def test_a_model_is_stored_when_its_disk_has_space_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "PAUSES", (0.0,))
+    blobs = world.us.cloud.cloud.blobs
+    put, refusals = blobs.put, iter([MachineError("full", kind=ErrorKind.UNAVAILABLE)])
+
+    async def once(pieces: Any, key: str = "") -> Any:
+        if (refusal := next(refusals, None)) is not None:
+            raise refusal
+        return await put(pieces, key)
+
+    monkeypatch.setattr(blobs, "put", once)
+    async with world.running(well):
+        subject = await world.us.submit()
+        await world.until(subject, "COMPLETED", "FAILED")
+    assert (await world.model())["model.onnx"] == b"model"
 
 
 async def test_a_dataset_that_changed_since(world: World) -> None:
