@@ -95,7 +95,9 @@ async def test_the_form_says_beforehand_what_the_call_would_refuse(world: World,
     us = world.us
     path = f"/training/new?dataset={us.dataset}&chosen=1&label=ok&label=bad"
     reason = "the label &#39;bad&#39; has 9 pictures, 1 too few"
-    assert f"<li>{reason}</li>" in await get(page, path)
+    text = await get(page, path)
+    assert f"<li>{reason}</li>" in text
+    assert f'href="/datasets/{us.dataset}/label?show=unlabelled"' in text
     form = {"dataset": us.dataset, "type": "1", "name": "parts", "version": "7", "chosen": "1"}
     body = "&".join([*(f"{key}={value}" for key, value in form.items()), "label=ok", "label=bad"]).encode()
     reply = await page.send("POST", "/training", {**HTML, **ORIGIN}, body)
