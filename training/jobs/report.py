@@ -19,7 +19,11 @@ CONTRADICTED: Final = 0.6  # score from which a model contradicts a label
 
 
 class LabelFigures(msgspec.Struct, frozen=True):
-    """Figures of one label; `pictures` have it. Those of a detector are `boxes` and average precisions."""
+    """Figures of one label; `pictures` have it.
+
+    Those of a detector are `boxes`, average precisions, and for scores of at least 0, 0.01, ... 1 the number of its
+    answers, and of the right ones among them.
+    """
 
     pictures: int = 0
     precision: float | None = None
@@ -27,10 +31,23 @@ class LabelFigures(msgspec.Struct, frozen=True):
     boxes: int = 0
     ap50: float | None = msgspec.field(default=None, name="AP50")
     ap75: float | None = msgspec.field(default=None, name="AP75")
+    answers: list[int] = []
+    right: list[int] = []
+
+
+class PlacedBox(msgspec.Struct, frozen=True):
+    """A box in fractions of a picture; one that a model has found has a score."""
+
+    label: str = ""
+    x_min: float = 0.0
+    y_min: float = 0.0
+    x_max: float = 0.0
+    y_max: float = 0.0
+    score: float | None = None
 
 
 class Mistake(msgspec.Struct, frozen=True):
-    """A picture on which the model and the labels differ. `missed` and `wrong` are those of a detector."""
+    """A picture on which the model and the labels differ. The fields from `missed` on are those of a detector."""
 
     id: str
     labels: list[str] = []
@@ -38,6 +55,8 @@ class Mistake(msgspec.Struct, frozen=True):
     probabilities: dict[str, float] = {}
     missed: int = 0  # boxes that the model does not find
     wrong: float | None = None  # score of the surest box that is not labelled, 0 without one
+    boxes: list[PlacedBox] = []  # of people
+    detections: list[PlacedBox] = []
 
     @property
     def score(self) -> float:

@@ -121,13 +121,14 @@ class _Training:
         say("the model is complete")
 
     def _compared(self, data: heads.Examples, pictures: int) -> Callable[[Candidate, float], None]:
-        """Return what reports the loss of each candidate, and the second half of the progress."""
-        candidates = candidates_of(data)
+        """Return what reports the loss of each candidate, the smallest so far, and the second half of the progress."""
+        candidates, losses = candidates_of(data), list[float]()
 
         def compared(candidate: Candidate, loss: float) -> None:
-            step = candidates.index(candidate)
+            step = len(losses)
+            losses.append(loss)
             say(f"{candidate}: loss {loss:.4f} on held-out folds")
-            say(report(Metric("validation_loss", loss, step)))
+            say(report(Metric("validation_loss", min(losses), step)))
             say(report(Progress(pictures + pictures * (step + 1) // len(candidates), 2 * pictures)))
 
         return compared

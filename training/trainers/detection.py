@@ -39,6 +39,7 @@ MOST_COPIES: Final = 3000  # of all; more pictures get fewer copies
 MIN_PICTURES: Final = 4  # readable pictures of each label
 WEAK: Final = 0.5  # mAP50 below which the report says that the backbone is weak
 FEW: Final = 20  # pictures in a test
+PREPARATION: Final = 20  # percent of the progress of the head
 CHANNELS: Final = 16  # of a map that are standardized at a time
 STOPPED: Final = 143  # exit status after SIGTERM
 Scaling = Sequence[tuple[Any, Any]]  # mean and deviation of the channels of each map
@@ -260,6 +261,7 @@ class _Training:
             if self._stopping:
                 raise InterruptedError
             if (index + 1) % max(1, len(training) // 10) == 0:
+                say(report(Progress(PREPARATION * (index + 1) // len(training), 100 * self._share)))
                 say(f"{(index + 1) * copies} of {total} pictures prepared")
         scaling = [standardize(arrays, values) for values in maps]
         columns = {name: arrays.stack([row[name] for row in goals]) for name in goals[0]}
@@ -293,7 +295,8 @@ class _Training:
             return float((result["mAP50"] or 0) + (result["mAP75"] or 0)) / 2
 
         for epoch, value, compared in fitting.fit(arrays, data, state, optimizer, seed, plan, figure):
-            say(report(Progress(epoch, plan.epochs * self._share)))
+            done = PREPARATION + (100 - PREPARATION) * epoch // plan.epochs
+            say(report(Progress(done, 100 * self._share)))
             say(report(Metric("loss", value, epoch)))
             if compared is not None:
                 say(report(Metric("validation_mAP", compared, epoch)))

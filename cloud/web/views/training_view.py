@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -14,7 +14,7 @@ from rpc.pages.patches import Piece
 from rpc.pages.words import span
 from training.jobs.events import Log, Metric, Progress, Status
 from training.jobs.lifecycle import FINAL, RUNNING, State
-from training.jobs.report import Figures, Mistake, Report
+from training.jobs.report import Figures, LabelFigures, Mistake, PlacedBox, Report
 from training.jobs.submission import ModelType
 
 TYPES: Final[Mapping[ModelType, str]] = {
@@ -35,6 +35,8 @@ STATES: Final[Mapping[State, tuple[str, str]]] = {
 MAX_CURVES: Final = 12
 MAX_LABELS: Final = 30  # labels in a confusion matrix: a larger one cannot be read
 MISTAKES: Final = 24  # pictures in a report
+BOXES: Final = 30  # of people, and of the model, on one of them
+THRESHOLDS: Final = 101  # of a slider from 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,18 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownBox:
+    """A box of a mistake of a detector, in percent of the picture."""
+
+    said: bool  # by the model, not by a person
+    text: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
 class ShownMistake:
     """A picture on which the model and the labels differ."""
 
@@ -165,6 +179,7 @@ class ShownMistake:
     score: float
     missed: int  # boxes that a detector does not find
     present: bool  # whether the dataset still contains it
+    boxes: list[ShownBox]
 
 
 def matrix(report: Report, figures: Figures) -> Matrix | None:
@@ -195,13 +210,38 @@ def mistakes(figures: Sequence[Figures], present: set[str]) -> list[ShownMistake
             mistake.score,
             mistake.missed,
             mistake.id in present,
+            [*_boxes(mistake.boxes, said=False), *_boxes(mistake.detections, said=True)],
         )
         for mistake in worst
     ]
 
 
+def _boxes(boxes: Sequence[PlacedBox], *, said: bool) -> Iterator[ShownBox]:
+    for box in boxes[:BOXES]:
+        text = box.label if box.score is None else f"model: {box.label} ({box.score:.2f})"
+        left, top, right, bottom = (min(1.0, max(0.0, at)) for at in (box.x_min, box.y_min, box.x_max, box.y_max))
+        yield ShownBox(said, text, 100 * left, 100 * top, 100 * max(0.0, right - left), 100 * max(0.0, bottom - top))
+
+
+def thresholds(report: Report) -> bool:
+    """Whether the report has what the slider needs: the probabilities of pictures, or counts of a detector."""
+    return bool(report.test.scores or report.cross_validation.scores or any(map(_counted, _entries(report))))
+
+
+def _entries(report: Report) -> list[LabelFigures]:
+    return [report.test.labels.get(label, LabelFigures()) for label in report.labels]
+
+
+def _counted(entry: LabelFigures) -> bool:
+    return len(entry.answers) == len(entry.right) == THRESHOLDS
+
+
 def scores_json(report: Report) -> dict[str, object]:
-    """Return the probabilities of all pictures that the model was not fitted to, for the slider."""
+    """Return what the slider needs: the probabilities of all pictures that the model was not fitted to.
+
+    For a detector, these are `counts` of each label in the test, for thresholds of 0, 0.01, ... 1.
+    """
+    none = [0] * THRESHOLDS
     sets = {"test": report.test.scores, "cross-validation": report.cross_validation.scores}
     size = len(report.labels)
     return {
@@ -215,4 +255,13 @@ def scores_json(report: Report) -> dict[str, object]:
             ]
             for name, scores in sets.items()
         },
+        "pictures": report.test.pictures,
+        "counts": [
+            {"boxes": entry.boxes, "answers": entry.answers, "right": entry.right}
+            if _counted(entry)
+            else {"boxes": entry.boxes, "answers": none, "right": none}
+            for entry in _entries(report)
+        ]
+        if report.detects
+        else [],
     }

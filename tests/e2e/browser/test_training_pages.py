@@ -80,6 +80,23 @@ async def trained(folder: Path) -> AsyncIterator[tuple[CloudProcess, Page, str, 
             yield running, page, dataset, part
 
 
+COUNTS = """(() => {
+    const root = document.querySelector("[data-threshold]"), fresh = root.cloneNode(true);
+    for (const select of fresh.querySelectorAll("select")) select.replaceChildren();
+    fresh.querySelector("[data-slider]").value = 0.59;
+    root.replaceWith(fresh);
+    const falling = (many, few) => [...Array(60).fill(many), ...Array(41).fill(few)];
+    const counts = [{ boxes: 4, answers: falling(5, 2), right: falling(3, 2) }];
+    const sets = { test: [], "cross-validation": [] };
+    const reply = { labels: ["disc"], exclusive: false, sets, pictures: 9, counts };
+    window.fetch = async () => ({ ok: true, json: async () => reply });
+    const script = document.createElement("script");
+    script.src = document.querySelector("script[src*=report]").src;
+    document.head.append(script);
+})()"""
+"""Run the script of the page again, with what a detector has."""
+
+
 async def looked(page: Page, name: str, result: dict[str, list[str]]) -> None:
     """Record accessibility faults of a page, and its overflow on a screen of 320 pixels."""
     await page.until("document.readyState === 'complete'")
@@ -167,6 +184,12 @@ async def test_from_labels_to_a_machine(tmp_path: Path) -> None:
         await page.evaluate("document.querySelector('[data-slider]').dispatchEvent(new Event('input'))")
         await page.until_text("1.00", "[data-value]")
         assert await page.evaluate("document.querySelectorAll('.matrix tbody td').length") == 4
+        await page.evaluate(COUNTS)
+        await page.until_text("Precision 60 %: 3 of 5 answers are right. Recall 75 %: 3 of 4 boxes", "[data-result]")
+        assert await page.text("[data-set]") == "9 of the test"
+        await page.evaluate("document.querySelector('[data-slider]').value = 0.6")
+        await page.evaluate("document.querySelector('[data-slider]').dispatchEvent(new Event('input'))")
+        await page.until_text("Precision 100 %: 2 of 2 answers are right. Recall 50 %: 2 of 4 boxes", "[data-result]")
         await looked(page, "report", problems)
 
         await page.goto(f"{home}/training")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 WORST: Final = 50  # pictures with mistakes in a report
 RECALLS: Final = 101  # points at which the precision is averaged
+THRESHOLDS: Final = 101  # of a report: scores from 0 to 1
 SHOWN: Final = 0.3  # score from which on a detection counts as a mistake in the report
 
 
@@ -92,13 +93,8 @@ def average_precision(pairs: Sequence[tuple[Sequence[Box], Sequence[Box]]], leas
     count = sum(len(truth) for _, truth in pairs)
     if not count:
         return None
-    scored: list[tuple[float, bool]] = []
-    for detections, truth in pairs:
-        ordered = sorted(detections, key=lambda box: -box.score)
-        scored += zip((box.score for box in ordered), matched(ordered, truth, least), strict=True)
-    scored.sort(key=lambda entry: -entry[0])
     curve, right = [], 0
-    for number, (_, hit) in enumerate(scored, 1):
+    for number, (_, hit) in enumerate(_scored(pairs, least), 1):
         right += hit
         curve.append((right / count, right / number))
     best, envelope = 0.0, []
@@ -114,18 +110,43 @@ def average_precision(pairs: Sequence[tuple[Sequence[Box], Sequence[Box]]], leas
     return total / RECALLS
 
 
+def _scored(pairs: Sequence[tuple[Sequence[Box], Sequence[Box]]], least: float) -> list[tuple[float, bool]]:
+    """Return the score of each detection of the pairs, and whether it is right; the best first."""
+    scored: list[tuple[float, bool]] = []
+    for detections, truth in pairs:
+        ordered = sorted(detections, key=lambda box: -box.score)
+        scored += zip((box.score for box in ordered), matched(ordered, truth, least), strict=True)
+    return sorted(scored, key=lambda entry: -entry[0])
+
+
+def by_threshold(pairs: Sequence[tuple[Sequence[Box], Sequence[Box]]]) -> tuple[list[int], list[int]]:
+    """Return how many detections have at least a score of 0, 0.01, ... 1, and how many of them are right.
+
+    Right ones overlap a true box by half. Which box a detection gets does not depend on those with lower scores.
+    """
+    answers, right = [0] * THRESHOLDS, [0] * THRESHOLDS
+    for score, hit in _scored(pairs, 0.5):
+        for step in range(min(THRESHOLDS, int((THRESHOLDS - 1) * score + 1e-6) + 1)):
+            answers[step] += 1
+            right[step] += hit
+    return answers, right
+
+
 def figures(pictures: Sequence[Boxed], detections: Sequence[Sequence[Box]], labels: Sequence[str]) -> dict[str, Any]:
     """Return mAP50, mAP75, the figures of each label, and the pictures with the worst mistakes."""
-    by_label = {}
+    by_label: dict[str, dict[str, Any]] = {}
     for label in labels:
         pairs = [
             ([box for box in own if box.label == label], [box for box in picture.boxes if box.label == label])
             for picture, own in zip(pictures, detections, strict=True)
         ]
+        answers, right = by_threshold(pairs)
         by_label[label] = {
             "boxes": sum(len(truth) for _, truth in pairs),
             "AP50": average_precision(pairs, 0.5),
             "AP75": average_precision(pairs, 0.75),
+            "answers": answers,
+            "right": right,
         }
     return {
         "pictures": len(pictures),

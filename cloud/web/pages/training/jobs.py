@@ -183,7 +183,7 @@ class JobPages:
             held_out=report.test.pictures > 0,
             matrix=views.matrix(report, figures),
             mistakes=views.mistakes((report.test, report.cross_validation), reported.present),
-            scored=len(report.test.scores) + len(report.cross_validation.scores),
+            scored=views.thresholds(report),
         )
 
     async def scores(self, request: Request) -> Response:

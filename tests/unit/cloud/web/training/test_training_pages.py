@@ -272,6 +272,7 @@ async def test_the_report_and_the_suspicious_pictures(world: World, page: Browse
     assert scores["labels"] == ["ok", "bad"]
     assert scores["exclusive"] is True
     assert scores["sets"]["test"] == [[[0], [0.1, 0.9]]] * 2
+    assert scores["counts"] == []
     path = f"/datasets/{us.dataset}"
     text = await get(page, f"{path}?show=suspicious")
     assert text.count("<figure") == 2
@@ -294,17 +295,33 @@ async def test_the_report_of_a_detector(world: World, page: Browser) -> None:
     await us.add("bad", number=1)
     files = await us.uploads.ids(dataset_id=us.dataset)
     mistakes = [
-        {"id": files[0], "labels": ["ok"], "predicted": ["bad", "ok"], "missed": 2, "wrong": 0.8},
+        {
+            "id": files[0], "labels": ["ok"], "predicted": ["bad", "ok"], "missed": 2, "wrong": 0.8,
+            "boxes": [{"label": "<ok>", "x_min": 0.1, "y_min": 0.2, "x_max": 0.3, "y_max": 0.6}] * 99,
+            "detections": [{"label": "bad", "x_min": -1, "y_min": 0.5, "x_max": 7, "y_max": 0.25, "score": 0.8}],
+        },
         {"id": files[1], "labels": ["ok"], "missed": 1, "wrong": 0.0},
-    ]
-    labels = {"ok": {"boxes": 7, "AP50": 0.81, "AP75": 0.42}}
+    ]  # fmt: skip
+    counts = {"answers": [5] * 60 + [2] * 41, "right": [3] * 60 + [2] * 41}
+    labels = {
+        "ok": {"boxes": 7, "AP50": 0.81, "AP75": 0.42, **counts},
+        "bad": {"boxes": 1, "answers": [1], "right": []},
+    }
     test = {"pictures": 4, "mAP50": 0.83, "mAP75": 0.44, "labels": labels, "worst_mistakes": mistakes}
-    subject = await completed(world, {"model_type": "object_detection", "labels": ["ok"], "test": test})
+    subject = await completed(world, {"model_type": "object_detection", "labels": ["ok", "bad"], "test": test})
     text = await get(page, f"/training/{subject}/report")
     assert [share for share in ("83 %", "44 %", "81 %", "42 %") if share not in text] == []
     assert "Accuracy" not in text
     assert "2 missed, model: bad and ok (0.80)" in text
     assert "1 missed</span>" in text
+    place = 'x="10.00" y="20.00" width="20.00" height="40.00"><title>&lt;ok&gt;</title>'
+    assert text.count(f"<rect {place}") == views.BOXES
+    edges = 'x="0.00" y="50.00" width="100.00" height="0.00"'  # what is outside is cut off
+    assert f'<rect class="said" {edges}><title>model: bad (0.80)</title>' in text
+    assert "data-threshold" in text
+    scores = (await page.send("GET", f"/training/{subject}/scores", {"accept": "application/json"})).json()
+    assert scores["pictures"] == 4
+    assert scores["counts"] == [{"boxes": 7, **counts}, {"boxes": 1, "answers": [0] * 101, "right": [0] * 101}]
     text = await get(page, f"/models/{us.organization}/parts")
     assert "83 %, 44 %" in text
     assert "81 %, 42 %" in text

@@ -6,7 +6,16 @@ import json
 
 import pytest
 
-from training.trainers.detectors.boxes import Box, Boxed, average_precision, figures, matched, overlap, pictures_of
+from training.trainers.detectors.boxes import (
+    Box,
+    Boxed,
+    average_precision,
+    by_threshold,
+    figures,
+    matched,
+    overlap,
+    pictures_of,
+)
 
 
 def box(x: float, y: float, side: float = 0.2, label: str = "a", score: float = 1.0) -> Box:
@@ -44,12 +53,21 @@ def test_average_precision() -> None:
     assert average_precision([(right, [])], 0.5) is None
 
 
+def test_answers_and_right_answers_by_threshold() -> None:
+    truth = [box(0, 0), box(0.5, 0.5)]
+    first = [box(0, 0, score=1.0), box(0.01, 0, score=0.29)]  # the second box of one object is wrong
+    answers, right = by_threshold([(first, truth), ([box(0.5, 0, score=0.0)], [])])
+    assert answers == [3] + [2] * 29 + [1] * 71
+    assert right == [1] * 101
+
+
 def test_figures_and_worst_mistakes() -> None:
     pictures = [Boxed("good", "", (box(0, 0),)), Boxed("missed", "", (box(0, 0), box(0.5, 0.5, label="b")))]
     result = figures(pictures, [[box(0, 0, score=0.9)], [box(0.01, 0, score=0.7)]], ["a", "b", "c"])
-    assert result["labels"]["a"] == {"boxes": 2, "AP50": 1.0, "AP75": 1.0}
-    assert result["labels"]["b"] == {"boxes": 1, "AP50": 0.0, "AP75": 0.0}
-    assert result["labels"]["c"] == {"boxes": 0, "AP50": None, "AP75": None}
+    shares = {label: tuple(row[name] for name in ("boxes", "AP50", "AP75")) for label, row in result["labels"].items()}
+    assert shares == {"a": (2, 1.0, 1.0), "b": (1, 0.0, 0.0), "c": (0, None, None)}
+    assert result["labels"]["a"]["answers"] == [2] * 71 + [1] * 20 + [0] * 10
+    assert result["labels"]["b"]["answers"] == [0] * 101
     assert result["mAP50"] == 0.5
     assert [(entry["id"], entry["missed"], entry["wrong"]) for entry in result["worst_mistakes"]] == [
         ("missed", 1, 0.0)
