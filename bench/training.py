@@ -34,7 +34,7 @@ from training.trainers import head as heads
 from training.trainers.choice import Candidate, choose, fit
 from training.trainers.examples import RARE
 from training.trainers.features import Extractor, calm
-from training.trainers.pooled import SAMPLE
+from training.trainers.pooled import sample_of
 from training.weights import BACKBONE
 
 FEW: Final = 20  # pictures of each label up to which all seeds are measured
@@ -112,7 +112,7 @@ class Ours:
         """Return the probabilities for other pictures, and the head that was chosen."""
         extractor = Extractor(self.arrays, self._runtime, backbones.read(self._content), "", None)
         files = self._saved(training)
-        extractor.prepare([(path, path) for path in files[:SAMPLE]])
+        extractor.prepare(sample_of([(path, path) for path in files]))
         examples = self._examples(extractor, files, targets, exclusive=exclusive)
         choice = choose(self.arrays, examples, folds)
         classifier = fit(self.arrays, examples, choice.candidate)

@@ -25,7 +25,7 @@ from training.trainers.backbone import Backbone, Head
 from training.trainers.choice import Candidate, candidates_of, choose, fit
 from training.trainers.examples import Example, examples_of, parts
 from training.trainers.features import Extractor, calm, picture, session_of
-from training.trainers.pooled import SAMPLE
+from training.trainers.pooled import sample_of
 from training.trainers.program import distinct, options, say
 from training.trainers.report import Accuracies, figures, remarks
 from training.weights import add_notices
@@ -36,9 +36,8 @@ REPORTS: Final = 50  # reports of progress
 SAVED: Final = 200  # pictures between two checkpoints, at least
 SAVES: Final = 20  # checkpoints of a run, each of which contains all pictures before
 MIN_EXAMPLES: Final = 4  # readable pictures of each label
-EQUAL: Final = (
-    5e-3  # largest difference of probabilities between the written model and the head, whose cells are float16
-)
+EQUAL: Final = 5e-3
+"""Largest difference of probabilities between the written model and the head, whose cells are float16."""
 STOPPED: Final = 143  # exit status after SIGTERM
 
 
@@ -146,8 +145,7 @@ class _Training:
         if extractor.resumed:
             say(f"continuing with the features of {extractor.resumed} pictures")
         own = zip(listed, parts(listed, self._settings.seed, heads.FOLDS), strict=True)
-        sample = [(example.id, example.path) for example, part in own if part >= 0][:SAMPLE]
-        extractor.prepare(sample)
+        extractor.prepare(sample_of([(example.id, example.path) for example, part in own if part >= 0]))
         examples, rows, cells = [], [], []
         problems: dict[str, list[str]] = {"unreadable": [], "duplicates": []}
         interval, saved = max(1, len(listed) // REPORTS), max(SAVED, len(listed) // SAVES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from training.trainers.head import activated, balanced, parts_of
 
@@ -18,6 +18,7 @@ SAMPLE: Final = 128  # pictures that decide on the directions
 STEPS: Final = 100
 BATCH: Final = 128  # pictures of a step
 RATE: Final = 0.2
+T = TypeVar("T")
 _MEMORY: Final = (0.9, 0.99)  # of the optimizer (Adam), for the gradient and its square
 
 
@@ -58,6 +59,12 @@ class Pooled:
         """Return weights and biases for cells as the backbone gives them."""
         weights = (basis.directions @ self.weights) / basis.scale[:, None]
         return weights, self.biases - basis.center @ weights
+
+
+def sample_of(pictures: Sequence[T]) -> list[T]:
+    """Return at most SAMPLE of the pictures, from all parts of the list: neighbours are often alike."""
+    step = max(1.0, len(pictures) / SAMPLE)
+    return [pictures[int(number * step)] for number in range(min(SAMPLE, len(pictures)))]
 
 
 def basis_of(arrays: Any, cells: Any, groups: Sequence[int]) -> Basis:

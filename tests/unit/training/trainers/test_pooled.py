@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,15 @@ def test_weights_for_what_the_backbone_gives() -> None:
     whole = pooled.pooled(numpy, features @ weights, 1.0)[0] + biases
     expected = fitted.probabilities(numpy, reduced, exclusive=False)
     assert 1 / (1 + numpy.exp(-whole)) == pytest.approx(expected, abs=2e-3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 200, 1000, 1001])
+def test_the_sample_is_from_all_parts_of_the_list(count: int) -> None:
+    """Pictures are listed in the order of their capture, often one label after the other."""
+    sample = pooled.sample_of(range(count))
+    assert len(set(sample)) == min(pooled.SAMPLE, count)
+    assert all(after - before in (count // 128, count // 128 + 1) for before, after in pairwise(sample))
+    assert all(place < count / 128 for place in (*sample[:1], *(count - 1 - last for last in sample[-1:])))
 
 
 def test_no_pictures_have_no_probabilities() -> None:
