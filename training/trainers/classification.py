@@ -144,6 +144,7 @@ class _Training:
         signal.signal(signal.SIGTERM, stop)
         if extractor.resumed:
             say(f"continuing with the features of {extractor.resumed} pictures")
+        say(report(Progress(0, 2 * len(listed))))
         own = zip(listed, parts(listed, self._settings.seed, heads.FOLDS), strict=True)
         extractor.prepare(sample_of([(example.id, example.path) for example, part in own if part >= 0]))
         examples, rows, cells = [], [], []

@@ -56,6 +56,7 @@ def test_a_single_label_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     events = [of_line(line) for line in capsys.readouterr().out.splitlines()]
     assert Metric("test_accuracy", 1.0) in events
     steps = [event for event in events if isinstance(event, Progress)]
+    assert steps[0] == Progress(0, 72)
     assert Progress(36, 72) in steps  # the features
     assert steps == sorted(steps, key=lambda step: step.done)
     assert steps[-1] == Progress(72, 72)
