@@ -23,7 +23,7 @@ RESERVED: Final = (IMAGE, PROBABILITY, "location", "category", "score")
 MIN_OPSET: Final = 11
 MIN_IR: Final = 4  # before, constants were listed as inputs
 MOST_CELLS: Final = 100
-"""Of a picture that are scored separately; with more, scores are of averages over the picture."""
+"""Largest number of cells of a picture that can be scored; a backbone with a finer grid gets averages only."""
 _ROW, _MAP = 2, 4  # dimensions
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {  # mean and deviation
     "NominalRange_0_255": (0.0, 1.0),

@@ -65,7 +65,7 @@ class Choice:
 
 
 def fit(arrays: Any, examples: Examples, candidate: Candidate) -> Classifier:
-    """Fit a head in the way of the candidate."""
+    """Fit a head with the settings of the candidate."""
     if candidate.sharpness:
         settings = candidate.sharpness, candidate.strength
         own = pooled.fit(arrays, examples.cells, examples.targets, *settings, exclusive=examples.exclusive)
@@ -74,7 +74,7 @@ def fit(arrays: Any, examples: Examples, candidate: Candidate) -> Classifier:
 
 
 def candidates_of(examples: Examples) -> Sequence[Candidate]:
-    """Return those that can be tried: without cells, only averages."""
+    """Return the candidates for these examples: without cells, only those with averages."""
     return [candidate for candidate in CANDIDATES if not candidate.sharpness or examples.cells is not None]
 
 
@@ -84,7 +84,7 @@ def choose(
     folds: Any,
     each: Callable[[Candidate, float], None] = lambda candidate, value: None,
 ) -> Choice:
-    """Return the candidate with the smallest loss on held-out pictures; `each` is called with every loss at once.
+    """Return the candidate with the smallest loss on held-out pictures; call `each` after each comparison.
 
     `folds` has the number of the part, 0 to FOLDS - 1, in which each picture is held out.
     """

@@ -93,7 +93,7 @@ class Extractor:
         self.resumed = self._load()
 
     def prepare(self, sample: Sequence[tuple[str, str]]) -> None:
-        """Decide on the directions in which cells are described, by some pictures (id, path) of the training.
+        """Compute the basis of the cells from some pictures (id, path) of the training.
 
         Without a grid of the backbone, or after an interruption, there is nothing to do.
         """

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from training.trainers.head import activated, balanced, parts_of
 
 DIRECTIONS: Final = 128
-"""To which the features of a cell are reduced: with 64 the accuracy was lower, with 256 not higher."""
+"""Number of features of a cell after the reduction: with 64 the accuracy was lower, with 256 not higher."""
 SAMPLE: Final = 128  # pictures that decide on the directions
 STEPS: Final = 100
 BATCH: Final = 128  # pictures of a step
