@@ -16,7 +16,7 @@ class CommandSensorConfig(Attributes, kw_only=True, frozen=True):
     argv: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]  # the program and its arguments
     shell: bool = False  # run argv[0] as a script of sh, with the rest as $1, $2, ...
     format: Format = "json"  # json, csv, key_value, number, regex or text
-    pattern: str = ""  # for format regex: a regular expression with named groups
+    pattern: str = ""  # for format regex: an expression in the syntax of RE2 with named groups
     columns: tuple[str, ...] = ()  # for format csv: names of the columns
     separator: str = ","  # for format csv: separator of the columns
     cwd: str | None = None  # working directory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Sequence
@@ -13,9 +14,12 @@ from schema.errors import ErrorKind, MachineError
 
 Format = Literal["json", "csv", "key_value", "number", "regex", "text"]
 
-_PAIR: Final = re.compile(r"""([A-Za-z_][\w.-]*)\s*[=:]\s*("[^"]*"|'[^']*'|[^\s,;]+)""")
+_PAIR: Final = re.compile(r"""(?<![\w.-])[\d.-]*+([A-Za-z_][\w.-]*+)\s*+[=:]\s*+("[^"]*+"|'[^']*+'|[^\s,;]+)""")
 
 _EXCERPT: Final = 80  # characters of bad input shown in an error
+MAX_TEXT: Final = 65536
+"""Characters in which a regular expression is searched."""
+_MAX_PATTERN: Final = 1000  # characters
 
 
 class Parser(msgspec.Struct, kw_only=True, frozen=True):
@@ -28,11 +32,7 @@ class Parser(msgspec.Struct, kw_only=True, frozen=True):
 
     def __post_init__(self) -> None:
         if self.format == "regex":
-            try:
-                names = re.compile(self.pattern).groupindex
-            except re.error as error:
-                raise ValueError(f"pattern is not a regular expression: {error}") from error
-            if not names:
+            if not _linear(self.pattern).groupindex:
                 raise ValueError("pattern has no named group; write one such as (?P<value>[0-9.]+)")
         elif self.pattern:
             raise ValueError(f"pattern is used only with the format regex, not with {self.format}")
@@ -51,6 +51,27 @@ class Parser(msgspec.Struct, kw_only=True, frozen=True):
                 remedy="correct the sender, or choose another format",
             )
         return readings
+
+
+@functools.lru_cache(64)
+def _linear(pattern: str) -> Any:
+    """Compile an expression whose search takes time in proportion to the text. Raises ValueError.
+
+    Python's own expressions can be made to search for years, and nothing else runs in the process meanwhile.
+    """
+    try:
+        import re2  # 18 ms and 3.3 MiB, for this format only
+    except ImportError:
+        raise ValueError("the format regex needs the package google-re2, which this computer does not have") from None
+    if len(pattern) > _MAX_PATTERN:
+        raise ValueError(f"pattern has {len(pattern)} characters; {_MAX_PATTERN} is the limit")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else error
+        raise ValueError(f"pattern is not a regular expression in the syntax of RE2: {reason}") from None
 
 
 def scalar(text: str) -> int | float | bool | str:
@@ -92,7 +113,7 @@ def _number(parser: Parser, text: str) -> dict[str, Any] | None:
 
 
 def _regex(parser: Parser, text: str) -> dict[str, Any] | None:
-    match = re.search(parser.pattern, text)
+    match = _linear(parser.pattern).search(text.encode(errors="replace").decode()[:MAX_TEXT])
     return None if match is None else {k: scalar(v) for k, v in match.groupdict().items() if v is not None}
 
 

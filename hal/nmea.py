@@ -40,7 +40,7 @@ QUALITY: Final = {
 """Quality of the position fix by GGA field 6."""
 
 _MODE: Final = {"N": 0, "A": 1, "D": 2, "P": 3, "R": 4, "F": 5, "E": 6, "M": 7, "S": 8}  # mode indicator -> quality
-_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
+_NUMBER: Final = re.compile(r"[-+]?(\d++\.?+\d*+|\.\d++)")
 _ANGLE: Final = re.compile(r"(\d{1,3})(\d\d(?:\.\d*)?)")  # (d)ddmm.mmmm
 _ADDRESS: Final = re.compile(r"[A-Z0-9]{3,8}")
 

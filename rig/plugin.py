@@ -6,7 +6,6 @@ Every pytest run loads it where this package is installed, so imports are deferr
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import AsyncIterator, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -133,7 +132,7 @@ def _make_state(item: pytest.Item) -> TestState:
 
 
 def _parse_rigs(lines: list[str]) -> list[tuple[str, str]]:
-    pairs = [re.split(r"\s*=\s*", line.strip(), maxsplit=1) for line in lines if line.strip()]
+    pairs = [[part.strip() for part in line.split("=", 1)] for line in lines if line.strip()]
     for pair in pairs:
         if len(pair) != 2:
             raise pytest.UsageError(f"the setting `rigs`: {pair[0]!r} is not `name = module:function`")

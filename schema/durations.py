@@ -18,7 +18,7 @@ _UNITS: Final = {
     "m": Decimal(60),
     "h": Decimal(3600),
 }
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_PART = re.compile(r"(?<![\d.])(\d++(?:\.\d*+)?+|\.\d++)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"[-+]?(?:{_PART.pattern})+", re.ASCII)
 _LONGEST: Final = 2**63 / 1e9  # seconds; a duration is 64-bit nanoseconds on the wire
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -39,26 +39,33 @@ _HARMLESS_KEYS: Final = frozenset(
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ENVIRONMENTS: Final = ("env", "viam_server_env")  # all values in them may be secret, whatever their names
 
-# A password may contain an unescaped slash; digits before a slash are a port.
-_URL_PASSWORD = re.compile(r"(?P<before>[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@\"']*:)(?!\d+(?:[/\s]|$))[^\s\"']+(?=@)")
-_ASSIGNED = re.compile(r"(?P<key>[A-Za-z][\w.-]*)=(?P<value>[^\s&\"']+)")
+# Each expression takes time proportional to the text, whatever it contains: a run of characters is entered only at its
+# beginning (look-behind) and never given back (possessive quantifiers). tests/unit/texts tries all of them.
+_RUN = re.compile(r"[^\s\"']++")
+_USER = re.compile(r"[^/:@]*+:")  # up to the password of a URL
+_PORT = re.compile(r"\d++(?:/|\Z)")  # a password may contain an unescaped slash; digits before a slash are a port
+_ASSIGNED = re.compile(r"(?<![\w.-])(?P<key>[\w.-]++)=(?P<value>[^\s&\"']++)", re.ASCII)
+_STRING = r"(?:\"(?:[^\"\\]++|\\(?:.|\Z))*+(?:\"|\Z)|'(?:[^'\\]++|\\(?:.|\Z))*+(?:'|\Z))"
 _QUOTED = re.compile(
-    r"(?P<before>(?P<q>[\"'])(?P<key>[\w.-]+)(?P=q)\s*:\s*)(?P<r>[\"'])(?:\\.|(?!(?P=r)).)*(?:(?P=r)|\Z)", re.DOTALL
+    rf"(?P<before>(?P<q>[\"'])(?P<key>[\w.-]++)(?P=q)\s*+:\s*+)(?P<value>{_STRING})", re.DOTALL | re.ASCII
 )  # "api_key": "...", also in Python syntax
 _PAIRED = re.compile(
-    r"(?P<before>(?P<q>[\"'])(?:name|key)(?P=q)\s*:\s*(?P<n>[\"'])(?P<key>[\w.-]+)(?P=n)\s*,\s*(?P=q)value(?P=q)\s*:\s*)"
-    r"(?P<r>[\"'])(?:\\.|(?!(?P=r)).)*(?:(?P=r)|\Z)",
-    re.DOTALL,
+    r"(?P<before>(?P<q>[\"'])(?:name|key)(?P=q)\s*+:\s*+(?P<n>[\"'])(?P<key>[\w.-]++)(?P=n)\s*+,\s*+"
+    rf"(?P=q)value(?P=q)\s*+:\s*+)(?P<value>{_STRING})",
+    re.DOTALL | re.ASCII,
 )
-_BEARER = re.compile(r"\b(?P<before>(?:[Bb]earer|Basic) +)[^\s\"',]+")
+_BEARER = re.compile(r"\b(?P<before>(?:[Bb]earer|Basic) ++)[^\s\"',]++")
 _SHAPED = re.compile(
-    r"\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*"  # JSON Web Token, RFC 7519
-    r"|(?<=PRIVATE KEY-----)[^-]+(?=-----END|\Z)"  # RFC 7468
+    r"(?<![\w-])(?=[\w-]*?\beyJ[\w-]{5})[\w-]++\.[\w-]++\.[\w-]*+"  # JSON Web Token, RFC 7519
+    r"|(?<=PRIVATE KEY-----)[^-]++(?=-----END|\Z)",  # RFC 7468
+    re.ASCII,
 )
 _LEAVES: Final = (str, int, float, bool, type(None))
 PLAIN: Final = frozenset({int, float, bool, type(None)})
 """Types of values that cannot contain text. Checking them first makes walking large lists fast."""
 
+_LONGEST_KEY: Final = 200  # characters of a key that are looked at, its last ones
+_AHEAD: Final = 8192  # characters after a cut that are masked, too: longer than keys and tokens
 _SHORTEST: Final = 6  # characters of a value that is masked in texts; shorter values occur in too many words
 _MOST: Final = 1000  # values that are masked in texts
 
@@ -121,16 +128,53 @@ def origin_of(url: str) -> str:
 
 
 def mask_text(text: str) -> str:
-    """Mask recognizable secrets in `text`: passwords in URLs, `api_key=...`, `Bearer ...`, and JSON members."""
-    if "://" in text:
-        text = _URL_PASSWORD.sub(_keep_before, text)
+    """Mask recognizable secrets in `text`: passwords in URLs, `api_key=...`, `Bearer ...`, and JSON members.
+
+    Takes time proportional to the length of `text`. Use `shortened` for text of strangers on an event loop.
+    """
+    if "://" in text and "@" in text:
+        text = _RUN.sub(_mask_password, text)
     if "earer " in text or "Basic " in text:
         text = _BEARER.sub(_keep_before, text)
     if "=" in text:
-        text = _ASSIGNED.sub(lambda match: f"{match['key']}={MASK}" if is_secret(match["key"]) else match[0], text)
+        text = _ASSIGNED.sub(
+            lambda match: f"{match['key']}={MASK}" if _is_secret_name(match["key"]) else match[0], text
+        )
     if ":" in text:
         text = _PAIRED.sub(_mask_quoted, _QUOTED.sub(_mask_quoted, text))
     return _SHAPED.sub(MASK, text) if "eyJ" in text or "PRIVATE KEY" in text else text
+
+
+def shortened(text: str, most: int, mask: Callable[[str], str] = mask_text) -> str:
+    """Mask the secrets at the beginning of `text` and return at most `most` characters, followed by `…` if it was cut.
+
+    Some more characters are looked at, so that a secret at the cut is recognized as a whole.
+    """
+    whole = len(text) <= most
+    masked_start = mask(text if whole else text[: most + min(most, _AHEAD)])
+    return masked_start if whole else masked_start[:most] + "…"
+
+
+def _is_secret_name(key: str) -> bool:
+    return is_secret(key[-_LONGEST_KEY:])
+
+
+def _password_in(run: str) -> tuple[int, int] | None:
+    """Return where the password of the first URL with one begins and ends, in a text without spaces and quotes."""
+    end = run.rfind("@")
+    start = run.find("://")
+    while 0 <= start < end:
+        user = _USER.match(run, start + 3) if start else None
+        if user is not None and user.end() < end and not _PORT.match(run, user.end()):
+            return user.end(), end
+        start = run.find("://", start + 3)
+    return None
+
+
+def _mask_password(match: re.Match[str]) -> str:
+    run = match[0]
+    place = _password_in(run)
+    return run if place is None else f"{run[: place[0]]}{MASK}{run[place[1] :]}"
 
 
 def _keep_before(match: re.Match[str]) -> str:
@@ -138,7 +182,10 @@ def _keep_before(match: re.Match[str]) -> str:
 
 
 def _mask_quoted(match: re.Match[str]) -> str:
-    return f"{match['before']}{match['r']}{MASK}{match['r']}" if is_secret(match["key"]) else match[0]
+    if not _is_secret_name(match["key"]):
+        return match[0]
+    quote = match["value"][0]
+    return f"{match['before']}{quote}{MASK}{quote}"
 
 
 def masked(value: Any, path: Sequence[str] = ()) -> Any:
@@ -187,18 +234,20 @@ def secrets_of(value: Any, path: Sequence[str] = ()) -> Iterator[str]:
 def _secrets_in(text: str) -> Iterator[str]:
     """Yield the texts that `mask_text` replaces, except purely alphabetic words after `Bearer` or `Basic`."""
     if "://" in text:
-        yield from (match[0][len(match["before"]) :] for match in _URL_PASSWORD.finditer(text))
+        for match in _RUN.finditer(text):
+            if (place := _password_in(match[0])) is not None:
+                yield match[0][place[0] : place[1]]
     if "earer " in text or "Basic " in text:
         for match in _BEARER.finditer(text):
             if not (shown := match[0][len(match["before"]) :]).isalpha():
                 yield shown
     if "=" in text:
-        yield from (match["value"] for match in _ASSIGNED.finditer(text) if is_secret(match["key"]))
+        yield from (match["value"] for match in _ASSIGNED.finditer(text) if _is_secret_name(match["key"]))
     if ":" in text:
         for pattern in (_QUOTED, _PAIRED):
             for match in pattern.finditer(text):
-                if is_secret(match["key"]):
-                    yield match[0][len(match["before"]) :].strip(match["r"])
+                if _is_secret_name(match["key"]):
+                    yield match["value"].strip(match["value"][0])
 
 
 def masks_in(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -226,8 +275,7 @@ class Masker:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         texts = dict.fromkeys(text for text in secrets if len(text) >= _SHORTEST and text != MASK)
         self.secrets = tuple(texts)[-_MOST:]
-        longest_first = sorted(self.secrets, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._longest_first = sorted(self.secrets, key=len, reverse=True)
 
     def and_those_of(self, document: Any) -> Masker:
         """Return a masker that also knows the secrets of a JSON-like document."""
@@ -235,19 +283,28 @@ class Masker:
 
     def text(self, text: str) -> str:
         """Return `text` with secrets masked."""
-        return mask_text(text if self._pattern is None else self._pattern.sub(MASK, text))
+        return mask_text(self._without_secrets(text))
+
+    def shortened(self, text: str, most: int) -> str:
+        """Do what the function `shortened` does, and mask the known secrets, too."""
+        return shortened(text, most, self.text)
 
     def value(self, value: Any) -> Any:
         """Return a copy of a JSON-like value with secrets masked."""
         return self._walk(masked(value))
 
+    def _without_secrets(self, text: str) -> str:
+        # One alternation of all secrets would be tried at each character, and the interpreter could not be interrupted.
+        for secret in self._longest_first:
+            if secret in text:
+                text = text.replace(secret, MASK)
+        return text
+
     def _walk(self, value: Any) -> Any:
-        if self._pattern is None:
-            return value
-        if type(value) in PLAIN:
+        if not self._longest_first or type(value) in PLAIN:
             return value
         if isinstance(value, str):
-            return self._pattern.sub(MASK, value)
+            return self._without_secrets(value)
         if isinstance(value, Mapping):
             return {key: self._walk(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from support.worker import Worker
 
 MAX_LENGTH: Final = 256 * 1024  # characters of a message; an authority has less than 1,000
-_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----[^-]++-----END CERTIFICATE-----")
 
 _log = structlog.get_logger("rdk.networking")
 

@@ -14,7 +14,7 @@ class SerialLineConfig(SerialAttributes, kw_only=True, frozen=True):
     """Attributes of the serial line sensor."""
 
     parser: Format = "json"  # json, csv, key_value, number, regex or text
-    pattern: str = ""  # for parser regex: a regular expression with named groups
+    pattern: str = ""  # for parser regex: an expression in the syntax of RE2 with named groups
     columns: tuple[str, ...] = ()  # for parser csv: names of the columns
     separator: str = ","  # for parser csv: separator of the columns
     max_age_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # largest age of a line; an older one is an error; 0: any

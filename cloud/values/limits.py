@@ -413,8 +413,8 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
     "Triggers": (
         EnforcedElsewhere("triggers.document:MAX_TARGETS", "targets", "of one trigger"),
         EnforcedElsewhere("triggers.document:MAX_NAME", "characters", "in the name of a trigger"),
-        EnforcedElsewhere("triggers.regex:MAX_PATTERN", "characters", "in a pattern"),
-        EnforcedElsewhere("triggers.regex:MAX_STEPS", "steps", "of one search with a pattern"),
+        EnforcedElsewhere("schema.decoding.regex:MAX_PATTERN", "characters", "in a pattern"),
+        EnforcedElsewhere("schema.decoding.regex:MAX_STEPS", "steps", "of one search with a pattern"),
         EnforcedElsewhere("cloud.services.target:READING", "bytes", "in one call that tests a trigger with a reading"),
         EnforcedElsewhere("triggers.ssrf:MAX_URL", "characters", "in the address of a webhook"),
     ),

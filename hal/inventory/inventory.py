@@ -64,7 +64,7 @@ async def inventory(hardware: Hardware, *, scan: bool = True, root: Path = ROOT)
 
 
 def _board_bus(number: int, path: str) -> I2cAdapter:
-    digits = re.search(r"\d+$", path)
+    digits = re.search(r"(?<!\d)\d++$", path)
     return I2cAdapter(int(digits[0]) if digits else number, path, (), "")
 
 

@@ -115,8 +115,11 @@ def _priority(value: object) -> int:
 
 # ---- wpa_supplicant.conf
 
-_BLOCK: Final = re.compile(r"^\s*network\s*=\s*\{\s*$(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
-_FIELD: Final = re.compile(r"^\s*([a-z0-9_]+)\s*=\s*(.*?)\s*$", re.MULTILINE)
+_BLOCK: Final = re.compile(
+    r"^[ \t]*+network[ \t]*+=[ \t]*+\{[ \t]*+\n((?:(?![ \t]*+(?:\}|network[ \t]*+=))[^\n]*+\n)*+)[ \t]*+\}",
+    re.MULTILINE,
+)
+_FIELD: Final = re.compile(r"^[ \t]*+([a-z0-9_]++)[ \t]*+=[ \t]*+(\S*+(?:[ \t]++\S++)*+)[ \t\r]*+$", re.MULTILINE)
 
 
 def from_wpa_supplicant(text: str, interface: str) -> tuple[Network, ...]:

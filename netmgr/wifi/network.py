@@ -29,7 +29,7 @@ CERTAIN: Final = 1_735_689_600
 _ANY_DATE: Final = '"tls_disable_time_checks=1"'
 _KEY: Final = re.compile(r"[0-9a-fA-F]{64}")
 _PASSPHRASE: Final = re.compile(r"[\x20-\x7e]{8,63}")
-_PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----\s(.*?)-----END \1-----", re.DOTALL)
+_PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----\s([^-]*+(?:-[^-]++)*+)-----END \1-----")
 _CIPHERS: Final = {"proto": "RSN", "pairwise": "CCMP", "group": "CCMP"}
 
 

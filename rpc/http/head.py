@@ -17,7 +17,7 @@ from rpc.http.limits import HttpLimits
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _REQUEST_LINE: Final = re.compile(rb"(%b) ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])\Z" % _TOKEN)
 _FIELD: Final = re.compile(
-    rb"(%b):[ \t]*((?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?)[ \t]*\Z" % _TOKEN
+    rb"(%b):[ \t]*+((?:[\x21-\x7e\x80-\xff]++(?:[ \t]++[\x21-\x7e\x80-\xff]++)*+)?)[ \t]*+\Z" % _TOKEN
 )
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~-]+)(?::[0-9]{1,5})?\Z")
 _ONCE: Final = frozenset({"host", "content-length", "transfer-encoding", "content-type", "authorization", "origin"})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -37,6 +37,8 @@ from telemetry.logs.ring import LogRing
 
 if TYPE_CHECKING:
     from rpc.call import Router
+
+MAX_REASON: Final = 4096  # characters of the reason for a state: errors of modules may be long
 
 
 class Machine:
@@ -81,9 +83,9 @@ class Machine:
         modules = self.parts.modules
         link = modules.links.get(node.name.rpartition("/")[2]) if modules is not None else None
         if link is not None and link.node == node.name and node.state in (State.UNCONFIGURED, State.CONFIGURING):
-            return self.configured.masker.text(link.waiting)
+            return self.configured.masker.shortened(link.waiting, MAX_REASON)
         not_ready = modules.not_ready() if modules is not None and node.state is not State.READY else {}
-        return self.configured.masker.text(reason_of(node, self.roster.planned, nodes, not_ready))
+        return self.configured.masker.shortened(reason_of(node, self.roster.planned, nodes, not_ready), MAX_REASON)
 
     def pids(self) -> Mapping[str, int]:
         """Return the processes of the modules that run, by name."""

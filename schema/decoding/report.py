@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from schema.errors import ConfigError
-from schema.secrets import MASK, is_private_path, masked
+from schema.secrets import MASK, is_private_path, masked, shortened
 
 _SHOWN = 60  # characters of a value in a message; the rest is cut off
+_MAX_VALUE = 1000  # characters of a text that a finding keeps
+_LONGEST_WORD, _MOST_CHOICES = 64, 200  # that are compared: the time grows with the product
 
 
 def join(path: str, *parts: object) -> str:
@@ -19,7 +21,9 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that is most similar to `word`, None if none is similar enough."""
     import difflib  # large, and needed only for what is misspelled
 
-    by_lower = {choice.lower(): choice for choice in choices}
+    by_lower = {choice.lower(): choice for choice in choices if len(choice) <= _LONGEST_WORD}
+    if len(word) > _LONGEST_WORD or len(by_lower) > _MOST_CHOICES:
+        return None
     matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
@@ -35,6 +39,8 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 def shown(value: object, path: str) -> str:
     """Format a value for a message: shortened, and masked if the value at `path` is secret."""
+    if isinstance(value, str):
+        value = shortened(value, 2 * _SHOWN)
     safe = masked(value, path.split("."))
     if safe is None:
         return "null"
@@ -75,5 +81,8 @@ class Report:
 
 
 def _finding(path: str, reason: str, value: object, remedy: str) -> ConfigError:
-    safe = MASK if value is not None and is_private_path(path.split(".")) else masked(value)
+    if value is not None and is_private_path(path.split(".")):
+        safe: object = MASK
+    else:
+        safe = shortened(value, _MAX_VALUE) if isinstance(value, str) else masked(value)
     return ConfigError(path, reason, value=safe, remedy=remedy)

@@ -15,7 +15,7 @@ from schema.names import check_name
 
 CONTINUOUS: Final = "continuous"
 
-_CRON_FIELD = re.compile(r"(?:[\d*?LW#/,-]|[A-Za-z]{3})+\Z", re.ASCII)
+_CRON_FIELD = re.compile(r"(?:[A-Za-z]{3}|[\d*?LW#/,-]){1,200}+\Z", re.ASCII)
 
 
 def schedule_kind(schedule: str) -> Literal["continuous", "every", "cron"] | None:

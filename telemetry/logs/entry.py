@@ -6,11 +6,14 @@ import datetime
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 DEBUG, INFO, WARN, ERROR = 10, 20, 30, 40
+
+LEFT_OUT: Final = "…"  # replaces what is too long
 
 _NAMES: Final = ((ERROR, "ERROR"), (WARN, "WARN"), (INFO, "INFO"))
 _COLOURS: Final = {"ERROR": "\x1b[31m", "WARN": "\x1b[33m", "INFO": "\x1b[34m", "DEBUG": "\x1b[35m"}
@@ -57,6 +60,30 @@ def _text(value: object) -> str:
         return str(value)
     except Exception:  # a message must be written even if one of its values cannot
         return f"<{type(value).__name__}>"
+
+
+def limited(fields: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Return fields from `plain` with at most `most` characters in texts and names; the rest becomes `…`."""
+    left = most
+
+    def cut(value: Any) -> Any:
+        nonlocal left
+        if left <= 0:
+            return LEFT_OUT
+        if isinstance(value, dict):
+            return {cut(key): cut(item) for key, item in islice(value.items(), left)}
+        if isinstance(value, list):
+            return [cut(item) for item in islice(value, left)]
+        size, left = left, left - (len(value) if isinstance(value, str) else 8)
+        return value if left >= 0 or not isinstance(value, str) else value[:size] + LEFT_OUT
+
+    result = {}
+    for key, value in fields.items():
+        if left <= 0:
+            result[LEFT_OUT] = "the rest is left out"
+            break
+        result[cut(key)] = cut(value)
+    return result
 
 
 def fields_json(fields: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from schema.errors import ConfigError
 from schema.secrets import Masker
 from telemetry.logs import names
 from telemetry.logs.dedupe import IGNORED_FIELDS, THRESHOLD, WINDOW, Deduplicator, Verdict
-from telemetry.logs.entry import DEBUG, Entry, fields_json, plain
+from telemetry.logs.entry import DEBUG, Entry, fields_json, limited, plain
 from telemetry.logs.ring import LogRing
 from telemetry.logs.rules import Rules, from_document
 from telemetry.logs.sinks import Sink
@@ -40,6 +40,9 @@ def _keep_exception(logger: Any, method: str, event: MutableMapping[str, Any]) -
 
 REVEALED: Final = "revealed"
 """The field whose secrets are not masked; used only with -reveal-sensitive-config-diffs."""
+
+MAX_MESSAGE: Final = 16384
+"""Characters of a message, of a traceback and of all fields of a message together; the rest is cut off."""
 
 _PROCESSORS: Final = (
     structlog.stdlib.filter_by_level,
@@ -233,10 +236,12 @@ def _content(record: logging.LogRecord, masker: Masker) -> tuple[str, dict[str, 
             message = record.getMessage()
         except (TypeError, ValueError):
             message = f"{record.msg} {record.args!r}"
+    message = masker.shortened(message, MAX_MESSAGE)
     if not fields and not error:
-        return masker.text(message), fields, ""
+        return message, fields, ""
     revealed = {key: fields.pop(key) for key in (REVEALED,) if key in fields}
-    return masker.text(message), {**masker.value(plain(fields)), **plain(revealed)}, masker.text(_trace(error))
+    shown = masker.value(limited(plain(fields), MAX_MESSAGE))
+    return message, {**shown, **plain(revealed)}, masker.shortened(_trace(error), MAX_MESSAGE)
 
 
 def _trace(error: Any) -> str:

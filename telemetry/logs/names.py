@@ -22,7 +22,9 @@ CARRIERS: Final = ("trio-websocket",)
 STDERR_SUFFIX: Final = ".StdErr"
 STDOUT_SUFFIX: Final = ".StdOut"
 
-FULL_NAME: Final = re.compile(r"(?P<full>[\w-]+:(?P<type>component|service):(?P<subtype>[\w-]+)/(?P<name>[\w:-]+))")
+FULL_NAME: Final = re.compile(
+    r"(?P<full>(?<![\w-])[\w-]++:(?P<type>component|service):(?P<subtype>[\w-]++)/(?P<name>[\w:-]+))"
+)
 """Matches the full name of a resource anywhere in a text."""
 
 _OF_MODULE = re.compile(rf"{re.escape(MODULES)}\.(?P<module>[^.]+)(?:\.|$)")

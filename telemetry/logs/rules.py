@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
+from schema.decoding.regex import Effort, Pattern, PatternError, StepLimit
+from schema.decoding.report import shown
 from schema.document.log import parse_level
 from schema.document.machine import MachineDocument
 from schema.errors import ConfigError
 from telemetry.logs import names
 
 _CACHE_SIZE: Final = 4096  # logger names whose level is cached; the cache is cleared when it is full
-_STREAMS: Final = rf"(?!{re.escape(names.STDOUT_SUFFIX)}$|{re.escape(names.STDERR_SUFFIX)}$)"
+_STEPS: Final = 10_000  # of all patterns for one new name: at most 10 ms
+_STREAMS: Final = (names.STDOUT_SUFFIX, names.STDERR_SUFFIX)
 
 
-def compile_pattern(pattern: str) -> re.Pattern[str]:
+class LoggerMatcher(Protocol):
+    """Test of logger names."""
+
+    def fullmatch(self, text: str, effort: Effort | None = None, /) -> bool:
+        """Return True if `text` is the name of a logger that is meant. May raise StepLimit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """Match of a logger and of those below it, except of those whose names continue it by one of `but`."""
+
+    name: str
+    but: tuple[str, ...] = ()
+
+    def fullmatch(self, text: str, effort: Effort | None = None, /) -> bool:
+        rest = text.removeprefix(self.name)
+        return text.startswith(self.name) and (not rest or rest[0] == ".") and rest not in self.but
+
+
+def compile_pattern(pattern: str) -> Pattern:
     r"""Compile a pattern of a document: `.` is a dot, `*` matches any characters, the rest is a regular expression.
 
     A pattern with a backslash, such as `rdk\.config.*`, is a plain regular expression. Patterns match whole names.
-    Raises re.error.
+    Raises PatternError, also for an expression that could be slow: see schema.decoding.regex.
     """
-    plain = pattern if "\\" in pattern else pattern.replace(".", r"\.").replace("*", ".*")
-    return re.compile(plain, re.DOTALL)
+    return Pattern(pattern if "\\" in pattern else pattern.replace(".", r"\.").replace("*", ".*"))
 
 
 class Rules:
     """Log levels by logger name. Immutable except for a cache."""
 
     def __init__(
-        self, rules: Iterable[tuple[re.Pattern[str], int]] = (), *, default: int = logging.INFO, debug: bool = False
+        self, rules: Iterable[tuple[LoggerMatcher, int]] = (), *, default: int = logging.INFO, debug: bool = False
     ) -> None:
         self._rules = tuple(rules)
         self._default = logging.DEBUG if debug else default
@@ -54,10 +75,13 @@ class Rules:
     def _find(self, name: str) -> int:
         if self._debug:
             return logging.DEBUG
-        subjects = names.subjects(name)
-        for pattern, level in reversed(self._rules):
-            if any(pattern.fullmatch(subject) for subject in subjects):
-                return level
+        subjects, effort = names.subjects(name), Effort(_STEPS)
+        try:
+            for pattern, level in reversed(self._rules):
+                if any(pattern.fullmatch(subject, effort) for subject in subjects):
+                    return level
+        except StepLimit:
+            pass  # hundreds of patterns, or a name made for this
         return self._default
 
 
@@ -68,7 +92,7 @@ def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Ru
     precedence over patterns, and the level of a resource over that of its module. `debug`, as a parameter or in the
     document, takes precedence over all of them.
     """
-    rules: list[tuple[re.Pattern[str], int]] = []
+    rules: list[tuple[LoggerMatcher, int]] = []
     warnings: list[ConfigError] = []
     for index, rule in enumerate(document.log):
         try:
@@ -76,19 +100,19 @@ def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Ru
             rules.append((compile_pattern(rule.pattern), level))
         except ConfigError as error:
             warnings.append(error)
-        except re.error as error:
+        except PatternError as error:
             path, remedy = f"log.{index}.pattern", "use the name of a logger, with * for any characters"
-            reason = f"{rule.pattern!r} is not a valid pattern: {error}"
+            reason = f"{shown(rule.pattern, path)} is not a valid pattern: {error}"
             warnings.append(ConfigError(path, reason, value=rule.pattern, remedy=remedy))
     for module, path in zip(document.modules, document.places("modules"), strict=True):
         if module.log_level:
             try:
                 level = parse_level(module.log_level, path=f"{path}.log_level")
                 # The output of a module has no levels, so only patterns apply to it.
-                rules.append((_and_below(names.of_module(module.name), but=_STREAMS), level))
+                rules.append((_Below(names.of_module(module.name), _STREAMS), level))
             except ConfigError as error:
                 warnings.append(error)
-    rules += [(_and_below(name), parse_level(level)) for name, level in _own_levels(document)]
+    rules += [(_Below(name), parse_level(level)) for name, level in _own_levels(document)]
     return Rules(rules, debug=debug or document.debug), tuple(warnings)
 
 
@@ -99,7 +123,3 @@ def _own_levels(document: MachineDocument) -> Iterator[tuple[str, str]]:
     for job in document.jobs:
         if job.log_configuration is not None:
             yield names.of_job(job.name), job.log_configuration.level
-
-
-def _and_below(name: str, *, but: str = "") -> re.Pattern[str]:
-    return re.compile(rf"{re.escape(name)}{but}(?:\..*)?", re.DOTALL)

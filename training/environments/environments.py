@@ -63,7 +63,7 @@ _SETTINGS: Final = {
     "NO_COLOR": "1",
 }
 _SMALLER: Final = "require fewer packages, or start machine-cloud with a larger --training-environments"
-_URL: Final = re.compile(r"(?P<scheme>\w+://)(?:[^\s/@]*@)?(?P<rest>[^\s?#]*)(?:[?#]\S*)?")
+_URL: Final = re.compile(r"(?<!\w)(?P<scheme>\w++://)(?:[^\s/@]*+@)?+(?P<rest>[^\s?#]*+)(?:[?#]\S*+)?+")
 _FACTS: Final = """
 import importlib.metadata, json, os, platform, sys, sysconfig
 version = platform.python_version()

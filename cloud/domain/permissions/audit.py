@@ -23,7 +23,7 @@ from cloud.values.author import Author
 from cloud.values.records import fields_of
 from cloud.values.times import moment_of, stored
 from schema.errors import MachineError
-from schema.secrets import MASK, is_secret, mask_text, origin_of
+from schema.secrets import MASK, is_secret, origin_of, shortened
 
 PAGE: Final = 100
 MAX_TEXT: Final = 200  # characters in a value
@@ -232,5 +232,4 @@ def _text(name: str, value: str) -> str:
         return LEFT_OUT
     if name == "value" and "://" in value:  # the path of a webhook is often a secret
         return origin_of(value)
-    text = mask_text(value)
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + LEFT_OUT
+    return shortened(value, MAX_TEXT)

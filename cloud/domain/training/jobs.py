@@ -21,7 +21,7 @@ from cloud.values.limits import TRAINING_JOBS, TRAINING_QUEUE
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
 from schema.errors import ErrorKind, MachineError
-from schema.secrets import mask_text
+from schema.secrets import shortened
 from training.jobs.events import Event, Status, decode, encode
 from training.jobs.lifecycle import FINAL, Happening, State, step
 from training.jobs.submission import ModelType
@@ -34,6 +34,7 @@ MODEL: Final = "ml_model"  # type of the registry items
 LOGS: Final = timedelta(days=7)  # events are kept so long after the end of their job
 PAGE: Final = 500  # log entries
 AT_ONCE: Final = 5000  # events that one transaction deletes; the next one continues
+MAX_ERROR: Final = 4096  # characters of the reason of a failure in messages
 _UNFINISHED: Final = tuple(state.value for state in State if state not in FINAL)
 
 
@@ -275,7 +276,7 @@ def _announce(sql: Sql, ended: JobRecord, now: datetime) -> None:
     event = TrainingEnded(
         job_id=ended.id,
         state=ended.state.value,
-        error=mask_text(ended.reason),
+        error=shortened(ended.reason, MAX_ERROR),
         model_name=task.model_name,
         model_version=task.model_version,
         model_type="" if task.script else task.model_type.name.lower(),

@@ -26,13 +26,13 @@ from cloud.store.events import Events
 from cloud.store.sql import Sql, Store
 from cloud.values.names import new_id
 from cloud.values.times import moment_of, stored
+from schema.decoding.regex import Effort
 from schema.errors import ErrorKind, MachineError
 from triggers import cooldown
 from triggers.document import EMAIL, MAX_TARGETS, OWNERS, WEBHOOK, Notification, Trigger, is_address
 from triggers.evaluate import fires
 from triggers.events import Firing, Happening, Ingested, TrainingEnded, Where
 from triggers.mail import mail
-from triggers.regex import Effort
 from triggers.webhook import unsigned
 
 BATCH: Final = 100  # events in one transaction

@@ -67,7 +67,7 @@ TABS: Final = (
 """The pages of a part; missing ones are left out."""
 
 _HERE: Final = Path(__file__).parents[1]  # folder of templates and static files
-_PARAMETER: Final = re.compile(r"\{[^}]*\}")
+_PARAMETER: Final = re.compile(r"\{[^{}]*+\}")
 
 
 @cache

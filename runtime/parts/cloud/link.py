@@ -123,7 +123,7 @@ def _state(view: Source, masker: Masker) -> Mapping[str, Any]:
         else 0,
         "revision": status.config.revision,
         "problems": len(status.config.problems),
-        "rejected": masker.text(status.config.rejected)[:MAX_TEXT],
+        "rejected": masker.shortened(status.config.rejected, MAX_TEXT),
     }
 
 

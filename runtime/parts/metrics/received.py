@@ -13,6 +13,7 @@ MOST_SPANS: Final = 4096
 
 _MOST_ATTRIBUTES: Final = 64
 _LONGEST: Final = 1024  # characters of a text
+_MOST_TEXT: Final = 16384  # characters of all attributes of a span
 _SERVER, _FAILED = "SERVER", "ERROR"  # trace.proto: last words of SpanKind and StatusCode
 
 
@@ -20,7 +21,8 @@ def spans_of(groups: Iterable[Mapping[str, Any]], *, sender: str, masker: Masker
     """Yield each span of ResourceSpans messages, or None for a span without valid ids. Events and links are dropped.
 
     Two attributes name the origin: `module` is the name of the module, `sender`, and `service.name` is what the sender
-    reports. Names and attributes are masked and truncated.
+    reports. Names and attributes are masked and truncated; attributes beyond
+    _MOST_ATTRIBUTES or _MOST_TEXT are dropped.
     """
     for group in groups:
         own = _attributes((group.get("resource") or {}).get("attributes") or ())
@@ -43,20 +45,25 @@ def _span(message: Mapping[str, Any], origin: Mapping[str, str], masker: Masker)
         trace=trace.hex(),
         id=own.hex(),
         parent=parent.hex() if any(parent) else "",
-        name=_text(masker.text(str(message.get("name") or ""))),
+        name=masker.shortened(str(message.get("name") or ""), _LONGEST),
         start=int(message.get("start_time_unix_nano") or 0),
         end=int(message.get("end_time_unix_nano") or 0),
         server=str(message.get("kind")).endswith(_SERVER),
-        error=_text(masker.text(str(status.get("message") or "failed"))) if failed else "",
+        error=masker.shortened(str(status.get("message") or "failed"), _LONGEST) if failed else "",
         attributes=masker.value({**_attributes(message.get("attributes") or ()), **origin}),
     )
 
 
 def _attributes(pairs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        _text(str(pair.get("key") or "")): _plain(pair.get("value"))
-        for pair, _ in zip(pairs, range(_MOST_ATTRIBUTES), strict=False)
-    }
+    attributes: dict[str, Any] = {}
+    size = 0
+    for pair, _ in zip(pairs, range(_MOST_ATTRIBUTES), strict=False):
+        key, value = _text(str(pair.get("key") or "")), _plain(pair.get("value"))
+        size += len(key) + len(str(value))
+        if size > _MOST_TEXT:
+            break
+        attributes[key] = value
+    return attributes
 
 
 def _plain(value: Any) -> bool | int | float | str:

@@ -7,7 +7,6 @@ were discarded before they could be sent. Without `follow`, the connection is cl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from runtime.engine.views.source import LEVELS, LogEntry, Source
 from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.live import FRAME, REFUSED
 from runtime.parts.web.logview import Filter
+from schema.decoding.regex import Pattern, PatternError
 from schema.durations import parse_duration
 from schema.errors import ConfigError, ErrorKind, MachineError
 from telemetry.logs.names import subjects
@@ -37,7 +37,7 @@ class LogQuery:
     """The parameters of a request for log lines."""
 
     view: Filter
-    logger: re.Pattern[str] | None = None
+    logger: Pattern | None = None
     after: datetime | None = None
     newest: int | None = None
     since: int = 0
@@ -163,10 +163,10 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def _pattern(text: str) -> re.Pattern[str] | None:
+def _pattern(text: str) -> Pattern | None:
     try:
         return compile_pattern(text) if text else None
-    except re.error as error:
+    except PatternError as error:
         raise _invalid(f"logger={text}", f"a logger's name, with * for anything ({error})") from None
 
 

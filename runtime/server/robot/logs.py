@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from runtime.engine.views.messages import LogEntry
 from schema.document.log import LEVELS, parse_level
 from schema.errors import ConfigError
-from telemetry.logs.loggers import REVEALED
+from telemetry.logs.loggers import MAX_MESSAGE, REVEALED
 from telemetry.logs.names import ACTIVITY, FULL_NAME, MODULES, ROOT, of_module, of_resource
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ _SDK_LEVELS: Final = {
 }
 """Levels of the SDKs' logging libraries that the machine does not have."""
 
-_CALLER = re.compile(r"(?P<file>[^\s:]+\.\w+):(?P<line>\d+)\t")  # prefix of messages from the Python SDK
+MAX_LOGGER: Final = 256
+"""Characters of a logger name that a module or client chooses; the rest is cut off."""
+
+_CALLER = re.compile(r"(?P<file>[^\s:]{1,500}\.\w{1,20}):(?P<line>\d{1,9})\t")  # prefix of messages from the Python SDK
 _BOOL, _STRING = 4, 15
 """Types of field values in the logging library of Go modules (zapcore.FieldType)."""
 
@@ -70,6 +73,7 @@ def logger_of(name: str, sender: str = "", module_of: Callable[[str], str] = lam
     Otherwise it is the module's logger with the rest of the name. The module is `sender`, or the result of `module_of`
     for the full name of the resource or the first part of `name`.
     """
+    name = name[:MAX_LOGGER]
     match = FULL_NAME.search(name)
     dotted = name.replace("/", ".").strip(".")
     bare = dotted.removeprefix(f"{MODULES}.")
@@ -96,10 +100,11 @@ def _module_of(modules: Modules | None, planned: Mapping[str, PlannedResource], 
 
 
 def _log(entry: LogEntry, name: str, fields: dict[str, Any]) -> None:
-    logger, level = logging.getLogger(name), _level(entry.level)
+    # Not the logger of this name: the standard library keeps each for ever, and others choose the names.
+    logger, level = logging.getLogger(), _level(entry.level)
     if not logger.isEnabledFor(level):
         return
-    message, file, line = entry.message, "", 0
+    message, file, line = entry.message[: 2 * MAX_MESSAGE], "", 0
     if match := _CALLER.match(message):
         message, file, line = message[match.end() :], match["file"], int(match["line"])
     elif isinstance(caller_file := entry.caller.get("File"), str):

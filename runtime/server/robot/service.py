@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
@@ -36,6 +36,8 @@ from support.version import version
 from telemetry.logs.names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"
+
+_AT_ONCE: Final = 4  # log messages of others that are written before other tasks run
 
 
 T = TypeVar("T")
@@ -242,12 +244,15 @@ class RobotService(FrameRpcs):
 
     async def log(self, logs: Sequence[m.LogEntry]) -> None:
         """Put messages of a module into this machine's log."""
-        forward(
-            logs,
-            sender=str(self._call.metadata.get("modname", "")),
-            modules=self._machine.parts.modules,
-            planned=self._machine.roster.planned,
-        )
+        sender = str(self._call.metadata.get("modname", ""))
+        for start in range(0, len(logs), _AT_ONCE):
+            forward(
+                logs[start : start + _AT_ONCE],
+                sender=sender,
+                modules=self._machine.parts.modules,
+                planned=self._machine.roster.planned,
+            )
+            await trio.lowlevel.checkpoint()
 
     async def send_traces(self, resource_spans: Sequence[Mapping[str, Any]]) -> None:
         """Record spans of a module or a client like this machine's own; drop them while tracing is off."""
@@ -261,8 +266,7 @@ class RobotService(FrameRpcs):
                 dropped += 1
             else:
                 tracer.take(span)
-            if count % 64 == 63:
-                await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()  # masking the secrets of one span may take milliseconds
         if dropped:
             log = structlog.get_logger(f"{ROOT}.telemetry")
             log.warning("spans were dropped", sender=sender or "a client", dropped=dropped, most=MOST_SPANS)

@@ -47,7 +47,7 @@ async def test_arguments_of_a_call_in_progress(autojump_clock: MockClock) -> Non
     [
         ({"power_pct": 0.5, "extra": None}, {"power_pct": 0.5}),
         ({"data": b"x"}, {"data": "eA=="}),
-        ({"text": "x" * (TEXT + 1)}, {"text": f"{'x' * TEXT}... ({TEXT + 1} characters)"}),
+        ({"text": "x" * (TEXT + 1)}, {"text": f"{'x' * TEXT}… ({TEXT + 1} characters)"}),
         ({"many": list(range(100))}, {"many": [*range(ITEMS), "... (100 in all)"]}),
         ({"many": {str(n): n for n in range(99)}}, {"many": {**{str(n): n for n in range(ITEMS)}, "...": "99 in all"}}),
         ({"items": aiter(trio.open_memory_channel[int](0)[1]), "n": 1}, {"n": 1}),

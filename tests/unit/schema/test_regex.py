@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triggers.regex import MAX_TEXT, Effort, Pattern, PatternError, StepLimit
+from schema.decoding.regex import MAX_TEXT, Effort, Pattern, PatternError, StepLimit
 
 ATOMS = (
     "a",

@@ -20,7 +20,7 @@ MAX_WORK: Final = 10_000  # items visited during expansion; an empty group has n
 MAX_TEXT: Final = 8192  # characters searched; the rest is ignored
 MAX_STEPS: Final = 200_000  # states entered in one search: a few tenths of a second
 
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{(?P<low>\d*)(?P<comma>,)?(?P<high>\d*)\})(?P<mode>[?+]?)")
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{(?P<low>\d*+)(?P<comma>,)?+(?P<high>\d*+)\})(?P<mode>[?+]?)")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _ESCAPE = re.compile(
     r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|0[0-7]{0,2}|[^\w\s]|[ \tdDsSwWnrtfv])", re.DOTALL
@@ -84,21 +84,34 @@ class Pattern:
 
         Raises StepLimit after MAX_STEPS steps or the steps left in `effort`, from which the used steps are deducted.
         """
+        return self._limited(text, effort, whole=False)
+
+    def fullmatch(self, text: str, effort: Effort | None = None) -> bool:
+        """Return True if the expression matches all of `text`, which has at most MAX_TEXT characters.
+
+        Raises StepLimit like `search`.
+        """
+        return len(text) <= MAX_TEXT and self._limited(text, effort, whole=True)
+
+    def _limited(self, text: str, effort: Effort | None, *, whole: bool) -> bool:
         self._steps, self._limit = 0, MAX_STEPS if effort is None else min(MAX_STEPS, effort.left)
         try:
-            return self._search(text[:MAX_TEXT])
+            return self._search(text[:MAX_TEXT], whole)
         finally:
             if effort is not None:
                 effort.left -= self._steps
 
-    def _search(self, text: str) -> bool:
+    def _search(self, text: str, whole: bool) -> bool:
         current: set[int] = set()
         for position in range(len(text) + 1):
-            self._follow(self._start, text, position, current)
-            if self._end in current:
-                return True
+            if position == 0 or not whole:
+                self._follow(self._start, text, position, current)
+            elif not current:
+                return False
             if position == len(text):
                 break
+            if self._end in current and not whole:
+                return True
             character = text[position]
             following: set[int] = set()
             for number in current:
@@ -106,7 +119,7 @@ class Pattern:
                 if state.accepts is not None and state.accepts.match(character):
                     self._follow(state.next[0], text, position + 1, following)
             current = following
-        return False
+        return self._end in current
 
     def _follow(self, number: int, text: str, position: int, reached: set[int]) -> None:
         """Add a state and all states reachable from it without consuming a character."""
