@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 
 import click
 
+from support.command_line import AbsolutePath
 from support.start import hold, lean_imports, release
 
 EXIT_OK: Final = 0
@@ -22,7 +23,7 @@ EXIT_STUCK: Final = 3
 
 INSTALLED: Final = Path("/opt/machine")
 """Folder of the installed programs; units and links name it."""
-_PATH: Final = click.Path(path_type=Path)
+_PATH: Final = AbsolutePath()
 
 
 @click.command(

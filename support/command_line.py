@@ -1,11 +1,15 @@
 """Go-style command lines: long options with one or two dashes, `-ftdc=false`, and boolean options without a value.
 
-Imports only click, so that `-version` and usage errors are fast.
+A path on a command line is relative to the folder in which the program was started. Its types here make it absolute, so
+that it means the same in child programs, which may run in other folders. Imports only click, so that `-version` and
+usage errors are fast.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +17,27 @@ import click
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _BOOLEAN = "BOOLEAN"
+
+
+class AbsolutePath(click.Path):
+    """A path, made absolute without resolving links. The parameters are those of click.Path; values are Paths."""
+
+    def __init__(self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(exists=exists, file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the absolute path; fails as click.Path does."""
+        return Path(os.fsdecode(super().convert(value, param, ctx))).absolute()
+
+
+class ProgramPath(click.ParamType[str]):
+    """A program: a name, which is looked up in PATH when it is started, or a path, which is made absolute."""
+
+    name = "program"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or the absolute path."""
+        return os.path.abspath(value) if os.sep in value else value
 
 
 def switch(name: str, help_text: str, *, default: bool = False) -> Callable[[Function], Function]:

@@ -25,7 +25,7 @@ def files_location(
 ) -> Path | BucketLocation:
     """Return the folder or bucket that an option names; UsageError if it is invalid."""
     if not is_bucket(files):
-        return Path(files)
+        return Path(files).absolute()
     try:
         return parse_location(
             files,

@@ -22,18 +22,20 @@ from cloud.domain.machines.ice import ice_servers
 from cloud.domain.triggering.ways import ways
 from rpc.access.forwarded import Proxies, network
 from schema.errors import MachineError
+from support.command_line import AbsolutePath, ProgramPath
 from support.start import hold, release
 from training.weights import BACKBONE
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
-_EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
+_FILE: Final = AbsolutePath(dir_okay=False)
+_EXISTING: Final = AbsolutePath(dir_okay=False, exists=True)
+_FOLDER: Final = AbsolutePath(file_okay=False)
 
 
 @click.group("machine-cloud", context_settings=CONTEXT, invoke_without_command=True)
 @click.option(
     "--data",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_FOLDER,
     default=Path("machine-cloud"),
     show_default=True,
     help="Folder of the database and all other data; created if it is missing.",
@@ -158,7 +160,7 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 )
 @click.option(
     "--training-folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_FOLDER,
     default=None,
     metavar="DIR",
     help="Folder for running jobs; a cluster needs one that all its nodes see under the same path.  "
@@ -196,6 +198,7 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 )
 @click.option(
     "--training-python",
+    type=ProgramPath(),
     default="",
     metavar="PROGRAM",
     help="Run training scripts of the registry with this Python interpreter, isolated from this computer.",
@@ -242,7 +245,8 @@ _EXISTING: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 )
 @click.option(
     "--smtp-ca",
-    default="",
+    type=_EXISTING,
+    default=None,
     metavar="FILE",
     help="Certificates (PEM) to trust for the mail server instead of the system's.",
 )
@@ -296,7 +300,7 @@ def command(context: click.Context, /, data: Path, database: str, files: str, **
             smtp=settings["smtp"],
             sender=settings["smtp_from"],
             security=settings["smtp_security"],
-            ca_file=settings["smtp_ca"],
+            ca_file=str(settings["smtp_ca"] or ""),
             environment=os.environ,
             allow=settings["webhook_allow"],
         )

@@ -15,4 +15,4 @@ def home(environment: Mapping[str, str]) -> Path:
     Raises RuntimeError for a user without a home.
     """
     configured = environment.get(VARIABLE) or environment.get("VIAM_HOME")
-    return Path(configured) if configured else Path.home() / ".machine"
+    return Path(configured).absolute() if configured else Path.home() / ".machine"

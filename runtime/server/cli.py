@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from runtime.engine.options import EXIT_FAILED, EXIT_USAGE, Options
-from support.command_line import LongOptions, switch, value
+from support.command_line import AbsolutePath, LongOptions, switch, value
 from support.start import hold, lean_imports, release
 
 NO_CONFIG: Final = """-config is missing: name the machine's configuration file
@@ -23,7 +23,7 @@ NO_CONFIG: Final = """-config is missing: name the machine's configuration file
   machine check machine.json             check the file and list all mistakes
   machine-server -help                   list all options"""
 
-_PATH: Final = click.Path(path_type=Path)
+_PATH: Final = AbsolutePath()
 
 
 @click.command(
@@ -124,7 +124,7 @@ def _serve(options: dict[str, Any]) -> int:
         hardware=options["hardware"],
         webrtc=options["webrtc"],
         ready_fd=_ready_fd(),
-        address_file=Path(text) if (text := os.environ.pop("MACHINE_ADDRESS_FILE", "")) else None,
+        address_file=Path(text).absolute() if (text := os.environ.pop("MACHINE_ADDRESS_FILE", "")) else None,
     )
     profile = options["cpuprofile"]
     if profile is None:

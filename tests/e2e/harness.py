@@ -21,6 +21,11 @@ START_LIMIT_S = 60.0  # generous: the computer that runs the tests may be busy
 STOP_LIMIT_S = 60.0
 
 
+def relative(path: Path | str, folder: Path) -> str:
+    """Return `path` relative to `folder`, in which a program is started."""
+    return os.path.relpath(path, folder)
+
+
 class Files:
     """The files and the command line of a machine-server in `folder`; it writes its address to a descriptor."""
 

@@ -14,7 +14,12 @@ from tests.e2e.harness import START_LIMIT_S
 
 @asynccontextmanager
 async def ready(
-    command: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, until: str = ""
+    command: Sequence[str],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    until: str = "",
+    cwd: Path | None = None,
 ) -> AsyncIterator[tuple[trio.Process, str]]:
     """Run `command`; yield the process and its output on MACHINE_READY_FD when it is ready.
 
@@ -30,6 +35,7 @@ async def ready(
                     stdout=output,
                     stderr=output,
                     pass_fds=[write],
+                    cwd=cwd,
                     env={**os.environ, **(env or {}), "MACHINE_READY_FD": str(write)},
                 )
         finally:

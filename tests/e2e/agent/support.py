@@ -19,7 +19,7 @@ from agent.supervise.probe import writer
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
 from tests.e2e.cloud.process import CloudProcess
-from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S
+from tests.e2e.harness import START_LIMIT_S, STOP_LIMIT_S, relative
 
 APP = "viam.app.v1.AppService"
 LIMIT = START_LIMIT_S
@@ -129,11 +129,11 @@ async def agent(
     `prefix` is a command that replaces itself by the agent; `program` is the agent, by default that of this checkout.
     """
     layout, log = Layout(folder / "opt", folder / "opt" / "run"), folder / "agent.log"
-    command = [*prefix, *program, "--dev-mode", "--root", str(layout.root), "-c", str(config)]
-    command += ["--defaults", str(folder / "defaults.json"), *options]
+    command = [*prefix, *program, "--dev-mode", "--root", "opt", "-c", relative(config, folder)]
+    command += ["--defaults", "defaults.json", *options]  # relative, as a person may write them
     with log.open("ab") as output:
         process = await trio.lowlevel.open_process(
-            command, stdout=output, stderr=output, env={**os.environ, **environment}
+            command, stdout=output, stderr=output, env={**os.environ, **environment}, cwd=folder
         )
     running = Agent(process, layout, log)
     try:

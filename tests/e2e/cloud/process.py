@@ -47,9 +47,12 @@ class CloudProcess:
 async def cloud(
     folder: Path, *options: str, module: str = "cloud.server.cli", environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[CloudProcess]:
-    """Run machine-cloud with its data in `folder`; yield it when its port is open; kill it at the end if it runs."""
+    """Run machine-cloud in `folder`; yield it when its port is open; kill it at the end if it runs.
+
+    Its path of the data is relative, as by default, so that every test notices where a program or child needs another.
+    """
     os.makedirs(folder, exist_ok=True)
     log = folder / "cloud.log"
-    command = [sys.executable, "-m", module, "--data", str(folder / "data"), "--listen", "localhost:0", *options]
-    async with ready(command, log, env=environ) as (process, said):
+    command = [sys.executable, "-m", module, "--data", "data", "--listen", "localhost:0", *options]
+    async with ready(command, log, env=environ, cwd=folder) as (process, said):
         yield CloudProcess(process, said.split()[0], log.read_text())

@@ -56,12 +56,17 @@ async def server(
 ) -> AsyncIterator[Server]:
     """Run machine-server; yield it when its port is open, and kill it at the end if it still runs.
 
+    It runs in `folder` with relative paths, so that every test notices where a program or child needs others.
     `program` is run instead of the usual entry point; `running` waits for the first attempt to start every resource.
     """
     machine = Server(document, folder)
-    command = machine.words(*options, program=program)
+    command = [
+        machine.config.name if word == str(machine.config) else word
+        for word in machine.words(*options, program=program)
+    ]
+    environ = {**machine.environ, "MACHINE_HOME": "home", **(env or {})}
     until = "running\n" if running else "\n"
-    async with ready(command, machine.log_file, env={**machine.environ, **(env or {})}, until=until) as (process, said):
+    async with ready(command, machine.log_file, env=environ, until=until, cwd=folder) as (process, said):
         machine.process = process
         machine.take(said)
         yield machine

@@ -35,6 +35,7 @@ from rpc.client.credentials import ApiKey
 from schema.errors import MachineError
 from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.sdk_client import signed_in
+from tests.e2e.harness import relative
 from tests.e2e.server.process import server
 from tests.e2e.training.test_engine import SCRIPT
 from tests.unit.training.trainers.small import picture
@@ -219,7 +220,8 @@ def script_archive() -> bytes:
 
 
 async def test_custom_scripts(tmp_path: Path) -> None:
-    options = (f"--training-python={sys.executable}", "--training-jobs=2")
+    python = relative(sys.executable, tmp_path / "all" / "cloud")
+    options = (f"--training-python={python}", "--training-jobs=2", "--training-folder=jobs", "--files=captured")
     async with trained(tmp_path / "all", *options) as running, running.client() as client:
         organization, part = running.facts["organization"], await part_of(running)
 
