@@ -78,11 +78,8 @@ async def open_unix_listener(path: Path, *, mode: int = 0o600) -> trio.SocketLis
     try:
         if await trio.Path(path).is_socket() and not await _answered(path):
             await trio.Path(path).unlink(missing_ok=True)
-        before = os.umask(0o777 & ~mode)
-        try:
-            await sock.bind(os.fspath(path))
-        finally:
-            os.umask(before)
+        await sock.bind(os.fspath(path))
+        os.chmod(path, mode)  # no client can connect before `listen`; a umask would be that of all threads
         sock.listen(BACKLOG)
         return trio.SocketListener(sock)
     except OSError as error:

@@ -23,6 +23,7 @@ from runtime.parts.modules.process import LocalProcesses, Processes
 from runtime.parts.modules.resource import plan_module_resource
 from runtime.parts.modules.tidy import Tidy
 from runtime.programs.command import data_folder, log_level, machine_facts, uses_tcp
+from runtime.programs.environment import inherited
 from schema.directory import Directory
 from schema.document.machine import MachineDocument, ResourceEntry
 from schema.document.modules import Module
@@ -209,7 +210,7 @@ class Modules:
         self, link: ModuleLink, setting: Setting, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[Any]
     ) -> None:
         parent = deps[PARENT_TCP if setting.tcp else PARENT]
-        life = ModuleLife(link, parent, setting, processes=self._processes, environment=self._environment)
+        life = ModuleLife(link, parent, setting, processes=self._processes, environment=inherited(self._environment))
         try:
             await life.run(task_status=task_status)
         except MachineError as error:
