@@ -21,14 +21,23 @@ def document_of(message: Mapping[str, Any], own: Mapping[str, Any]) -> bytes:
     Raises InvalidMessage.
     """
     document, cloud = message.get("document"), message.get("cloud") or {}
-    keys = message.get("keys") or {}
+    keys, operators = message.get("keys") or {}, message.get("operators") or []
     if not isinstance(document, dict) or not isinstance(cloud, dict) or not isinstance(keys, dict):
         raise InvalidMessage("the message has no valid configuration: expected objects in document, cloud and keys")
+    if not isinstance(operators, list):
+        raise InvalidMessage("the message has no valid roles: expected a list in operators")
     network = {"network": own["network"]} if "network" in own else {}
     whole = {**network, **document, "cloud": {**cloud, **own["cloud"]}, "revision": str(message.get("revision", ""))}
     if keys:
-        whole["auth"] = _with_keys(document.get("auth"), keys)
+        whole["auth"] = _with_operators(_with_keys(document.get("auth"), keys), operators)
     return json.dumps(whole).encode()
+
+
+def _with_operators(auth: Any, operators: list[Any]) -> Any:
+    """Add the keys of operators to the `auth` section; one with the wrong structure is left to the schema check."""
+    if not isinstance(auth, dict) or not isinstance(auth.get("operators", []), list):
+        return auth
+    return {**auth, "operators": [*auth.get("operators", []), *operators]}
 
 
 def _with_keys(auth: Any, keys: Mapping[str, str]) -> Any:

@@ -58,6 +58,10 @@ class Auth(Section, frozen=True, kw_only=True):
 
     handlers: tuple[AuthHandler, ...] = ()
     """Authentication methods, at most one of each type."""
+    operators: tuple[str, ...] = ()
+    """Ids of keys that may not open shells and tunnels or copy files. The cloud adds those of operators."""
+    operator_shells: bool = False
+    """Allow operators to open shells and tunnels and to copy files, which is as much as an owner may do."""
     tls_auth_entities: tuple[str, ...] = ()
     """Names in client certificates to admit. Not supported: an error."""
     external_auth_config: ExternalAuth | None = None

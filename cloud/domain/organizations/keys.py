@@ -131,6 +131,18 @@ def keys_with_roles(sql: Sql, within: Collection[tuple[str, str]]) -> dict[str, 
     return {row["id"]: row["digest"] for row in rows if (row["kind"], row["subject"]) in within}
 
 
+def operators_of(sql: Sql, within: Collection[tuple[str, str]]) -> list[str]:
+    """Return the ids of keys whose only role at these (kind, id) is operator; see keys_with_roles."""
+    roles: dict[str, set[str]] = {}
+    subjects = [subject for _, subject in within]
+    for row in sql.rows(
+        f"SELECT key_id, kind, subject, role FROM grants WHERE subject IN ({', '.join('?' * len(subjects))})", *subjects
+    ):
+        if (row["kind"], row["subject"]) in within:
+            roles.setdefault(row["key_id"], set()).add(row["role"])
+    return sorted(key for key, named in roles.items() if named == {"operator"})
+
+
 def add_grant(sql: Sql, subject: str, grant: Grant) -> None:
     """Give a key a role, which replaces its role at the same resource, if any.
 

@@ -10,7 +10,7 @@ from cloud.domain.certificates.authorities import PORT, trusted
 from cloud.domain.configurations.configurations import resolution
 from cloud.domain.machines.machines import PartRecord, part
 from cloud.domain.machines.subparts import main_part, sub_parts, with_remotes
-from cloud.domain.organizations.keys import keys_with_roles
+from cloud.domain.organizations.keys import keys_with_roles, operators_of
 from cloud.domain.organizations.sharing import digests_at
 from cloud.domain.permissions.access import ObjectKind, place_of
 from cloud.domain.registry.resolution import with_sources
@@ -36,7 +36,8 @@ def facts(sql: Sql, subject: str, address: Callable[[PartRecord], str] | None = 
     secrets with which the main part may call it.
 
     `keys` maps the ids of keys with a role at the machine to digests, so that the machine accepts them even if the
-    cloud is unavailable; the same holds for the secrets of its location. Packages and modules of the registry in
+    cloud is unavailable; the same holds for the secrets of its location. `operators` are those of the keys that may
+    only view and control the machine. Packages and modules of the registry in
     `document` have a `source`: where the machine downloads them (see cloud.domain.registry.resolution).
     """
     record = part(sql, subject)
@@ -57,5 +58,6 @@ def facts(sql: Sql, subject: str, address: Callable[[PartRecord], str] | None = 
             **({"main_part": main} if (main := main_part(sql, record)) else {}),
         },
         "keys": keys,
+        "operators": [key for key in operators_of(sql, place.within) if key in keys],
         "restart": record.restart,
     }

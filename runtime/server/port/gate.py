@@ -11,11 +11,15 @@ from grpclib.exceptions import GRPCError
 from runtime.engine.calls.introduction import Introduction, reachable, this_computer
 from runtime.engine.options import Options
 from runtime.server.endpoint import Endpoint
+from schema.document.auth import API_KEY
 from schema.document.machine import MachineDocument
 
 if TYPE_CHECKING:
+    from grpclib.const import Handler
+
     from rpc.access.auth import Authenticator, Credential
     from rpc.carrier import Identity
+    from rpc.server_call import ServerCall
 
 
 GUARDED: Final = frozenset(
@@ -30,6 +34,10 @@ GUARDED: Final = frozenset(
 NEEDS_KEYS: Final = (
     "is not allowed on a machine without keys: configure auth.handlers, or start machine-server with -allow-open-shell"
 )
+NEEDS_OWNER: Final = (
+    "needs a key with the role owner, and this one is an operator's: use an owner's key, or let operators do it with "
+    '"auth": {"operator_shells": true} in the configuration'
+)
 
 
 class Gate:
@@ -40,6 +48,7 @@ class Gate:
         self._endpoint = endpoint
         self._authenticator: Authenticator | None = None
         self.keys = 0  # number of active credentials
+        self.operators: frozenset[str] = frozenset()  # ids of keys that may not call what is GUARDED
 
     @property
     def enabled(self) -> bool:
@@ -65,6 +74,17 @@ class Gate:
                 raise GRPCError(Status.PERMISSION_DENIED, f"{method.rpartition('/')[2]} {NEEDS_KEYS}")
             return None
         return self.authenticator.authorize(method, metadata)
+
+    def for_owners(self, method: str, handler: Handler) -> Handler:
+        """Return a handler of a GUARDED method that fails with PERMISSION_DENIED for operators, however they call."""
+
+        async def checked(stream: ServerCall) -> None:
+            caller = stream.identity
+            if caller is not None and caller.kind == API_KEY and caller.entity in self.operators:
+                raise GRPCError(Status.PERMISSION_DENIED, f"{method.rpartition('/')[2]} {NEEDS_OWNER}")
+            await handler.func(stream)
+
+        return handler._replace(func=checked)
 
     def introduce(self, caller: Identity) -> Introduction | None:
         """Return what a caller that the cloud has authenticated needs to connect directly.

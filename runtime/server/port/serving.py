@@ -29,7 +29,7 @@ from runtime.engine.options import Options
 from runtime.engine.planning.node_names import RPC, SESSIONS
 from runtime.engine.views.status import MachineState
 from runtime.server.machine import Machine
-from runtime.server.port.gate import Gate
+from runtime.server.port.gate import GUARDED, Gate
 from schema.document.machine import MachineDocument
 from schema.document.network import DEFAULT_BIND_ADDRESS, MANAGED_BIND_ADDRESS, Network
 
@@ -65,8 +65,9 @@ class LazyApp:
 class MachineServices:
     """The APIs of this program and those that only modules define."""
 
-    def __init__(self, inner: ApiRouter, *, machine: Machine, target: Target) -> None:
+    def __init__(self, inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> None:
         self._inner = inner
+        self._gate = gate
         self._machine = machine
         self._target = target
 
@@ -74,7 +75,8 @@ class MachineServices:
         """Return the handler of a path, or None; see Router."""
         if path.startswith(SIGNALING):
             return Handler(_no_webrtc, Cardinality.UNARY_UNARY, None, None)
-        return self._inner.get(path) or self._foreign(path)
+        handler = self._inner.get(path) or self._foreign(path)
+        return self._gate.for_owners(path, handler) if path in GUARDED and handler is not None else handler
 
     def names(self) -> list[str]:
         """Return the full names of the services."""
@@ -97,7 +99,7 @@ class MachineServices:
 
 def standard_services(inner: ApiRouter, gate: Gate, *, machine: Machine, target: Target) -> StandardServices:
     """Return the services on the port of a machine."""
-    services = MachineServices(inner, machine=machine, target=target)
+    services = MachineServices(inner, gate, machine=machine, target=target)
 
     async def listen(notify: Callable[[], None]) -> None:
         async def follow_graph() -> None:
@@ -154,6 +156,7 @@ class Serving:
     def follow(self, document: MachineDocument) -> None:
         """Apply the keys, session window and tunnel ports of `document`."""
         self.gate.configure(self.gate.credentials(document))
+        self.gate.operators = frozenset() if document.auth.operator_shells else frozenset(document.auth.operators)
         self.machine.traffic.sessions.window = document.network.sessions.heartbeat_window
         self.machine.tunnels.configure(document.network.traffic_tunnel_endpoints)
         self._network = document.network
