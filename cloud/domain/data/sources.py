@@ -49,9 +49,9 @@ def source_of(
         machine=record.machine,
         part_id=record.id,
         part=record.name,
-        component_type=last_segment(component_type),
-        component=checked(component, "the component's name"),
-        method=checked(method, "the method"),
+        component_type=usable(component_type.rpartition(":")[2]),
+        component=usable(component),
+        method=usable(method),
         parameters=canonical(parameters),
     )
 
@@ -129,6 +129,16 @@ def checked(text: str, what: str) -> str:
             remedy=f"use at most {MAX_TEXT} characters, without NUL",
         )
     return text
+
+
+def usable_tags(tags: Iterable[str]) -> list[str]:
+    """Return sorted tags of an upload without those that cannot be stored: tags must not cost the data that have them."""
+    return sorted({text for tag in tags if (text := usable(tag.strip()))})[:MAX_TAGS]
+
+
+def usable(text: str) -> str:
+    """Return the part of a text of an upload that can be stored: at most MAX_TEXT characters, without NUL."""
+    return text.replace("\0", "")[:MAX_TEXT]
 
 
 def chunks(values: list[Any], size: int = 500) -> Iterable[list[Any]]:

@@ -14,6 +14,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
+import structlog
+
 from cloud.blobs import Blob, discard
 from cloud.domain.data import datasets, files, labels, media, readings, sources
 from cloud.domain.data.parameters import plain
@@ -25,9 +27,12 @@ from cloud.domain.triggering.ingestion import Ingestion, Reading, ingested
 from cloud.services.common.base import Service, guarded
 from cloud.services.data import data_messages as m
 from cloud.store.sql import Sql
+from cloud.values.author import PART
 from cloud.values.times import stored
+from schema.data.annotations import Annotation, mended
 from schema.errors import ErrorKind, MachineError
 
+_log = structlog.get_logger("cloud.data")
 MIME: Final = {
     m.MimeType.IMAGE_JPEG: "image/jpeg",
     m.MimeType.IMAGE_PNG: "image/png",
@@ -109,8 +114,8 @@ class DataSyncService(Service):
 
     async def _keep_readings(self, metadata: m.UploadMetadata, contents: Sequence[m.SensorData]) -> m.Uploaded:
         """Store readings; the permission check is in the same transaction."""
-        now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
-        if metadata.dataset_ids:
+        now, tags, parameters = self.now(), sources.usable_tags(metadata.tags), plain(metadata.method_parameters)
+        if metadata.dataset_ids and not self._by_machine:
             raise MachineError(
                 "datasets cannot contain readings", kind=ErrorKind.INVALID, remedy="leave out dataset_ids"
             )
@@ -139,9 +144,9 @@ class DataSyncService(Service):
     async def _keep_file(
         self, metadata: m.UploadMetadata, sensor: m.SensorMetadata | None, pieces: AsyncIterator[bytes]
     ) -> str:
-        now, tags, parameters = self.now(), sources.checked_tags(metadata.tags), plain(metadata.method_parameters)
+        now, tags, parameters = self.now(), sources.usable_tags(metadata.tags), plain(metadata.method_parameters)
         requested, received = _times(sensor, now)
-        name = sources.checked(metadata.file_name, "the file's name")
+        name = sources.usable(metadata.file_name)
         limited = _LimitedFile(self.cloud.limits.file)
         async with aclosing(limited.passing(pieces)) as content:
             blob = await self.cloud.blobs.put(content)
@@ -153,23 +158,21 @@ class DataSyncService(Service):
 
         def work(sql: Sql) -> tuple[str, bool]:
             source = _source(sql, metadata, parameters)
-            for dataset in metadata.dataset_ids:
-                if datasets.dataset(sql, dataset).organization_id != source.organization_id:
-                    raise missing("dataset", dataset)
+            dataset_ids = self._datasets(sql, metadata.dataset_ids, source.organization_id)
             kind = KINDS.get(metadata.type, "unspecified")
             new_file = files.NewFile(
                 key,
                 source,
                 kind,
                 name,
-                sources.checked(media.extension_of(metadata.file_extension, name, mime), "the extension"),
+                sources.usable(media.extension_of(metadata.file_extension, name, mime)),
                 mime,
                 requested,
                 received,
             )
             subject, new = files.keep(sql, new_file, blob, now)
             files.add_tags(sql, [subject], tags)
-            for dataset in metadata.dataset_ids:
+            for dataset in dataset_ids:
                 datasets.add(sql, dataset, [subject])
             if new:
                 _annotate(sql, subject, sensor)
@@ -177,6 +180,25 @@ class DataSyncService(Service):
             return subject, new
 
         return await self._store(work, blob)
+
+    @property
+    def _by_machine(self) -> bool:
+        """Whether a machine uploads what it captured: it cannot correct the upload, as a person or program can."""
+        return self.author.type == PART
+
+    def _datasets(self, sql: Sql, dataset_ids: Iterable[str], organization: str) -> list[str]:
+        """Return the datasets of an upload; NOT_FOUND for others. Of a machine's upload, others are left out."""
+        existing = []
+        for dataset in dataset_ids:
+            try:
+                if datasets.dataset(sql, dataset).organization_id != organization:
+                    raise missing("dataset", dataset)
+                existing.append(dataset)
+            except MachineError:
+                if not self._by_machine:
+                    raise
+                _log.warning("a captured file was stored without a dataset that does not exist", dataset=dataset)
+        return existing
 
     async def _store(self, work: Any, blob: Blob) -> str:
         """Run a transaction. The blob is kept only if a row refers to it or the outcome is unknown."""
@@ -258,14 +280,27 @@ def _ingestion(
 
 
 def _annotate(sql: Sql, subject: str, sensor: m.SensorMetadata | None) -> None:
-    annotations = sensor.annotations if sensor is not None else None
-    if annotations is None:
+    """Add the labels of an uploaded picture to it. They are mended: odd ones must not cost the picture."""
+    sent = sensor.annotations if sensor is not None else None
+    if sent is None:
         return
-    for box in annotations.bboxes:
-        edges = labels.Edges(box.x_min_normalized, box.y_min_normalized, box.x_max_normalized, box.y_max_normalized)
-        labels.add(sql, subject, box.label, edges, box.confidence)
-    for classification in annotations.classifications:
-        labels.add(sql, subject, classification.label, None, classification.confidence)
+    boxes = (
+        Annotation(
+            box.label,
+            (box.x_min_normalized, box.y_min_normalized, box.x_max_normalized, box.y_max_normalized),
+            box.confidence,
+        )
+        for box in sent.bboxes
+    )
+    whole = (Annotation(each.label, None, each.confidence) for each in sent.classifications)
+    result = mended((*boxes, *whole))
+    for item in result.annotations:
+        edges = labels.Edges(*item.edges) if item.edges is not None else None
+        labels.add(sql, subject, item.label, edges, item.confidence)
+    if result.note:
+        _log.warning(
+            "annotations of an uploaded picture were changed to store it", file=subject, annotations=result.note
+        )
 
 
 def _key(*parts: Any) -> str:

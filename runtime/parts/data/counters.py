@@ -12,6 +12,7 @@ class Counters:
     """Counters of one method since the start of its capture."""
 
     captured: int = 0  # readings that the resource returned
+    mended: int = 0  # pictures of which annotations were changed or left out; part of `captured`
     filtered: int = 0  # calls for which the resource had nothing to store
     failed: int = 0  # calls that failed
     missed: int = 0  # ticks without a reading, because the resource or the disk was busy

@@ -121,6 +121,9 @@ class Collector:
         for record in records:
             await writer.backlog.put(record)
             counters.captured += 1
+            if record.note:
+                counters.mended += 1
+                self._log.warning("annotations of a picture were changed to store it", annotations=record.note)
 
     async def _call(self, resource: Any) -> Any:
         function = getattr(resource, self._capture.method.python)

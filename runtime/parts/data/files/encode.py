@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError
 
 from rpc.api import messages
 from rpc.api.client import find_method
@@ -23,6 +24,8 @@ from rpc.api.convert.hints import signature_of
 from runtime.engine.apis import base_of
 from runtime.parts.data.files.frames import framed
 from runtime.parts.data.methods import BETWEEN_KEY, Method
+from schema.data.annotations import Annotation, mended
+from schema.decoding.depth import MAX_DEPTH
 from schema.errors import ErrorKind, MachineError
 from schema.names import API
 
@@ -37,6 +40,7 @@ EXTENSIONS: Final[Mapping[str, str]] = {
 """File extension by media type. Tabular readings and other media types have `.dat`."""
 
 DAT: Final = ".dat"
+_EDGES: Final = ("x_min_normalized", "y_min_normalized", "x_max_normalized", "y_max_normalized")
 _PCM: Final[Mapping[str, tuple[int, int]]] = {"pcm16": (1, 16), "pcm32": (1, 32), "pcm32_float": (3, 32)}
 """WAVE format tag and bits per sample by codec (Microsoft, Multimedia Programming Interface 1.0, WAVE)."""
 
@@ -47,6 +51,7 @@ class Record:
 
     data: bytes  # the message, preceded by its length
     mime_type: str = ""
+    note: str = ""  # what was changed so that the reading can be stored; empty if nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +95,22 @@ def _stamped(data: Any, times: Times) -> Any:
     return message
 
 
-def _record(message: Any, mime_type: str = "") -> Record:
-    return Record(framed(message.SerializeToString()), mime_type)
+def _record(message: Any, mime_type: str = "", note: str = "") -> Record:
+    return Record(framed(message.SerializeToString()), mime_type, note)
+
+
+def _tabular(message: Any) -> Record:
+    """Return the record of a tabular reading. INVALID if it could be written, but not read again."""
+    content = message.SerializeToString()
+    try:
+        type(message).FromString(content)
+    except DecodeError:
+        raise MachineError(
+            "the reading is nested too deeply to be stored",
+            kind=ErrorKind.INVALID,
+            remedy=f"return at most {MAX_DEPTH} levels of objects and lists",
+        ) from None
+    return Record(framed(content))
 
 
 def _keyed(key: str, data: Any) -> Encode:
@@ -102,7 +121,7 @@ def _keyed(key: str, data: Any) -> Encode:
         part = message.struct.fields[key].struct_value
         part.SetInParent()
         values.fill_fields(part.fields, result)
-        yield _record(message)
+        yield _tabular(message)
 
     return encode
 
@@ -124,7 +143,7 @@ class _Tabular:
         self._fill(reply, result)
         message = _stamped(self._data, times)
         values.fill_fields(message.struct.fields, plain(reply))
-        yield _record(message)
+        yield _tabular(message)
 
 
 def plain(message: Any) -> dict[str, Any]:
@@ -180,16 +199,36 @@ def _images(data: Any, choose: Callable[[Sequence[Any]], Sequence[Any]], *, name
             message.binary = bytes(image.image)
             annotations = message.metadata.annotations
             if image.annotations is not None:
-                _fill_annotations(annotations, image.annotations)
+                message_fill(annotations.DESCRIPTOR)(annotations, image.annotations)
+            note = _mend(annotations)
             if named and image.source_name:
                 annotations.classifications.add(label=image.source_name)
-            yield _record(message, image.mime_type)
+            yield _record(message, image.mime_type, note)
 
     return encode
 
 
-def _fill_annotations(message: Any, annotations: Any) -> None:
-    message_fill(message.DESCRIPTOR)(message, annotations)
+def _mend(message: Any) -> str:
+    """Bring annotations into the form that can be stored; return what was changed, in words."""
+    result = mended(
+        Annotation(
+            item.label,
+            tuple(getattr(item, edge) for edge in _EDGES) if kind == "bboxes" else None,
+            item.confidence if item.HasField("confidence") else None,
+        )
+        for kind in ("bboxes", "classifications")
+        for item in getattr(message, kind)
+    )
+    if result.note:
+        message.Clear()
+        for annotation in result.annotations:
+            edges = annotation.edges
+            values_of_item = {"label": annotation.label, "confidence": annotation.confidence}
+            if edges is None:
+                message.classifications.add(**values_of_item)
+            else:
+                message.bboxes.add(**values_of_item, **dict(zip(_EDGES, edges, strict=True)))
+    return result.note
 
 
 def _point_cloud(data: Any) -> Encode:
@@ -227,7 +266,7 @@ def _vision(data: Any, between: Sequence[float] | None) -> Encode:
                 )
         for classification in result.classifications or ():
             annotations.classifications.add(label=classification.class_name, confidence=classification.confidence)
-        yield _record(message, result.image.mime_type)
+        yield _record(message, result.image.mime_type, _mend(annotations))
 
     return encode
 

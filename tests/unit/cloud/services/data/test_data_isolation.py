@@ -172,11 +172,13 @@ async def test_data_cannot_be_added_to_a_dataset_of_another_organization(world: 
                 await world.mine.call(DATA, "", method, dataset_id=created, binary_data_ids=[first])
             assert caught.value.kind is ErrorKind.NOT_FOUND
     machine = world.cloud.client(world.own["part"], "robot-secret")
+    upload = {"part_id": world.own["part"], "dataset_ids": [world.theirs["dataset"]], "contents": []}
     with pytest.raises(MachineError) as caught:
-        await machine.call(
-            SYNC, "", "file_upload", part_id=world.own["part"], dataset_ids=[world.theirs["dataset"]], contents=[]
-        )
+        await world.mine.call(SYNC, "", "file_upload", **upload)
     assert caught.value.kind is ErrorKind.NOT_FOUND
+    stored = await machine.call(SYNC, "", "file_upload", **upload)  # what a machine captured is kept, elsewhere
+    files = await world.mine.call(DATA, "", "binary_data_by_ids", binary_data_ids=[stored["file_id"]])
+    assert files["data"][0]["metadata"]["dataset_ids"] == []
     with pytest.raises(MachineError) as caught:
         await world.mine.call(
             SETS,

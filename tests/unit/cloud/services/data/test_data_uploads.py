@@ -201,10 +201,6 @@ async def test_a_file_above_the_limit_is_refused_and_not_stored(cloud: MemoryClo
         ({"type": "BINARY_SENSOR"}, [{"struct": {}}]),
         ({}, [{"binary": b"x"}, {"struct": {}}]),
         ({"type": "FILE"}, [{"binary": b"x"}]),
-        ({"dataset_ids": ["x"]}, [{"struct": {}}]),
-        ({"tags": [""]}, [{"struct": {}}]),
-        ({"tags": [str(number) for number in range(101)]}, [{"struct": {}}]),
-        ({"component_name": "x" * 1001}, [{"struct": {}}]),
     ],
 )
 async def test_invalid_uploads_are_refused(
@@ -218,9 +214,58 @@ async def test_invalid_uploads_are_refused(
     assert await up.ids() == await up.values() == []
 
 
-async def test_a_file_for_a_missing_dataset_is_not_stored(up: Uploads) -> None:
+@pytest.mark.parametrize(
+    ("metadata", "tags"),
+    [
+        ({"dataset_ids": ["missing"]}, []),
+        ({"tags": ["", " ", "a\0b", "y" * 2000]}, ["ab", "y" * 1000]),
+        ({"tags": [str(number) for number in range(101)]}, sorted(str(number) for number in range(101))[:100]),
+        ({"component_name": "x" * 1001, "method_name": "\0", "component_type": "y" * 2000}, []),
+        ({"file_name": "z\0" * 3000, "file_extension": "e" * 3000}, []),
+    ],
+)
+async def test_odd_facts_about_captured_data_do_not_cost_the_data(
+    up: Uploads, metadata: dict[str, Any], tags: list[str]
+) -> None:
+    await up.readings(piece(0, x=1.0), **metadata)
+    assert await up.values() == [{"x": 1.0}]
+    subject = await up.picture(0, **metadata)
+    (item,) = (await up.ask("binary_data_by_ids", binary_data_ids=[subject], include_binary=True))["data"]
+    assert item["binary"] == PNG
+    assert item["metadata"]["capture_metadata"]["tags"] == tags
+    assert item["metadata"]["dataset_ids"] == []
+
+
+async def test_odd_annotations_do_not_cost_the_picture(up: Uploads) -> None:
+    def box(label: str, edges: tuple[float, ...], confidence: float) -> dict[str, Any]:
+        names = ("x_min_normalized", "y_min_normalized", "x_max_normalized", "y_max_normalized")
+        return {"label": label, "confidence": confidence, **dict(zip(names, edges, strict=True))}
+
+    annotations = {
+        "bboxes": [
+            box("over the edge", (-0.15, 0.1, 0.5, 1.1), 0.9),
+            box("confident", (0.1, 0.1, 0.5, 0.5), 1.02),
+            box("empty", (0.1, 0.1, 0.1, 0.5), 0.9),
+            *(box(f"many {number}", (0.0, 0.0, 1.0, 1.0), 0.5) for number in range(1200)),
+        ],
+        "classifications": [{"label": "", "confidence": 0.5}],
+    }
+    contents = [{"metadata": {"time_requested": at(0), "annotations": annotations}, "binary": PNG}]
+    metadata = {"part_id": up.part, "type": "BINARY_SENSOR"}
+    sent = await up.machine.call(SYNC, "", "data_capture_upload", metadata=metadata, sensor_contents=contents)
+    (item,) = (await up.ask("binary_data_by_ids", binary_data_ids=[sent["binary_data_id"]]))["data"]
+    boxes = {each["label"]: each for each in item["metadata"]["annotations"]["bboxes"]}
+    assert len(boxes) == 1000
+    assert "empty" not in boxes
+    assert (boxes["over the edge"]["x_min_normalized"], boxes["over the edge"]["y_max_normalized"]) == (0.0, 1.0)
+    assert boxes["confident"]["confidence"] == 1.0
+
+
+async def test_a_persons_file_for_a_missing_dataset_is_not_stored(up: Uploads) -> None:
     with pytest.raises(MachineError) as caught:
-        await up.file(dataset_ids=["nothing"])
+        await up.owner.call(
+            SYNC, "", "file_upload", part_id=up.part, type="FILE", dataset_ids=["nothing"], contents=[{"data": b"x"}]
+        )
     assert caught.value.kind is ErrorKind.NOT_FOUND
     assert await blobs(up.cloud) == set()
     dataset = await up.owner.call(SETS, "", "create_dataset", name="d", organization_id=up.cloud.first.organization)

@@ -361,3 +361,37 @@ async def test_pictures_can_be_opened(autojump_clock: MockClock, tmp_path: Path)
         data = content.readings[0].binary
         assert mime_type(data) == content.header.mime_type
         Image.open(io.BytesIO(data)).verify()
+
+
+def test_odd_boxes_do_not_cost_the_image() -> None:
+    api = API.parse("rdk:service:vision")
+    result = CaptureAll(
+        image=CameraImage(b"jpeg", "image/jpeg", "color"),
+        detections=[
+            Detection(0, 0, 5, 5, 1.02, "edge", -0.15, 0.0, 0.5, 1.2),
+            Detection(0, 0, 0, 5, 0.75, "empty", 0.5, 0.0, 0.5, 0.5),
+            Detection(0, 0, 5, 5, 0.75, "good", 0.0, 0.0, 0.5, 0.5),
+        ],
+        classifications=[Classification("x" * 3000, 0.5)],
+    )
+    (record,) = encoder(api, find(api, "CaptureAllFromCamera", ""))(result, TIMES)
+    annotations = sensor_data(record).metadata.annotations
+    assert [box.label for box in annotations.bboxes] == ["edge", "good"]
+    edge = annotations.bboxes[0]
+    assert (edge.x_min_normalized, edge.y_max_normalized, edge.confidence) == (0.0, 1.0, 1.0)
+    assert [len(label.label) for label in annotations.classifications] == [1000]
+    assert record.note == "2 brought into the picture or cut, 1 left out"
+
+
+def test_a_reading_that_could_not_be_read_again_is_an_error_at_once() -> None:
+    api = API.parse("rdk:component:sensor")
+    encode = encoder(api, find(api, "Readings", ""))
+    deep: dict[str, Any] = {}
+    for _ in range(90):
+        deep = {"a": deep}
+    with pytest.raises(MachineError, match="nested too deeply to be stored: return at most 32 levels"):
+        list(encode(deep, TIMES))
+    shallow: dict[str, Any] = {}
+    for _ in range(28):
+        shallow = {"a": shallow}
+    assert list(encode(shallow, TIMES))
