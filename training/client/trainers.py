@@ -19,7 +19,7 @@ from schema.errors import ErrorKind, MachineError
 from support.version import version
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
-OWN: Final = ("schema", "training")  # packages whose modules are copied
+OWN: Final = ("schema", "support", "training")  # packages whose modules are copied
 ENTRY: Final = "model/training.py"
 WEIGHTS: Final = ("training/weights/mobilenet_v2.onnx", "training/weights/NOTICE", "training/weights/LICENSE")
 REQUIREMENTS: Final = ("msgspec>=0.20", "numpy>=2", "onnxruntime>=1.22", "pillow>=11", "protobuf>=5")

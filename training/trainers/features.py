@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
 
+from schema.errors import MachineError
+from support.media.pictures import decode
 from training.trainers.backbone import Backbone, extractor
 from training.trainers.pooled import Basis, basis_of
 
@@ -47,17 +49,9 @@ def sized(arrays: Any, whole: Any, backbone: Backbone) -> Any:
 
 def opened(path: str) -> tuple[Any, str]:
     """Return an image, and a digest of its pixels; Unreadable."""
-    from PIL import Image
-
-    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
-        with Image.open(path) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise Unreadable(f"it has {image.width} x {image.height} pixels")
-            whole = image.convert("RGB")
-    except Unreadable:
-        raise
-    except Exception as error:  # whatever a decoder raises for a damaged file
+        whole = decode(Path(path).read_bytes(), max_pixels=MAX_PIXELS)
+    except (MachineError, OSError) as error:
         raise Unreadable(str(error)) from error
     return whole, hashlib.sha256(f"{whole.size}".encode() + whole.tobytes()).hexdigest()
 

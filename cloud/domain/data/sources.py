@@ -132,7 +132,7 @@ def checked(text: str, what: str) -> str:
 
 
 def usable_tags(tags: Iterable[str]) -> list[str]:
-    """Return sorted tags of an upload without those that cannot be stored: tags must not cost the data that have them."""
+    """Return sorted tags of an upload, without those that cannot be stored: they must not cost the data."""
     return sorted({text for tag in tags if (text := usable(tag.strip()))})[:MAX_TAGS]
 
 

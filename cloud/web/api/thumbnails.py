@@ -1,7 +1,7 @@
 """Thumbnails of captured pictures: generated on request, and cached in memory.
 
-Content is not trusted. Therefore only the formats of cloud.domain.data.media.PICTURES are decoded, up to the
-limits below, in a separate thread, one picture at a time.
+Content is not trusted. Therefore only the formats of support.media.pictures are decoded, up to the limits below, in a
+separate thread, one picture at a time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from cloud.services.data.data import DataService
 from cloud.web.common.site import author_of
 from rpc.access.guard import identity_of
 from schema.errors import ErrorKind, MachineError
+from support.media.pictures import decode
 from support.worker import Worker
 
 EDGE: Final = 416  # pixels of the longer side: twice that of a tile on the data page, for dense screens
 MAX_SIZE: Final = 32 << 20  # bytes of the original picture
 MAX_PIXELS: Final = 25_000_000  # of the decoded picture; JPEG is decoded at a fraction of its size
 CACHE_SIZE: Final = 16 << 20  # bytes of cached thumbnails
-FORMATS: Final = tuple(sorted(mime_type.partition("/")[2].upper() for mime_type in PICTURES))
 
 
 class Thumbnails:
@@ -97,24 +97,14 @@ def _shrinking(data: bytes) -> Callable[[], bytes]:
 
 def small(data: bytes) -> bytes:
     """Return a picture as WebP, upright and at most EDGE pixels. INVALID if it cannot be decoded or is too large."""
-    from PIL import Image, ImageOps
-
-    Image.MAX_IMAGE_PIXELS = None  # checked below: this limit ignores that JPEG is decoded at a fraction of its size
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as opened:
-            opened.draft("RGB", (EDGE, EDGE))
-            if opened.width * opened.height > MAX_PIXELS:
-                raise _refused(f"a picture of {opened.width} x {opened.height} pixels")
-            opened.load()
-            image = ImageOps.exif_transpose(opened)
-        if image.mode not in ("RGB", "RGBA"):
-            image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+        image = decode(data, max_pixels=MAX_PIXELS, near=(EDGE, EDGE))
         image.thumbnail((EDGE, EDGE))
         output = io.BytesIO()
         image.save(output, "WEBP", quality=75, method=0)
         return output.getvalue()
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise _refused(f"a picture that cannot be decoded ({type(error).__name__})") from error
+    except (MachineError, OSError, ValueError) as error:
+        raise _refused(f"this file: {error}") from error
 
 
 def _refused(what: str) -> MachineError:

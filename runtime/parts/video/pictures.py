@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rpc.peers.port import VideoFrame
 from schema.errors import ErrorKind, MachineError
+from support.media import pictures
 
 if TYPE_CHECKING:
     from PIL import Image
 
-FORMATS: Final = ("JPEG", "PNG", "WEBP")  # Pillow supports more, some of which run other programs
 MAX_PIXELS: Final = 16_000_000  # of a camera's picture; larger ones are mistakes or attacks
 MAX_SIDE: Final = 1920  # pixels of a frame; larger pictures are scaled down
 MIN_SIDE: Final = 16
-RGBA: Final = b"RGBA"  # followed by width and height as four bytes each, and four bytes for each pixel
-_RGBA_HEAD: Final = 12
 _LUMA: Final = [round(16 + value * 219 / 255) for value in range(256)]
 _COLOUR: Final = [round(128 + (value - 128) * 224 / 255) for value in range(256)]
 _TABLE: Final = _LUMA + _COLOUR + _COLOUR
@@ -40,27 +37,28 @@ def convert(data: bytes, size: Size | None) -> Converted:
 
     Raises MachineError (INVALID) if it is not a readable color image.
     """
-    from PIL import UnidentifiedImageError
-    from PIL.Image import DecompressionBombError
-
     try:
-        image = _opened(data)
-        taken = image.size
+        taken = pictures.size_of(data, max_pixels=MAX_PIXELS)
         target = size or fitted(taken)
-        image.draft("YCbCr", target)  # a JPEG image is decoded at the next larger of its half, quarter and eighth
-        return Converted(_frame(image, target), taken)
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, DecompressionBombError) as error:
-        reason = "its format is unknown" if isinstance(error, UnidentifiedImageError) else str(error).partition("\n")[0]
-        raise MachineError(
-            f"the camera's picture of {len(data)} bytes cannot be shown: {reason}",
-            kind=ErrorKind.INVALID,
-            remedy="use a camera that returns JPEG, PNG or WebP",
-        ) from None
+        return Converted(_frame(pictures.decode(data, max_pixels=MAX_PIXELS, near=target, mode="YCbCr"), target), taken)
+    except MachineError as error:
+        raise _unsuitable(error) from None
 
 
 def size_of(data: bytes) -> Size:
     """Return the size of an encoded picture, without decoding it. Raises MachineError (INVALID), see `convert`."""
-    return convert(data, (MIN_SIDE, MIN_SIDE)).taken
+    try:
+        return pictures.size_of(data, max_pixels=MAX_PIXELS)
+    except MachineError as error:
+        raise _unsuitable(error) from None
+
+
+def _unsuitable(error: MachineError) -> MachineError:
+    return MachineError(
+        f"the camera's picture cannot be shown: {error.message}",
+        kind=ErrorKind.INVALID,
+        remedy="use a camera that returns JPEG, PNG or WebP",
+    )
 
 
 def fitted(size: Size) -> Size:
@@ -90,28 +88,9 @@ def notice(title: str, text: str, size: Size) -> VideoFrame:
     return _frame(image, size)
 
 
-def _opened(data: bytes) -> Image.Image:
-    from PIL import Image
-
-    if not data.startswith(RGBA):
-        image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
-        _check(image.size)
-        return image
-    width, height = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:_RGBA_HEAD], "big")
-    _check((width, height))
-    if not width or len(data) != _RGBA_HEAD + 4 * width * height:
-        raise ValueError(f"it should have {width} x {height} pixels of 4 bytes")
-    return Image.frombytes("RGBA", (width, height), data[_RGBA_HEAD:])
-
-
-def _check(size: Size) -> None:
-    if size[0] * size[1] > MAX_PIXELS:
-        raise ValueError(f"it has {size[0]} x {size[1]} pixels, more than {MAX_PIXELS}")
-
-
 def _frame(image: Image.Image, size: Size) -> VideoFrame:
     if image.mode != "YCbCr":
-        image = image.convert("RGB").convert("YCbCr")
+        image = image.convert("YCbCr")
     if image.size != size:
         image = image.resize(size)
     image = image.point(_TABLE)

@@ -107,7 +107,7 @@ def test_smaller_sizes_are_offered() -> None:
         b"",
         b"no picture",
         encoded((64, 48), "red")[:-400],
-        encoded((64, 48), "red", "GIF"),
+        encoded((64, 48), "red", "TIFF"),
         raw((4, 4), (1, 2, 3))[:-1],
         raw((0, 4), (1, 2, 3)),
         b"RGBA\xff\xff\xff\xff\xff\xff\xff\xff",
