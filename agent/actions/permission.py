@@ -10,7 +10,6 @@ from typing import Any
 
 import trio
 
-from agent.actions.zone import device_zone
 from agent.control.report import Problem, problems_of
 from agent.layout import SERVER
 from agent.leases.leases import Leases
@@ -18,6 +17,7 @@ from agent.maintenance.decide import Facts, Lease, Verdict, decide
 from agent.maintenance.policy import policy
 from agent.settings.records import AdvancedSettings
 from schema.errors import ConfigError
+from support.clock.zone import device_zone
 
 Refusal = Callable[[], Awaitable[str | None]]
 """Asks machine-server; returns why it does not allow a restart, or None if it does or does not run."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions.zone import device_zone
+from support.clock.zone import device_zone
 
 SUMMER, WINTER = 1_780_000_000, 1_800_000_000  # May 2026, January 2027
 
