@@ -125,11 +125,16 @@ def jobs_of(reply: Mapping[str, Any], more: Mapping[str, Any]) -> list[Job]:
         Job(
             status.get("job_name", ""),
             _moment(next_runs.get(status.get("job_name"))) if isinstance(next_runs, dict) else None,
-            max(status.get("recent_successful_runs") or (), default=None),
-            max(status.get("recent_failed_runs") or (), default=None),
+            _last(status.get("recent_successful_runs")),
+            _last(status.get("recent_failed_runs")),
         )
         for status in reply.get("job_statuses", ())
     ]
+
+
+def _last(runs: Sequence[datetime] | None) -> datetime | None:
+    """Return the newest run. It is the last one, but not always the latest time: the clock may have been set back."""
+    return runs[-1] if runs else None
 
 
 def _moment(text: Any) -> datetime | None:
@@ -140,7 +145,7 @@ def _moment(text: Any) -> datetime | None:
 
 
 def standing(more: Mapping[str, Any]) -> list[str]:
-    """Return lines about a delayed or rejected configuration and the maintenance window; empty if there is nothing."""
+    """Return lines about a delayed or rejected configuration, the maintenance window, and a clock that was set."""
     lines = []
     if more.get("rejected"):
         lines.append(f"the newest configuration was rejected: {more['rejected']}")
@@ -149,6 +154,8 @@ def standing(more: Mapping[str, Any]) -> list[str]:
     if more.get("maintenance"):
         allowed = "allowed" if more.get("restart_allowed") else "not allowed now"
         lines.append(f"restart {allowed}: {more['maintenance']}")
+    if more.get("clock"):
+        lines.append(f"the clock was set {more['clock']}; jobs follow it")
     return lines
 
 

@@ -6,6 +6,7 @@ Trio sleeps in epoll with a resolution of milliseconds (epoll_wait(2)); a timerf
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 import time
@@ -19,6 +20,8 @@ from hal.linux.clock import trio_offset
 from hal.ports.ticks import Ticks
 
 _ABSOLUTE: Final = 1  # TFD_TIMER_ABSTIME of sys/timerfd.h
+_CANCEL_ON_SET: Final = 2  # TFD_TIMER_CANCEL_ON_SET
+_NEVER: Final = 2**62  # seconds since 1970; the kernel takes the latest time that it knows
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -70,6 +73,39 @@ class Timer:
                 return int.from_bytes(os.read(self._fd, 8), sys.byteorder)
             except BlockingIOError:  # armed again in the meantime
                 continue
+
+    def close(self) -> None:
+        """Release the descriptor; a waiting task raises trio.ClosedResourceError. May be called more than once."""
+        if self._fd >= 0:
+            trio.lowlevel.notify_closing(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+
+class ClockChanges:
+    """Reports when the clock of the computer is set, for one waiting task. `close` releases the descriptor.
+
+    The kernel does not report a clock that is only made to run faster or slower (adjtime(3)). A time during which the
+    computer was suspended may be reported as a change.
+    """
+
+    def __init__(self) -> None:
+        self._fd = _checked(_libc.timerfd_create(time.CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC))
+        never = _Setting(_Timespec(), _Timespec(_NEVER, 0))
+        _checked(_libc.timerfd_settime(self._fd, _ABSOLUTE | _CANCEL_ON_SET, ctypes.byref(never), None))
+
+    async def next(self) -> None:
+        """Wait until the clock has been set since the last call, however often."""
+        while True:
+            await trio.lowlevel.wait_readable(self._fd)
+            try:
+                os.read(self._fd, 8)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                if error.errno != errno.ECANCELED:
+                    raise
+                return
 
     def close(self) -> None:
         """Release the descriptor; a waiting task raises trio.ClosedResourceError. May be called more than once."""

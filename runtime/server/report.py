@@ -76,6 +76,7 @@ class Report:
             secure=self.endpoint.secure,
             modules=self._modules(nodes),
             jobs=self._jobs(),
+            clock=self.parts.jobs.clock.notice if self.parts.jobs is not None else "",
             downloads=tuple(self.parts.packages.downloads.values()) if self.parts.packages is not None else (),
         )
 

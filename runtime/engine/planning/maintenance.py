@@ -97,9 +97,11 @@ def _next_runs(status: MachineStatus) -> dict[str, str]:
 
 def facts_of(status: MachineStatus) -> dict[str, Any]:
     """Return the value of FACTS_KEY (as JSON): whether a restart is allowed, the state of the maintenance window, why a
-    newer configuration is not applied, what resources wait for, how remotes are called, and when jobs run next."""
+    newer configuration is not applied, what resources wait for, how remotes are called, when jobs run next, and how the
+    clock was set."""
     return {
         **({"jobs": jobs} if (jobs := _next_runs(status)) else {}),
+        **({"clock": status.clock} if status.clock else {}),
         **({"waiting": waiting} if (waiting := _waiting(status)) else {}),
         **({"paths": paths} if (paths := _paths(status)) else {}),
         "restart_allowed": status.restart_allowed,

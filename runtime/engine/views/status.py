@@ -149,5 +149,6 @@ class MachineStatus:
     secure: bool  # whether that port uses TLS
     jobs: tuple[JobStatus, ...] = ()  # in the order of the configuration
     modules: tuple[ModuleStatus, ...] = ()  # in the order of the configuration
+    clock: str = ""  # how the clock was set last, since the start; empty without cron jobs, and if it was not set
     maintenance: str = ""  # last decision of the maintenance window, and the reason; empty without a window
     downloads: tuple[DownloadStatus, ...] = ()  # in the order of their start

@@ -10,11 +10,12 @@ from typing import Final
 
 import trio
 
+from runtime.parts.jobs.clock import WallClock
 from runtime.parts.jobs.schedule import Continuous, Cron, Every, Schedule
+from runtime.parts.jobs.timeline import SET, Timeline, later
 from schema.errors import MachineError
 
 RECORDED_RUNS: Final = 10  # runs recorded for each outcome; reference value
-LONGEST_SLEEP: Final = 60.0  # seconds until a waiting cron job reads the clock again, which may have been set
 
 
 @dataclass(slots=True)
@@ -24,15 +25,20 @@ class History:
     succeeded: deque[datetime] = field(default_factory=lambda: deque(maxlen=RECORDED_RUNS))
     failed: deque[datetime] = field(default_factory=lambda: deque(maxlen=RECORDED_RUNS))
     last_error: str = ""
-    next_run: datetime | None = None  # None if the job is not waiting for a time
+    waits_for: Callable[[], datetime | None] | None = None  # returns the time, by the clock as it is set now
     running: bool = False
+
+    @property
+    def next_run(self) -> datetime | None:
+        """When the job runs next; None if it is not waiting for a time."""
+        return self.waits_for() if self.waits_for is not None else None
 
 
 class JobRunner:
     """Runs one job until cancelled.
 
-    `call` does the work and may raise MachineError; `now` returns the local time with time zone; `report` is called
-    after each run, with the error or None.
+    `call` does the work and may raise MachineError; `clock` is the one of cron schedules; `report` is called after each
+    run, with the error or None.
     """
 
     def __init__(
@@ -40,13 +46,13 @@ class JobRunner:
         schedule: Schedule,
         call: Callable[[], Awaitable[object]],
         history: History,
-        now: Callable[[], datetime],
+        clock: WallClock,
         report: Callable[[MachineError | None], None],
     ) -> None:
         self._schedule = schedule
         self._call = call
         self._history = history
-        self._now = now
+        self._clock = clock
         self._report = report
 
     async def run(self) -> None:
@@ -63,26 +69,41 @@ class JobRunner:
                     await trio.sleep(continuous.pause(failures))
 
     async def _every(self, seconds: float) -> None:
-        due = trio.current_time()
+        history, due = self._history, trio.current_time()
         while True:
             due += seconds
-            self._history.next_run = self._now() + timedelta(seconds=max(0.0, due - trio.current_time()))
+            history.waits_for = self._wall_time(due)
             await trio.sleep_until(due)
-            self._history.next_run = None
+            history.waits_for = None
             due = max(due, trio.current_time() - seconds)  # catch up on at most one late run
             await self._run_once()
 
+    def _wall_time(self, due: float) -> Callable[[], datetime]:
+        """Return a function that returns the wall time of `due`; it is the same until the clock is set."""
+        shown = self._clock.now()
+
+        def moment() -> datetime:
+            nonlocal shown
+            current = later(self._clock.now(), timedelta(seconds=max(0.0, due - trio.current_time())))
+            if abs(current - shown) >= SET:
+                shown = current
+            return shown
+
+        return moment
+
     async def _by_clock(self, cron: Cron) -> None:
-        history = self._history
-        while (due := cron.after(self._now())) is not None:
-            history.next_run = due
-            while (left := (due - self._now()).total_seconds()) > 0:  # noqa: ASYNC110 - the clock may be set in the meantime
-                await trio.sleep(min(left, LONGEST_SLEEP))
-            history.next_run = None
-            await self._run_once()
+        history, clock = self._history, self._clock
+        line = Timeline(cron, clock.now(), trio.current_time())
+        while line.planned is not None:
+            history.waits_for = lambda: line.next_run(clock.now())
+            await clock.wait_until(line.planned)
+            if line.look(clock.now(), trio.current_time()):
+                history.waits_for = None
+                await self._run_once()
+                line.ran(clock.now(), trio.current_time())
 
     async def _run_once(self) -> bool:
-        history, began = self._history, self._now()
+        history, began = self._history, self._clock.now()
         history.running = True
         try:
             await self._call()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -18,30 +17,27 @@ from rpc.api.memory import MemoryChannel
 from runtime.engine.part import PartContext
 from runtime.engine.planning.node_names import INTERNAL
 from runtime.engine.planning.refused import NO_RESTART
+from runtime.parts.jobs.clock import SystemClock, WallClock
 from runtime.parts.jobs.job import History, JobRunner
 from runtime.parts.jobs.schedule import parse_schedule
 from schema.decoding.report import did_you_mean
-from schema.document.jobs import Job
+from schema.document.jobs import Job, schedule_kind
 from schema.document.machine import MachineDocument
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.names import API
 from telemetry.logs.names import of_job
 
 PREFIX: Final = f"{INTERNAL}job/"
-
-
-def local_now() -> datetime:
-    """Return the local time with time zone."""
-    return datetime.now().astimezone()
+CLOCK: Final = f"{INTERNAL}job-clock"
 
 
 class Jobs:
     """The jobs of one machine and their histories. Calls go through the machine's router, like those of clients."""
 
-    def __init__(self, context: PartContext, now: Callable[[], datetime] = local_now) -> None:
+    def __init__(self, context: PartContext, clock: WallClock | None = None) -> None:
         self._roster = context.roster
         self._client = ApiClient(MemoryChannel(context.router))
-        self._now = now
+        self.clock = clock or SystemClock()
         self.histories: dict[str, History] = {}
 
     def nodes(self, document: MachineDocument) -> list[Node]:
@@ -49,7 +45,14 @@ class Jobs:
         for name in self.histories.keys() - {job.name for job in document.jobs}:
             del self.histories[name]
         paths = document.places("jobs")
-        return [self._node(job, path) for job, path in zip(document.jobs, paths, strict=True)]
+        nodes = [self._node(job, path) for job, path in zip(document.jobs, paths, strict=True)]
+        if any(schedule_kind(job.schedule) == "cron" for job in document.jobs):
+            nodes.append(Node(CLOCK, self._run_clock))
+        return nodes
+
+    async def _run_clock(self, deps: Mapping[str, Any], /, *, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        await self.clock.run()
 
     def _node(self, job: Job, path: str) -> Node:
         history = self.histories.setdefault(job.name, History())
@@ -73,7 +76,7 @@ class Jobs:
                 log.error("a run failed", resource=job.resource, method=job.method, error=str(error))
 
         task_status.started()
-        await JobRunner(schedule, partial(self._call, job, path), history, self._now, report).run()
+        await JobRunner(schedule, partial(self._call, job, path), history, self.clock, report).run()
         raise ConfigError(f"{path}.schedule", f"{job.schedule!r} has no future run", value=job.schedule)
 
     async def _call(self, job: Job, path: str) -> None:

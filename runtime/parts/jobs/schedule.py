@@ -27,14 +27,23 @@ class Every:
 class Cron:
     """Runs at local times. Times that occur while the job is running are skipped.
 
-    Daylight saving changes are handled as in Debian's cron: runs in the skipped hour happen right after it, runs in the
-    repeated hour happen once, and `*` in hours and minutes follows the clock.
+    Changes of daylight saving time and of the clock are handled as in Debian's cron, see
+    `runtime.parts.jobs.timeline`.
     """
 
     expression: str
 
+    @property
+    def follows_clock(self) -> bool:
+        """Whether minutes or hours begin with `*`: the job has no fixed time, and follows each change of the clock."""
+        minutes, hours = self.expression.split()[-5:-3]
+        return minutes.startswith("*") or hours.startswith("*")
+
     def after(self, moment: datetime) -> datetime | None:
-        """Return the first time after `moment` (aware), in its time zone; None if there is none within 50 years."""
+        """Return the first time after `moment`, in its time zone; None if there is none within 50 years.
+
+        Without a time zone, these are local times of a zone whose offset never changes.
+        """
         return next(CronSim(self.expression, moment), None)
 
 

@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from hal.linux import clock
 from hal.linux.hardware import LinuxHardware
-from hal.linux.timer import Timer
+from hal.linux.timer import ClockChanges, Timer
 
 
 async def test_ticks_are_periods_from_entering_on() -> None:
@@ -114,3 +114,17 @@ async def test_closing_wakes_waiters() -> None:
             await wait_all_tasks_blocked()
             timer.close()
             timer.close()
+
+
+async def test_a_clock_that_is_not_set_is_not_reported_and_closing_ends_the_wait() -> None:
+    changes = ClockChanges()
+    async with trio.open_nursery() as nursery:
+
+        async def wait() -> None:
+            with pytest.raises(trio.ClosedResourceError):
+                await changes.next()
+
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        changes.close()
+        changes.close()

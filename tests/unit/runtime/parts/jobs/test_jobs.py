@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from command.machine.facts import jobs_of, more_of
+from command.machine.facts import jobs_of, more_of, standing
 from runtime.engine.components.sensing.sensor import Sensor
 from runtime.engine.registry import Registry
 from runtime.engine.resource import Extra
 from runtime.parts.jobs import nodes
+from runtime.parts.jobs.clock import VirtualClock
 from runtime.parts.jobs.job import RECORDED_RUNS, History, JobRunner
 from runtime.parts.jobs.schedule import Continuous, Every, Schedule, parse_schedule
 from runtime.server.memory import MemoryMachine, open_machine
@@ -23,10 +25,6 @@ from schema.names import Model
 
 ROBOT = "viam.robot.v1.RobotService"
 START = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
-
-
-def now() -> datetime:
-    return START + timedelta(seconds=trio.current_time())
 
 
 async def ran(
@@ -42,7 +40,7 @@ async def ran(
         await work()
 
     with trio.move_on_after(seconds):
-        await JobRunner(schedule, call, history, now, messages.append).run()
+        await JobRunner(schedule, call, history, VirtualClock(START), messages.append).run()
     return began, history, messages
 
 
@@ -90,25 +88,96 @@ async def test_cron_over_weeks(autojump_clock: MockClock) -> None:
     assert history.next_run == datetime(2026, 12, 20, 7, 30, tzinfo=UTC)
 
 
-async def test_cron_notices_that_the_clock_was_set(autojump_clock: MockClock) -> None:
-    began: list[datetime] = []
-    ahead = timedelta()
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 11, 28, 15, 23, tzinfo=BERLIN)
 
-    def clock() -> datetime:
-        return now() + ahead
+
+@pytest.mark.parametrize(
+    ("boot", "schedule", "runs", "first"),
+    [
+        (datetime(1970, 1, 1, 1, 0), "0 8 * * *", 1, datetime(2026, 11, 29, 8, 0)),
+        (datetime(2026, 11, 28, 6, 50), "0 8 * * *", 1, datetime(2026, 11, 29, 8, 0)),
+        (datetime(2031, 5, 1, 1, 0), "0 8 * * *", 1, datetime(2026, 11, 29, 8, 0)),
+        (datetime(2031, 5, 1, 1, 0), "* * * * *", 1439, datetime(2026, 11, 28, 15, 24)),
+        (datetime(2026, 11, 28, 13, 0), "0 14 * * *", 2, datetime(2026, 11, 28, 15, 24)),  # like cron: up to 3 h
+        (datetime(2026, 11, 29, 9, 0), "*/10 * * * *", 144, datetime(2026, 11, 28, 15, 30)),
+    ],
+)
+async def test_a_clock_that_is_corrected_after_the_start_neither_runs_a_job_nor_silences_it(
+    autojump_clock: MockClock, boot: datetime, schedule: str, runs: int, first: datetime
+) -> None:
+    clock, began, history = VirtualClock(boot.replace(tzinfo=BERLIN)), [], History()
 
     async def call() -> None:
-        began.append(clock())
+        began.append(clock.now())
 
     async with trio.open_nursery() as nursery:
-        runner = JobRunner(parse_schedule("0 12 * * *", ""), call, History(), clock, lambda error: None)
+        runner = JobRunner(parse_schedule(schedule, ""), call, history, clock, lambda error: None)
         nursery.start_soon(runner.run)
-        await trio.sleep(100)
-        ahead = timedelta(hours=6)  # as on a computer without a clock battery when the network time arrives
-        await trio.sleep(61)
+        await trio.sleep(40)
+        began.clear()  # with `* * * * *`, a minute may have begun
+        clock.set(NOW)
+        assert history.next_run is not None
+        await trio.sleep(86400 - 30)
         nursery.cancel_scope.cancel()
-    assert len(began) == 1
-    assert began[0] - datetime(2026, 11, 21, 12, 0, tzinfo=UTC) < timedelta(minutes=5)
+    assert len(began) == runs
+    assert began[0] == first.replace(tzinfo=BERLIN)
+
+
+async def test_the_next_run_is_shown_by_the_new_clock_at_once(autojump_clock: MockClock) -> None:
+    clock, history = VirtualClock(datetime(2031, 5, 1, tzinfo=BERLIN)), History()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JobRunner(parse_schedule("0 8 * * *", ""), quick, history, clock, lambda error: None).run)
+        await trio.sleep(40)
+        clock.set(NOW)
+        await trio.sleep(60)
+        assert history.next_run == datetime(2026, 11, 29, 8, 0, tzinfo=BERLIN)
+        nursery.start_soon(JobRunner(Every(3600), quick, every := History(), clock, lambda error: None).run)
+        await trio.sleep(60)
+        clock.set(NOW)
+        assert every.next_run == NOW + timedelta(seconds=3540)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_step_of_a_second_repeats_nothing(autojump_clock: MockClock) -> None:
+    clock, began = VirtualClock(START), []
+
+    async def call() -> None:
+        began.append(round(trio.current_time()))
+
+    async with trio.open_nursery() as nursery:
+        for schedule in ("* * * * *", "1 6 * * *", "*/30 * * * * *"):
+            runner = JobRunner(parse_schedule(schedule, ""), call, History(), clock, lambda error: None)
+            nursery.start_soon(runner.run)
+        await trio.sleep(60.5)
+        assert sorted(began) == [30, 60, 60, 60]
+        clock.set(clock.now() - timedelta(seconds=2))
+        await trio.sleep(50)
+        assert sorted(began) == [30, 60, 60, 60]
+        await trio.sleep(20)
+        assert sorted(began) == [30, 60, 60, 60, 122, 122]
+        await trio.sleep(51)
+        assert clock.now() == START + timedelta(seconds=179.5)
+        assert sorted(began)[6:] == [152]
+        clock.set(clock.now() + timedelta(seconds=2))
+        await trio.sleep(0.1)
+        assert sorted(began)[7:] == [182, 182], "a step over the beginning of a minute loses none"
+        nursery.cancel_scope.cancel()
+
+
+async def test_times_that_were_skipped_during_a_run_are_made_up_for_once(autojump_clock: MockClock) -> None:
+    clock, began = VirtualClock(datetime(2026, 3, 29, 1, 0, tzinfo=BERLIN)), []
+
+    async def call() -> None:
+        began.append(clock.now().strftime("%H:%M"))
+        await trio.sleep(20 * 60 + 10)
+
+    async with trio.open_nursery() as nursery:
+        runner = JobRunner(parse_schedule("50 1,2 * * *", ""), call, History(), clock, lambda error: None)
+        nursery.start_soon(runner.run)
+        await trio.sleep(6 * 3600)
+        nursery.cancel_scope.cancel()
+    assert began == ["01:50", "03:11"], "02:50 did not exist"
 
 
 async def test_continuous_goes_on_and_backs_off_while_it_fails(autojump_clock: MockClock) -> None:
@@ -224,3 +293,24 @@ async def test_a_job_by_duration_tells_when_it_runs_next(autojump_clock: MockClo
         reply, metadata = await memory.client().call_with_metadata(ROBOT, "", "get_machine_status")
         (shown,) = jobs_of(reply, more_of(metadata))
         assert (shown.name, shown.next_run, shown.succeeded) == (status.name, status.next_run, status.succeeded[-1])
+
+
+async def test_a_machine_shows_that_its_clock_was_set(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = VirtualClock(datetime(2031, 5, 1, tzinfo=BERLIN))
+    monkeypatch.setattr(nodes, "SystemClock", lambda: clock)
+    document, models = machine(job(schedule="* * * * *"))
+    async with open_machine(document, registry=models) as memory:
+        await trio.sleep(70)
+        assert len(Counter.reads) == 1
+        clock.set(NOW)
+        await trio.sleep(100)
+        assert len(Counter.reads) == 2
+        reply, metadata = await memory.client().call_with_metadata(ROBOT, "", "get_machine_status")
+        (shown,) = jobs_of(reply, more_of(metadata))
+        assert shown.succeeded is not None
+        assert shown.succeeded.year == 2026, "the last run, although one of 2031 is in the list"
+        assert standing(more_of(metadata)) == [
+            "the clock was set back by 4 years, to 2026-11-28 15:23:00+01:00; jobs follow it"
+        ]
