@@ -216,7 +216,7 @@ class Agent:
         self._options, self._layout, self._logs, self._worker = options, layout, logs, worker
         self._credentials, self._address = credentials, address
         self._server, self._watchdog = server, watchdog
-        self._started = time.time()
+        self._started = trio.current_time()
         self.settings, self.network = settings, network
         self.fetcher = Fetcher(address, host_facts(), self._versions, self._deliver)
         self.updates = Updates(
@@ -270,7 +270,7 @@ class Agent:
         own = program_report(
             self.updates.record(AGENT),
             running=True,
-            since=self._started,
+            since=time.time() - self._uptime,
             serving=True,
             waiting_for=self.updates.waiting(AGENT),
         )
@@ -292,6 +292,10 @@ class Agent:
             network=self.network.report() if self.network is not None else None,
         )
 
+    @property
+    def _uptime(self) -> float:
+        return trio.current_time() - self._started
+
     def _versions(self) -> Versions:
         server = self._server
         return Versions(
@@ -299,7 +303,7 @@ class Agent:
             agent_installed=self.updates.installed(AGENT) or version(),
             server_running=server.installed if server.uptime is not None else "",
             server_installed=server.installed,
-            agent_uptime=time.time() - self._started,
+            agent_uptime=self._uptime,
             server_uptime=server.uptime,
         )
 

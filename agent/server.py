@@ -127,7 +127,7 @@ class ManagedServer:
             self._record(),
             waiting_for=self._updates.waiting(SERVER) if self._updates is not None else (),
             running=state.process is not None,
-            since=state.process.since if state.process is not None else 0.0,
+            since=time.time() - self.uptime if self.uptime is not None else 0.0,
             serving=state.answering,
             exits=[Exit(end.time, end.reason, end.ran) for end in state.exits],
             restart=Waiting(state.restart_needed, self._restart_since()) if state.restart_needed else None,
@@ -162,7 +162,7 @@ class ManagedServer:
     def uptime(self) -> float | None:
         """Seconds since its start; None if it does not run."""
         process = self.supervisor.state().process
-        return max(0.0, time.time() - process.since) if process is not None else None
+        return trio.current_time() - process.began if process is not None else None
 
     async def restart(self, *, reason: str) -> None:
         """Restart it now, whatever maintenance says: a person asked for it. Raises MachineError."""

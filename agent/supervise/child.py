@@ -99,7 +99,6 @@ class ChildBackend:
 
     async def _run_once(self, started: Started) -> Exit:
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-        since = time.time()
         begun = trio.current_time()
         memory = await self._worker.run(oom_kills)
         try:
@@ -112,7 +111,7 @@ class ChildBackend:
             ) as group:
                 self._group = group
                 try:
-                    status = await self._until_ended(group, since, started)
+                    status = await self._until_ended(group, begun, started)
                 finally:
                     self._group = None
         except OSError as error:
@@ -120,13 +119,13 @@ class ChildBackend:
         out_of_memory = status == -signal.SIGKILL and await self._worker.run(oom_kills) > memory
         return Exit(time.time(), died(status, out_of_memory=out_of_memory), trio.current_time() - begun)
 
-    async def _until_ended(self, group: ProcessGroup, since: float, started: Started) -> int:
+    async def _until_ended(self, group: ProcessGroup, begun: float, started: Started) -> int:
         async with trio.open_nursery() as nursery:
             assert group.process.stderr is not None
             nursery.start_soon(_log_lines, group.process.stderr)
             try:
                 # The launcher has the same process id; what it sets for the program appears in /proc later.
-                started(Process(group.pid, since, environment=self._environment.get(IDENTITY, "")))
+                started(Process(group.pid, begun, environment=self._environment.get(IDENTITY, "")))
                 status = await group.wait()
             except trio.Cancelled:
                 with trio.CancelScope(shield=True):

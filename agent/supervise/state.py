@@ -24,7 +24,7 @@ class Process(NamedTuple):
     """A running machine-server. `environment` and `release` are empty if they cannot be read."""
 
     pid: int
-    since: float  # seconds since 1970
+    began: float  # seconds of Trio's clock: the computer's clock may be set while it runs
     release: str = ""  # SHA-256 of the release that the launcher has started
     environment: str = ""  # identifies the environment that it was started with
 

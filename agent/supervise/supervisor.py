@@ -183,7 +183,7 @@ class Supervisor:
     async def _watch(self, process: Process, scope: trio.CancelScope) -> None:
         with scope:
             now = trio.current_time()
-            age = max(0.0, time.time() - process.since)
+            age = now - process.began
             limits = self.limits
             health = Health(now + max(limits.start - age, min(ADOPTED, limits.start)))
             while True:

@@ -186,7 +186,8 @@ class SystemdBackend:
             await self._end(ended, unit, crashed=True)  # it ran for a moment only, and was never seen running
         if unit.pid and (last is None or (unit.pid, unit.began) != (last.pid, last.began)):
             facts = await self._run(partial(variables, unit.pid))
-            started(Process(unit.pid, _wall(unit.began), facts.get("MACHINE_RELEASE", ""), facts.get(IDENTITY, "")))
+            began = trio.current_time() - (time.monotonic() - unit.began)
+            started(Process(unit.pid, began, facts.get("MACHINE_RELEASE", ""), facts.get(IDENTITY, "")))
 
     async def _end(self, ended: Ended, unit: Unit, *, crashed: bool) -> None:
         ran = max(0.0, unit.ended - unit.began)

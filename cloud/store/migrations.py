@@ -41,6 +41,7 @@ STEPS: Final = (
     training.LABELLING,
     training.KEYS,
     training.NOTIFICATIONS,
+    core.LOG_TIMES,
 )
 
 

@@ -25,7 +25,11 @@ MAX_TEXT: Final = 64 * 1024  # characters in a message or stack; the rest is cut
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One entry. `number` increases in the order of arrival; 0 if it is not stored yet."""
+    """One entry. `number` increases in the order of arrival; 0 if it is not stored yet.
+
+    `time` is what the machine stated, and may be in the future if its clock is wrong. Entries are ordered by
+    `position`.
+    """
 
     time: datetime
     level: str
@@ -36,11 +40,20 @@ class LogRecord:
     stack: str = ""
     fields: tuple[Mapping[str, Any], ...] = ()
     number: int = 0
+    received: datetime | None = None  # when it was stored; None if it is not
+
+    @property
+    def position(self) -> datetime:
+        """The time by which entries are ordered and searched: `time`, but not after it was received."""
+        return self.time if self.received is None else min(self.time, self.received)
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Filter for entries; all conditions must match. `after` is the end of the previous page."""
+    """Filter for entries; all conditions must match. `after` is the end of the previous page.
+
+    `start` and `end` are compared with the position of an entry.
+    """
 
     levels: tuple[str, ...] = ()
     contains: str = ""
@@ -62,8 +75,9 @@ def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> 
     rows = [
         (
             part,
-            stored(entry.time),
+            min(stored(entry.time), received),
             received,
+            stored(entry.time) if stored(entry.time) > received else None,
             entry.host,
             entry.level.lower(),
             entry.logger,
@@ -81,26 +95,30 @@ def append(sql: Sql, part: str, entries: Iterable[LogRecord], now: datetime) -> 
     sql.in_turn(part)
     sql.many(
         """
-        INSERT INTO log_entries (part_id, logged, received, host, level, logger, message, caller, stack, fields)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO log_entries (part_id, logged, received, stated, host, level, logger, message, caller, stack, fields)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         _without_repeated(sql, rows),
     )
     sql.notify("logs", part)
 
 
-_SAME: Final = ("logged", "host", "level", "logger", "message", "caller", "stack", "fields")
+_SAME: Final = ("host", "level", "logger", "message", "caller", "stack", "fields")
 
 
 def _without_repeated(sql: Sql, rows: Sequence[tuple[Value, ...]]) -> Sequence[tuple[Value, ...]]:
     """Return the rows that are not stored yet, for a batch whose first row is stored already; else all rows."""
     if not rows:
         return rows
-    part, logged, _, *other_values = rows[0]
+    part, time, *other_values = rows[0][0], *_identity(rows[0])
     first_stored = sql.row(
-        f"SELECT MIN(number) AS number FROM log_entries WHERE part_id = ? AND {' = ? AND '.join(_SAME)} = ?",
+        f"""
+        SELECT MIN(number) AS number FROM log_entries
+        WHERE part_id = ? AND (stated = ? OR (logged = ? AND stated IS NULL)) AND {" = ? AND ".join(_SAME)} = ?
+        """,
         part,
-        logged,
+        time,
+        time,
         *other_values,
     )
     if first_stored is None or first_stored["number"] is None:
@@ -111,10 +129,10 @@ def _without_repeated(sql: Sql, rows: Sequence[tuple[Value, ...]]) -> Sequence[t
         first_stored["number"],
         2 * MAX_BATCH,  # other writers may have added entries in between
     )
-    stored_counts = Counter(tuple(row[name] for name in _SAME) for row in stored_rows)
+    stored_counts = Counter((_stated(row), *(row[name] for name in _SAME)) for row in stored_rows)
     new = []
     for row in rows:
-        identity = (row[1], *row[3:])
+        identity = _identity(row)
         if stored_counts[identity]:
             stored_counts[identity] -= 1
         else:
@@ -122,8 +140,19 @@ def _without_repeated(sql: Sql, rows: Sequence[tuple[Value, ...]]) -> Sequence[t
     return new
 
 
+def _identity(row: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return what is the same if a machine sends an entry again: without the time at which it is received."""
+    _, logged, _, stated, *other_values = row
+    return (logged if stated is None else stated, *other_values)
+
+
+def _stated(row: Mapping[str, Any]) -> int:
+    number: int = row["logged"] if row["stated"] is None else row["stated"]
+    return number
+
+
 def query(sql: Sql, part: str, log_query: LogQuery) -> list[LogRecord]:
-    """Return matching entries of a part in order of time, newest first unless `ascending`."""
+    """Return matching entries of a part in order of position, newest first unless `ascending`."""
     conditions, values = ["part_id = ?"], [part]
     filter_values: list[str | int] = []
     if log_query.levels:
@@ -178,7 +207,7 @@ def expire(sql: Sql, now: datetime) -> int:
 
 def _record(row: Mapping[str, Any]) -> LogRecord:
     return LogRecord(
-        time=moment_of(row["logged"]),
+        time=moment_of(_stated(row)),
         level=row["level"],
         logger=row["logger"],
         message=row["message"],
@@ -187,6 +216,7 @@ def _record(row: Mapping[str, Any]) -> LogRecord:
         stack=row["stack"],
         fields=tuple(json.loads(row["fields"])),
         number=row["number"],
+        received=moment_of(row["received"]),
     )
 
 

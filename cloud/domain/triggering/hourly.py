@@ -81,7 +81,7 @@ def _logged(sql: Sql, part: str, after: int, until: int) -> Logged:
     for level in _LEVELS:
         rows = sql.rows(
             """
-            SELECT logged, logger, message FROM log_entries
+            SELECT COALESCE(stated, logged) AS logged, logger, message FROM log_entries
             WHERE part_id = ? AND number > ? AND number <= ? AND level = ? AND lower(logger) NOT LIKE ?
             ORDER BY number DESC LIMIT ?
             """,

@@ -16,6 +16,7 @@ from cloud.domain.releases import files as releases
 from cloud.domain.releases import requests
 from cloud.domain.training import jobs as training
 from cloud.domain.triggering import deliveries, queue
+from cloud.domain.upkeep import set_clock
 from cloud.store.sql import Sql
 
 CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
@@ -32,5 +33,6 @@ CHORES: Final[tuple[tuple[str, Callable[[Sql, datetime], int]], ...]] = (
     ("connection attempts", signalling.expire),
     ("logs of training jobs", training.expire),
     ("signed-out sessions", credentials.expire),
+    ("deadlines that a wrong clock has set", set_clock.correct),
 )
 """Kinds of data that expire, each with the transaction that deletes some and returns their number."""

@@ -59,7 +59,7 @@ class Logs(Service):
         )
         records = await self.read(lambda sql: logs.query(sql, id, query))
         full = len(records) == min(query.limit, logs.MAX_PAGE)
-        token = cursor(records[-1].time, records[-1].number) if full else ""
+        token = cursor(records[-1].position, records[-1].number) if full else ""
         return m.GetRobotPartLogsResponse([_entry(record) for record in records], token)
 
     async def tail_robot_part_logs(

@@ -111,3 +111,11 @@ CREATE TABLE settings (
     value TEXT NOT NULL
 );
 """
+
+LOG_TIMES: Final = """
+-- `logged` is the time by which entries are ordered, which is never later than `received`. `stated` is the time that
+-- the machine stated, if that is another one: its clock may be wrong.
+ALTER TABLE log_entries ADD COLUMN stated INTEGER;
+UPDATE log_entries SET stated = logged, logged = received WHERE logged > received;
+CREATE INDEX log_entries_stated ON log_entries (part_id, stated) WHERE stated IS NOT NULL;
+"""

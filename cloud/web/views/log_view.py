@@ -89,8 +89,8 @@ class LogFilter:
         text, logger = self.text.lower(), self.logger.lower()
         return (
             (not self.levels or record.level in self.levels)
-            and (self.start is None or record.time >= self.start)
-            and (self.end is None or record.time < self.end)
+            and (self.start is None or record.position >= self.start)
+            and (self.end is None or record.position < self.end)
             and logger in record.logger.lower()
             and (
                 text in record.message.lower()
@@ -127,7 +127,7 @@ def page(records: list[LogRecord]) -> tuple[list[Line], str]:
     """Return a page of the results of `search`, oldest first, and the cursor of the page before it, empty if none."""
     page_records = records[:PAGE]
     return [line(record) for record in reversed(page_records)], cursor(
-        page_records[-1].time, page_records[-1].number
+        page_records[-1].position, page_records[-1].number
     ) if len(records) > PAGE else ""
 
 

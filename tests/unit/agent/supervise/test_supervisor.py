@@ -39,7 +39,7 @@ class Machine:
     async def run(self, started: Started, ended: Ended, *, task_status: trio.TaskStatus[None]) -> None:
         self.started, self.ended = started, ended
         if self.running:
-            started(Process(self.pids, time.time() - self.age, environment="former"))
+            started(Process(self.pids, trio.current_time() - self.age, environment="former"))
         task_status.started()
         await trio.sleep_forever()
 
@@ -50,7 +50,8 @@ class Machine:
     def begin(self) -> None:
         self.pids += 1
         self.running = True
-        self.started(Process(self.pids, time.time(), environment=self.environment.get("MACHINE_ENVIRONMENT", "")))
+        environment = self.environment.get("MACHINE_ENVIRONMENT", "")
+        self.started(Process(self.pids, trio.current_time(), environment=environment))
 
     def end(self, reason: str) -> None:
         self.running = False

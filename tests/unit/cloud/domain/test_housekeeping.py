@@ -62,3 +62,23 @@ async def test_old_entries_are_deleted_in_batches(
     await store.write(fill)
     assert [await store.write(lambda sql: chore(sql, now)) for _ in range(4)] == [3, 3, 1, 0]
     assert await store.read(left) == [3] * len(tables)
+
+
+async def test_deadlines_that_a_wrong_clock_has_set_come_when_it_is_corrected(cloud: MemoryCloud) -> None:
+    now = cloud.cloud.clock()
+
+    def fill(sql: Sql) -> None:
+        for number, days in enumerate((0.5, 1.0, 5 * 365)):
+            delivery(sql, number, now)
+            due = stored(now + timedelta(days=days))
+            sql.run("UPDATE deliveries SET state = 'waiting', due = ? WHERE id = ?", due, str(number))
+            inserted(sql, "live", {"part_id": str(number), "watched": due})
+
+    def left(sql: Sql) -> list[int]:
+        rows = sql.rows("SELECT due FROM deliveries ORDER BY id")
+        return [(row["due"] - stored(now)) // 1_000_000 for row in rows]
+
+    await cloud.cloud.store.write(fill)
+    chore = dict(CHORES)["deadlines that a wrong clock has set"]
+    assert await cloud.cloud.store.write(lambda sql: chore(sql, now)) == 2
+    assert await cloud.cloud.store.read(left) == [43_200, 86_400, 0]

@@ -13,6 +13,7 @@ from cloud.domain.machines import logs
 from cloud.domain.machines.logs import MAX_TEXT, RETENTION, LogQuery, LogRecord
 from cloud.server.memory import APP, ROBOT, MemoryCloud
 from schema.errors import ErrorKind, MachineError
+from tests.unit.cloud.conftest import Clock
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -96,7 +97,8 @@ async def test_a_repeated_batch_is_stored_once(cloud: MemoryCloud, part: str) ->
     assert len(await cloud.cloud.store.read(lambda sql: logs.arrived(sql, part, 0))) == len(expected) + 4
 
 
-async def test_filters(cloud: MemoryCloud, part: str) -> None:
+async def test_filters(cloud: MemoryCloud, part: str, clock: Clock) -> None:
+    clock.now += timedelta(minutes=1)  # after the entries
     await send(
         cloud,
         part,
@@ -181,7 +183,31 @@ async def test_late_entries_are_returned_by_arrival(cloud: MemoryCloud, part: st
     store = cloud.cloud.store
     for moment in (5, 1):
         record = LogRecord(START + timedelta(seconds=moment), "INFO", "rdk", str(moment))
-        await store.write(lambda sql, item=record: logs.append(sql, part, [item], START))
+        await store.write(lambda sql, item=record: logs.append(sql, part, [item], START + timedelta(minutes=1)))
     assert [element.message for element in await store.read(lambda sql: logs.arrived(sql, part, 0))] == ["5", "1"]
     assert [result.message for result in await store.read(lambda sql: logs.query(sql, part, LogQuery()))] == ["5", "1"]
     assert (await store.read(lambda sql: logs.query(sql, part, LogQuery(ascending=True))))[0].level == "info"
+
+
+async def test_an_entry_from_the_future_hides_no_newer_one(cloud: MemoryCloud, part: str) -> None:
+    """A machine without a clock battery starts in 2031, and its clock is corrected after 40 s."""
+    now = cloud.cloud.clock()
+    future = [entry(number, time=now + timedelta(days=5 * 365, seconds=number)) for number in range(3)]
+    await send(cloud, part, *future)
+    await send(cloud, part, *future, entry(3, time=now + timedelta(days=5 * 365, seconds=3)))  # sent again, and longer
+    await send(cloud, part, entry(4, time=now), entry(5, time=cloud.cloud.clock()))
+    newest = (await cloud.app("get_robot_part_logs", id=part, limit=1))["logs"]
+    assert [item["message"] for item in newest] == ["message 5"]
+    assert sorted(await messages(cloud, part)) == [f"message {number}" for number in range(6)]
+    soon = cloud.cloud.clock() + timedelta(minutes=1)
+    assert len(await messages(cloud, part, start=now - timedelta(minutes=1), end=soon)) == 6
+    assert await messages(cloud, part, start=soon) == []
+    (shown,) = (await cloud.app("get_robot_part_logs", id=part, filter="message 3"))["logs"]
+    assert shown["time"] == now + timedelta(days=5 * 365, seconds=3), "what was logged stays visible"
+    seen: list[str] = []
+    token: str | None = None
+    while token != "":
+        page = await cloud.app("get_robot_part_logs", id=part, limit=2, page_token=token, order="ASCENDING")
+        seen += [item["message"] for item in page["logs"]]
+        token = page["next_page_token"]
+    assert sorted(seen) == [f"message {number}" for number in range(6)]

@@ -27,6 +27,7 @@ HAD = {
     "labelling": "68f5877b4f9ed370",
     "training keys": "8cc9ea819a36f1d9",
     "training notifications": "402ab984d510318b",
+    "log times": "fe2ad39aee880d1a",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 
