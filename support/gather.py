@@ -1,8 +1,9 @@
-"""Run several calls concurrently and raise their first error without an exception group."""
+"""Run calls concurrently, and raise errors of nurseries without exception groups."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 
@@ -21,6 +22,25 @@ async def gather(*calls: Callable[[], Awaitable[object]]) -> None:
                 nursery.start_soon(run, call)
     except BaseExceptionGroup as group:
         raise unwrap(group) from None
+
+
+@contextmanager
+def ungrouped(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise an error of one of these kinds without the exception groups of nurseries in the block.
+
+    Use it around a nursery if errors of its tasks are handled outside: a plain `except` does not catch them in a group.
+    If several tasks have failed, all with these kinds, the first error is raised. A group with other errors is raised
+    unchanged. Cancelled in a group need not be raised again: the next checkpoint does.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        leaf: BaseException | None = group.split(trio.Cancelled)[1]
+        if leaf is None or group.split((trio.Cancelled, *kinds))[1] is not None:
+            raise
+        while isinstance(leaf, BaseExceptionGroup):
+            leaf = leaf.exceptions[0]
+        raise leaf from None
 
 
 def unwrap(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -22,6 +22,7 @@ CHECKS: dict[str, list[str]] = {
     "layout": [sys.executable, "tools/check_layout.py"],
     "words": [sys.executable, "tools/check_words.py"],
     "names": [sys.executable, "-m", "tools.check_names"],
+    "groups": [sys.executable, "tools/check_groups.py"],
     "sql": [sys.executable, "tools/check_sql.py"],
     "commits": [sys.executable, "tools/check_commits.py"],
 }

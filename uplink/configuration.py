@@ -15,6 +15,7 @@ import structlog
 import trio
 
 from rpc.silence import within
+from support.gather import ungrouped
 from uplink import cached
 from uplink.dial import CloudAddress, CloudUnavailable, connected
 from uplink.document import InvalidMessage, document_of
@@ -164,7 +165,8 @@ class CloudSource:
                 async with connected(self.address) as socket:
                     self._log_connected()
                     begun = trio.current_time()
-                    await self._speak(socket)
+                    with ungrouped(CloudUnavailable, OSError):
+                        await self._speak(socket)
                     self._log_disconnected(closing_reason(socket))
             except (CloudUnavailable, OSError) as error:
                 self._log_disconnected(str(error) or repr(error))

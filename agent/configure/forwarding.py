@@ -37,6 +37,7 @@ from agent.system.journal import (
 )
 from agent.system.programs import Programs, Tail, checked, environment, read_into
 from schema.errors import MachineError
+from support.gather import ungrouped
 from support.worker import Worker
 from telemetry.logs.entry import WARN, Entry
 from telemetry.logs.outbox_sink import OutboxSink
@@ -120,7 +121,8 @@ class Forwarder:
                 task_status.started((scope, ended))
                 while True:
                     try:
-                        await self._forward()
+                        with ungrouped(OSError):
+                            await self._forward()
                     except OSError as error:
                         self._note(f"the queue cannot be used: {error}", f"check the disk of {self._folder}")
                         await trio.sleep(LONGEST_RETRY)
@@ -173,7 +175,8 @@ class Forwarder:
             try:
                 if self._position is None:
                     await self._begin()
-                reason = await self._follow(sink)
+                with ungrouped(MachineError, OSError):
+                    reason = await self._follow(sink)
             except (MachineError, OSError) as error:
                 reason = str(error)
             if trio.current_time() - began > LONGEST_RETRY:

@@ -14,6 +14,7 @@ import trio
 from agent.hooks.files import NAMES, check, find
 from agent.hooks.moments import LIMITS, Answer, Change, Moment, ended, environment, shown, too_slow
 from schema.errors import ConfigError
+from support.gather import ungrouped
 from support.watched import follow
 
 GRACE: Final = 2.0
@@ -101,7 +102,8 @@ class Hooks:
         status = None
         try:
             with trio.move_on_after(LIMITS[moment]):
-                status = await _execute(path, variables, output)
+                with ungrouped(OSError):
+                    status = await _execute(path, variables, output)
         except OSError as error:
             return Answer(True, f"the hook {moment.value} cannot be run: {error.strerror}")
         finally:

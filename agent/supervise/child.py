@@ -16,6 +16,7 @@ from agent.supervise.health import crashes_in_a_row, restart_delay
 from agent.supervise.processes import IDENTITY, oom_kills, variables
 from agent.supervise.state import KILL_TIME, STOP_TIME, Ended, Exit, Process, Started, died
 from nursery_graph import ProcessGroup, process_group
+from support.gather import ungrouped
 from support.worker import Worker
 
 MAX_LINE: Final = 4096  # bytes of a line on standard error that are logged
@@ -111,7 +112,8 @@ class ChildBackend:
             ) as group:
                 self._group = group
                 try:
-                    status = await self._until_ended(group, begun, started)
+                    with ungrouped(OSError):
+                        status = await self._until_ended(group, begun, started)
                 finally:
                     self._group = None
         except OSError as error:

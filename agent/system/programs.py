@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import trio
 
 from schema.errors import ErrorKind, MachineError
+from support.gather import ungrouped
 from support.worker import Worker
 
 LIMIT: Final = 60.0
@@ -97,10 +98,11 @@ class SystemPrograms:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                 ) as group:
-                    async with trio.open_nursery() as nursery:
-                        for pipe, keep in ((group.process.stdout, output), (group.process.stderr, errors)):
-                            assert pipe is not None
-                            nursery.start_soon(read_into, pipe, keep)
+                    with ungrouped(OSError):
+                        async with trio.open_nursery() as nursery:
+                            for pipe, keep in ((group.process.stdout, output), (group.process.stderr, errors)):
+                                assert pipe is not None
+                                nursery.start_soon(read_into, pipe, keep)
                     status = await group.wait()
         except trio.TooSlowError:
             raise timeout(command, limit) from None

@@ -31,6 +31,18 @@ FAILED: Final = 1011
 _log = structlog.stdlib.get_logger("rpc.websocket")
 
 
+class _Gone(OSError):
+    """The application has sent a message to a peer that has disconnected."""
+
+
+def _is_disconnect(error: BaseException) -> bool:
+    """Return whether an application ended because of _Gone, also in nurseries: frameworks raise their own error for
+    it."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_disconnect, error.exceptions))
+    return isinstance(error, ConnectionClosed | _Gone) or isinstance(error.__context__, _Gone)
+
+
 def is_upgrade(head: Head) -> bool:
     """Return True if a request asks for a WebSocket; HeadError (400, 426) if the request for it is invalid."""
     if "websocket" not in head.tokens("upgrade") or "upgrade" not in head.tokens("connection"):
@@ -127,11 +139,10 @@ class _Socket:
             self.nursery.start_soon(self._end_with_server)
             try:
                 await app(scope, self.receive, self.send)
-            except ConnectionClosed:
-                pass
-            except Exception:
-                _log.exception("a WebSocket's handler failed", path=scope["path"])
-                code = FAILED
+            except Exception as error:
+                if not _is_disconnect(error):
+                    _log.exception("a WebSocket's handler failed", path=scope["path"])
+                    code = FAILED
         with trio.move_on_after(self.farewell):
             if self.connection is not None:
                 await self.connection.aclose(code)
@@ -162,7 +173,7 @@ class _Socket:
         try:
             await handler(message)
         except ConnectionClosed:
-            raise OSError("the WebSocket is closed") from None
+            raise _Gone("the WebSocket is closed") from None
 
     async def _accept(self, message: Message) -> None:
         if self.answered:

@@ -19,6 +19,7 @@ from runtime.programs.command import Program, absolute, local_program
 from runtime.programs.output import Output
 from schema.document.modules import Module
 from schema.errors import ConfigError, ErrorKind, MachineError
+from support.gather import ungrouped
 from support.worker import Worker
 from telemetry.logs.names import of_module
 
@@ -94,11 +95,12 @@ async def first_run(module: Module, program: Program, environment: Mapping[str, 
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             ) as group:
-                async with trio.open_nursery() as nursery:
-                    output.follow(nursery, group.process)
-                    status = await group.wait()
-                    await output.ended()
-                    nursery.cancel_scope.cancel()
+                with ungrouped(OSError):
+                    async with trio.open_nursery() as nursery:
+                        output.follow(nursery, group.process)
+                        status = await group.wait()
+                        await output.ended()
+                        nursery.cancel_scope.cancel()
     except OSError as error:
         raise MachineError(
             f"{program.first_run} cannot be started: {error.strerror}", kind=ErrorKind.PRECONDITION

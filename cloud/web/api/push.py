@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import trio
 from starlette.responses import PlainTextResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from cloud.domain.certificates.authorities import TOPIC as AUTHORITY
 from cloud.domain.organizations.tenants import ROLES_AT
@@ -32,6 +32,7 @@ from cloud.web.common.closing import close_frame_of, first_leaf
 from cloud.web.common.site import status_of
 from cloud.work.openings import FOLLOWERS
 from rpc.access.guard import identity_of
+from rpc.pages.closing import DISCONNECTED
 from schema.errors import MachineError
 
 PRESENCE: Final = (
@@ -81,7 +82,7 @@ class Push:
                     nursery.start_soon(self._send_requests_for_calls, socket, subject)
                 await self._receive(socket, machine)
                 nursery.cancel_scope.cancel()
-        except* (WebSocketDisconnect, trio.BrokenResourceError, trio.ClosedResourceError):
+        except* DISCONNECTED:
             refused.clear()  # disconnected during a send
         except* MachineError as group:
             refused.append(first_leaf(group))

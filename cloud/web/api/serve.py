@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 from starlette.responses import PlainTextResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from cloud.domain.permissions.authentication import author_of
 from cloud.domain.permissions.call_rules import check_answering
@@ -24,6 +24,7 @@ from rpc.http.message_stream import MessageStream
 from rpc.http2.client import ClientConnection
 from rpc.http2.codec import hpack
 from rpc.limits import Limits
+from rpc.pages.closing import DISCONNECTED
 from rpc.statistics import Statistics
 from schema.errors import MachineError
 
@@ -105,13 +106,13 @@ def byte_stream(socket: WebSocket) -> MessageStream:
     async def send(data: bytes) -> None:
         try:
             await socket.send_bytes(data)
-        except (WebSocketDisconnect, OSError, RuntimeError):
+        except DISCONNECTED:
             raise trio.BrokenResourceError("the WebSocket is closed") from None
 
     async def close() -> None:
         try:
             await socket.close()
-        except (WebSocketDisconnect, OSError, RuntimeError):
+        except DISCONNECTED:
             pass  # closed by the machine
 
     return MessageStream(receive, send, close)

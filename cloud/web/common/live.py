@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import trio
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from cloud.domain.permissions.credentials import SIGNED_OUT
 from cloud.services.common.base import Cloud
@@ -25,7 +25,7 @@ from cloud.values.author import Author
 from cloud.web.common.closing import RECONNECT, close_frame_of, first_leaf
 from cloud.web.common.site import author_of
 from cloud.work.openings import STREAMS
-from rpc.pages.closing import close_reason
+from rpc.pages.closing import DISCONNECTED, close_reason
 from schema.errors import MachineError
 
 FRAME: Final = 0.1  # minimum seconds between two patches of a page: faster changes are not visible, but cost rendering
@@ -75,7 +75,7 @@ async def _served(cloud: Cloud, page: LivePage, streams: Sequence[Stream]) -> No
                 while (await socket.receive())["type"] != "websocket.disconnect":
                     pass  # clients send no messages
                 scope.cancel()
-        except* (WebSocketDisconnect, OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+        except* DISCONNECTED:
             pass  # disconnected during a send
         except* _KeyChanged:
             code, reason = RECONNECT, "the key has changed"

@@ -39,6 +39,7 @@ from rpc.peers.signals import (
 )
 from rpc.status import of_exception
 from schema.errors import ErrorKind, MachineError
+from support.gather import ungrouped
 from uplink.dial import CloudAddress, shared
 
 ANSWER: Final = f"{SERVICE}Answer"
@@ -108,7 +109,8 @@ class Answering:
             while True:
                 begun = trio.current_time()
                 try:
-                    await self._answer_offers()
+                    with ungrouped(MachineError, TlsError):
+                        await self._answer_offers()
                 except (MachineError, TlsError) as error:
                     _log.debug("not waiting for offers", reason=str(error))
                 if trio.current_time() - begun > MAX_DELAY:
@@ -159,7 +161,8 @@ class Answering:
                 if offer is not None:
                     offered = True
                     task_status.started(None)
-                    await self._respond(stream, offer)
+                    with ungrouped(GRPCError, StreamTerminatedError, OSError):
+                        await self._respond(stream, offer)
         except (GRPCError, StreamTerminatedError, OSError, trio.TooSlowError) as error:
             reason = getattr(error, "message", "") or str(error) or repr(error)
             if offered:
@@ -269,11 +272,12 @@ class Answering:
             report = await peer.report()
             address = report.remote_address or ""
             log.info("a client has connected", local=report.local, remote=report.remote, address=address)
-            async with self._media(peer, client.negotiation) as media, trio.open_nursery() as nursery:
-                nursery.start_soon(_end_with_connection, peer, nursery.cancel_scope)
-                nursery.start_soon(self._end_with_key, caller, nursery.cancel_scope)
-                await serve_channel(client.data, self._core, peer=Peer((address, 0), media=media), identity=caller)
-                nursery.cancel_scope.cancel()
+            with ungrouped(MachineError):
+                async with self._media(peer, client.negotiation) as media, trio.open_nursery() as nursery:
+                    nursery.start_soon(_end_with_connection, peer, nursery.cancel_scope)
+                    nursery.start_soon(self._end_with_key, caller, nursery.cancel_scope)
+                    await serve_channel(client.data, self._core, peer=Peer((address, 0), media=media), identity=caller)
+                    nursery.cancel_scope.cancel()
             log.info("a client has disconnected", address=address)
         except MachineError as error:
             log.info("a connection has failed", reason=str(error))

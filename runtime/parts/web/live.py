@@ -13,9 +13,9 @@ from contextlib import aclosing
 from typing import Any, Final
 
 import trio
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
-from rpc.pages.closing import close_reason
+from rpc.pages.closing import DISCONNECTED, close_reason
 from rpc.pages.patches import Patcher, Piece
 from runtime.engine.views.readings import Shared
 from runtime.engine.views.source import Source
@@ -25,6 +25,7 @@ from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.logview import SHOWN, Filter, newest
 from runtime.parts.web.render import Renderer
 from schema.errors import MachineError
+from support.gather import ungrouped
 
 FRAME: Final = 0.1  # seconds between two patches of a page; faster ones would be invisible but cost rendering
 REFUSED: Final = 4403  # close code for pages without permission; private use, like HTTP's 403
@@ -114,8 +115,9 @@ class _Client:
     async def guarded(self, stream: Callable[[], Awaitable[None]]) -> None:
         """Run a stream, and ignore a disconnect while sending: `listen` ends in that case."""
         try:
-            await stream()
-        except (OSError, WebSocketDisconnect):
+            with ungrouped(*DISCONNECTED):
+                await stream()
+        except DISCONNECTED:
             pass
 
     async def listen(self) -> None:

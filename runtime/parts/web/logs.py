@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 import trio
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
-from rpc.pages.closing import close_reason
+from rpc.pages.closing import DISCONNECTED, close_reason
 from runtime.engine.views.source import LEVELS, LogEntry, Source
 from runtime.parts.web.forgery import check_origin
 from runtime.parts.web.live import FRAME, REFUSED
@@ -92,7 +92,7 @@ class LogStream:
             try:
                 await self._serve(socket, query, parameters.get("instance", ""))
                 await socket.close()
-            except (OSError, WebSocketDisconnect):
+            except DISCONNECTED:
                 pass
             nursery.cancel_scope.cancel()
 

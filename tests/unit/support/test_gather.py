@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from schema.errors import ErrorKind, MachineError
-from support.gather import gather, unwrap
+from support.gather import gather, ungrouped, unwrap
 
 
 async def fail(error: Exception, after: float) -> None:
@@ -41,3 +41,34 @@ def test_a_nested_error_is_unwrapped() -> None:
     group = ExceptionGroup("outer", [ValueError("bug"), ExceptionGroup("inner", [error])])
     assert unwrap(group) is error
     assert unwrap(bug := ExceptionGroup("bugs", [ValueError("bug")])) is bug
+
+
+async def failing(*errors: Exception) -> None:
+    """Raise errors in tasks of nested nurseries, of which the inner one waits forever."""
+
+    async def later(error: Exception) -> None:
+        raise error
+
+    async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
+        outer.start_soon(trio.sleep_forever)
+        for error in errors:
+            nursery.start_soon(later, error)
+        await trio.sleep_forever()
+
+
+async def test_expected_errors_of_tasks_are_caught_by_plain_clauses() -> None:
+    for errors in ([OSError(1, "a")], [OSError(1, "a"), ValueError("b")]):
+        with pytest.raises((OSError, ValueError)), ungrouped(OSError, ValueError):
+            await failing(*errors)
+
+
+async def test_unexpected_errors_of_tasks_stay_in_the_group() -> None:
+    with pytest.raises(ExceptionGroup) as caught, ungrouped(OSError):
+        await failing(OSError(1, "a"), KeyError("defect"))
+    assert caught.value.subgroup(KeyError) is not None
+
+
+async def test_a_cancelled_block_stays_cancelled() -> None:
+    with trio.move_on_after(0) as scope, ungrouped(OSError):
+        await failing()
+    assert scope.cancelled_caught

@@ -12,6 +12,7 @@ import trio.testing
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from structlog.testing import capture_logs
 from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, wrap_client_stream
 
 from rpc.http.asgi import Receive, Scope, Send
@@ -210,3 +211,47 @@ async def test_sending_after_the_end_is_a_disconnect_for_starlette() -> None:
             await socket.get_message()
         with trio.fail_after(10):
             await ended.wait()
+
+
+async def test_an_application_that_sends_in_a_nursery_to_a_peer_that_has_gone_has_not_failed() -> None:
+    ended = trio.Event()
+
+    async def app(socket: WebSocket) -> None:
+        await socket.accept()
+
+        async def stream() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep_forever)
+                while True:
+                    await socket.send_text("state")
+
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stream)
+                await trio.sleep_forever()
+        finally:
+            ended.set()
+
+    with capture_logs() as messages:
+        async with serving(Starlette(routes=[WebSocketRoute("/echo", app)])) as server:
+            async with dialled(server) as socket:
+                await socket.get_message()
+                with trio.fail_after(20):
+                    await socket.aclose()
+            with trio.fail_after(20):
+                await ended.wait()
+    assert [message for message in messages if message["log_level"] == "error"] == []
+
+
+async def test_a_defect_in_a_nursery_of_an_application_is_logged() -> None:
+    async def app(socket: WebSocket) -> None:
+        await socket.accept()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            raise KeyError("defect")
+
+    with capture_logs() as messages:
+        async with serving(Starlette(routes=[WebSocketRoute("/echo", app)])) as server, dialled(server) as socket:
+            with pytest.raises(ConnectionClosed):
+                await socket.get_message()
+    assert [message["event"] for message in messages] == ["a WebSocket's handler failed"]

@@ -398,6 +398,24 @@ async def test_a_connection_outlives_the_cloud(monkeypatch: pytest.MonkeyPatch) 
         assert (await stub.Echo(Request(host="x"))).valid_host == "x"
 
 
+async def test_a_cloud_that_is_lost_during_an_attempt_ends_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = trio.Event()
+
+    async def interrupted(stream: Any, client: Any) -> None:
+        failed.set()
+        raise StreamTerminatedError("the connection was lost")
+
+    async with rig(monkeypatch) as machine, machine.connected() as stub, trio.open_nursery() as nursery:
+        machine.engine.patient = True
+        monkeypatch.setattr(answering, "_take_candidates", interrupted)
+        nursery.start_soon(machine.offer)
+        with trio.fail_after(LIMIT):
+            await failed.wait()
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert (await stub.Echo(Request(host="x"))).valid_host == "x"
+        nursery.cancel_scope.cancel()
+
+
 async def test_offers_are_answered_after_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answering, "FIRST_DELAY", 0.01)
     monkeypatch.setattr(answering, "SILENCE", 0.02)  # shorter than the cloud's heartbeats, so each call fails

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import trio
@@ -212,3 +213,26 @@ async def test_a_page_that_leaves_while_it_is_sent_to_ends_its_tasks(autojump_cl
         machine.set_state(MOTOR, "removing")
         await wait_all_tasks_blocked()
     # leaving the block waits until the application has ended
+
+
+@pytest.mark.parametrize("target", [OVERVIEW, "/live?view=logs", f"/live?view=resource&name={SENSOR}"])
+async def test_a_page_that_closes_while_it_is_sent_to_is_no_failure(
+    autojump_clock: trio.abc.Clock, target: str
+) -> None:
+    browser, _ = site()
+    arriving = [{"type": "websocket.disconnect", "code": 1001}, {"type": "websocket.connect"}]
+    sent: list[str] = []
+
+    async def receive() -> dict[str, Any]:
+        if len(arriving) == 1:
+            await trio.sleep(5)  # the end of the connection is noticed by sending first
+        return arriving.pop()
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+        if message["type"] == "websocket.send":
+            raise OSError("the WebSocket is closed")
+
+    await browser.app(browser._scope("websocket", target, {}), receive, send)
+    assert sent[0] == "websocket.accept"
+    assert sent.count("websocket.send") <= 2, "one for each stream"
