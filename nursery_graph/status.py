@@ -24,6 +24,7 @@ class NodeStatus:
     runs: int = 0  # how often it was started
     tasks: tuple[str, ...] = ()  # its task tree; only in `snapshot(tasks=True)` and when it is overdue
     failure: str = ""  # why its last run failed, until a run is ready or its configuration changes
+    failed_since: float | None = None  # when `failure` began: attempts that fail again do not change it
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ def ungrouped(*kinds: type[Exception]) -> Iterator[None]:
         yield
     except BaseExceptionGroup as group:
         leaf: BaseException | None = group.split(trio.Cancelled)[1]
-        if leaf is None or group.split((trio.Cancelled, *kinds))[1] is not None:
+        expected: tuple[type[BaseException], ...] = (trio.Cancelled, *kinds)
+        if leaf is None or group.split(expected)[1] is not None:
             raise
         while isinstance(leaf, BaseExceptionGroup):
             leaf = leaf.exceptions[0]

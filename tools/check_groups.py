@@ -35,6 +35,8 @@ def main() -> int:
 
 def findings(source: str) -> list[tuple[int, frozenset[str]]]:
     """Return lines of `try` statements whose clauses miss exception groups, and the exceptions that they name."""
+    if "open_nursery" not in source:
+        return []
     tree = ast.parse(source)
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, Function)}
     leaking: set[str] = set()
@@ -78,17 +80,25 @@ def _nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _is_ungrouped(node: ast.AST) -> bool:
-    return isinstance(node, ast.With) and any("ungrouped(" in ast.unparse(item.context_expr) for item in node.items)
+    return isinstance(node, ast.With) and any(_called(item.context_expr) == "ungrouped" for item in node.items)
+
+
+def _called(node: ast.expr) -> str:
+    """Return the name of the function or method that an expression calls; empty for other expressions."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _opens(node: ast.AST, leaking: set[str]) -> bool:
     if isinstance(node, ast.AsyncWith):
-        return any("open_nursery(" in ast.unparse(item.context_expr) for item in node.items)
-    call = node.value if isinstance(node, ast.Await) else None
-    if not isinstance(call, ast.Call):
+        return any(_called(item.context_expr) == "open_nursery" for item in node.items)
+    if not isinstance(node, ast.Await) or not isinstance(node.value, ast.Call):
         return False
-    name = ast.unparse(call.func)
-    return name.removeprefix("self.") in leaking
+    owner = node.value.func.value if isinstance(node.value.func, ast.Attribute) else None
+    is_own = owner is None or (isinstance(owner, ast.Name) and owner.id == "self")
+    return is_own and _called(node.value) in leaking
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ FIRST_DELAY: Final = 0.5  # seconds before the second connection attempt; double
 MAX_DELAY: Final = 10.0  # seconds; the specification promises that a change arrives within 15
 REPORT_EVERY: Final = 2.0  # seconds between two state reports
 SAVE_AGAIN: Final = 30.0  # seconds until saving a configuration is retried after a disk error
+GOODBYE_LIMIT: Final = 1.0  # seconds for telling the cloud that this machine stops
 FIRST_ANSWER: Final = 5.0
 """Seconds without a cached configuration in which the cloud's first answer is awaited, unless it cannot be reached."""
 SILENCE: Final = 30.0  # seconds without a pong after which the connection counts as lost
@@ -188,17 +189,22 @@ class CloudSource:
         self._attempted.set()
 
     async def _speak(self, socket: WebSocketConnection) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._ping, socket, nursery.cancel_scope)
-            if self._state is not None:
-                nursery.start_soon(self._report, socket, self._state)
-            if self._send_live is not None:
-                self._watch = Watch()
-                nursery.start_soon(self._send_live_data, socket, self._send_live)
-            async with aclosing(messages(socket)) as texts:
-                async for text in texts:
-                    await self._handle(text)
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._ping, socket, nursery.cancel_scope)
+                if self._state is not None:
+                    nursery.start_soon(self._report, socket, self._state)
+                if self._send_live is not None:
+                    self._watch = Watch()
+                    nursery.start_soon(self._send_live_data, socket, self._send_live)
+                async with aclosing(messages(socket)) as texts:
+                    async for text in texts:
+                        await self._handle(text)
+                nursery.cancel_scope.cancel()
+        finally:
+            if trio.current_effective_deadline() == -math.inf:  # this machine stops
+                with trio.move_on_after(GOODBYE_LIMIT, shield=True):
+                    await send(socket, '{"goodbye": true}')
 
     async def _handle(self, text: str) -> None:
         try:

@@ -42,6 +42,7 @@ STEPS: Final = (
     training.KEYS,
     training.NOTIFICATIONS,
     core.LOG_TIMES,
+    core.GOODBYES,
 )
 
 

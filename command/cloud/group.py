@@ -145,9 +145,16 @@ def logout() -> None:
 @cloud.command(
     epilog="""\b
 Examples:
+  machine cloud machines --state degraded --location Greenhouse
   machine cloud machines --server-version 1.3.0
   machine cloud machines --update rolled_back"""
 )
+@click.option(
+    "--state",
+    type=click.Choice(("online", "degraded", "offline", "awaiting setup")),
+    help="Only in this state. A machine is degraded if it is online with problems.",
+)
+@click.option("--location", default="", metavar="NAME", help="Only in the location with this name or id.")
 @click.option("--agent-version", default="", metavar="VERSION", help="Only with this version of machine-agent.")
 @click.option("--server-version", default="", metavar="VERSION", help="Only with this version of machine-server.")
 @click.option(
@@ -158,22 +165,30 @@ Examples:
 @_JSON
 @with_client
 async def machines(
-    client: ApiClient, agent_version: str, server_version: str, update: str | None, as_json: bool
+    client: ApiClient,
+    state: str | None,
+    location: str,
+    agent_version: str,
+    server_version: str,
+    update: str | None,
+    as_json: bool,
 ) -> None:
-    """List machines: state, time of the last contact, address.
+    """List machines: state, number of problems, time of the last contact, address.
 
-    With one of the filters, what their agents report is shown, too.
+    Problems are mistakes in the configuration, and resources that do not work. With a filter for agents, versions or
+    updates, what their agents report is shown, too.
     """
     from dataclasses import asdict
     from datetime import UTC, datetime
 
-    from command.cloud.show import fleet, with_agents
-    from rpc.api.cloud_v1 import AGENTS
+    from command.cloud.show import fleet, in_state, with_agents, with_health
+    from rpc.api.cloud_v1 import AGENTS, HEALTH
     from runtime.engine.views.tables import one_line
 
-    parts = await fleet_of(client)
-    filtered = bool(agent_version or server_version or update)
-    if filtered:
+    parts = with_health(await fleet_of(client), await client.call(HEALTH, "", "list_health"))
+    parts = in_state(parts, state or "", location)
+    filtered = bool(state or location or agent_version or server_version or update)
+    if agent_version or server_version or update:
         agents = await client.call(AGENTS, "", "list_agents")
         parts = with_agents(parts, agents, agent_version, server_version, update or "")
     if filtered and not parts and not as_json:

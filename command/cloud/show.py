@@ -16,6 +16,8 @@ from schema.document.machine import decode_value
 _SECRETS: Final = "(in secrets, which this key must not read)"
 MOST: Final = 40  # maximum lines of a difference between configurations with errors
 WORDS: Final = {"ONLINE": "online", "OFFLINE": "offline", "AWAITING_SETUP": "awaiting setup"}
+STATES: Final = {"awaiting": "awaiting setup"}
+"""Texts of the states of HealthService that differ from their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,9 @@ class Part:
     version: str = ""  # of its machine-server, at the last contact
     agent: str = ""  # version of its machine-agent, if that was requested
     updates: tuple[str, ...] = ()  # states of its agent, such as `rolled_back`
+    problems: int = 0  # configuration mistakes, and resources that do not work, in its last report
+    rejected: str = ""  # why it rejects its newest configuration
+    location_id: str = ""
 
 
 def parts_of(summaries: Sequence[Mapping[str, Any]]) -> list[Part]:
@@ -89,6 +94,28 @@ def with_agents(
     ]
 
 
+def with_health(parts: Sequence[Part], health: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """Return the parts with their health, as the pages of the cloud show it."""
+    by_part = {entry["part_id"]: entry for entry in health}
+    return [
+        part
+        if (entry := by_part.get(part.id)) is None
+        else replace(
+            part,
+            state=STATES.get(entry["state"], entry["state"]),
+            problems=entry["problems"],
+            rejected=entry["rejected"],
+            location_id=entry["location_id"],
+        )
+        for part in parts
+    ]
+
+
+def in_state(parts: Sequence[Part], state: str, location: str) -> list[Part]:
+    """Return the parts in a state and a location, given by its name or id; an empty filter matches all."""
+    return [part for part in parts if state in ("", part.state) and location in ("", part.location_id, part.location)]
+
+
 def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list[str]:
     """Return the table of `machine cloud machines`."""
     reported = any(part.agent for part in parts)
@@ -97,6 +124,7 @@ def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list
             part.machine,
             "" if part.main else part.name,
             part.state,
+            _problems(part),
             since(part.seen, now),
             part.version,
             *((part.agent, ", ".join(part.updates).replace("_", " ")) if reported else ()),
@@ -107,8 +135,13 @@ def fleet(parts: Sequence[Part], now: datetime, *, colour: bool = False) -> list
         for part in parts
     ]
     more = ["AGENT", "UPDATES"] if reported else []
-    head = ["MACHINE", "PART", "STATE", "SEEN", "VERSION", *more, "ADDRESS", "LOCATION", "PART ID"]
+    head = ["MACHINE", "PART", "STATE", "PROBLEMS", "SEEN", "VERSION", *more, "ADDRESS", "LOCATION", "PART ID"]
     return table(head, rows, colour=colour)
+
+
+def _problems(part: Part) -> str:
+    number = str(part.problems) if part.problems else ""
+    return f"{number}, configuration rejected".removeprefix(", ") if part.rejected else number
 
 
 def report_head(machine: str, received: datetime, now: datetime) -> str:

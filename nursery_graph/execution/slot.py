@@ -91,6 +91,7 @@ class Slot:
         "_peers",
         "_status",
         "desired",
+        "failed_since",
         "failure",
         "history",
         "instance",
@@ -112,6 +113,7 @@ class Slot:
         self.since = trio.current_time()
         self.reason = ""
         self.failure = ""  # why its last run failed, until a run is ready or its configuration changes
+        self.failed_since = 0.0  # when the first of the failures without a ready run in between occurred
         self.instance: Instance | None = None
         self.history = History()
         self.retry: Timer | None = None
@@ -180,6 +182,7 @@ class Slot:
             runs=self.runs,
             tasks=self.overdue,
             failure=self.failure,
+            failed_since=self.failed_since if self.failure else None,
         )
 
     def task_tree(self) -> tuple[str, ...]:

@@ -230,6 +230,8 @@ class Steps:
 
     def _fail(self, instance: Instance, reason: str) -> None:
         slot = instance.slot
+        if not slot.failure:
+            slot.failed_since = trio.current_time()
         instance.failure = slot.failure = reason
         slot.settled = True
         self._move(slot, Event.FAILED, reason)

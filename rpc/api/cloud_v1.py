@@ -24,6 +24,7 @@ HISTORY: Final = f"{PACKAGE}.HistoryService"
 TRIGGERS: Final = f"{PACKAGE}.TriggerService"
 RELEASES: Final = f"{PACKAGE}.ReleaseService"
 AGENTS: Final = f"{PACKAGE}.AgentService"
+HEALTH: Final = f"{PACKAGE}.HealthService"
 TRAINING: Final = f"{PACKAGE}.TrainingService"
 
 _TIME: Final = "google.protobuf.Timestamp"
@@ -234,6 +235,17 @@ MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
         "string server_target = 5",
         "repeated string states = 6",
     ),
+    # HealthService
+    "PartHealth": (
+        "string part_id = 1",
+        "string state = 2",
+        "int32 problems = 3",
+        "string rejected = 4",
+        "string location_id = 5",
+        "string location = 6",
+    ),
+    "ListHealthRequest": (),
+    "ListHealthResponse": ("repeated PartHealth parts = 1",),
     "ListAgentsRequest": (),
     "ListAgentsResponse": ("repeated AgentSummary agents = 1",),
     "AgentRequest": (
@@ -352,6 +364,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
         "MarkAgentForUpdate",
         "MarkAgentForCheck",
     ),
+    HEALTH: ("ListHealth",),
     TRAINING: ("WaitForEvents", "ListJobs", "ListNotifications", "AddNotification", "RemoveNotification"),
 }
 """Methods of each service by its full name. The messages of `Method` are `MethodRequest` and `MethodResponse`."""

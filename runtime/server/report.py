@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -14,6 +15,7 @@ from nursery_graph import Graph, NodeStatus, State
 from runtime.engine.calls.traffic import Traffic
 from runtime.engine.lifecycle import Lifecycle
 from runtime.engine.planning.node_names import INTERNAL
+from runtime.engine.planning.reasons import since_of, state_of
 from runtime.engine.planning.reconfigure import PlannedResource
 from runtime.engine.roster import Explain, Roster
 from runtime.engine.views.status import JobStatus, MachineStatus, ModuleStatus, NodeView, ResourceStatus
@@ -31,6 +33,23 @@ _MODULE_STATES: Final = {
 }
 
 
+class Start:
+    """The start of the machine, by the clock as it is set now. It stays the same until the clock is set."""
+
+    def __init__(
+        self, wall: Callable[[], datetime] = lambda: datetime.now(UTC), monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wall, self._monotonic = wall, monotonic
+        self._at, self._moment = monotonic(), wall()
+
+    def moment(self) -> datetime:
+        """Return the time of the start; NTP that corrects a clock slowly does not change it."""
+        current = self._wall() - timedelta(seconds=self._monotonic() - self._at)
+        if abs(current - self._moment) >= timedelta(minutes=1):
+            self._moment = current
+        return self._moment
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Computes the status; `explain` returns why a node is in its state."""
@@ -43,7 +62,7 @@ class Report:
     endpoint: Endpoint
     parts: Parts
     explain: Explain
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    start: Start = field(default_factory=Start)
 
     def status(self) -> MachineStatus:
         """Return the status; it is consistent, because nothing is awaited while it is computed."""
@@ -60,7 +79,7 @@ class Report:
             host=socket.gethostname(),
             version=version(),
             state=self.lifecycle.state,
-            started=self.started,
+            started=self.start.moment(),
             restart_allowed=configured.maintenance.allowed and not configured.applying,
             maintenance=configured.maintenance.reason if configured.document.maintenance is not None else "",
             config=replace(configured.status, fetched=configured.fetched()),
@@ -87,9 +106,9 @@ class Report:
             modules.append(
                 ModuleStatus(
                     name=link.module.name,
-                    state=_MODULE_STATES[node.state] if node else "pending",
+                    state=_MODULE_STATES[state_of(node)] if node else "pending",
                     reason=self.explain(node, nodes) if node else "",
-                    since=_utc(node.since) if node else self.started,
+                    since=_utc(since_of(node)) if node else self.start.moment(),
                     node=link.node,
                     consecutive_failures=link.failures,
                     models=tuple(sorted({str(model) for _, model in link.offers})),
@@ -125,9 +144,9 @@ class Report:
             name=name,
             api=api,
             model=planned.model if planned else "",
-            state=node.state.value if node else "unconfigured",
+            state=state_of(node).value if node else "unconfigured",
             reason=self.explain(node, nodes) if node else "",
-            since=_utc(node.since) if node else self.started,
+            since=_utc(since_of(node)) if node else self.start.moment(),
             revision=node.revision if node else "",
             restarts=max(0, node.runs - 1) if node else 0,
             dependencies=tuple(sorted(node.requires | node.uses)) if node else (),
@@ -139,9 +158,9 @@ class Report:
     def _internal(self, node: NodeStatus, nodes: Mapping[str, NodeStatus], dependents: tuple[str, ...]) -> NodeView:
         return NodeView(
             name=node.name,
-            state=node.state.value,
+            state=state_of(node).value,
             reason=self.explain(node, nodes) or (self.parts.remotes.path_of(node.name) if self.parts.remotes else ""),
-            since=_utc(node.since),
+            since=_utc(since_of(node)),
             restarts=max(0, node.runs - 1),
             dependencies=tuple(sorted(node.requires | node.uses)),
             dependents=dependents,

@@ -30,7 +30,7 @@ class FleetLocation:
 
 @dataclass(frozen=True, slots=True)
 class FleetPart:
-    """A part of a machine; `cloud.domain.machines.online.presence` takes its `seen` and `online`."""
+    """A part of a machine; `cloud.domain.machines.online.presence` takes its `seen`, `online` and `gone`."""
 
     id: str
     name: str
@@ -40,6 +40,7 @@ class FleetPart:
     revision: int
     saved: datetime
     reported: Mapping[str, Any]
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def _machines(sql: Sql, owner: str, parts: Sequence[str] | None) -> dict[str, li
     """Return the rows of parts, grouped by machine."""
     columns = f"""
         SELECT machines.id AS machine_id, machines.name AS machine, machines.location_id AS location_id,
-            parts.id AS id, parts.name AS name, main, seen, online, revision, saved, reported
+            parts.id AS id, parts.name AS name, main, seen, online, gone, revision, saved, reported
         FROM machines JOIN locations ON locations.id = machines.location_id
             JOIN parts ON parts.machine_id = machines.id LEFT JOIN trigger_presence ON part_id = parts.id
         WHERE (locations.organization_id = ? OR locations.id IN ({REACHED}))
@@ -149,6 +150,7 @@ def _part(row: Mapping[str, Any]) -> FleetPart:
         row["revision"],
         moment_of(row["saved"]),
         json.loads(row["reported"]),
+        bool(row["gone"]),
     )
 
 

@@ -33,13 +33,14 @@ class MachineRecord:
     created: datetime
     seen: datetime | None
     online: bool
+    gone: bool  # all parts that ever called have stopped orderly
 
 
 @dataclass(frozen=True, slots=True)
 class PartRecord:
     """A computer of a machine. `saved` and `revision` are time and number of its current configuration.
 
-    `seen` and `online` are arguments of `cloud.domain.machines.online.presence`.
+    `seen`, `online` and `gone` are arguments of `cloud.domain.machines.online.presence`.
     """
 
     id: str
@@ -56,6 +57,7 @@ class PartRecord:
     online: bool
     restart: bool
     reported: Mapping[str, Any]
+    gone: bool = False  # it has stopped orderly
 
     @property
     def host_name(self) -> str:
@@ -68,7 +70,8 @@ class PartRecord:
 _MACHINE = """
     SELECT id, location_id, name, created, (SELECT MAX(seen) FROM parts WHERE machine_id = machines.id) AS seen,
         (SELECT MAX(online) FROM parts JOIN trigger_presence ON part_id = parts.id WHERE machine_id = machines.id)
-            AS online
+            AS online,
+        (SELECT MIN(gone) FROM parts WHERE machine_id = machines.id AND seen IS NOT NULL) AS gone
     FROM machines
 """
 
@@ -103,7 +106,13 @@ def machines(sql: Sql, place: str) -> list[MachineRecord]:
 def _machine(row: Mapping[str, Any]) -> MachineRecord:
     seen = moment_of(row["seen"]) if row["seen"] is not None else None
     return MachineRecord(
-        row["id"], row["location_id"], row["name"], moment_of(row["created"]), seen, bool(row["online"])
+        row["id"],
+        row["location_id"],
+        row["name"],
+        moment_of(row["created"]),
+        seen,
+        bool(row["online"]),
+        bool(row["gone"]),
     )
 
 
@@ -142,7 +151,7 @@ def delete_machine(sql: Sql, subject: str) -> None:
 
 _PART = """
     SELECT parts.id, machine_id, location_id, organization_id, machines.name AS machine, parts.name, main,
-        parts.created, revision, saved, seen, online, restart, reported
+        parts.created, revision, saved, seen, online, gone, restart, reported
     FROM parts JOIN machines ON machines.id = parts.machine_id JOIN locations ON locations.id = machines.location_id
         LEFT JOIN trigger_presence ON part_id = parts.id
 """
@@ -198,6 +207,7 @@ def _part(row: Mapping[str, Any]) -> PartRecord:
         online=bool(row["online"]),
         restart=bool(row["restart"]),
         reported=json.loads(row["reported"]),
+        gone=bool(row["gone"]),
     )
 
 
@@ -232,6 +242,12 @@ def mark_restart(sql: Sql, subject: str, *, requested: bool) -> None:
     if not sql.run("UPDATE parts SET restart = ? WHERE id = ?", int(requested), subject):
         raise missing("part", subject)
     sql.notify("part", subject)
+
+
+def note_gone(sql: Sql, subject: str, *, gone: bool) -> None:
+    """Record that a part has stopped orderly, or is there again. Calls that are still on their way do not count."""
+    if sql.run("UPDATE parts SET gone = ? WHERE id = ? AND gone <> ?", int(gone), subject, int(gone)):
+        sql.notify("presence", subject)
 
 
 def note_seen(sql: Sql, subject: str, now: datetime, reported: Mapping[str, Any] | None = None) -> None:

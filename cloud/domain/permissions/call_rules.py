@@ -374,6 +374,8 @@ AGENTS: Final[Mapping[str, Rule]] = {
     "mark_agent_for_check": operator(ObjectKind.PART, "part_id"),
 }
 
+HEALTH: Final[Mapping[str, Rule]] = {"list_health": ROLE_ANYWHERE}
+
 TRAINING_JOBS: Final[Mapping[str, Rule]] = {
     "wait_for_events": owner(ObjectKind.JOB, "id"),
     "list_jobs": owner(ObjectKind.ORGANIZATION, "organization_id"),
@@ -441,6 +443,7 @@ CALLS: Final[Mapping[str, Mapping[str, Rule]]] = {
     "machine.cloud.v1.TriggerService": TRIGGERS,
     "machine.cloud.v1.ReleaseService": RELEASES,
     "machine.cloud.v1.AgentService": AGENTS,
+    "machine.cloud.v1.HealthService": HEALTH,
     "machine.cloud.v1.TrainingService": TRAINING_JOBS,
     "proto.rpc.webrtc.v1.SignalingService": SIGNALLING,
 }

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cloud.domain.machines.machines import note_seen
+from cloud.domain.machines.machines import note_gone, note_seen
 from cloud.domain.machines.machines import part as part_of
 from cloud.domain.releases import agent_report, rollouts
 from cloud.domain.releases.agent_report import REPORTED, Program, Report, moment
@@ -59,6 +59,7 @@ def store(sql: Sql, subject: str, report: Report, now: datetime) -> None:
         msgspec.json.encode(report).decode(),
     )
     short = agent_report.summary(report)
+    note_gone(sql, subject, gone=False)
     note_seen(
         sql, subject, now, {**record.reported, REPORTED: short} if record.reported.get(REPORTED) != short else None
     )

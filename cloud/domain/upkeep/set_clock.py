@@ -22,7 +22,7 @@ DEADLINES: Final[Sequence[tuple[str, str, str]]] = (
     ("live", "watched", "watched"),
     ("training_jobs", "lease", jobs.TOPIC),
 )
-"""Table and column of each deadline that is stored, and the topic for those who wait for it."""
+"""Table and column of each deadline that is stored, and the topic of its listeners."""
 
 
 def correct(sql: Sql, now: datetime) -> int:

@@ -81,6 +81,7 @@ class AgentDeviceService(Service):
             offers = Offers(sql, self.cloud.links, self.now(), replace(part, reported=reported), section)
             if problems := offers.problems:
                 reported[VERSION_PROBLEMS] = to_builtins(problems)
+            machines.note_gone(sql, id, gone=False)
             machines.note_seen(sql, id, self.now(), None if reported == part.reported else reported)
             return section, offers.of(AGENT), offers.of(SERVER)
 

@@ -12,6 +12,7 @@ from cloud.domain.configurations.fragment_uses import parts_using
 from cloud.domain.configurations.fragments import FragmentRecord
 from cloud.domain.configurations.revisions import Revision
 from cloud.domain.fleet import watching
+from cloud.domain.fleet.health import problem_count
 from cloud.domain.machines import machines
 from cloud.domain.machines.machines import PartRecord
 from cloud.domain.machines.online import Presence, presence
@@ -56,6 +57,7 @@ class Running:
     problems: Sequence[tuple[str, str]] = ()
     rejected: str = ""
     pending: str = ""
+    count: int = 0  # problems, as on all other pages
 
     @property
     def runs(self) -> bool:
@@ -242,7 +244,7 @@ def _running(part: PartRecord, version: str, live: watching.LiveSnapshot | None,
     ]
     return Running(
         part,
-        presence(part.seen, now, online=part.online),
+        presence(part.seen, now, online=part.online, gone=part.gone),
         version,
         version if fresh else reported_version,
         fresh,
@@ -250,6 +252,7 @@ def _running(part: PartRecord, version: str, live: watching.LiveSnapshot | None,
         problems,
         str(part.reported.get("rejected", "")),
         str(snapshot.get("pending", "")) if live is not None else "",
+        problem_count(part.reported),
     )
 
 

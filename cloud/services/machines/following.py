@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from cloud.domain.fleet import watching
-from cloud.domain.machines.machines import mark_restart, note_seen, part
+from cloud.domain.machines.machines import PartRecord, mark_restart, note_gone, note_seen, part
 from cloud.domain.machines.signalling import REPORTED as REPORTED_WEBRTC
 from cloud.domain.permissions.access import ObjectKind, Role, place_of, require
 from cloud.services.common.base import Cloud
@@ -47,13 +47,22 @@ class Following:
         Raises UNAVAILABLE without waiting for the database; the machine then tries again.
         """
 
-        def reported(sql: Sql) -> Mapping[str, Any]:
+        def before(sql: Sql) -> PartRecord:
             self.allowed(sql)
-            return part(sql, self._subject).reported
+            return part(sql, self._subject)
 
-        before = await self._cloud.store.read(reported)
-        if any(before.get(key) != value for key, value in computer.items()):
-            await self._cloud.store.write(lambda sql: self._note(sql, computer, self._cloud.clock()))
+        def begin(sql: Sql) -> None:
+            note_gone(sql, self._subject, gone=False)
+            self._note(sql, computer, self._cloud.clock())
+
+        record = await self._cloud.store.read(before)
+        if record.gone or any(record.reported.get(key) != value for key, value in computer.items()):
+            await self._cloud.store.write(begin)
+
+    async def end(self) -> None:
+        """Record that the machine stops orderly: it is offline from now on."""
+        store = self._cloud.store
+        await patiently(lambda: store.write(lambda sql: note_gone(sql, self._subject, gone=True)))
 
     async def organization(self) -> str:
         """Return the organization of the part."""

@@ -176,8 +176,8 @@ class Machines(Service):
                     part_id=part.id,
                     part_name=part.name,
                     is_main_part=part.main,
-                    online_state=STATES[presence(part.seen, now, online=part.online)],
-                    seconds_since_online=silent_for(part.seen, now, online=part.online),
+                    online_state=STATES[presence(part.seen, now, online=part.online, gone=part.gone)],
+                    seconds_since_online=silent_for(part.seen, now, online=part.online, gone=part.gone),
                     last_access=part.seen,
                     last_online=part.seen,
                     viam_server_version=_version(
@@ -208,8 +208,8 @@ def robot_message(service: Service, machine: machines.MachineRecord) -> m.Robot:
         location=machine.location_id,
         last_access=machine.seen,
         created_on=machine.created,
-        online_state=STATES[presence(machine.seen, now, online=machine.online)],
-        seconds_since_online=silent_for(machine.seen, now, online=machine.online),
+        online_state=STATES[presence(machine.seen, now, online=machine.online, gone=machine.gone)],
+        seconds_since_online=silent_for(machine.seen, now, online=machine.online, gone=machine.gone),
     )
 
 
@@ -258,8 +258,8 @@ def part_message(facts: PartFacts, now: datetime) -> m.RobotPart:
         created_on=part.created,
         secrets=list(facts.secrets),
         last_updated=part.saved,
-        online_state=STATES[presence(part.seen, now, online=part.online)],
-        seconds_since_online=silent_for(part.seen, now, online=part.online),
+        online_state=STATES[presence(part.seen, now, online=part.online, gone=part.gone)],
+        seconds_since_online=silent_for(part.seen, now, online=part.online, gone=part.gone),
         robot_config_json=shown_text(facts.text, whole=facts.whole),
     )
 

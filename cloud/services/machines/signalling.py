@@ -226,7 +226,7 @@ class SignallingService(Service):
     async def _callable_part(self) -> machines.PartRecord:
         """Return the part that the metadata names, which is online and uses WebRTC."""
         part = await self._part(self._check_caller)
-        if presence(part.seen, self.now(), online=part.online) is not Presence.ONLINE:
+        if presence(part.seen, self.now(), online=part.online, gone=part.gone) is not Presence.ONLINE:
             raise MachineError(
                 f"{part.name} is offline",
                 kind=ErrorKind.UNAVAILABLE,

@@ -66,7 +66,10 @@ async def connection_for(cloud: Cloud, author: Author, part: str) -> Reverse:
         def permitted(sql: Sql) -> str:
             require_caller(sql, author, part)
             record = part_record(sql, part)
-            if not follows and presence(record.seen, now, online=record.online) is not Presence.ONLINE:
+            if (
+                not follows
+                and presence(record.seen, now, online=record.online, gone=record.gone) is not Presence.ONLINE
+            ):
                 raise MachineError(
                     f"machine {record.name} is offline",
                     kind=ErrorKind.UNAVAILABLE,

@@ -119,3 +119,7 @@ ALTER TABLE log_entries ADD COLUMN stated INTEGER;
 UPDATE log_entries SET stated = logged, logged = received WHERE logged > received;
 CREATE INDEX log_entries_stated ON log_entries (part_id, stated) WHERE stated IS NOT NULL;
 """
+
+GOODBYES: Final = """
+ALTER TABLE parts ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;  -- 1 after machine-server has stopped orderly
+"""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
-from cloud.web.views.fleet_view import STATES, problems_of, state_of
+from cloud.domain.fleet.health import STATES, problem_count, state_of
 from rpc.statistics import Statistics
 from telemetry.metrics.exposition import Family
 
@@ -33,7 +33,7 @@ def machine_families(machines: Sequence[FleetMachine], now: datetime) -> list[Fa
             "gauge",
             "machine_cloud_machine_problems",
             "Configuration problems and failing resources in the machine's last report",
-            [(labels, problems_of(part)) for labels, part in parts],
+            [(labels, problem_count(part.reported)) for labels, part in parts],
             _PART,
         ),
         Family(

@@ -165,6 +165,9 @@ class Push:
             if message["type"] == "websocket.disconnect":
                 return
             parsed = _message(message.get("text") or "")
+            if parsed.get("goodbye") is True:
+                await machine.end()
+                return
             await machine.keep(parsed.get("report"), parsed.get("live"))
 
 

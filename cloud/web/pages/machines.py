@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from cloud.domain.fleet.fleet import FleetMachine
+from cloud.domain.fleet.health import STATES
 from cloud.domain.permissions.access import Role
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
@@ -20,7 +21,6 @@ from cloud.store.events import EVERY
 from cloud.web.common.live import FRAME, LivePage, live, news_of
 from cloud.web.common.site import author_of, fields, render, render_macro, status_of, text_of
 from cloud.web.views.fleet_view import (
-    STATES,
     UPDATE_WORDS,
     FleetQuery,
     Row,

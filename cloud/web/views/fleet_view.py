@@ -10,23 +10,11 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
+from cloud.domain.fleet.health import STATES, machine_state, problem_count, rejected
 from cloud.domain.machines.online import SILENCE, Presence, presence
 from cloud.domain.releases import agent_report
 from cloud.domain.releases.agent_report import STATES as STATES_OF_AGENTS
 from rpc.pages.words import dom_id
-
-WORDS: Final = {
-    Presence.NEVER: ("awaiting", "awaiting setup"),
-    Presence.ONLINE: ("online", "online"),
-    Presence.OFFLINE: ("offline", "offline"),
-}
-"""CSS class and text of each presence."""
-
-DEGRADED: Final = ("degraded", "degraded")
-"""CSS class and text of a machine that is online with problems."""
-
-STATES: Final = (*WORDS.values(), DEGRADED)
-"""CSS class and text of every state of a machine."""
 
 SORTS: Final = ("name", "state", "location", "version", "problems")
 MOST_VERSIONS: Final = 50  # to choose from
@@ -108,10 +96,7 @@ class FleetQuery:
 def row(machine: FleetMachine, now: datetime) -> Row:
     """Return the row of a machine at time `now`."""
     part = machine.parts[0]  # the main part
-    states = (state_of(member, now) for member in machine.parts)
-    css, state = state_of(part, now)
-    if (css, state) == WORDS[Presence.ONLINE] and DEGRADED in states:
-        css, state = DEGRADED
+    css, state = machine_state(machine, now)
     return Row(
         dom=dom_id(machine.id),
         id=machine.id,
@@ -125,8 +110,8 @@ def row(machine: FleetMachine, now: datetime) -> Row:
         version=_text(part, "version"),
         saved=part.revision,
         running=running(part.reported),
-        problems=sum(problems_of(member) for member in machine.parts),
-        rejected=_text(part, "rejected"),
+        problems=sum(problem_count(member.reported) for member in machine.parts),
+        rejected=rejected(part.reported),
         parts=len(machine.parts),
         agents=_versions(machine, "agent"),
         servers=_versions(machine, "server"),
@@ -238,20 +223,6 @@ def _versions(machine: FleetMachine, program: str) -> frozenset[str]:
     reports = (agent_report.reported(part.reported).get(program) for part in machine.parts)
     versions = (report.get("version") for report in reports if isinstance(report, Mapping))
     return frozenset(version for version in versions if isinstance(version, str) and version)
-
-
-def state_of(part: FleetPart, now: datetime) -> tuple[str, str]:
-    """Return CSS class and text of a state: degraded if online with problems or a rejected configuration."""
-    state = WORDS[presence(part.seen, now, online=part.online)]
-    if state == WORDS[Presence.ONLINE] and (problems_of(part) or _text(part, "rejected")):
-        return DEGRADED
-    return state
-
-
-def problems_of(part: FleetPart) -> int:
-    """Return the number of configuration problems and failing resources in the part's last report."""
-    numbers = (part.reported.get(key, 0) for key in ("problems", "unhealthy", "waiting"))
-    return sum(int(count) for count in numbers if isinstance(count, int | float))
 
 
 def _text(part: FleetPart, key: str) -> str:

@@ -14,10 +14,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cloud.domain.fleet.fleet import FleetMachine, FleetPart
+from cloud.domain.fleet.health import problem_count, state_of
 from cloud.domain.fleet.watching import LiveSnapshot
 from cloud.domain.machines.signalling import REPORTED as WEBRTC
 from cloud.web.views.agent_view import AgentView
-from cloud.web.views.fleet_view import problems_of, running, state_of
+from cloud.web.views.fleet_view import running
 from rpc.pages.drawing import Drawing, Vertex, drawing, structure
 from rpc.pages.patches import Piece
 from rpc.pages.words import dom_id
@@ -218,7 +219,7 @@ def _facts(part: FleetPart, now: datetime) -> Facts:
         saved_at=part.saved,
         running=running(part.reported),
         rejected=_text(part.reported, "rejected"),
-        problems=problems_of(part),
+        problems=problem_count(part.reported),
     )
 
 

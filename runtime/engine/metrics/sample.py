@@ -9,6 +9,7 @@ import trio
 
 from nursery_graph import State
 from runtime.engine.metrics.system import count_descriptors, measure_network, measure_process
+from runtime.engine.planning.reasons import state_of
 
 if TYPE_CHECKING:
     from nursery_graph import Graph
@@ -86,7 +87,7 @@ class Sampler:
             self._sequence = snapshot.sequence
             self._states = {}
             for name, node in snapshot.nodes.items():
-                self._states[f"{name}.State"] = STATES[node.state]
+                self._states[f"{name}.State"] = STATES[state_of(node)]
                 self._states[f"{name}.Restarts"] = max(0, node.runs - 1)
             self._traffic.calls.forget(lambda name: name in snapshot.nodes)
         values.update(self._states)

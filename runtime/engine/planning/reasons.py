@@ -10,6 +10,18 @@ from runtime.engine.planning.reconfigure import PlannedResource, blame_modules
 from schema.errors import MachineError
 
 
+def state_of(node: NodeStatus) -> State:
+    """Return the state that people and programs see: a node that is retried after a failure is unhealthy until it
+    is ready. Otherwise its health would change with each attempt."""
+    return State.UNHEALTHY if node.state is State.CONFIGURING and node.failure else node.state
+
+
+def since_of(node: NodeStatus) -> float:
+    """Return since when a node is in the state that people see, on Trio's clock."""
+    unhealthy = state_of(node) is State.UNHEALTHY
+    return node.failed_since if unhealthy and node.failed_since is not None else node.since
+
+
 def reason_of(
     node: NodeStatus,
     planned: Mapping[str, PlannedResource] = MappingProxyType({}),
@@ -18,7 +30,7 @@ def reason_of(
 ) -> str:
     """Return why a node is in its state: the fault of its entry if it is `planned`, or the graph's reason.
 
-    A node that is being restarted shows why its last run failed. The result has no class names. If the node waits for
+    A node that is retried shows why its last run failed. The result has no class names. If the node waits for
     one of `modules` (those that are not ready, by node, with the reason) or for an unhealthy one of `nodes`, it
     includes the reason of that.
     """
@@ -31,10 +43,10 @@ def reason_of(
         if name in modules:
             return f"waiting for {name}: {modules[name]}"
         awaited = nodes.get(name)
-        if awaited is not None and awaited.state is State.UNHEALTHY:
+        if awaited is not None and state_of(awaited) is State.UNHEALTHY:
             return f"waiting for {name}: {reason_of(awaited, planned)}"
     if node.state is State.CONFIGURING and node.failure and not node.reason:
-        return f"retrying; last error: {plain(node.failure)}"
+        return plain(node.failure)
     return plain(node.reason)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rpc.peers.engines import installed
 from runtime.engine.home import home
+from runtime.engine.views.health import health_of
 from runtime.parts.cloud.calls import CloudCalls
 from runtime.parts.cloud.live import MAX_TEXT, send_snapshots
 from schema.document.cloud import Cloud
@@ -109,6 +110,7 @@ def _name(part: str) -> str:
 def _state(view: Source, masker: Masker) -> Mapping[str, Any]:
     """Return what the cloud keeps of this machine."""
     status = view.status()
+    health = health_of(status)
     return {
         "host": status.host,
         "os": os.uname().sysname.lower(),
@@ -116,13 +118,11 @@ def _state(view: Source, masker: Masker) -> Mapping[str, Any]:
         "version": status.version,
         "address": reached_at(status.addresses),
         "state": status.state.value,
-        "ready": sum(resource.state == "ready" for resource in status.resources),
-        "unhealthy": sum(resource.state == "unhealthy" for resource in status.resources),
-        "waiting": sum(resource.state == "unconfigured" for resource in status.resources)
-        if status.state.value == "running"
-        else 0,
+        "ready": health.ready,
+        "unhealthy": health.unhealthy,
+        "waiting": health.waiting,
         "revision": status.config.revision,
-        "problems": len(status.config.problems),
+        "problems": health.problems,
         "rejected": masker.shortened(status.config.rejected, MAX_TEXT),
     }
 

@@ -57,7 +57,8 @@ class _Since:
         before, self._reported = self._reported, {}
         resources = []
         for resource in status.resources:
-            state = (resource.state, resource.reason, resource.restarts, resource.revision)
+            restarts = resource.restarts if resource.state != "unhealthy" else 0  # attempts change nothing
+            state = (resource.state, resource.reason, restarts, resource.revision)
             reported = before.get(resource.name)
             since = reported[1] if reported is not None and reported[0] == state else resource.since
             self._reported[resource.name] = (state, since)

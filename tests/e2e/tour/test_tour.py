@@ -98,7 +98,7 @@ async def break_it(page: Page, checkout: Checkout) -> None:
     assert re.search(r"line \d+ components.3.attributes.max_rpm", await page.text("#findings"))
     await page.fill("#document", text)
     await page.until_text("No problems found", "#findings")
-    await change(page, checkout, '"max_rpm": 150', wrong, saved="3 resources do not work")
+    await change(page, checkout, '"max_rpm": 150', wrong, saved="but has 3 problems")
     assert "'fast'" in await page.text("#running")
 
     # the machine's page links to the line

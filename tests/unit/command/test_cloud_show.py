@@ -8,7 +8,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from command.cloud.configurations.config import config
-from command.cloud.show import fleet, history, parts_of, saves
+from command.cloud.show import fleet, history, in_state, parts_of, saves, with_health
 
 
 def revision(number: int, rpm: Any, author: str = "guard") -> dict[str, Any]:
@@ -57,3 +57,30 @@ def test_the_fleet_table_shows_the_version_of_each_part() -> None:
     head, *_, last = fleet(result, datetime.now(UTC))
     assert "VERSION" in head
     assert "0.9.1" in last
+
+
+def test_the_fleet_table_shows_problems_and_is_filtered_by_state_and_location() -> None:
+    part = {"part_name": "main", "is_main_part": True, "online_state": "ONLINE"}
+    machines = [{"machine_name": name, "part_summaries": [{**part, "part_id": name}]} for name in ("a", "b", "c", "d")]
+    health = [
+        {"part_id": name, "state": state, "problems": count, "rejected": why, "location_id": "7", "location": "lab"}
+        for name, state, count, why in (
+            ("a", "online", 0, ""),
+            ("b", "degraded", 5, ""),
+            ("c", "degraded", 0, "not JSON"),
+            ("d", "awaiting", 0, ""),
+        )
+    ]
+    parts = with_health(parts_of([{"location_name": "lab", "machine_summaries": machines}]), health)
+    head, *rows = fleet(parts, datetime.now(UTC))
+    assert head.split()[:5] == ["MACHINE", "PART", "STATE", "PROBLEMS", "SEEN"]
+    column = slice(head.index("STATE"), head.index("SEEN"))
+    assert [" ".join(row[column].split()) for row in rows] == [
+        "online",
+        "degraded 5",
+        "degraded configuration rejected",
+        "awaiting setup",
+    ]
+    assert [item.id for item in in_state(parts, "degraded", "")] == ["b", "c"]
+    assert [item.id for item in in_state(parts, "", "7")] == ["a", "b", "c", "d"]
+    assert in_state(parts, "online", "elsewhere") == []

@@ -129,6 +129,9 @@ class Socket:
     async def ping(self) -> None:
         """Answer."""
 
+    async def send_message(self, text: str) -> None:
+        """Take a message."""
+
 
 async def test_a_machine_that_was_stopped_does_not_hang_up_on_its_cloud(
     mock_clock: MockClock, nursery: trio.Nursery, tmp_path: Path
@@ -173,6 +176,36 @@ async def test_a_cloud_that_hangs_up_at_once_is_called_ever_more_seldom(
         lasts = MAX_DELAY + 1
         await trio.sleep(600)
         assert gap() <= lasts + FIRST_DELAY
+
+
+async def test_a_machine_that_stops_says_so_to_the_cloud(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    class Listening(Socket):
+        async def send_message(self, text: str) -> None:
+            await trio.lowlevel.checkpoint()
+            sent.append(text)
+
+    @asynccontextmanager
+    async def connected(address: CloudAddress) -> AsyncIterator[Socket]:
+        yield Listening(lasts)
+
+    monkeypatch.setattr("uplink.configuration.connected", connected)
+    lasts = 0.1
+    async with Cloud(tmp_path).readings():
+        pass
+    assert sent == [], "it waits for its next attempt"
+    lasts = 1000
+    async with Cloud(tmp_path).readings():
+        pass
+    assert sent == ['{"goodbye": true}']
+    sent.clear()
+    with trio.move_on_after(5):  # as in a shutdown by cancellation
+        async with Cloud(tmp_path).readings():
+            await trio.sleep_forever()
+    assert sent == ['{"goodbye": true}']
 
 
 class Answering(Socket):

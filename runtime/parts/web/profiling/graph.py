@@ -8,6 +8,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from nursery_graph import NodeStatus, Snapshot, State
+from runtime.engine.planning.reasons import state_of
 
 COLOURS: Final[Mapping[State, str]] = {
     State.READY: "#2e7d32",
@@ -23,7 +24,7 @@ def as_text(snapshot: Snapshot) -> str:
     lines = []
     for name, node in sorted(snapshot.nodes.items()):
         reason = f" ({node.reason})" if node.reason else ""
-        lines.append(f"{name}: {node.state.value}{reason}, started {node.runs} times")
+        lines.append(f"{name}: {state_of(node).value}{reason}, started {node.runs} times")
         lines += [f"  requires {other}" for other in sorted(node.requires)]
         lines += [f"  uses {other}" for other in sorted(node.uses)]
         lines += [f"  waits for {other}" for other in node.waiting_for]
@@ -34,8 +35,8 @@ def as_dot(snapshot: Snapshot) -> str:
     """Return a graph in the DOT language. Edges lead to dependencies; dashed ones to optional dependencies."""
     lines = ["digraph machine {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
     for name, node in sorted(snapshot.nodes.items()):
-        tooltip = _quoted(node.reason or node.state.value)
-        lines.append(f'  {_quoted(name)} [color="{COLOURS[node.state]}", tooltip={tooltip}];')
+        tooltip = _quoted(node.reason or state_of(node).value)
+        lines.append(f'  {_quoted(name)} [color="{COLOURS[state_of(node)]}", tooltip={tooltip}];')
         lines += [f"  {_quoted(name)} -> {_quoted(other)};" for other in sorted(node.requires)]
         lines += [f"  {_quoted(name)} -> {_quoted(other)} [style=dashed];" for other in sorted(node.uses)]
     return "\n".join([*lines, "}"]) + "\n"
@@ -50,11 +51,12 @@ def as_svg(snapshot: Snapshot) -> str:
     parts = [f'<path d="{edge.path}" fill="none" stroke="#999"/>' for edge in plan.edges]
     for box in plan.boxes:
         node: NodeStatus = snapshot.nodes[box.name]
-        about = escape(f"{box.name}: {node.state.value} {node.reason}")
+        about = escape(f"{box.name}: {state_of(node).value} {node.reason}")
         name, api = escape(shorten(short(box.name), 26)), escape(shorten(box.name.partition("/")[0], 30))
         parts.append(
             f'<g transform="translate({box.x:g},{box.y:g})"><title>{about}</title>'
-            f'<rect width="{BOX_WIDTH:g}" height="{BOX_HEIGHT:g}" rx="4" fill="white" stroke="{COLOURS[node.state]}"/>'
+            f'<rect width="{BOX_WIDTH:g}" height="{BOX_HEIGHT:g}" rx="4" fill="white" '
+            f'stroke="{COLOURS[state_of(node)]}"/>'
             f'<text x="8" y="16">{name}</text><text x="8" y="31" fill="#666" font-size="10">{api}</text></g>'
         )
     return (

@@ -317,8 +317,9 @@ async def test_the_effective_configuration_is_shown(rover: Rover) -> None:
         ],
         problems=[{"path": "components.1", "message": "'name' is missing", "remedy": "add 'name'"}],
     )
+    await report(revision="2", unhealthy=1, problems=1)
     result = html.unescape(await status())
-    assert "1 resource does not work" in result
+    assert "but has 2 problems." in result
     assert "heat unhealthy no such bus" in result
     assert "'name' is missing: add 'name'" in result
     assert "fine" not in result

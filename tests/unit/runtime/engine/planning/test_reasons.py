@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nursery_graph import NodeStatus, State
-from runtime.engine.planning.reasons import reason_of
+from runtime.engine.planning.reasons import reason_of, state_of
 from runtime.parts.modules.link import ModuleLink
 from runtime.parts.modules.memory import Behaviour
 from runtime.server.memory import open_machine
@@ -53,7 +53,9 @@ def test_names_of_our_errors_are_left_out(reported: str, shown: str) -> None:
 
 def test_a_retried_resource_shows_why_it_failed() -> None:
     failed = replace(node(""), state=State.CONFIGURING, failure="MachineError: /dev/ttyACM0 has vanished: plug it in")
-    assert reason_of(failed) == "retrying; last error: /dev/ttyACM0 has vanished: plug it in"
+    assert reason_of(failed) == "/dev/ttyACM0 has vanished: plug it in"
+    assert state_of(failed) is State.UNHEALTHY, "until it is ready"
+    assert state_of(replace(failed, failure="")) is State.CONFIGURING
     assert reason_of(replace(failed, reason="opening the port")) == "opening the port"
     assert reason_of(replace(failed, state=State.UNHEALTHY, reason="broken")) == "broken"
 

@@ -216,9 +216,7 @@ async def test_a_page_that_leaves_while_it_is_sent_to_ends_its_tasks(autojump_cl
 
 
 @pytest.mark.parametrize("target", [OVERVIEW, "/live?view=logs", f"/live?view=resource&name={SENSOR}"])
-async def test_a_page_that_closes_while_it_is_sent_to_is_no_failure(
-    autojump_clock: trio.abc.Clock, target: str
-) -> None:
+async def test_a_page_that_closes_during_a_patch_does_not_fail(autojump_clock: trio.abc.Clock, target: str) -> None:
     browser, _ = site()
     arriving = [{"type": "websocket.disconnect", "code": 1001}, {"type": "websocket.connect"}]
     sent: list[str] = []
