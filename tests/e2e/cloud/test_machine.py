@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import pytest
 import trio
 
 from rpc.api.client import ApiClient
+from rpc.api.cloud_v1 import HEALTH
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from schema.errors import ErrorKind, MachineError
@@ -204,3 +206,21 @@ async def test_two_servers_for_one_part_in_one_folder_are_refused(joined: Joined
         with pytest.raises(AssertionError, match="another machine-server uses"):
             async with joined.machine():
                 pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_only_a_machine_that_stops_in_order_is_offline_at_once(joined: Joined, number: signal.Signals) -> None:
+    async def state() -> str:
+        (entry,) = await joined.client.call(HEALTH, "", "list_health")
+        return str(entry["state"])
+
+    async def is_online() -> bool:
+        return await state() == "online"
+
+    await joined.save(**sensors("a"))
+    async with joined.machine() as machine:
+        await until(is_online, "online")
+        await machine.stop(number)
+        assert await state() == ("offline" if number is signal.SIGTERM else "online")
+    async with joined.machine():
+        await until(is_online, "online again")
