@@ -29,9 +29,10 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def log(cloud: MemoryCloud, part: str, *entries: LogRecord) -> None:
+    received = max(cloud.cloud.clock(), *(record.time for record in entries))
     for start in range(0, len(entries), logs.MAX_BATCH):
         some = entries[start : start + logs.MAX_BATCH]
-        await cloud.cloud.store.write(lambda sql, some=some: logs.append(sql, part, some, cloud.cloud.clock()))  # type: ignore[misc]
+        await cloud.cloud.store.write(lambda sql, some=some: logs.append(sql, part, some, received))  # type: ignore[misc]
 
 
 def entry(message: str, level: str = "info", logger: str = "rdk.motor", minute: int = 0, **fields: Any) -> LogRecord:
@@ -174,7 +175,7 @@ def test_live_lines_are_those_that_a_search_finds(
 ) -> None:
     """SQL and Python implement the same filter."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(core.TABLES)
+    connection.executescript(core.TABLES + core.LOG_TIMES)
     records = [
         LogRecord(BEGIN + timedelta(seconds=number), kind, source, message, fields=({"k": value},))
         for number, (kind, source, message, value) in enumerate(item)
