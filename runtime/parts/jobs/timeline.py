@@ -174,7 +174,8 @@ class Timeline:
 
     def _due(self, now: datetime) -> datetime | None:
         reached = minute_of(local(now))
-        reached = reached if self._cron.follows_clock else max(reached, self._virtual)
+        if not self._cron.follows_clock and self._virtual - reached < CORRECTION:
+            reached = max(reached, self._virtual)
         return self._cron.after(reached + MINUTE - SECOND)
 
 
