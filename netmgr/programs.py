@@ -31,7 +31,7 @@ async def run(command: Sequence[str], *, limit: float = LIMIT) -> str:
     try:
         with trio.fail_after(limit):
             async with process_group(
-                command, grace=_KILL_TIME, env=ENVIRONMENT, cwd="/",
+                command, grace=_KILL_TIME, daemons=True, env=ENVIRONMENT, cwd="/",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             ) as group:  # fmt: skip
                 assert group.process.stdout is not None

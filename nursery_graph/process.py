@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import trio
 
 GRACE: Final = 10.0  # seconds between SIGTERM and SIGKILL
+TREE: Final = "MACHINE_PROCESS_TREE"
+"""Environment variable with a mark for each ProcessGroup that a process belongs to. Children inherit it."""
 
 
 class ProcessFailed(Exception):
@@ -24,14 +27,19 @@ class ProcessFailed(Exception):
 
 
 class ProcessGroup:
-    """A process and those of its descendants that are in its process group, or with `session` in its session.
+    """A process and its process group, or with `session` its session, and with `mark` all its descendants.
+
+    Descendants are recognized by their parents, and by `mark` in their environment if those have ended. A daemon that
+    also clears its environment is not recognized.
 
     Use `process` for its pipes only. Wait for its end with `wait` of this class: Process.wait would release the process
     id, by which the group is signalled.
     """
 
-    def __init__(self, command: Sequence[str], process: trio.Process, *, session: bool = False) -> None:
+    def __init__(self, command: Sequence[str], process: trio.Process, *, session: bool = False, mark: str = "") -> None:
         self._session = session
+        self._mark = mark.encode()
+        self._seen: set[tuple[int, int]] = set()  # id and start of all processes that belonged to it
         self.process = process
         self.command = command
         self.pid = process.pid  # the id of the first process and of the group
@@ -47,37 +55,68 @@ class ProcessGroup:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the group, ignoring those that have ended or changed their user."""
-        if self._session:
-            for member in self._members():
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(member, number)
-            return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+        # Before the first one ends, and its children become those of another process.
+        others = self._members(outside=not self._session) if self._session or self._mark else []
+        if not self._session:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+        for member in others:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(member, number)
 
     async def ended(self) -> None:
         """Wait until no process of the group runs."""
         while members := self._members():
             await _ended(members[0])
 
-    def _members(self) -> list[int]:
-        return _members(self.pid, session=self._session)
+    def _members(self, *, outside: bool = False) -> list[int]:
+        """Return the ids of its running processes, or only of those outside of the process group."""
+        processes = _running()
+        if self._session:
+            return [each.pid for each in processes if each.session == self.pid and not each.ended]
+        began = next((each.began for each in processes if each.pid == self.pid), 0)
+        tree, members = {self.pid}, []
+        for each in sorted(processes, key=lambda each: each.began):  # parents before their children
+            inside = each.group == self.pid
+            if inside or (self._mark and each.began >= began and self._descends(each, tree)):
+                tree.add(each.pid)
+                self._seen.add((each.pid, each.began))
+                if not (outside and inside) and not each.ended:
+                    members.append(each.pid)
+        return members
+
+    def _descends(self, process: _Process, tree: set[int]) -> bool:
+        """Return whether a process descends from one in `tree`, or is known to descend from one that has ended."""
+        return process.parent in tree or (process.pid, process.began) in self._seen or self._marked(process.pid)
+
+    def _marked(self, pid: int) -> bool:
+        try:
+            environment = Path("/proc", str(pid), "environ").read_bytes()
+        except OSError:  # it has ended, or belongs to another user
+            return False
+        return self._mark in environment
 
 
 @asynccontextmanager
 async def process_group(
-    command: Sequence[str], *, grace: float = GRACE, session: bool = False, **options: Any
+    command: Sequence[str], *, grace: float = GRACE, session: bool = False, daemons: bool = False, **options: Any
 ) -> AsyncIterator[ProcessGroup]:
-    """Start a process in a session and process group of its own; end the whole group at the end of the block.
+    """Start a process in a session and process group of its own; end it and all its descendants after the block.
 
-    With `session`, end all groups of the session, such as the jobs of an interactive shell.
+    With `session`, end all groups of the session, such as the jobs of an interactive shell, and with `daemons` only the
+    process group: daemons, which have left it, go on.
 
     However the block is left, its processes receive SIGTERM, after `grace` seconds SIGKILL, and the block ends when no
-    process runs any more, even if cancelled. A process that leaves its group (a daemon) is not ended. `options` are
-    those of `trio.lowlevel.open_process`; raises OSError if the command cannot be started.
+    process runs any more, even if cancelled. `options` are those of `trio.lowlevel.open_process`; raises OSError if the
+    command cannot be started.
     """
+    mark = "" if session or daemons else secrets.token_hex(16)
+    if mark:
+        environment = dict(os.environ if options.get("env") is None else options["env"])
+        marks = [each for each in (os.environ.get(TREE), mark) if each]
+        options["env"] = {**environment, TREE: ":".join(marks)}
     process = await trio.lowlevel.open_process(command, start_new_session=True, **options)
-    group = ProcessGroup(command, process, session=session)
+    group = ProcessGroup(command, process, session=session, mark=mark)
     try:
         yield group
     finally:
@@ -147,17 +186,28 @@ async def _ended(pid: int) -> None:
         os.close(descriptor)
 
 
-def _members(leader: int, *, session: bool) -> list[int]:
-    """Return the ids of the running processes of a process group or session."""
-    members = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
+class _Process(NamedTuple):
+    """A process of this computer, also one that has ended but was not waited for."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    began: int  # clock ticks since the start of the computer
+    ended: bool
+
+
+def _running() -> list[_Process]:
+    """Return all processes."""
+    processes = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
             try:
-                status = (entry / "stat").read_bytes()
+                status = Path("/proc", entry, "stat").read_bytes()
             except OSError:  # it has just ended
                 continue
             # proc(5): pid (name) state parent group session ...; the name may contain any character, even parentheses
-            state, _parent, its_group, its_session = status.rpartition(b")")[2].split(None, 4)[:4]
-            if int(its_session if session else its_group) == leader and state not in (b"Z", b"X"):
-                members.append(int(entry.name))
-    return members
+            state, parent, group, session, *rest = status.rpartition(b")")[2].split(None, 20)
+            ended = state in (b"Z", b"X")
+            processes.append(_Process(int(entry), int(parent), int(group), int(session), int(rest[15]), ended))
+    return processes

@@ -34,7 +34,7 @@ FORBIDDEN: Final = {
     "cloud-services": ("cloud.services.common.standing", "cloud.services.triggers.triggers"),
     "cloud-web": ("cloud.web.common.site", "cloud.web.pages.logs"),
     "cloud-transactions": ("cloud.web.pages.logs", "cloud.store.sqlite"),
-    "trainers": ("training.engine.output", "training.trainers.head"),
+    "trainers": ("training.engine.reasons", "training.trainers.head"),
     "circles": ("schema.errors", "schema.names"),
     "agent": ("agent.layout", "agent.update.record"),
     "runtime": ("runtime.engine.options", "runtime.models.drive"),

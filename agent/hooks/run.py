@@ -148,6 +148,7 @@ async def _execute(path: Path, variables: Mapping[str, str], output: _Output) ->
     async with process_group(
         [str(path)],
         grace=GRACE,
+        daemons=True,  # a hook may start a service
         env=dict(variables),
         cwd="/",
         stdin=subprocess.DEVNULL,

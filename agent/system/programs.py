@@ -92,6 +92,7 @@ class SystemPrograms:
                 async with process_group(
                     command,
                     grace=_KILL_TIME,
+                    daemons=True,  # tools of the system may start services
                     env=environment(),
                     cwd="/",
                     stdin=subprocess.DEVNULL,

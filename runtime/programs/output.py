@@ -8,8 +8,8 @@ from typing import Any, Final
 import structlog
 import trio
 
-from hal.lines import LineBuffer
 from telemetry.logs.names import STDERR_SUFFIX, STDOUT_SUFFIX
+from telemetry.logs.program_output import Lines
 
 TAIL: Final = 5  # lines that are reported when the process ends by itself
 LONGEST: Final = 300  # characters of each reported line
@@ -45,17 +45,16 @@ class Output:
     async def _read(self, pipe: Any, suffix: str) -> None:
         log = structlog.get_logger(f"{self._logger}{suffix}")
         write = log.info if suffix == STDOUT_SUFFIX else log.warning
-        lines = LineBuffer()
+        lines = Lines()
         async for data in pipe:
             for line in lines.feed(data):
                 self._log_line(write, line)
-        for line in lines.feed(b"\n"):
+        for line in lines.rest():
             self._log_line(write, line)
         self._open -= 1
         if not self._open:
             self._drained.set()
 
-    def _log_line(self, write: Any, line: bytes) -> None:
-        text = line.decode(errors="replace").rstrip("\r")
+    def _log_line(self, write: Any, text: str) -> None:
         self._tail.append(text[:LONGEST])
         write(text)

@@ -21,10 +21,10 @@ import trio
 from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
+from telemetry.logs.program_output import Lines
 from training.engine.groups import Groups, Used, used
 from training.engine.lock import share
 from training.engine.network import network_of
-from training.engine.output import Lines
 from training.engine.port import CLOUD, MIB, Bounds, Order, Outcome, Sink
 from training.engine.reasons import CPU, Reasons
 from training.engine.usage import memory, usage

@@ -33,9 +33,9 @@ import trio
 
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
+from telemetry.logs.program_output import Lines
 from training.engine.groups import Used
 from training.engine.local import LIFE, OWN, PIECE, ROOT, SILENCE, SLICE, WATCH, Interpreter, limits_of, plan_of
-from training.engine.output import Lines
 from training.engine.port import MIB, Order, Outcome, Sink
 from training.engine.ray_jobs import TERMINAL, Placement, RayJobs, Submission
 from training.engine.ray_node import LOOK, STOP

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from schema.errors import ErrorKind, MachineError
 
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")  # str.splitlines would also divide a label at U+2028 or U+0085
 LARGEST: Final = 4 * 1024 * 1024  # bytes of a label file
 
 
 def parse(text: str) -> tuple[str, ...]:
     """Return the labels in order, without empty lines at the end."""
-    return tuple(line.strip() for line in text.rstrip().splitlines())
+    lines = _LINE_END.split(text.removeprefix("\ufeff").rstrip())  # without a byte order mark
+    return tuple(line.strip() for line in lines) if lines != [""] else ()
 
 
 def read(path: str) -> tuple[str, ...]:

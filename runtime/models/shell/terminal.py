@@ -93,7 +93,7 @@ async def on_pipes(
 
 @asynccontextmanager
 async def _session(
-    argv: Sequence[str], request: ShellRequest, environment: Mapping[str, str], **streams: int
+    argv: Sequence[str], request: ShellRequest, environment: Mapping[str, str], **streams: Any
 ) -> AsyncGenerator[ProcessGroup, None]:
     try:
         async with process_group(

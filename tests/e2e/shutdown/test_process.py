@@ -76,6 +76,63 @@ async def test_a_process_group_that_ignores_sigterm_is_killed_even_when_cancelle
     assert group.process.returncode == -signal.SIGKILL
 
 
+DAEMON = """
+import os, subprocess, sys, time
+# Leaves the group and the session; its parent ends, so that it is a child of init.
+code = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(100)"
+shell = [sys.executable, "-c", "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])", code]
+reader, writer = os.pipe()
+subprocess.run(shell, stdout=writer, env={"PATH": os.environ["PATH"]} if sys.argv[1] == "cleared" else None)
+pid = int(os.read(reader, 20))
+print(os.getpid(), pid, flush=True)
+if sys.argv[1] == "quits":
+    sys.exit(7)
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("kind", ["stays", "quits"])
+async def test_daemons_of_a_process_are_ended_too(kind: str) -> None:
+    with trio.fail_after(30):
+        async with process_group([sys.executable, "-c", DAEMON, kind], grace=25, stdout=subprocess.PIPE) as group:
+            pids = await said(group)
+            if kind == "quits":
+                assert await group.wait() == 7
+            assert runs(pids[1])
+        assert not any(runs(pid) for pid in pids)
+
+
+async def test_children_in_another_session_are_ended_whatever_their_environment() -> None:
+    code = (
+        "import os, subprocess, sys, time; child = subprocess.Popen(['sleep', '100'], start_new_session=True, env={}); "
+        "print(os.getpid(), child.pid, flush=True); time.sleep(100)"
+    )
+    with trio.fail_after(30):
+        async with process_group([sys.executable, "-c", code], grace=25, stdout=subprocess.PIPE) as group:
+            pids = await said(group)
+        assert not any(runs(pid) for pid in pids)
+
+
+async def test_daemons_may_be_meant_to_go_on() -> None:
+    command = [sys.executable, "-c", DAEMON, "stays"]
+    async with process_group(command, daemons=True, stdout=subprocess.PIPE) as group:
+        _, daemon = await said(group)
+    try:
+        assert runs(daemon)
+    finally:
+        os.kill(daemon, signal.SIGKILL)
+
+
+async def test_only_own_descendants_are_ended() -> None:
+    async with (
+        process_group(["sleep", "100"]) as other,
+        process_group([sys.executable, "-c", DAEMON, "stays"], stdout=subprocess.PIPE) as group,
+    ):
+        pids = await said(group)
+        assert set(group._members()) == set(pids)
+        assert other._members() == [other.pid]
+
+
 async def test_orphans_of_a_process_are_ended_too() -> None:
     with trio.fail_after(30):
         async with process_group(command("quits"), grace=25, stdout=subprocess.PIPE) as group:

@@ -47,3 +47,17 @@ def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes | str | None
         read(str(path))
     assert caught.value.kind is ErrorKind.PRECONDITION
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("\ufeffcat\ndog\n", ("cat", "dog")),  # written by editors on Windows
+        ("a\u2028b\nc\x85d\ne\x0cf", ("a\u2028b", "c\x85d", "e\x0cf")),  # no line ends
+        ("a\r\nb\rc", ("a", "b", "c")),
+        ("", ()),
+        ("\ufeff\n", ()),
+    ],
+)
+def test_lines_of_label_files(text: str, labels: tuple[str, ...]) -> None:
+    assert parse(text) == labels

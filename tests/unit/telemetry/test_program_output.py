@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.engine.output import MAX_LINE, Lines
+from telemetry.logs.program_output import MAX_LINE, Lines
 
 
 def all_of(*pieces: bytes) -> list[str]:
@@ -21,8 +21,8 @@ def all_of(*pieces: bytes) -> list[str]:
         ((b"a", b"b\nc"), ["ab", "c"]),
         ((b"10 %\r20 %\r\n\n\n",), ["10 %", "20 %"]),
         ((b"\xff\n",), ["\N{REPLACEMENT CHARACTER}"]),
-        ((b"x" * (MAX_LINE + 5), b"yyy", b"y\nz\n"), ["x" * MAX_LINE, "z"]),
-        ((b"x" * (MAX_LINE + 5) + b"\nz",), ["x" * MAX_LINE, "z"]),
+        ((b"x" * (MAX_LINE + 5), b"yyy", b"y\nz\n"), ["x" * MAX_LINE + "…", "z"]),
+        ((b"x" * (MAX_LINE + 5) + b"\nz",), ["x" * MAX_LINE + "…", "z"]),
     ],
 )
 def test_lines(pieces: tuple[bytes, ...], expected: list[str]) -> None:
@@ -39,5 +39,5 @@ def test_lines_are_the_same_however_they_arrive(lines: list[str], data: st.DataO
 
 def test_an_endless_line_takes_no_memory() -> None:
     lines = Lines()
-    assert [len(line) for _ in range(1000) for line in lines.feed(b"x" * MAX_LINE)] == [MAX_LINE]
+    assert [len(line) for _ in range(1000) for line in lines.feed(b"x" * MAX_LINE)] == [MAX_LINE + 1]
     assert len(lines._partial) == 0

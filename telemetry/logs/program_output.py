@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from telemetry.logs.entry import LEFT_OUT
+
 MAX_LINE: Final = 16 * 1024  # bytes; the rest of a longer line is dropped
 
 
 class Lines:
-    """Collects bytes and returns complete lines. It never holds more than MAX_LINE bytes."""
+    """Collects bytes and returns complete lines. It never holds more than MAX_LINE bytes; cut lines end with `…`."""
 
     def __init__(self) -> None:
         self._partial = b""
@@ -37,4 +39,4 @@ class Lines:
 
 
 def _text(line: bytes) -> str:
-    return line[:MAX_LINE].decode("utf-8", "replace")
+    return line[:MAX_LINE].decode("utf-8", "replace") + (LEFT_OUT if len(line) > MAX_LINE else "")
