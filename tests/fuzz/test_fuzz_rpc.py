@@ -1,4 +1,4 @@
-"""Run the fuzz targets of the RPC engine with Hypothesis, from their seeds."""
+"""Run the fuzz targets of the RPC engine and of archives with Hypothesis, from their seeds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import fuzz_frames, fuzz_hpack, fuzz_mdns
+from tests.fuzz import fuzz_archives, fuzz_frames, fuzz_hpack, fuzz_mdns
 
-TARGETS = (fuzz_frames, fuzz_hpack, fuzz_mdns)
+TARGETS = (fuzz_archives, fuzz_frames, fuzz_hpack, fuzz_mdns)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)
