@@ -25,6 +25,7 @@ from agent.settings.versions import shown_url
 from agent.update.record import Release
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
+from uplink.download import Part
 from uplink.http import read_body
 from uplink.releases import MAX_FILE
 
@@ -89,21 +90,27 @@ class Releases:
             self._worker.post(partial(path.unlink, missing_ok=True))
 
     async def _fill(self, url: str, path: Path) -> None:
-        size = 0
+        part, size = Part(path), 0
 
         async def take(data: bytes) -> None:
             nonlocal size
-            if (size := size + len(data)) > MAX_FILE:
+            at, size = size, size + len(data)
+            if size > MAX_FILE:
                 raise MachineError(f"{shown_url(url)} has more than {MAX_FILE >> 20} MiB", kind=ErrorKind.INVALID)
-            await self._worker.run(partial(_append, path, bytes(data), first=size == len(data)))
+            await self._worker.run(partial(_append, part, bytes(data), at))
 
         async with self._web.get(url) as response:
             await read_body(shown_url(url), response, take)
 
 
-def _append(path: Path, data: bytes, *, first: bool) -> None:
-    with path.open("wb" if first else "ab") as file:
-        file.write(data)
+def _append(part: Part, data: bytes, at: int) -> None:
+    """Write what was received, if the disk keeps enough free space. MachineError."""
+    try:
+        part.begin()
+        part.check_space(len(data))
+        part.write(data, at)
+    except OSError as error:
+        raise part.explain(error) from error
 
 
 def identify_file(path: Path) -> Identified:

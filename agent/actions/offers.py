@@ -26,6 +26,8 @@ LIMIT: Final = 300.0
 """Seconds for the metadata of releases, or for a file whose hash is not known."""
 RETRY: Final = 300.0
 """Seconds after which a failed look-up is repeated, unless the cloud or a person asks for it before."""
+LONGEST_PAUSE: Final = 86400.0
+"""Seconds between two attempts to identify the file at a URL: each may transfer as much as a release has."""
 HURRY: Final = 86400.0
 """Seconds for which a request not to wait for maintenance is kept while no release can be offered."""
 MAX_CHOICE: Final = 2000  # characters of a version or URL
@@ -61,6 +63,18 @@ class Wish(msgspec.Struct, frozen=True):
 
     choice: str
     since: float  # seconds since 1970
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """A file that could not be identified."""
+
+    error: MachineError
+    until: float  # Trio's time before which it is not fetched again
+    pause: float
+
+    def again(self) -> MachineError:
+        return MachineError(self.error.message, kind=self.error.kind, remedy=self.error.remedy)
 
 
 @dataclass
@@ -100,6 +114,7 @@ class Offers:
         self._states = {name: _State() for name in drivers}
         self._considered = {name: trio.Event() for name in drivers}
         self._read: dict[str, Identified] = {}  # files at URLs, so that they are downloaded once
+        self._failed: dict[str, _Failed] = {}  # files at URLs that could not be identified
         self._allow_http = False
         self._news = trio.Event()
         self._changed = trio.Event()  # `problems`
@@ -165,6 +180,7 @@ class Offers:
         state.wish = wishes.get(name)
         state.explicit, state.at_once = bool(choice), trio.current_time() + HURRY if at_once else 0.0
         self._read.pop(choice, None)
+        self._failed.pop(choice, None)
         self._news.set()
 
     def hurry(self, name: str) -> None:
@@ -237,10 +253,32 @@ class Offers:
             return choice
         if (installed := _installed_from(record, choice.url)) is not None and not state.explicit:
             return Keep(f"version {installed.version} is installed")
-        if choice.url not in self._read:
-            self._read[choice.url] = await self._catalog.identify(choice.url)
-        header, sha256, size = self._read[choice.url]
+        header, sha256, size = await self._identified(choice.url)
         return choose_file(record, asked, choice, header, sha256, size, self._wall())
+
+    async def _identified(self, url: str) -> Identified:
+        """Return what the file at a URL is. After a failure it is fetched again only after a pause, which grows."""
+        if url in self._read:
+            return self._read[url]
+        failed = self._failed.get(url)
+        if failed is not None and trio.current_time() < failed.until:
+            raise failed.again()
+        pause = RETRY if failed is None else min(2 * failed.pause, LONGEST_PAUSE)
+        error = MachineError(f"no answer within {LIMIT:g} s", kind=ErrorKind.TIMEOUT)
+        try:
+            self._read[url] = await self._catalog.identify(url)
+        except MachineError as raised:
+            error = raised
+            raise
+        except OSError as raised:
+            error = MachineError(str(raised), kind=ErrorKind.UNAVAILABLE)
+            raise
+        finally:
+            if url in self._read:
+                self._failed.pop(url, None)
+            else:  # it failed, or the time is over
+                self._failed[url] = _Failed(error, trio.current_time() + pause, pause)
+        return self._read[url]
 
     async def _signed(self, state: _State, answer: Answer | None) -> tuple[Signed, ...] | None:
         """Return the signed releases, with those that were published since the last look if that may matter."""

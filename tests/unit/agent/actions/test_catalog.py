@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from support.worker import Worker
 from tests.unit.agent.releases.hostile import Server, serving
 from tests.unit.agent.releases.repository import NOW, Repository, seed
 from uplink.dial import CloudAddress
+from uplink.download import RESERVE, Part
 from uplink.http import Headers
 
 BASE = "/machine/v1/parts/part/releases/metadata"
@@ -88,3 +90,21 @@ async def test_a_release_that_is_no_longer_signed_is_refused(tmp_path: Path) -> 
         with pytest.raises(MachineError, match=r"9\.9\.9 was withdrawn") as caught:
             await releases.check(release("9.9.9", "/targets/x"))
         assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_the_disk_stays_free_while_a_file_at_a_url_is_identified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def free_space(part: Part) -> int:
+        return RESERVE + (1 << 20) - sum(path.stat().st_size for path in tmp_path.glob("url-*"))
+
+    monkeypatch.setattr(Part, "free_space", free_space)
+    async with releases_of(tmp_path, Repository()) as (releases, server):
+        server.answers["/large"] = serving(bytes(4 << 20))
+        with pytest.raises(MachineError, match="MiB free") as caught:
+            await releases.identify(f"{server.url}/large")
+        assert caught.value.kind is ErrorKind.EXHAUSTED
+        server.answers["/small"] = serving(bytes(1 << 19))
+        with pytest.raises(MachineError, match="header"):  # it is not a release, but was read whole
+            await releases.identify(f"{server.url}/small")
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("url-")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +19,7 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from agent.actions.catalog import Releases
-from agent.actions.offers import HURRY, Offers
+from agent.actions.offers import HURRY, LONGEST_PAUSE, Offers
 from agent.commands import UpdateCommands
 from agent.control.requests import Request
 from agent.layout import AGENT, SERVER
@@ -312,3 +313,28 @@ async def test_a_signed_older_version_may_be_selected(tmp_path: Path, autojump_c
         previous = this.device.record(SERVER).slots.previous
         assert previous is not None
         assert previous.sha256 == this.good.sha256
+
+
+async def test_a_file_that_cannot_be_identified_is_fetched_less_and_less_often(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[float] = []
+
+    async def refuse(releases: Releases, url: str) -> object:
+        times.append(trio.current_time())
+        raise MachineError(f"{url} has more than 256 MiB")
+
+    monkeypatch.setattr(Releases, "identify", refuse)
+    async with organization(tmp_path) as this:
+        this.sign()
+        await this.offers.choose(SERVER, "https://files.test/large")
+        await trio.sleep(48 * HOUR)
+        pauses = [round(after - before) for before, after in itertools.pairwise(times)]
+        assert pauses[:4] == [300, 600, 1200, 2400]
+        assert max(pauses) <= LONGEST_PAUSE
+        assert len(times) < 12
+        assert "has more than 256 MiB" in this.problem
+        count = len(times)
+        await this.offers.choose(SERVER, "https://files.test/large")  # a person asks again
+        await trio.sleep(1)
+        assert len(times) == count + 1
