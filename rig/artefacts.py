@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 from nursery_graph import Transition
 from support.channels import Recorder, to_csv
+from support.foreign.remove import erase
 from support.plot import Panel, panels_of, render
 from telemetry.logs.entry import Entry, fields_json
 
@@ -45,7 +45,7 @@ class Artefacts:
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self.folder = folder
-        shutil.rmtree(folder, ignore_errors=True)
+        erase(folder)
         folder.mkdir(parents=True)
         self.recorder = Recorder(clock)
         self._log = (folder / "log.txt").open("w", encoding="utf-8")

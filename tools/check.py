@@ -24,6 +24,7 @@ CHECKS: dict[str, list[str]] = {
     "names": [sys.executable, "-m", "tools.check_names"],
     "groups": [sys.executable, "tools/check_groups.py"],
     "sql": [sys.executable, "tools/check_sql.py"],
+    "foreign": [sys.executable, "tools/check_foreign.py"],
     "commits": [sys.executable, "tools/check_commits.py"],
 }
 

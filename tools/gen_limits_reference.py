@@ -47,12 +47,14 @@ def _lines() -> Iterator[str]:
 
 
 def value_at(where: str) -> Any:
-    """Return the value named by `module:NAME` or `module:Class.field` (the default of a dataclass field)."""
+    """Return the value named by `module:NAME`, `module:NAME.field` or `module:Class.field` (a dataclass's default)."""
     module, _, path = where.partition(":")
     name, _, field = path.partition(".")
     holder = getattr(importlib.import_module(module), name)
     if not field:
         return holder
+    if not isinstance(holder, type):
+        return getattr(holder, field)
     (default,) = (candidate.default for candidate in dataclasses.fields(holder) if candidate.name == field)
     return default
 

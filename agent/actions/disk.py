@@ -21,6 +21,7 @@ from agent.layout import Layout
 from agent.releases.header import check_identity, read_identity
 from agent.update.record import Progress, Record, Release, Slots, Step
 from schema.errors import ErrorKind, MachineError
+from support.foreign.remove import erase
 from uplink.cached import replace
 from uplink.releases import Header, normal_platform
 
@@ -159,8 +160,7 @@ def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> Non
     if not is_usable(layout, program, release.sha256):
         part = folder.with_name(f"{folder.name}.unpacked")
         for remains in (part, folder):
-            if remains.exists():
-                shutil.rmtree(remains)
+            erase(remains)
         try:
             unpack(path, part)
         except MachineError as error:
@@ -168,7 +168,7 @@ def stage(layout: Layout, program: str, release: Release, unpack: Unpack) -> Non
                 verify(layout, program, release)  # a file that was damaged since it was verified is downloaded again
             raise
         if not _is_program(part / "run"):
-            shutil.rmtree(part)
+            erase(part)
             raise MachineError(
                 "the release contains no executable file `run`", kind=ErrorKind.INVALID, remedy="build it again"
             )
@@ -240,8 +240,8 @@ def _remove(path: Path) -> None:
         # It loses its name first, so that a removal that is interrupted leaves nothing that looks like a release.
         doomed = path.with_name(f"{path.name.removesuffix('.removed')}.removed")
         if doomed != path:
-            shutil.rmtree(doomed, ignore_errors=True)
+            erase(doomed)
             path.replace(doomed)
-        shutil.rmtree(doomed)
+        erase(doomed)
     else:
         path.unlink(missing_ok=True)

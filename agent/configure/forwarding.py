@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
@@ -37,6 +36,7 @@ from agent.system.journal import (
 )
 from agent.system.programs import Programs, Tail, checked, environment, read_into
 from schema.errors import MachineError
+from support.foreign.remove import remove
 from support.gather import ungrouped
 from support.worker import Worker
 from telemetry.logs.entry import WARN, Entry
@@ -112,7 +112,7 @@ class Forwarder:
                     await ended.wait()
                     running = None
                 self._failure = None
-                await self._worker.run(partial(shutil.rmtree, self._folder, ignore_errors=True))
+                await self._worker.run(partial(remove, self._folder))
 
     async def _run_while_active(self, *, task_status: trio.TaskStatus[tuple[trio.CancelScope, trio.Event]]) -> None:
         ended = trio.Event()

@@ -20,6 +20,7 @@ from agent.diagnosis.checks import Device
 from agent.diagnosis.facts import output
 from agent.layout import PROGRAMS
 from schema.secrets import Masker
+from support.foreign.walk import walk
 
 MAX_TEXT: Final = 8 << 20  # bytes of one entry; the end is kept, because it is the newest of a log
 JOURNAL_LINES: Final = 5000
@@ -129,7 +130,7 @@ def _without_queries(record: bytes, masked: Callable[[bytes], bytes]) -> bytes:
 def _listed(root: Path) -> Iterator[str]:
     """Yield a line for each file and folder of the installation, without the insides of releases."""
     count = 0
-    for folder, folders, files in os.walk(root):
+    for folder, folders, files in walk(root):
         if Path(folder).parent.parent == root / "releases":
             folders.clear()
             files = files[:20]

@@ -32,6 +32,7 @@ from agent.system.state import RECORD, SystemRecord, decode, undo
 from agent.update import store
 from agent.update.record import Record, Slots
 from schema.errors import ErrorKind, MachineError
+from support.foreign.remove import erase, remove
 from support.private import close, is_open
 from uplink.cached import replace
 
@@ -91,7 +92,7 @@ def install(target: Target, request: Request, say: Say) -> None:
             _write(target, request, say)
         finally:
             if not target.live:
-                shutil.rmtree(layout.run)
+                erase(layout.run)
     if target.live:
         target.run(["systemctl", "restart", f"{AGENT}.service"])
         say(f"{AGENT}: started")
@@ -204,7 +205,7 @@ def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_cr
     removed all the same.
     """
     layout = target.layout
-    shutil.rmtree(_doomed(layout.root), ignore_errors=True)
+    remove(_doomed(layout.root))
     if not layout.root.exists():
         say(f"nothing is installed: {layout.root} does not exist")
         return
@@ -227,7 +228,7 @@ def uninstall(target: Target, say: Say, *, config: Path, defaults: Path, keep_cr
             # The folder goes last, so that an interrupted removal can be repeated.
             _remove_tree(layout.root)
             say(f"{layout.root}: removed")
-            shutil.rmtree(layout.run, ignore_errors=True)
+            remove(layout.run)
     os.sync()
     if left:
         raise MachineError(
@@ -369,15 +370,12 @@ def _remove_tree(root: Path) -> None:
     """
     if root.is_mount():
         for path in root.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            erase(path)
         return
     doomed = _doomed(root)
-    shutil.rmtree(doomed, ignore_errors=True)
+    erase(doomed)
     root.replace(doomed)
-    shutil.rmtree(doomed)
+    erase(doomed)
 
 
 def _doomed(root: Path) -> Path:

@@ -48,6 +48,7 @@ from agent.update import store
 from agent.update.record import Record, Release, Slots
 from rpc.api.client import ApiClient
 from schema.errors import ErrorKind, MachineError
+from support.foreign.remove import erase
 from support.version import version
 from support.worker import Worker
 from uplink.dial import CloudAddress, address_of
@@ -261,9 +262,9 @@ def forget_unpacked(environment: Mapping[str, str] = os.environ, executable: str
         return
     doomed = folder.with_name(f".{folder.name}.removed")
     try:
-        shutil.rmtree(doomed, ignore_errors=True)
+        erase(doomed)
         folder.replace(doomed)
-        shutil.rmtree(doomed)
+        erase(doomed)
         folder.parent.rmdir()
     except OSError:
         pass  # other releases are in the cache, or it cannot be written: nothing depends on it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 
 from agent.layout import AGENT, SERVER, Layout
 from agent.update.record import Release
+from support.foreign.remove import erase
 from support.version import version
 from uplink.platform import platform
 
@@ -49,7 +49,7 @@ def _stage_script(layout: Layout, program: str, python: Path, module: str) -> St
     folder = layout.release(program, sha256)
     if not (folder / "run").exists():
         part = folder.with_name(f"{sha256}.tmp")
-        shutil.rmtree(part, ignore_errors=True)
+        erase(part)
         part.mkdir(parents=True)
         write(part / "run", script, 0o755)
         write(part / "release.json", msgspec.json.encode(release), 0o644)

@@ -8,7 +8,6 @@ a bucket are not copied: the archive only records their location.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import tarfile
 from collections.abc import Iterator
@@ -24,9 +23,13 @@ from cloud.store import soundness
 from cloud.store.migrations import STEPS
 from cloud.store.sqlite import SqliteHandle, opened_exclusively
 from schema.errors import ErrorKind, MachineError
+from support.foreign.remove import erase, remove
+from support.foreign.stream import PIECE, BadArchiveError
+from support.foreign.tar import Archive, Bounds, Kind
 
 DATABASE: Final = "cloud.db"
 FILES: Final = "files"
+BOUNDS: Final = Bounds(entries=1 << 32, size=1 << 60)  # of a backup, which may have any size
 LOCATION_ENTRY: Final = "files-are-in"  # name of the entry that replaces the files: one line with the bucket
 
 
@@ -104,8 +107,7 @@ def restore(file: Path, database: Path, files: Path | BucketLocation) -> list[Pa
     new = database.with_name(database.name + ".restoring")
     new_files = folder.with_name(folder.name + ".restoring")
     new.unlink(missing_ok=True)
-    if new_files.exists():
-        shutil.rmtree(new_files)
+    erase(new_files)
     try:
         _same_kind(file, _unpack(file, new, new_files), new_files, files)
         check(new)
@@ -114,11 +116,11 @@ def restore(file: Path, database: Path, files: Path | BucketLocation) -> list[Pa
             _require_unused(database)
     except BaseException:
         new.unlink(missing_ok=True)
-        shutil.rmtree(new_files, ignore_errors=True)
+        remove(new_files)
         raise
     renamed = []
     if isinstance(files, BucketLocation):
-        shutil.rmtree(new_files)
+        erase(new_files)
     for current, restored in ((database, new), (folder, new_files)) if isinstance(files, Path) else ((database, new),):
         if current.exists():
             number = 1
@@ -159,25 +161,22 @@ def _unpack(file: Path, database: Path, files: Path) -> str:
     files.mkdir(mode=0o700)
     has_database, location = False, ""
     try:
-        with tarfile.open(file, mode="r:") as archive:
+        with file.open("rb") as source:
+            archive = Archive(source, BOUNDS)
             for member in archive:
-                if member.isfile() and member.name == LOCATION_ENTRY and member.size < 1000:
-                    line = archive.extractfile(member)
-                    assert line is not None  # true for a regular file
-                    location = line.read().decode(errors="replace").strip()
+                name = member.name.decode("utf-8", "replace")
+                if member.kind is Kind.FILE and name == LOCATION_ENTRY and member.size < 1000:
+                    location = archive.read(member.size).decode(errors="replace").strip()
                     continue
-                path = _target_path(member, database, files)
+                path = _target_path(name, member.kind, database, files)
                 has_database = has_database or path == database
-                content = archive.extractfile(member)
-                assert content is not None  # true for a regular file
                 path.parent.mkdir(mode=0o700, exist_ok=True)
-                with content, open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
-                    shutil.copyfileobj(content, output)
-                    if output.tell() != member.size:
-                        raise tarfile.ReadError("it is truncated")
+                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
+                    while piece := archive.read(PIECE):
+                        output.write(piece)
                     output.flush()
                     os.fsync(output.fileno())
-    except (tarfile.TarError, EOFError, FileExistsError) as error:
+    except (BadArchiveError, FileExistsError) as error:
         raise MachineError(
             f"{file} is not a backup of a cloud, or is damaged: {error}", kind=ErrorKind.PRECONDITION
         ) from error
@@ -188,14 +187,14 @@ def _unpack(file: Path, database: Path, files: Path) -> str:
     return location
 
 
-def _target_path(member: tarfile.TarInfo, database: Path, files: Path) -> Path:
-    """Return the target path of a member; ReadError for a member that does not belong to a backup."""
-    parts = member.name.split("/")
-    if member.isfile() and parts == [DATABASE]:
+def _target_path(name: str, kind: Kind, database: Path, files: Path) -> Path:
+    """Return the target path of a member; BadArchiveError for a member that does not belong to a backup."""
+    parts = name.split("/")
+    if kind is Kind.FILE and parts == [DATABASE]:
         return database
-    if member.isfile() and len(parts) == 3 and parts[0] == FILES and all(part.isalnum() for part in parts[1:]):
+    if kind is Kind.FILE and len(parts) == 3 and parts[0] == FILES and all(part.isalnum() for part in parts[1:]):
         return files / parts[1] / parts[2]
-    raise tarfile.ReadError(f"it contains the unexpected entry {member.name!r}")
+    raise BadArchiveError(f"it contains the unexpected entry {name!r}")
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from cloud.domain.upkeep.identity import bind
 from cloud.domain.upkeep.sweep import sweep
 from cloud.server import training_nodes
 from cloud.server import trigger_nodes as triggering
+from cloud.server.failures import log_failures
 from cloud.services.agents.agent_requests import end_waiting
 from cloud.services.common.base import Cloud, UploadLimits
 from cloud.services.organizations import invitation_mail
@@ -302,6 +303,7 @@ async def run(app: App) -> int:
     async with trio.open_nursery() as nursery:
         await nursery.start(_signals, app)
         nursery.start_soon(_announce, app)
+        nursery.start_soon(log_failures, app.graph)
         app.graph.apply(app.nodes())
         await app.graph.run()
         nursery.cancel_scope.cancel()

@@ -21,7 +21,7 @@ from cloud.domain.training.abilities import NO_SCRIPTS, Abilities
 from cloud.server.training_folder import claim, folder_of
 from cloud.server.training_network import network
 from cloud.services.common.base import Cloud
-from cloud.services.training.runner import Runner, Settings, clean, folders
+from cloud.services.training.runner import Runner, Settings, folders, stale
 from cloud.store.sql import Store
 from cloud.values.names import new_id
 from nursery_graph import Node, Restart
@@ -173,6 +173,7 @@ async def _runner(options: Options, deps: Mapping[str, Any], /, *, task_status: 
     async with worker.opened():
         names = await worker.run(partial(folders, settings.folder))
         kept = await cloud.store.read(jobs.unfinished)
-        await worker.run(partial(clean, settings.folder, names, kept))
         await worker.run(Cache(scripts.folder).clean)
-    await Runner(cloud, training.engine, settings).run(task_status=task_status)
+    runner = Runner(cloud, training.engine, settings)
+    runner.remove(stale(settings.folder, names, kept))
+    await runner.run(task_status=task_status)

@@ -381,8 +381,20 @@ ENFORCED_ELSEWHERE: Final[dict[str, tuple[EnforcedElsewhere, ...]]] = {
         EnforcedElsewhere(
             "cloud.services.common.base:UploadLimits.package", "bytes", "in one package or module (default)"
         ),
-        EnforcedElsewhere("runtime.programs.archive:MAX_MEMBERS", "files", "in a module's archive"),
-        EnforcedElsewhere("runtime.programs.archive:MAX_BYTES", "bytes", "in a module's archive once unpacked"),
+        EnforcedElsewhere("runtime.programs.archive:BOUNDS.entries", "files and folders", "in a module's archive"),
+        EnforcedElsewhere("runtime.programs.archive:BOUNDS.size", "bytes", "in a module's archive once unpacked"),
+        EnforcedElsewhere("runtime.programs.archive:MAX_META", "bytes", "in the meta.json of a module's archive"),
+        EnforcedElsewhere(
+            "cloud.services.training.scripts:BOUNDS.entries", "files and folders", "in the archive of a training script"
+        ),
+        EnforcedElsewhere(
+            "cloud.services.training.scripts:BOUNDS.size", "bytes", "in the archive of a training script once unpacked"
+        ),
+        EnforcedElsewhere(
+            "cloud.services.training.scripts:BOUNDS.cpu", "seconds", "of processor time to unpack a training script"
+        ),
+        EnforcedElsewhere("support.foreign.tar:Bounds.depth", "folders", "inside each other in an archive"),
+        EnforcedElsewhere("support.foreign.tar:MAX_HEADER", "bytes", "in an extended header of an archive"),
     ),
     "Releases": (
         EnforcedElsewhere("uplink.releases:MAX_FILE", "bytes", "in one release file"),

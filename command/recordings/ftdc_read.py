@@ -13,6 +13,7 @@ from typing import Final
 from runtime.engine.home import home as home_of
 from runtime.engine.metrics.sample import CUMULATIVE, UNITS
 from schema.errors import ErrorKind, MachineError
+from support.foreign.walk import walk
 from telemetry.metrics.ftdc import Recording, Series, read
 
 FOLDER: Final = "diagnostics.data"
@@ -28,7 +29,7 @@ def find(files: Sequence[Path], home: Path | None) -> list[Path]:
     recordings: list[Path] = []
     for path in files or [(home or home_of(os.environ)) / FOLDER]:
         if path.is_dir():
-            recordings += path.rglob(f"*{SUFFIX}")
+            recordings += (folder / name for folder, _, names in walk(path) for name in names if name.endswith(SUFFIX))
         elif path.is_file():
             recordings.append(path)
         elif files:

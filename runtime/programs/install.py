@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import structlog
 import trio
@@ -44,8 +42,9 @@ async def prepared(module: Module, path: str, environment: Mapping[str, str]) ->
             f"{path}.executable_path", "there is no such file", value=str(source), remedy="correct the path"
         )
     packages = packages_folder(environment)
-    async with _worker(f"unpacking {source.name}") as (worker, stopped):
-        program: Program = await worker.run(partial(archive.prepare, source, packages, module.name, stopped))
+    worker = Worker(f"unpacking {source.name}")
+    async with worker.opened():
+        program = await archive.prepare(source, packages, module.name, worker)
         await worker.run(partial(archive.remove_others, packages, module.name, program.root))
         return program
 
@@ -71,7 +70,8 @@ async def remove(module: str, data: Path, environment: Mapping[str, str]) -> Non
     await trio.lowlevel.checkpoint()
     # Renamed here, not in the worker: until the worker runs, the module may be configured again and use the folder.
     archive.rename_for_removal(folder)
-    async with _worker(f"removing {module}") as (worker, _):
+    worker = Worker(f"removing {module}")
+    async with worker.opened():
         await worker.run(partial(archive.remove_renamed, folder))
         await worker.run(partial(archive.remove_others, packages_folder(environment), module, None))
 
@@ -119,14 +119,3 @@ async def first_run(module: Module, program: Program, environment: Mapping[str, 
         )
     marker.touch()
     log.info("first run succeeded")
-
-
-@asynccontextmanager
-async def _worker(name: str) -> AsyncIterator[Any]:
-    """Run a worker thread for files; yields it and a function that returns True when the block has been left."""
-    worker, ended = Worker(name), trio.Event()
-    async with worker.opened():
-        try:
-            yield worker, ended.is_set
-        finally:
-            ended.set()

@@ -1,4 +1,4 @@
-"""Packages on disk. Functions block: call them in a worker.
+"""Packages on disk. Functions that are not async block: call them in a worker.
 
 The folder `packages` in machine-server's home has a folder for each type. There each package has a file `NAME.json`,
 which records the active version, and a folder for each content: `NAME-<16 digits of its SHA-256>`. The file is written
@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from runtime.engine.home import home
 from runtime.programs import archive
 from runtime.programs.archive import MARKER, folder_of
 from runtime.programs.configured import MODULE, Key
+from support.worker import Worker
 from uplink.download import PARTS, part_of
 
 FOLDER: Final = "packages"
@@ -68,24 +68,11 @@ def activate(root: Path, key: Key, record: Installed) -> None:
     part.replace(path)
 
 
-def unpacked(root: Path, key: Key, sha256: str, stopped: Callable[[], bool]) -> Path:
-    """Unpack a complete download, if not done yet; returns its folder. Raises MachineError and archive.Stopped."""
+async def unpacked(root: Path, key: Key, sha256: str, worker: Worker) -> Path:
+    """Unpack a complete download, if not done yet; return its folder. Raises MachineError. `worker` must be open."""
     target = folder(root, key, sha256)
-    if target.is_dir():
-        return target
-    part = part_of(root, sha256)
-    if key[0] == MODULE:
-        archive.prepare(part, root / key[0], key[1], stopped)
-        return target
-    target.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.unpacking")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    try:
-        archive.unpack(part, unfinished, stopped)
-        unfinished.replace(target)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+    if not await worker.run(target.is_dir):
+        await archive.unpack(part_of(root, sha256), target, worker, module=key[0] == MODULE)
     return target
 
 
@@ -100,10 +87,8 @@ def tidy(root: Path, kept: Collection[tuple[Key, str]], parts: Collection[str]) 
                 entry.unlink(missing_ok=True)
         elif entry.with_name(entry.name.removesuffix(MARKER).removesuffix(".unpacking")) not in folders:
             if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry, ignore_errors=True)
                 removed.append(entry.name)
-            else:
-                entry.unlink(missing_ok=True)
+            archive.remove_tree(entry)
     for entry in (root / PARTS).glob("*"):
         if entry.name not in parts:
             entry.unlink(missing_ok=True)

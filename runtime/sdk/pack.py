@@ -14,6 +14,7 @@ from typing import Final
 
 from runtime.sdk.meta import FILE, Meta, check_folder, parse_meta
 from schema.errors import ConfigError, ConfigErrors, ErrorKind, MachineError
+from support.foreign.walk import walk
 
 NEVER: Final = (".*", "__pycache__", "*.pyc", "artifacts", "dist", "node_modules", "venv", "*.tar.gz", "*.tgz")
 """Name patterns of files and folders to exclude: build products and files that are specific to a computer."""
@@ -50,13 +51,13 @@ def read_folder(folder: Path) -> tuple[Meta, tuple[ConfigError, ...]]:
 def members(folder: Path, exclude: Iterable[str] = ()) -> Iterator[Path]:
     """Yield the files and links of the folder to archive, as sorted paths relative to it."""
     patterns = (*NEVER, *exclude)
-    for directory, folders, files in os.walk(folder):
+    for directory, folders, files in walk(folder):
         kept = sorted(name for name in folders if not _matches(name, patterns))
-        links = [name for name in kept if (Path(directory) / name).is_symlink()]
+        links = [name for name in kept if (directory / name).is_symlink()]
         folders[:] = [name for name in kept if name not in links]
         for name in sorted([*links, *files]):
             if not _matches(name, patterns):
-                yield (Path(directory) / name).relative_to(folder)
+                yield (directory / name).relative_to(folder)
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

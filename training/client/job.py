@@ -7,17 +7,19 @@ import os
 import posixpath
 import shutil
 import sys
-import tarfile
 import tempfile
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Final, TextIO
+from typing import IO, BinaryIO, Final, TextIO, cast
 
 from schema.errors import ErrorKind, MachineError
+from support.foreign.stream import BadArchiveError
+from support.foreign.tar import Archive, Bounds, Kind
+from support.foreign.unpack import fill
 from training.client.display import Display
 from training.client.errors import TrainingCanceled, TrainingFailed
 from training.client.operations import PACKAGES, Operations
@@ -28,7 +30,7 @@ from training.jobs.report import MAX_SIZE, Report, read_report
 
 PATIENCE: Final = 600.0  # seconds without an answer of the cloud, after which following a job fails
 LAST_LINES: Final = 20  # lines of the log in TrainingFailed
-MAX_MODEL: Final = 8 * 1024**3  # bytes that a model may have when it is unpacked
+BOUNDS: Final = Bounds(entries=100_000, size=8 * 1024**3, links=False)  # of a model
 _PAUSES: Final = (0.5, 1.0, 2.0, 5.0, 10.0)  # seconds between attempts while the cloud does not answer
 
 
@@ -203,33 +205,23 @@ def write(output: TextIO, text: str) -> None:
 def _unpacked(archive: IO[bytes], folder: Path) -> list[Path]:
     """Unpack regular files below `folder`; PRECONDITION for anything else, or for too much."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=archive) as tar:
-        return [*_files(tar, folder)]
+    with _explained():
+        return [folder / name for name in fill(Archive(cast(BinaryIO, archive), BOUNDS), folder.resolve(), BOUNDS)]
 
 
 def _report_in(archive: IO[bytes]) -> Report | None:
     """Read `report.json` of a packed model."""
-    with tarfile.open(fileobj=archive) as tar:
-        for member in tar:
-            if posixpath.normpath(member.name) == "report.json" and (file := tar.extractfile(member)) is not None:
-                return read_report(file.read(MAX_SIZE + 1))
+    with _explained():
+        content = Archive(cast(BinaryIO, archive), BOUNDS)
+        for member in content:
+            if posixpath.normpath(member.name) == b"report.json" and member.kind is Kind.FILE:
+                return read_report(content.read(MAX_SIZE + 1))
     return None
 
 
-def _files(tar: tarfile.TarFile, folder: Path) -> Iterator[Path]:
-    total = 0
-    for member in tar:
-        total += member.size
-        if not (member.isfile() or member.isdir()) or total > MAX_MODEL:
-            raise MachineError(
-                f"the model contains {member.name[:100]!r}, which is not a file, or more than {MAX_MODEL >> 30} GiB",
-                kind=ErrorKind.PRECONDITION,
-            )
-        try:
-            tar.extract(member, folder, set_attrs=False, filter="data")
-        except tarfile.FilterError as error:
-            raise MachineError(
-                f"the model contains a path that leaves its folder: {error}", kind=ErrorKind.PRECONDITION
-            ) from None
-        if member.isfile():
-            yield folder / member.name
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except BadArchiveError as error:
+        raise MachineError(f"the model cannot be unpacked: {error}", kind=ErrorKind.PRECONDITION) from None

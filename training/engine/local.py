@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import secrets
 import socket
 import subprocess
 import sys
@@ -20,6 +20,7 @@ import trio
 
 from nursery_graph import ProcessGroup, process_group
 from schema.errors import ErrorKind, MachineError
+from support.foreign.remove import remove
 from support.worker import Worker
 from telemetry.logs.program_output import Lines
 from training.engine.groups import Groups, Used, used
@@ -38,7 +39,9 @@ LIFE: Final = 5.0  # seconds between two signs of life of the engine
 SILENCE: Final = 45.0  # seconds without one until the program is killed; leases of jobs last longer
 DRAIN: Final = 10.0  # seconds to read the last output, after the program has ended
 PIECE: Final = 64 * 1024
+REMOVAL: Final = 1.0  # seconds to remove a folder of an earlier start: it may have millions of files
 SLICE: Final = 100  # lines that are passed on at once
+_EARLIER: Final = ".earlier-"
 _PROGRAM: Final = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from training.engine.sandbox import main; main()"
 
 
@@ -152,7 +155,7 @@ class LocalEngine:
         except (MachineError, OSError) as error:
             return str(error)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
         return f"{outcome.reason}: {lines[-1] if lines else ''}" if outcome.reason else ""
 
 
@@ -200,8 +203,10 @@ def _root(order: Order) -> Path:
 def _prepare(order: Order) -> None:
     """Make the folders of a job. Only checkpoints survive a restart."""
     for folder in (order.output, _temporary(order), _root(order)):
-        if folder.exists():
-            shutil.rmtree(folder)
+        if os.path.lexists(folder):
+            folder.rename(order.folder / f"{_EARLIER}{secrets.token_hex(8)}")
+    for folder in order.folder.glob(f"{_EARLIER}*"):
+        remove(folder, seconds=REMOVAL)  # what is left disappears with the folder of the job
     for folder in (order.output, order.checkpoints, _temporary(order), _root(order)):
         folder.mkdir(mode=0o700, exist_ok=True)
 

@@ -32,6 +32,8 @@ from typing import Final
 import trio
 
 from schema.errors import ErrorKind, MachineError
+from support.foreign.remove import remove
+from support.foreign.walk import walk
 from support.worker import Worker
 from telemetry.logs.program_output import Lines
 from training.engine.groups import Used
@@ -376,7 +378,7 @@ def _new_attempt(order: Order, cluster: Cluster) -> Path:
     if earlier:
         _copy(earlier[-1] / "checkpoints", folder / "checkpoints")
         for name in _WRITTEN:
-            shutil.rmtree(earlier[-1] / name, ignore_errors=True)
+            remove(earlier[-1] / name)
     code, mapping = _share(order)
     mapping[str(order.output)] = str(folder / "output")
     moved = replace(order, arguments=tuple(_moved(text, mapping) for text in order.arguments), folder=folder)
@@ -399,15 +401,12 @@ def _new_attempt(order: Order, cluster: Cluster) -> Path:
 def _copy(source: Path, target: Path) -> None:
     """Copy checkpoints; a link or a device that a program has made is left out."""
     if source.is_dir() and not source.is_symlink():
-        shutil.copytree(source, target, dirs_exist_ok=True, symlinks=True, ignore=_unusual)
-        for path in target.rglob("*"):
-            if path.is_symlink():
-                path.unlink()
-
-
-def _unusual(folder: str, names: list[str]) -> list[str]:
-    paths = {name: Path(folder, name) for name in names}
-    return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
+        for folder, _, others in walk(source):
+            place = target / folder.relative_to(source)
+            place.mkdir(exist_ok=True)
+            for path in (folder / name for name in others):
+                if path.is_file() and not path.is_symlink():
+                    shutil.copy2(path, place / path.name, follow_symlinks=False)
 
 
 def _share(order: Order) -> tuple[Path, dict[str, str]]:
@@ -417,7 +416,7 @@ def _share(order: Order) -> tuple[Path, dict[str, str]]:
     for name in OWN:
         if not (code / name).exists():
             part = code / f"{name}.part"
-            shutil.rmtree(part, ignore_errors=True)
+            remove(part)
             shutil.copytree(ROOT / name, part, ignore=ignored)
             part.rename(code / name)
     mapping = {}
@@ -442,5 +441,5 @@ def _moved(text: str, mapping: Mapping[str, str]) -> str:
 
 def _collect(folder: Path, order: Order) -> None:
     """Move the output of an attempt to where it is expected."""
-    shutil.rmtree(order.output, ignore_errors=True)
+    remove(order.output)
     (folder / "output").rename(order.output)

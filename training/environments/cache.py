@@ -10,17 +10,22 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+import structlog
+
+from support.foreign.remove import remove
 
 PYTHON: Final = "python"  # folder of the environment; the rest of its folder is not visible inside of jobs
 LOCK: Final = "requirements.lock"
 _SIZE: Final = "size"  # file with the bytes of the environment; its time is that of the last use
 _UNFINISHED: Final = ".unfinished-"
 _REMOVED: Final = ".removed-"
+REMOVAL: Final = 30.0  # seconds for one folder
+_log: structlog.stdlib.BoundLogger = structlog.get_logger("training.environments")
 
 
 class Cache:
@@ -74,7 +79,7 @@ class Cache:
     def remove(self, unfinished: Path, held: int) -> None:
         """Remove a folder of `unfinished` with its content."""
         os.close(held)
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _discard(unfinished)
 
     def shrink(self, limit: int) -> int:
         """Remove unused environments, first those used longest ago, until all have `limit` bytes; return the bytes."""
@@ -101,8 +106,14 @@ class Cache:
             path.rename(removed)
         finally:
             os.close(held)
-        shutil.rmtree(removed, ignore_errors=True)
+        _discard(removed)
         return True
+
+
+def _discard(path: Path) -> None:
+    """Remove a folder in at most REMOVAL seconds; `clean` removes the rest later."""
+    if not (removal := remove(path, seconds=REMOVAL)).complete:
+        _log.warning("an environment is not removed completely", reason=str(removal))
 
 
 def _hold(path: Path, how: int) -> int | None:

@@ -28,6 +28,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from schema.errors import ErrorKind, MachineError
+from support.foreign.remove import remove
 from support.worker import Worker
 from training.engine.local import inspected
 from training.engine.port import MIB, Bounds, Engine, Order, Sink
@@ -324,7 +325,7 @@ def _read(path: Path) -> str:
 
 def _measured(made: Path, most: int) -> int:
     """Return the bytes of an environment. uv's cache is removed before, which has other names of its files."""
-    shutil.rmtree(made.parent / CACHE, ignore_errors=True)
+    remove(made.parent / CACHE)
     return usage([made], most)[0]
 
 

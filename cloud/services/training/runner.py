@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -22,11 +21,14 @@ from cloud.domain.training.pictures import StoredPicture, pictures
 from cloud.domain.training.queue import LEASE, RENEWAL, LostError
 from cloud.services.common.base import Cloud
 from cloud.services.training import dataset, scripts
+from cloud.services.training.remains import Remains
 from cloud.services.training.training_messages import ModelFramework
 from cloud.store.sql import Sql
 from cloud.values.names import new_id
 from schema.errors import ErrorKind, MachineError
 from support import private
+from support.foreign.remove import erase
+from support.gather import unwrap
 from support.worker import Worker
 from training.engine import lock
 from training.engine.port import CLOUD, Connect, Engine, Order, Outcome
@@ -44,6 +46,7 @@ MARGIN: Final = 30.0  # seconds before the end of a lease at which a job that co
 RETRY: Final = 2.0  # seconds until a failed renewal is repeated
 PAUSES: Final = (1.0, 5.0, 25.0)  # seconds before each further attempt to store a model
 CLEANUP: Final = 5.0  # seconds to give a job back when the cloud stops, and to remove the folder of one that ended
+FAILURES: Final = 2  # of this program at one job, before the job fails and is not tried again
 LOOKS: Final = (0.5, 1.0, 2.0, 4.0)  # seconds before each further look for workers that have ended on this computer
 LONGEST: Final = 600.0  # seconds between two looks at the leases of lost workers
 CLASSIFICATION: Final = "training.trainers.classification"
@@ -72,6 +75,13 @@ class Runner:
         self._name = new_id()
         self._lock = lock.path_of(settings.folder, self._name)
         self._running = 0
+        self._remains = Remains()
+        self._failures: dict[str, int] = {}  # by job, of this program, not of the job
+
+    def remove(self, stale: Iterable[Path]) -> None:
+        """Remove folders of jobs that have ended, while jobs run."""
+        for folder in stale:
+            self._remains.add(folder)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run jobs until cancelled; then they return to the queue, with their checkpoints."""
@@ -83,6 +93,7 @@ class Runner:
                 await self._take_over(disk)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._look_again, disk)
+                    nursery.start_soon(self._remains.run)
                     await self._work(task_status)
             finally:
                 os.close(descriptor)
@@ -121,24 +132,62 @@ class Runner:
                         await listener.all()
 
     async def _hold(self, job: JobRecord, notify: Any) -> None:
+        """Run a job. If this program fails at it FAILURES times, the job fails. Other jobs go on in any case."""
         try:
-            await _Execution(self._cloud, self._engine, self._settings, (self._name, self._lock), job).run()
+            if self._failures.get(job.id, 0) < FAILURES:
+                worker = self._name, self._lock
+                await _Execution(self._cloud, self._engine, self._settings, worker, job, self._remains).run()
+            else:
+                await self._fail(job)
+            self._failures.pop(job.id, None)
+        except Exception as error:
+            cause: BaseException = unwrap(error) if isinstance(error, BaseExceptionGroup) else error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            if isinstance(cause, MachineError) and cause.kind is ErrorKind.UNAVAILABLE:
+                raise  # the database: no job can run
+            count = self._failures[job.id] = self._failures.get(job.id, 0) + 1
+            reason, folder = f"{type(cause).__name__}: {cause}"[:1000], str(self._settings.folder / job.id)
+            _log.error(
+                "this program failed at a training job",
+                job=job.id,
+                reason=reason,
+                failures=count,
+                folder=folder,
+                exc_info=cause,
+            )
         finally:
             self._running -= 1
             notify(job.id)  # a slot is free
+
+    async def _fail(self, job: JobRecord) -> None:
+        reason = f"this cloud failed at running it {FAILURES} times; its log has the reason"
+        now = self._cloud.clock()
+        await self._cloud.store.write(
+            lambda sql: queue.end(sql, job.id, self._name, Happening.FAIL, now, reason=reason)
+        )
+        _log.error("a training job was given up", job=job.id, folder=str(self._settings.folder / job.id))
+        self._remains.add(self._settings.folder / job.id)
 
 
 class _Execution:
     """One start of a job."""
 
     def __init__(
-        self, cloud: Cloud, engine: Engine, settings: Settings, worker: tuple[str, Path], job: JobRecord
+        self,
+        cloud: Cloud,
+        engine: Engine,
+        settings: Settings,
+        worker: tuple[str, Path],
+        job: JobRecord,
+        remains: Remains,
     ) -> None:
         self._cloud = cloud
         self._engine = engine
         self._settings = settings
         self._worker, self._lock = worker
         self._job = job
+        self._remains = remains
         self._folder = settings.folder / job.id
         self._disk = Worker(f"files of job {job.id}")
         self._work = trio.CancelScope()
@@ -294,10 +343,10 @@ class _Execution:
 
         script = await self._cloud.store.read(work)
         archive, folder = self._folder / "script.tar.gz", self._folder / "program"
-        await self._disk.run(partial(shutil.rmtree, folder, ignore_errors=True))
+        await self._disk.run(partial(erase, folder))
         await self._disk.run(partial(self._folder.mkdir, parents=True, exist_ok=True))
         await dataset.download(self._disk, self._cloud.blobs, script.blob, script.size, archive)
-        return await self._disk.run(partial(scripts.unpack, archive, folder))
+        return await scripts.unpack(archive, folder, self._disk)
 
     async def _note(self, message: str) -> None:
         await self._report([Log(message)])
@@ -326,7 +375,7 @@ class _Execution:
             return
         self._ended = True
         with trio.move_on_after(CLEANUP, shield=True):  # what is left is removed at the next start
-            await self._disk.run(partial(shutil.rmtree, self._folder, ignore_errors=True))
+            await self._remains.remove(self._folder, self._disk)
 
     async def _end(self, happening: Happening, *, reason: str = "") -> None:
         now = self._cloud.clock()
@@ -428,12 +477,9 @@ def folders(folder: Path) -> list[str]:
     return [name for name in names if not name.startswith(".") and not name.endswith((lock.SUFFIX, STAMP))]
 
 
-def clean(folder: Path, names: Iterable[str], kept: Container[str]) -> int:
-    """Remove those of the folders that are not `kept`, the ids of unfinished jobs; return how many. Blocking.
+def stale(folder: Path, names: Iterable[str], kept: Container[str]) -> list[Path]:
+    """Return those of the folders that are not `kept`, the ids of unfinished jobs.
 
     `names` must have been listed before `kept` was read: a replica that uses `folder` may start a job at any time.
     """
-    stale = [name for name in names if name not in kept]
-    for name in stale:
-        shutil.rmtree(folder / name, ignore_errors=True)
-    return len(stale)
+    return [folder / name for name in names if name not in kept]

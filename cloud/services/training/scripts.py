@@ -1,45 +1,41 @@
-"""Training scripts of the registry: unpacked without trust in their archive. Blocking, for a worker thread."""
+"""Training scripts of the registry: unpacked without trust in their archive, in a process of its own."""
 
 from __future__ import annotations
 
-import shutil
-import tarfile
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from schema.errors import ErrorKind, MachineError
+from support.foreign.apart import unpack_apart
+from support.foreign.stream import BadArchiveError
+from support.foreign.tar import Bounds
+from support.worker import Worker
 
 MODULE: Final = "model.training"  # module of every published script
-MAX_FILES: Final = 10_000
-MAX_BYTES: Final = 1024**3  # of the content; an archive of zeros is small
+BOUNDS: Final = Bounds(
+    entries=10_000,
+    size=1024**3,  # an archive of zeros is small
+    links=False,
+    cpu=60,
+    wall=300.0,
+)
 
 
-def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack a script and return the folder that contains `model/training.py`; PRECONDITION if there is none.
+async def unpack(archive: Path, folder: Path, worker: Worker) -> Path:
+    """Unpack a script into a new folder, and return the folder that contains `model/training.py`.
 
-    Only regular files and folders are unpacked, and only inside `folder`. PRECONDITION for other archives.
+    Only regular files and folders are unpacked. PRECONDITION for other archives, for one that exceeds BOUNDS, and if
+    there is no such file; OSError. The caller removes the folder, also after an error.
     """
-    folder.mkdir(parents=True)
     try:
-        with tarfile.open(archive, "r:*") as tar:
-            size = count = 0
-            for member in tar:
-                size, count = size + member.size, count + 1
-                if size > MAX_BYTES or count > MAX_FILES:
-                    raise _unusable(f"it contains more than {MAX_BYTES // 1024**2} MiB or {MAX_FILES} files")
-                if not (member.isfile() or member.isdir()):
-                    raise _unusable(f"{member.name[:200]!r} is neither a file nor a folder")
-                path = PurePosixPath(member.name)
-                if path.is_absolute() or ".." in path.parts:
-                    raise _unusable(f"{member.name[:200]!r} is outside of it")
-                target = folder.joinpath(path)
-                (target if member.isdir() else target.parent).mkdir(parents=True, exist_ok=True)
-                content = tar.extractfile(member)
-                if content is not None:
-                    with content, target.open("wb") as file:  # no link was ever made here that it could follow
-                        shutil.copyfileobj(content, file)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise _unusable(str(error)) from error
+        await unpack_apart(archive, folder, BOUNDS)
+    except BadArchiveError as error:
+        raise _unusable(str(error)) from None
+    return await worker.run(partial(_program_in, folder))
+
+
+def _program_in(folder: Path) -> Path:
     candidates = [path for path in (folder, *sorted(folder.iterdir())) if (path / "model" / "training.py").is_file()]
     if not candidates:
         raise _unusable("it has no model/training.py")

@@ -57,20 +57,21 @@ def module_archive(path: Path) -> Iterator[tuple[Meta, Path]]:
 
 def native_file(archive: Path) -> str:
     """Return the name of a file with native code in the archive of a module; "" if there is none."""
-    import tarfile
+    from runtime.programs.archive import BOUNDS
+    from support.foreign.tar import Archive
 
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            file = tar.extractfile(member) if member.isfile() else None
-            if file is not None and file.read(4).startswith(NATIVE):
-                return member.name
+    with archive.open("rb") as source:
+        content = Archive(source, BOUNDS)
+        for member in content:
+            if content.read(4).startswith(NATIVE):
+                return member.name.decode("utf-8", "replace")
     return ""
 
 
 def _meta_of(archive: Path, folder: Path) -> Meta:
-    from runtime.programs.archive import read_meta, unpack
+    from runtime.programs.archive import read_meta, unpack_here
 
-    unpack(archive, folder)
+    unpack_here(archive, folder)
     read_meta(archive, folder)
     meta, report = parse_meta((folder / FILE).read_bytes())
     if meta is None:

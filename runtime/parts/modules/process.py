@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -28,6 +27,7 @@ from runtime.programs.command import Program, socket_address, tcp_address
 from runtime.programs.output import Output
 from schema.document.modules import Module, ModuleLimits
 from schema.errors import ConfigError, ErrorKind, MachineError
+from support.foreign.remove import remove
 from support.inotify import Inotify
 
 CHANNEL: Final = Limits(keepalive_interval=inf)
@@ -124,7 +124,7 @@ class LocalProcesses:
                 nursery.cancel_scope.cancel()
             finally:
                 if folder is not None:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    remove(folder)
 
     async def prepare(self, module: Module, path: str) -> Program:
         """See Processes.prepare."""

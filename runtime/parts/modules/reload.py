@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 import trio
 
 from schema.document.modules import Module
+from support.foreign.walk import walk
 from support.inotify import CLOSE_WRITE, CREATE, DELETE, MOVED_FROM, MOVED_TO, Inotify
 
 QUIET: Final = 0.3  # seconds without a change until a save counts as complete
@@ -69,9 +69,9 @@ class Reloader:
             stamp = _stamp(self._only)
             return {self._only: stamp} if stamp is not None else {}
         folders: set[Path] = set()
-        for folder, inner, _ in os.walk(self._folder):
+        for folder, inner, _ in walk(self._folder):
             inner[:] = [name for name in inner if name not in _SKIPPED_FOLDERS and not name.startswith(".")]
-            folders.add(Path(folder))
+            folders.add(folder)
             if len(folders) >= MOST_FOLDERS:
                 break
         notices.watch(folders)

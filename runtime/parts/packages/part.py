@@ -26,7 +26,7 @@ from schema.document.packages import PackageSource
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from telemetry.logs.names import PACKAGES
-from uplink.download import Expected, Part, Source, Stopped, download, part_of
+from uplink.download import Expected, Part, Source, download, part_of
 from uplink.http import Headers
 
 TIDY: Final = f"{INTERNAL}package-tidy"
@@ -168,13 +168,12 @@ class Packages:
             )
         key, work = package.key, (package.key, source.sha256)
         self._in_progress.add(work)
-        abandoned = trio.Event()
         try:
             folder = store.folder(self._root, key, source.sha256)
             if not await self._worker.run(folder.is_dir):
                 async with self._download_slots:
                     await self._download(package, source)
-                await self._worker.run(lambda: store.unpacked(self._root, key, source.sha256, abandoned.is_set))
+                await store.unpacked(self._root, key, source.sha256, self._worker)
             if package.module is not None:
                 program = await self._worker.run(lambda: archive.read_meta(folder, folder))
                 environment = environment_of(
@@ -189,10 +188,7 @@ class Packages:
                 kind=ErrorKind.PRECONDITION,
                 remedy="allow this user to write there, and check that the disk has space",
             ) from error
-        except Stopped:
-            raise MachineError("the installation was stopped", kind=ErrorKind.CANCELLED) from None
         finally:
-            abandoned.set()
             self._in_progress.discard(work)
         _log.info("a package was installed", package=package.package_id, version=source.version, folder=str(folder))
         return record

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from rpc.api import messages
 from runtime.parts.data.files.frames import Damaged, frames
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN
+from support.foreign.walk import walk
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -81,8 +82,8 @@ def _reading(sync: Any, message: bytes, offset: int) -> Any:
 
 def capture_files(folder: Path) -> Iterator[Path]:
     """Yield all capture files below a folder, including open ones, in the order of their paths; not those in FAILED."""
-    for parent, folders, names in os.walk(folder):
-        if Path(parent) == folder and FAILED in folders:
+    for parent, folders, names in walk(folder):
+        if parent == folder and FAILED in folders:
             folders.remove(FAILED)
         folders.sort()
         for name in sorted(names):

@@ -13,6 +13,7 @@ from typing import Final
 
 from runtime.parts.data.files.files import make_folder
 from runtime.parts.data.files.names import CLOSED, FAILED, OPEN, stem_of
+from support.foreign.walk import walk
 
 PROGRESS: Final = ".progress"  # suffix of the progress file of a capture file that was acknowledged partly
 REASON: Final = ".reason"  # suffix of the file with the reason why a file is in `failed`
@@ -48,8 +49,8 @@ def waiting(capture: Path, other_folders: Sequence[Path], now: float, minimum_ag
 
 
 def _below(root: Path, recent: tuple[float, float] | None) -> Iterator[Waiting]:
-    for parent, folders, names in os.walk(root, onerror=_unless_missing):
-        if Path(parent) == root and FAILED in folders:
+    for parent, folders, names in walk(root, _unless_missing):
+        if parent == root and FAILED in folders:
             folders.remove(FAILED)
         for name in names:
             path = Path(parent, name)
@@ -133,4 +134,5 @@ def move_to_failed(file: Waiting, reason: str) -> Path:
 
 def reason_files(roots: Sequence[Path]) -> list[Path]:
     """Return the files with reasons of all refused files that still exist."""
-    return sorted(path for root in roots for path in (root / FAILED).rglob(f"*{REASON}"))
+    folders = (listed for root in roots for listed in walk(root / FAILED))
+    return sorted(folder / name for folder, _, names in folders for name in names if name.endswith(REASON))

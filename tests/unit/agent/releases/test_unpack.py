@@ -6,8 +6,10 @@ import io
 import lzma
 import os
 import stat
+import sys
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ import pytest
 from agent.releases import unpack as module
 from agent.releases.unpack import MARK, unpack
 from schema.errors import ErrorKind, MachineError
+from support.foreign.unpack import unpack as unpack_here
+from tests.unit.support.hostile import BAD, squeezed
 
 SCRIPT = b"#!/bin/sh\n# machine-release {}\nexit 1"
 
@@ -130,26 +134,32 @@ def test_a_damaged_file_leaves_nothing(case: str, tmp_path: Path) -> None:
 
 
 def test_the_interpreter_of_debian_12_can_unpack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tarfile has no filters, and releases contain it."""
-    for name in ("extract", "extractall"):
-        monkeypatch.delattr(tarfile.TarFile, name)
-    unpack(write(tmp_path, archive(program)), tmp_path / "out")
+    """Its tarfile has no filters, and releases contain it: `tarfile` is not used."""
+    monkeypatch.setitem(sys.modules, "tarfile", None)
+    unpack_here(io.BytesIO(archive(program)), tmp_path / "out", module.BOUNDS)
     assert (tmp_path / "out" / "lib" / "code.py").is_file()
 
 
 def test_too_many_files_and_too_many_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_MEMBERS", 3)
+    monkeypatch.setattr(module, "BOUNDS", replace(module.BOUNDS, entries=3))
     with pytest.raises(MachineError, match="more than 3 files"):
         unpack(write(tmp_path, archive(program)), tmp_path / "out")
-    monkeypatch.setattr(module, "MAX_MEMBERS", 10)
-    monkeypatch.setattr(module, "MAX_UNPACKED", 1 << 20)
+    monkeypatch.setattr(module, "BOUNDS", replace(module.BOUNDS, size=1 << 20))
     with pytest.raises(MachineError, match="1 MiB"):
         unpack(write(tmp_path, archive(lambda tar: add(tar, "bomb", bytes(2 << 20)))), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
+@pytest.mark.parametrize("case", BAD)
+def test_bad_archives_are_refused_and_leave_nothing(tmp_path: Path, case: str) -> None:
+    with pytest.raises(MachineError) as caught:
+        unpack(write(tmp_path, squeezed(BAD[case]())), tmp_path / "out")
+    assert caught.value.kind is ErrorKind.INVALID
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+
+
 def test_a_full_disk_is_reported_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RESERVE", 1 << 60)
+    monkeypatch.setattr(module, "BOUNDS", replace(module.BOUNDS, reserve=1 << 60))
     with pytest.raises(MachineError) as caught:
         unpack(write(tmp_path, archive(program)), tmp_path / "out")
     assert caught.value.kind is ErrorKind.EXHAUSTED

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from command.modules.group import module
 from command.modules.new import fill, write
 from command.modules.run import document_of
-from runtime.programs.archive import prepare
 from runtime.sdk.pack import members, pack, read_folder
 from schema.errors import ConfigError, ErrorKind, MachineError
+from tests.unit.runtime.unpacking import prepare
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "module"
 

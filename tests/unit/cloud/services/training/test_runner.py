@@ -7,112 +7,25 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from cloud.domain.registry import files, items
 from cloud.domain.training import jobs, queue
-from cloud.server.memory import MemoryCloud
-from cloud.services.training import dataset, scripts
+from cloud.services.training import dataset
 from cloud.services.training import runner as runner_module
-from cloud.services.training.runner import Runner, Settings, clean, folders
+from cloud.services.training.runner import folders, stale
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS
 from tests.unit.cloud.conftest import Clock
-from tests.unit.cloud.services.training.world import TRAINING, Tenant, able, tenant
+from tests.unit.cloud.services.training.runner_world import Program, World, hang, well
+from tests.unit.cloud.services.training.runner_world import world as world
+from tests.unit.cloud.services.training.world import TRAINING, tenant
 from training.engine import lock
 from training.engine.port import Order, Outcome, Sink
-from training.jobs.events import Log, Progress
-
-Program = Callable[[Order, Sink], Awaitable[Outcome]]
-
-
-async def well(order: Order, sink: Sink) -> Outcome:
-    await sink([Log("hello"), Progress(1, 1)])
-    order.output.mkdir()
-    (order.output / "model.onnx").write_bytes(b"model")
-    return Outcome()
-
-
-async def hang(order: Order, sink: Sink) -> Outcome:
-    await sink([Log("hanging")])
-    await trio.sleep_forever()
-
-
-class ScriptedEngine:
-    """Runs Python functions instead of programs."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.orders: list[Order] = []
-        self.running: dict[str, int] = {}
-        self.idle = trio.Event()  # a program has ended
-
-    async def run(self, order: Order, sink: Sink) -> Outcome:
-        assert order.id not in self.running
-        self.running[order.id] = 1
-        self.orders.append(order)
-        try:
-            return await self.program(order, sink)
-        finally:
-            del self.running[order.id]
-            self.idle.set()
-
-
-class World:
-    def __init__(self, us: Tenant, folder: Path) -> None:
-        self.us = us
-        self.folder = folder
-        self.backbone = folder / "backbone.onnx"
-        self.backbone.write_bytes(b"weights")
-
-    @asynccontextmanager
-    async def running(self, program: Program, slots: int = 1) -> AsyncIterator[ScriptedEngine]:
-        engine = ScriptedEngine(program)
-        settings = Settings(self.folder / "training", slots, self.backbone)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(Runner(self.us.cloud.cloud, engine, settings).run)
-            yield engine
-            nursery.cancel_scope.cancel()
-
-    async def until(self, subject: str, *states: str) -> Any:
-        cloud = self.us.cloud.cloud
-        with cloud.events.listening(jobs.TOPIC, subject, also=[jobs.EVENTS]) as listener, trio.fail_after(20):
-            while (job := await self.us.job(subject))["status"] not in states:
-                await listener.next()
-        return job
-
-    async def until_logged(self, subject: str, message: str) -> None:
-        cloud = self.us.cloud.cloud
-        with cloud.events.listening(jobs.EVENTS, subject) as listener, trio.fail_after(20):
-            while message not in await self.us.log(subject):
-                await listener.next()
-
-    async def model(self, version: str = "1") -> dict[str, bytes]:
-        """Return the files of the model's package."""
-        cloud, owner = self.us.cloud.cloud, self.us.organization
-
-        def work(sql: Any) -> files.File:
-            item = items.find(sql, f"{owner}:parts")
-            return files.best(files.files(sql, item.id), item, version, "linux/arm64", ())
-
-        file = await cloud.store.read(work)
-        content = b"".join([piece async for piece in cloud.blobs.read(file.blob)])
-        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-            return {info.name: tar.extractfile(info).read() for info in tar}  # type: ignore[union-attr]
-
-
-@pytest.fixture
-async def world(cloud: MemoryCloud, tmp_path: Path) -> World:
-    us = await tenant(able(cloud))
-    await us.add("ok")
-    await us.add("bad")
-    return World(us, tmp_path)
 
 
 async def test_a_completed_job_has_its_model(world: World) -> None:
@@ -504,54 +417,7 @@ async def test_a_custom_script(world: World) -> None:
     assert order.readable == ()
 
 
-def archive_of(path: Path, *members: tarfile.TarInfo, content: bytes = b"") -> Path:
-    with tarfile.open(path, "w:gz") as tar:
-        for member in members:
-            member.size = len(content) if member.isreg() else 0
-            tar.addfile(member, io.BytesIO(content) if member.isreg() else None)
-    return path
-
-
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = kind, link
-    return info
-
-
-@pytest.mark.parametrize(
-    ("members", "reason"),
-    [
-        ([member("../evil")], "outside"),
-        ([member("/etc/evil")], "outside"),
-        ([member("a/../../evil")], "outside"),
-        ([member("model", tarfile.SYMTYPE, "/etc"), member("model/training.py")], "neither a file nor a folder"),
-        ([member("a", tarfile.LNKTYPE, "/etc/passwd")], "neither a file nor a folder"),
-        ([member("a", tarfile.CHRTYPE)], "neither a file nor a folder"),
-        ([member("a"), member("a/b")], "cannot be used"),
-        ([member("setup.py")], "no model/training.py"),
-        ([], "no model/training.py"),
-    ],
-)
-def test_hostile_archives(tmp_path: Path, members: list[tarfile.TarInfo], reason: str) -> None:
-    archive = archive_of(tmp_path / "a.tar.gz", *members, content=b"x")
-    with pytest.raises(MachineError, match=reason):
-        scripts.unpack(archive, tmp_path / "deep" / "program")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "deep"]
-
-
-def test_large_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts, "MAX_BYTES", 1000)
-    with pytest.raises(MachineError, match="more than"):
-        scripts.unpack(archive_of(tmp_path / "a", member("x"), content=bytes(1001)), tmp_path / "b")
-    monkeypatch.setattr(scripts, "MAX_FILES", 2)
-    with pytest.raises(MachineError, match="more than"):
-        scripts.unpack(archive_of(tmp_path / "c", *(member(str(number)) for number in range(3))), tmp_path / "d")
-    (tmp_path / "text").write_text("no archive")
-    with pytest.raises(MachineError, match="cannot be used"):
-        scripts.unpack(tmp_path / "text", tmp_path / "e")
-
-
-def test_folders_of_ended_jobs_are_removed(tmp_path: Path) -> None:
+def test_folders_of_ended_jobs_are_selected(tmp_path: Path) -> None:
     home = tmp_path / "jobs"
     assert folders(home) == []
     for name in ("old", "kept", ".probe"):
@@ -561,5 +427,4 @@ def test_folders_of_ended_jobs_are_removed(tmp_path: Path) -> None:
         (home / name).touch()
     names = folders(home)
     (home / "started-meanwhile").mkdir()  # by a replica
-    assert clean(home, names, {"kept", "elsewhere"}) == 1
-    assert {path.name for path in home.iterdir()} == {".probe", "kept", "started-meanwhile", *files}
+    assert stale(home, names, {"kept", "elsewhere"}) == [home / "old"]

@@ -27,8 +27,10 @@ from runtime.server.memory import MemoryMachine, open_machine
 from schema.document.machine import decode
 from schema.errors import MachineError
 from schema.substitution import fill
+from support.worker import Worker
 from tests.loopback import listening
 from tests.unit.runtime.parts.modules.web import LIMIT, Web, whole
+from tests.unit.support.hostile import BAD, pack
 
 # ---- the disk
 
@@ -51,11 +53,22 @@ def put(root: Path, data: bytes) -> str:
     return sha256
 
 
+def unpacked(root: Path, key: tuple[str, str], sha256: str) -> Path:
+    """Unpack a download, in a worker and a child process, so by the real clock."""
+
+    async def main() -> Path:
+        worker = Worker("packages")
+        async with worker.opened():
+            return await store.unpacked(root, key, sha256, worker)
+
+    return trio.run(main)
+
+
 def test_current_packages_are_remembered_and_others_removed(tmp_path: Path) -> None:
     model, module = ("ml_model", "net"), ("module", "arm")
     old, new = put(tmp_path, packed(a=b"1")), put(tmp_path, packed(a=b"2"))
     for sha256 in (old, new):
-        folder = store.unpacked(tmp_path, model, sha256, lambda: False)
+        folder = unpacked(tmp_path, model, sha256)
         assert (folder / "a").is_file()
         store.activate(tmp_path, model, Installed("org/net", sha256[:3], sha256))
     store.activate(tmp_path, ("ml_model", "gone"), Installed("org/gone", "1", "0" * 64))
@@ -63,7 +76,7 @@ def test_current_packages_are_remembered_and_others_removed(tmp_path: Path) -> N
     (tmp_path / "ml_model" / "x-0123456789abcdef.unpacking").mkdir()
     assert store.records(tmp_path) == {model: Installed("org/net", new[:3], new)}
     program = put(tmp_path, packed(**{"meta.json": b'{"entrypoint": "run.sh"}', "run.sh": b"#!/bin/sh\n"}))
-    assert (store.unpacked(tmp_path, module, program, lambda: False) / "run.sh").is_file()
+    assert (unpacked(tmp_path, module, program) / "run.sh").is_file()
     gone = store.tidy(tmp_path, {(model, new), (module, program)}, {program})
     assert f"net-{old[:16]}" in gone
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/*")}
@@ -72,10 +85,18 @@ def test_current_packages_are_remembered_and_others_removed(tmp_path: Path) -> N
 
 def test_an_archive_that_leads_out_leaves_nothing(tmp_path: Path) -> None:
     sha256 = put(tmp_path, packed(**{"../evil": b"x"}))
-    with pytest.raises(MachineError, match="leads out of the archive's folder"):
-        store.unpacked(tmp_path, ("ml_model", "net"), sha256, lambda: False)
+    with pytest.raises(MachineError, match="leads out of the folder"):
+        unpacked(tmp_path, ("ml_model", "net"), sha256)
     assert not list((tmp_path / "ml_model").iterdir())
     assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_packages_are_refused_and_leave_nothing(tmp_path: Path, case: str) -> None:
+    sha256 = put(tmp_path, pack(tmp_path / "bad", BAD[case]()).read_bytes())
+    with pytest.raises(MachineError, match="is not unpacked"):
+        unpacked(tmp_path, ("ml_model", "net"), sha256)
+    assert list((tmp_path / "ml_model").iterdir()) == []
 
 
 # ---- a machine
