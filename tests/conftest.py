@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
+from support.foreign.remove import remove
 from tests.limit import pytest_collection_modifyitems, pytest_runtest_call
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     for folder in MEMORY.glob(f"{PREFIX}*"):  # left by runs that were killed or that failed
         if not Path("/proc", folder.name.removeprefix(PREFIX)).exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)  # a failed test may leave folders of any depth
     folder = MEMORY / f"{PREFIX}{os.getpid()}"
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     config.stash[FOLDER] = folder
@@ -63,4 +63,4 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Remove temporary files after a run without failures; otherwise keep them until the next run."""
     folder = session.config.stash.get(FOLDER, None)
     if folder is not None and exitstatus == pytest.ExitCode.OK:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
