@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 from command.cloud.group import APP, find, find_dataset, run_with_client, with_client
+from command.cloud.times import local
 from command.groups import Commands
 from command.recordings.data import MOMENT
 from schema.errors import ErrorKind, MachineError
@@ -69,7 +70,7 @@ async def list_command(
             capture = metadata["capture_metadata"]
             rows.append(
                 [
-                    f"{metadata['time_received']:%Y-%m-%d %H:%M:%S}",
+                    local(metadata["time_received"]),
                     capture["robot_name"],
                     capture["component_name"],
                     metadata["file_name"],
@@ -79,7 +80,7 @@ async def list_command(
                 ]
             )
     if not (as_json or quiet):
-        click.echo("\n".join(table(["TIME (UTC)", "MACHINE", "RESOURCE", "FILE", "BYTES", "TAGS", "ID"], rows)))
+        click.echo("\n".join(table(["TIME", "MACHINE", "RESOURCE", "FILE", "BYTES", "TAGS", "ID"], rows)))
 
 
 @data.command(

@@ -9,6 +9,7 @@ import click
 from command.cloud.data import DATA
 from command.cloud.group import APP, DATASETS, find_dataset, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
+from command.cloud.times import local
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ async def list_command(client: ApiClient, as_json: bool, quiet: bool) -> None:
     elif quiet:
         click.echo("".join(f"{dataset['id']}\n" for dataset in listed), nl=False)
     else:
-        rows = [[dataset["name"], f"{dataset['time_created']:%Y-%m-%d %H:%M}", dataset["id"]] for dataset in listed]
-        click.echo("\n".join(table(["NAME", "CREATED (UTC)", "ID"], rows)))
+        rows = [[dataset["name"], local(dataset["time_created"], seconds=False), dataset["id"]] for dataset in listed]
+        click.echo("\n".join(table(["NAME", "CREATED", "ID"], rows)))
 
 
 @datasets.command()

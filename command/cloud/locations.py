@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from command.cloud.group import APP, with_client
+from command.cloud.times import local
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ async def list_secrets(client: ApiClient, location: str, as_json: bool, quiet: b
     if as_json or quiet:
         click.echo("".join(f"{one_line(secret) if as_json else secret['id']}\n" for secret in listed), nl=False)
         return
-    rows = [[f"{secret['created_on']:%Y-%m-%d %H:%M:%S}", secret["id"]] for secret in listed]
-    click.echo("\n".join(table(["CREATED (UTC)", "ID"], rows)))
+    rows = [[local(secret["created_on"]), secret["id"]] for secret in listed]
+    click.echo("\n".join(table(["CREATED", "ID"], rows)))
 
 
 @secrets.command("create")

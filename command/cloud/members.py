@@ -8,6 +8,7 @@ import click
 
 from command.cloud.group import APP, with_client
 from command.cloud.organization import ORGANIZATION, missing_resource, organization_of
+from command.cloud.times import local
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def list_command(client: ApiClient, organization: str, as_json: bool, quie
     if quiet:
         click.echo("".join(f"{row[0]}\n" for row in rows), nl=False)
     else:
-        click.echo("\n".join(table(["ADDRESS", "STATE", "SINCE (UTC)", "INVITED AS", "ID"], rows)))
+        click.echo("\n".join(table(["ADDRESS", "STATE", "SINCE", "INVITED AS", "ID"], rows)))
 
 
 @members.command()
@@ -146,7 +147,7 @@ async def _deliver_link(client: ApiClient, owner: str, email: str, *, as_json: b
 
 
 def _day(moment: Any) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}"
+    return local(moment, seconds=False)
 
 
 def _roles(invite: Mapping[str, Any]) -> str:

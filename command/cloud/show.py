@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from command.cloud.times import local
 from runtime.engine.views.tables import clean, since, table
 from schema.decoding.report import did_you_mean
 from schema.diff import difference, fragments_difference, value_lines
@@ -146,14 +147,14 @@ def _problems(part: Part) -> str:
 
 def report_head(machine: str, received: datetime, now: datetime) -> str:
     """Return the first line of the report of an agent."""
-    return f"{clean(machine)}: report of {received.astimezone():%Y-%m-%d %H:%M:%S}, {since(received, now)} ago"
+    return f"{clean(machine)}: report of {local(received)}, {since(received, now)} ago"
 
 
 def request_lines(requests: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each request that the agent has not received."""
     return [
         f"not received yet: the request to {clean(request['kind'])} {clean(request['program']) or 'now'}, "
-        f"which expires at {request['expires'].astimezone():%Y-%m-%d %H:%M}"
+        f"which expires at {local(request['expires'], seconds=False)}"
         for request in requests
     ]
 
@@ -162,7 +163,7 @@ def outcome_lines(outcomes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a table of the outcomes of updates; empty if there is none."""
     rows = [
         [
-            f"{outcome['ended'].astimezone():%Y-%m-%d %H:%M}",
+            local(outcome["ended"], seconds=False),
             outcome["program"],
             outcome["version_from"],
             outcome["version"],
@@ -189,8 +190,8 @@ def saves(revisions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def history(revisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each result of `saves`, followed by its changes."""
     for save in revisions:
-        saved = datetime.fromisoformat(save["saved"]).astimezone()
-        yield f"{save['revision']}  {saved:%Y-%m-%d %H:%M:%S}  by {clean(save['author'])}"
+        saved = local(datetime.fromisoformat(save["saved"]))
+        yield f"{save['revision']}  {saved}  by {clean(save['author'])}"
         yield from (f"     {clean(line)}" for line in save["changes"] or ())
 
 

@@ -1,10 +1,19 @@
-"""Times in the replies of the cloud, as the commands print them. Pure."""
+"""Times as the commands print them: for people in local time, as `--since` reads them, and in JSON in UTC."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+
+
+def local(moment: datetime | float, *, seconds: bool = True) -> str:
+    """Return a time for people, in the time zone of this computer: `2026-01-02 03:04:05`.
+
+    A number is in seconds since 1970. Raises OverflowError, ValueError or OSError for one that is no time.
+    """
+    when = datetime.fromtimestamp(moment) if isinstance(moment, int | float) else moment.astimezone()
+    return when.strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")
 
 
 def utc(moment: datetime | None) -> str | None:

@@ -19,7 +19,7 @@ MAX_EXTENDED: Final = 8  # extended headers of one member
 MAX_NAME: Final = 4096  # bytes of a path, or of the target of a link
 _OVERHEAD: Final = 3 * BLOCK  # decompressed bytes for each member, in addition to its content: header, padding, end
 _PAX, _GLOBAL, _LONG_NAME, _LONG_LINK = b"xX", b"g", b"L", b"K"
-_OCTAL: Final = re.compile(rb" *([0-7]*) *")
+_OCTAL: Final = re.compile(rb" *+([0-7]*+) *+")
 _DECIMAL: Final = re.compile(rb"[0-9]{1,19}")
 
 

@@ -32,7 +32,7 @@ from training.engine.usage import memory, usage
 from training.jobs.events import Log, of_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
-OWN: Final = ("training", "schema")  # packages that programs of this project import
+OWN: Final = ("training", "schema", "support")  # packages that programs of this project import
 USERS: Final = range(1_500_000_000, 1_600_000_000)  # user ids of jobs, if the engine runs as root: a job, a user
 WATCH: Final = 2.0  # seconds between two measurements of disk and memory: no event says that they fill
 LIFE: Final = 5.0  # seconds between two signs of life of the engine

@@ -10,6 +10,7 @@ import click
 from command.cloud.group import APP, run_with_client, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
 from command.cloud.registry.packages import PACKAGES
+from command.cloud.times import local
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ async def versions(client: ApiClient, module: str, as_json: bool) -> None:
         [
             version["version"],
             file["platform"],
-            f"{file['uploaded_at'].astimezone():%Y-%m-%d %H:%M:%S}",
+            local(file["uploaded_at"]),
             _advice(version),
         ]
         for version in listed

@@ -9,6 +9,7 @@ import click
 
 from command.cloud.group import run_with_client, with_client
 from command.cloud.organization import ORGANIZATION, organization_of
+from command.cloud.times import local
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ async def list_command(client: ApiClient, kind: str | None, organization: str, a
             package["info"]["version"],
             package["info"]["type"].lower(),
             package["info"]["platform"] or "any",
-            f"{package['created_on'].astimezone():%Y-%m-%d %H:%M:%S}",
+            local(package["created_on"]),
         ]
         for package in listed
     ]

@@ -14,7 +14,7 @@ import click
 from command.cloud import login
 from command.cloud.group import find_dataset, run_with_client
 from command.cloud.organization import ORGANIZATION, organization_of
-from command.cloud.times import utc
+from command.cloud.times import local, utc
 from command.groups import Commands
 
 if TYPE_CHECKING:
@@ -423,10 +423,10 @@ def list_command(status: str | None, count: int, organization: str, as_json: boo
             click.echo("".join(f"{job.id}\n" for job in jobs), nl=False)
         else:
             rows = [
-                [job.model_name, job.model_version, job.state.value, f"{job.created:%Y-%m-%d %H:%M}", job.id]
+                [job.model_name, job.model_version, job.state.value, local(job.created, seconds=False), job.id]
                 for job in jobs
             ]
-            click.echo("\n".join(table(["MODEL", "VERSION", "STATE", "SUBMITTED (UTC)", "ID"], rows)))
+            click.echo("\n".join(table(["MODEL", "VERSION", "STATE", "SUBMITTED", "ID"], rows)))
 
     run_training(work, as_json=as_json)
 

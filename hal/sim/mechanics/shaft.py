@@ -75,6 +75,11 @@ class Shaft:
         self._replan(t, [Spin(t, self.position(t), self.speed(t), power * self.max_rpm / 60, TAU)])
         self._heat = self._heat.towards(t, WINDING_RISE * power * power)
 
+    def brake(self, t: float) -> None:
+        """Cut the power and hold the shaft where it is at `t`."""
+        self.drive(0.0, t)
+        self._replan(t, [Spin(t, self.position(t), 0.0, 0.0, TAU)])
+
     def heading(self, position: float, t: float) -> int:
         """Return the direction to drive to come to rest at `position`: 1, -1, or 0 to cut the power now."""
         error = position - self._coasts_to(t)

@@ -17,6 +17,7 @@ CHANGES = {
 }
 ALONE = {
     "training/engine/sandbox.py": "starts one program and waits for it",
+    "support/foreign/child.py": "unpacks one archive, and ends",
     "training/environments/install.py": "installs packages, and ends",
 }
 """Files of programs that do one thing and end."""

@@ -24,7 +24,10 @@ MIN_RPM: Final = 0.1  # slower speeds are rejected as mistakes
 
 
 class FakeMotor(SimulatedResource, Motor):
-    """Approaches the speed of its power with a time constant of 50 ms; without power it comes to rest."""
+    """Approaches the speed of its power with a time constant of 50 ms; without power it comes to rest, and `stop` brakes.
+
+    Programs that are tried with it expect that a stopped motor does not move any more.
+    """
 
     Config: ClassVar[type[Attributes]] = FakeMotorConfig
 
@@ -183,10 +186,11 @@ class FakeMotor(SimulatedResource, Motor):
         return Powered(is_on=power != 0, power_pct=power)
 
     async def stop(self, *, extra: Extra = None) -> None:
-        """Switch the power off; the motor comes to rest within a fraction of a second."""
+        """Switch the power off, and brake: the motor is at rest at once."""
         await self.access()
         await self._motion.supersede()
         await self._power(0.0)
+        self._device.shaft.brake(self.world.now())
 
     async def is_moving(self) -> bool:
         """Return whether the motor is powered or executing a command; coasting after a stop does not count."""

@@ -277,14 +277,14 @@ async def test_a_base_refuses_to_stand_still_by_moving(bench: Bench, autojump_cl
         await base.move_straight(100, 0.1)
 
 
-async def test_a_stopped_motor_is_not_moving_by_command_though_it_coasts(
-    bench: Bench, autojump_clock: MockClock
-) -> None:
-    _, _, motor = await driven(bench)
+@pytest.mark.parametrize("counted", [True, False])
+async def test_a_stopped_motor_does_not_move_any_more(bench: Bench, autojump_clock: MockClock, counted: bool) -> None:
+    motor = (await driven(bench))[2] if counted else await bench.add("motor", "m", {"max_rpm": 120})
     await motor.set_power(1)
     await trio.sleep(1)
     await motor.stop()
-    here = await motor.get_position()
     assert not await motor.is_moving()
+    await motor.reset_zero_position(0.0)
+    assert await motor.get_position() == 0.0
     await trio.sleep(1)
-    assert await motor.get_position() > here
+    assert await motor.get_position() == 0.0
