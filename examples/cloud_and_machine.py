@@ -30,7 +30,7 @@ HOME = Path(os.environ.get("RUN_HOME", ROOT / ".run"))
 BENCH = ROOT / "examples" / "bench.json"
 CLOUD = f"localhost:{os.environ.get('CLOUD_PORT', '8090')}"
 MACHINE = f"localhost:{os.environ.get('PORT', '8080')}"
-HOOK_PORT = os.environ.get("WEBHOOK_PORT", "8099")  # where examples/webhook_receiver.py listens
+HOOK_PORT = os.environ.get("WEBHOOK_PORT", str(int(MACHINE.rpartition(":")[2]) + 19))  # of examples/webhook_receiver.py
 APP = "viam.app.v1.AppService"
 
 

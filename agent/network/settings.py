@@ -16,6 +16,9 @@ from netmgr.model.settings import Settings as NetworkSettings
 PORTAL: Final = "portal: "
 """Beginning of the labels of networks that were entered in the portal or an app."""
 
+MAX_ENTERED: Final = 32
+"""Networks that were entered on the device and are kept. Everyone near a device can enter some in its portal."""
+
 
 def network_settings(
     settings: Settings,
@@ -115,8 +118,10 @@ def _enterprise(account: EnterpriseAccount) -> Enterprise:
 def entered(networks: Iterable[Network], network: Network, *, tries_all: bool) -> tuple[Network, ...]:
     """Return the entered networks with a new one in front: it has the highest priority, and others lose theirs.
 
+    At most MAX_ENTERED are kept, those entered last.
+
     `tries_all`: all networks are tried in order, and a network of the configuration may be preferred (priority 100).
     """
     others = [replace(other, priority=min(other.priority, HIGHEST_PRIORITY - 1)) for other in networks]
     others = [other for other in others if other.label != network.label]
-    return (replace(network, priority=100 if tries_all else HIGHEST_PRIORITY), *others)
+    return (replace(network, priority=100 if tries_all else HIGHEST_PRIORITY), *others[: MAX_ENTERED - 1])

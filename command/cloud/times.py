@@ -10,7 +10,7 @@ from typing import Any
 def local(moment: datetime | float, *, seconds: bool = True) -> str:
     """Return a time for people, in the time zone of this computer: `2026-01-02 03:04:05`.
 
-    A number is in seconds since 1970. Raises OverflowError, ValueError or OSError for one that is no time.
+    A number is in seconds since 1970. Raises OverflowError, ValueError or OSError for one beyond the calendar.
     """
     when = datetime.fromtimestamp(moment) if isinstance(moment, int | float) else moment.astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")

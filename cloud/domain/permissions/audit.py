@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
@@ -56,6 +56,13 @@ _ID: Final = re.compile(
 )  # see cloud.values.names; keys are longer
 
 
+TOGETHER: Final = frozenset({"set_annotations"})
+"""Actions of which a person does hundreds in a row. One entry stands for all of an author at one object within GAP."""
+
+GAP: Final = timedelta(minutes=10)  # between two actions that share an entry
+RECENT: Final = 20  # entries of the organization among which the previous one is looked for
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
     """One change. `name` is the name of the author's key, or empty if the key was deleted since."""
@@ -90,7 +97,9 @@ def is_change(method: str) -> bool:
 def note(
     sql: Sql, owner: str, author: Author, action: str, subject: str, detail: Mapping[str, Any], now: datetime
 ) -> None:
-    """Write one entry for the organization `owner`."""
+    """Write one entry for the organization `owner`, or count the action in the entry of others; see TOGETHER."""
+    if action in TOGETHER and _counted(sql, owner, author, action, subject, now):
+        return
     inserted(
         sql,
         "audit",
@@ -104,6 +113,27 @@ def note(
             "detail": json.dumps(detail, ensure_ascii=False),
         },
     )
+
+
+def _counted(sql: Sql, owner: str, author: Author, action: str, subject: str, now: datetime) -> bool:
+    """Count an action in the entry of the previous ones; return False if there is none."""
+    rows = sql.rows(
+        "SELECT number, happened, author, action, subject, detail FROM audit WHERE organization_id = ? "
+        "ORDER BY number DESC LIMIT ?",
+        owner,
+        RECENT,
+    )
+    for row in rows:
+        if (row["author"], row["action"], row["subject"]) != (author.name, action, subject):
+            continue
+        detail = json.loads(row["detail"])
+        last = datetime.fromisoformat(detail["until"]) if "until" in detail else moment_of(row["happened"])
+        if not timedelta(0) <= now - last <= GAP:
+            return False
+        detail |= {"times": detail.get("times", 1) + 1, "until": now.isoformat(timespec="seconds")}
+        sql.run("UPDATE audit SET detail = ? WHERE number = ?", json.dumps(detail, ensure_ascii=False), row["number"])
+        return True
+    return False
 
 
 def entries(sql: Sql, owner: str, audit_query: AuditQuery) -> list[AuditRecord]:

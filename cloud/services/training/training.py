@@ -46,7 +46,6 @@ class MLTrainingService(Service):
         tags: Sequence[str] = (),
     ) -> str:
         """Queue the training of a model from a dataset and return the job's id. Without a version, it is the time."""
-        self.cloud.training.check(model_type)
         if model_framework not in (m.ModelFramework.UNSPECIFIED, m.ModelFramework.ONNX):
             raise MachineError(
                 f"this cloud trains no {model_framework.name.lower()} models",
@@ -62,6 +61,7 @@ class MLTrainingService(Service):
             return [entry.picture for entry in pictures(sql, dataset_id, organization_id)]
 
         dataset_pictures = await self.read(read)
+        self.cloud.training.check(model_type)  # after the dataset: an unknown one is NOT_FOUND everywhere
         size = LARGE if len(dataset_pictures) > 500 else 0
         await self.offload(size, lambda: submission.check(model_type, labels, dataset_pictures))
         return await self.write(lambda sql: jobs.submit(sql, task, self.author, self.now()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,10 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 """Mean and standard deviation by the value of `Image.NominalPixelRange` (ONNX, docs/MetadataProps.md)."""
 
 
+_MEMORY_SHARE: Final = 2
+"""All models together may use this part of the computer's memory: one half. Motors run in the same process."""
+
+
 class OnnxSession:
     """A loaded model. `metadata` is its metadata; `count` is the number of successful inferences."""
 
@@ -55,6 +60,7 @@ class OnnxSession:
         options.intra_op_num_threads = threads
         options.log_severity_level = 3  # log errors only; they are also raised
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads use no processor time
+        _limit_memory(ort, options)
         try:
             self._session = ort.InferenceSession(str(file), options, providers=list(providers))
         except Exception as error:  # the exception classes are private
@@ -92,7 +98,7 @@ class OnnxSession:
         try:
             outputs = self._session.run(None, feed)
         except Exception as error:  # the exception classes are private
-            raise MachineError(f"the inference failed: {_first_line(error)}", kind=ErrorKind.INTERNAL) from error
+            raise _failed(error) from error
         self.count += 1
         names = [info.name for info in self.metadata.output_info]
         return FlatTensors({name: _flat(name, output) for name, output in zip(names, outputs, strict=True)})
@@ -124,6 +130,31 @@ class OnnxSession:
             tuple(flat_tensor.shape)
         )
         return values_array if wire_type == data_type else values_array.astype(data_type)
+
+
+def _limit_memory(ort: Any, options: Any) -> None:
+    """Let a session allocate from the arena that all sessions of this process share, and which is limited."""
+    if not _arenas:
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MEMORY_SHARE
+        kinds = ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
+        settings = ort.OrtArenaCfg({"max_mem": limit, "arena_extend_strategy": 1})  # 1: only as much as is needed
+        ort.create_and_register_allocator(ort.OrtMemoryInfo("Cpu", *kinds), settings)
+        _arenas.append(limit)
+    options.add_session_config_entry("session.use_env_allocators", "1")
+
+
+_arenas: Final[list[int]] = []  # the size of the arena of this process, once it exists
+
+
+def _failed(error: Exception) -> MachineError:
+    text = _first_line(error)
+    if "allocate" in text or "Available memory" in text:
+        return MachineError(
+            f"the inference needs more memory than all models may use ({_arenas[0] >> 20} MiB): {text}",
+            kind=ErrorKind.EXHAUSTED,
+            remedy="use a smaller model or smaller inputs",
+        )
+    return MachineError(f"the inference failed: {text}", kind=ErrorKind.INTERNAL)
 
 
 def _library(name: str) -> Any:

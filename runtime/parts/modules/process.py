@@ -30,6 +30,9 @@ from schema.errors import ConfigError, ErrorKind, MachineError
 from support.foreign.remove import remove
 from support.inotify import Inotify
 
+LONGEST_FOLDER: Final = 60
+"""Bytes of the path of the folder for temporary files; 43 are left for those of a machine and a module's name."""
+
 CHANNEL: Final = Limits(keepalive_interval=inf)
 """Limits without keepalive. The watchdog checks whether a module answers. A constructor may keep a module from
 answering PING, and some servers close the connection if a client sends PING often."""
@@ -111,7 +114,7 @@ class LocalProcesses:
         Clients are not authenticated.
         """
         async with trio.open_nursery() as nursery:
-            folder = None if tcp else Path(tempfile.mkdtemp(prefix="machine-module-"))
+            folder = None if tcp else Path(tempfile.mkdtemp(prefix="machine-module-", dir=_short_folder()))
             try:
                 if folder is None:
                     listeners = await open_listeners("127.0.0.1:0")
@@ -170,6 +173,11 @@ class LocalProcesses:
     def channel(self, address: str) -> Channel:
         """See Processes.channel."""
         return Channel(address if is_tcp(address) else f"unix:{address}", limits=CHANNEL)
+
+
+def _short_folder() -> str | None:
+    """Return where sockets fit into the 107 bytes of their paths: None for the usual folder, unless TMPDIR is long."""
+    return None if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_FOLDER else "/tmp"
 
 
 class _LocalProcess:

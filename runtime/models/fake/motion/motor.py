@@ -24,7 +24,7 @@ MIN_RPM: Final = 0.1  # slower speeds are rejected as mistakes
 
 
 class FakeMotor(SimulatedResource, Motor):
-    """Approaches the speed of its power with a time constant of 50 ms; without power it comes to rest, and `stop` brakes.
+    """Approaches the speed of its power with a time constant of 50 ms. Without power it comes to rest; `stop` brakes.
 
     Programs that are tried with it expect that a stopped motor does not move any more.
     """

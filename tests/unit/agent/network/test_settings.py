@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.network.settings import entered, network_settings, networks_of, unique
+from agent.network.settings import MAX_ENTERED, entered, network_settings, networks_of, unique
 from agent.settings.reading import read
 from netmgr.model.network import Enterprise, Network, Open, Personal, StaticAddress
 from netmgr.model.settings import Settings as NetworkSettings
@@ -141,3 +141,11 @@ def test_labels_are_unique_and_entered_networks_come_first() -> None:
     second = entered(first, other, tries_all=False)
     assert [(network.label, network.priority) for network in second] == [("home", 999), ("portal: new", 998)]
     assert entered((), new, tries_all=True)[0].priority == 100
+
+
+def test_only_the_networks_that_were_entered_last_are_kept() -> None:
+    networks: tuple[Network, ...] = ()
+    for number in range(MAX_ENTERED + 10):
+        new = Network(label=f"portal: {number}", kind="wifi", source="portal", ssid=b"x")
+        networks = entered(networks, new, tries_all=False)
+    assert [each.label for each in networks] == [f"portal: {number}" for number in range(41, 9, -1)]

@@ -265,3 +265,31 @@ def test_a_created_key_is_never_recorded() -> None:
         assert audit.created_id(new_secret()) == ""
         assert audit.created_id(new_location_id())
         assert audit.created_id(m.NewKey(subject, new_secret())) == subject
+
+
+async def test_many_labels_in_a_row_are_one_entry(cloud: MemoryCloud, clock: Clock) -> None:
+    first = cloud.first
+
+    async def label(author: str, dataset: str) -> None:
+        now = clock()
+        await cloud.cloud.store.write(
+            lambda sql: audit.note(
+                sql, first.organization, Author(KEY, author), "set_annotations", dataset, {"called": "d"}, now
+            )
+        )
+
+    for _ in range(50):
+        await label("a", "one")
+        await label("b", "one")
+        clock.now += timedelta(minutes=9)
+    await label("a", "other")
+    clock.now += timedelta(minutes=11)
+    await label("a", "one")
+    results = await entries(cloud, action="set_annotations")
+    assert [(each.author.name, each.subject, each.detail.get("times", 1)) for each in results] == [
+        ("a", "one", 1),
+        ("a", "other", 1),
+        ("b", "one", 50),
+        ("a", "one", 50),
+    ]
+    assert all(each.detail["called"] == "d" for each in results)

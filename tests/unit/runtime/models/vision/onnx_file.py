@@ -45,10 +45,11 @@ def _value(value: Tensor) -> bytes:
     return _field(1, name) + _field(2, _field(1, _field(1, ELEMENTS[element]) + _field(2, dims)))
 
 
-def node(operator: str, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
-    """Encode an operator without attributes."""
+def node(operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: int) -> bytes:
+    """Encode an operator with integers as attributes."""
     parts = [_field(1, name) for name in inputs] + [_field(2, name) for name in outputs]
-    return b"".join(parts) + _field(4, operator)
+    extra = [_field(5, _field(1, name) + _field(3, value) + _field(20, 2)) for name, value in attributes.items()]
+    return b"".join(parts) + _field(4, operator) + b"".join(extra)
 
 
 def constant(name: str, shape: Sequence[int], values: Sequence[float]) -> bytes:
@@ -97,6 +98,19 @@ def detector(metadata: Mapping[str, str] | None = None) -> bytes:
             constant("score_", [1, 2], [0.6, 0.9]),
         ],
         metadata=metadata,
+    )
+
+
+def as_large_as_asked() -> bytes:
+    """Return a model whose memory depends on its input: it sums up `size` zeros."""
+    return model(
+        [
+            node("Cast", ["size"], ["shape"], to=ELEMENTS["int64"]),
+            node("ConstantOfShape", ["shape"], ["zeros"]),
+            node("ReduceSum", ["zeros"], ["sum"]),
+        ],
+        [("size", "float32", [1])],
+        [("sum", "float32", [1])],
     )
 
 

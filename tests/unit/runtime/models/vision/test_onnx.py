@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import struct
 import sys
 from array import array
 from pathlib import Path
@@ -167,3 +170,15 @@ async def test_many_at_once_are_all_answered_and_a_cancelled_one_is_not_waited_f
             scope.cancel()
             await ask(99)
     assert answers == {index: float(index) for index in range(20)}
+
+
+async def test_a_model_cannot_take_all_memory(bench: Bench, tmp_path: Path) -> None:
+    model = await onnx(bench, tmp_path, onnx_file.as_large_as_asked())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    beyond = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // 4 + 1000  # zeros of four bytes
+    with pytest.raises(MachineError, match="needs more memory than all models may use") as caught:
+        await model.infer(FlatTensors({"size": tensor("float32", [1], struct.pack("<f", beyond * 1.01))}))
+    assert caught.value.kind is ErrorKind.EXHAUSTED
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # KiB
+    small = await model.infer(FlatTensors({"size": tensor("float32", [1], struct.pack("<f", 10.0))}))
+    assert list(values(small.tensors["sum"], "sum")) == [0.0]

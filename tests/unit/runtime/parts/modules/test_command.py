@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.parts.modules.process import LocalProcesses
 from runtime.programs import command
 from runtime.programs.command import Program
 from schema.document.machine import MachineDocument, decode_value
@@ -171,3 +174,16 @@ def test_the_keys_of_an_entry() -> None:
     (item,) = document(modules=[entry]).modules
     assert (item.watchdog, item.reload_on_change) == (90.0, True)
     assert item.limits == ModuleLimits(memory_mb=256, processes=20, open_files=100, nice=5)
+
+
+async def test_sockets_of_modules_fit_whatever_the_folder_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    processes = LocalProcesses({})
+    async with processes.parent({}, tcp=False) as parent:  # serves, so that it could listen
+        address = processes.address(module(), parent, tcp=False)
+    assert len(os.fsencode(address)) <= command.LONGEST_ADDRESS
+    assert not await trio.Path(parent).exists()
