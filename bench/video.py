@@ -10,7 +10,6 @@ and tc of iproute2.
 from __future__ import annotations
 
 import argparse
-import importlib
 import io
 import os
 import random
@@ -104,7 +103,6 @@ class ClockCamera(Camera):
 def main(argv: Sequence[str]) -> int:
     """Return the exit status."""
     parser = argparse.ArgumentParser("python -m bench video", description=(__doc__ or "").split("\n\n")[1])
-    parser.add_argument("engine", nargs="?", default="wrtc", choices=("wrtc", "aiortc"))
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(VIEWING, action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -112,10 +110,10 @@ def main(argv: Sequence[str]) -> int:
         trio.run(_view)
     elif options.inside:
         add_interfaces()
-        trio.run(_serve, options.engine)
+        trio.run(_serve)
     else:
         mapped = [] if os.geteuid() == 0 else ["--map-root-user"]
-        words = [sys.executable, "-m", "bench.video", options.engine, INSIDE]
+        words = [sys.executable, "-m", "bench.video", INSIDE]
         return subprocess.call(["unshare", "--net", *mapped, *words])
     return 0
 
@@ -123,7 +121,7 @@ def main(argv: Sequence[str]) -> int:
 # The machine
 
 
-async def _serve(engine_name: str) -> None:
+async def _serve() -> None:
     registry = Registry(BUILTIN)
     registry.add(API.parse("rdk:component:camera"), Model.parse(MODEL), ClockCamera)
     document = {"components": [{"name": "clock", "api": "rdk:component:camera", "model": MODEL}]}
@@ -133,9 +131,9 @@ async def _serve(engine_name: str) -> None:
         nursery = await stack.enter_async_context(trio.open_nursery())
         video = Video(memory.machine.part_context(memory.serving.router, {}, lambda: None))
         await nursery.start(video.run, {})
-        engine = await stack.enter_async_context(
-            importlib.import_module(f"rpc.peers.{engine_name}_engine").open_engine()
-        )
+        from rpc.peers.wrtc_engine import open_engine
+
+        engine = await stack.enter_async_context(open_engine())
         core = ServerCore(memory.serving.router)
         child = await stack.enter_async_context(_viewers())
         watch = Watch()
@@ -145,7 +143,7 @@ async def _serve(engine_name: str) -> None:
             await accept(end, await child.read())
             await child.write(await signalled(end, await end.peer.answer()))
             await nursery.start(_connection, video, end, core)
-        print(f"{engine_name}, {SIZE[0]} x {SIZE[1]}, {os.cpu_count()} processors:")
+        print(f"{SIZE[0]} x {SIZE[1]}, {os.cpu_count()} processors:")
         _show("no viewer", *await _measured(watch))
         for count in range(1, VIEWERS + 1):
             await child.ask("add")
@@ -155,7 +153,7 @@ async def _serve(engine_name: str) -> None:
             _show(f"{count} viewers", share, f"{pictures}; {await child.ask('report')}")
         for _ in range(VIEWERS - 1):
             await child.ask("remove")
-        for subject, words in LINKS.items() if engine_name == "wrtc" else ():  # aiortc would lose the connection
+        for subject, words in LINKS.items():
             await trio.run_process(["tc", "qdisc", *words])
             await trio.sleep(ADAPT)
             await child.ask("begin")

@@ -108,6 +108,7 @@ _SERVICE_REASONS: Final[Mapping[str, str]] = {
     "viam.app.v1.BillingService": _NO_BILLING,
     "viam.app.v1.EndUserService": "this cloud has no terms to accept and no registered applications; use API keys",
     "viam.app.datapipelines.v1.DataPipelinesService": "this cloud has no data pipelines; query with TabularDataBySQL",
+    "viam.app.mlinference.v1.MLInferenceService": "this cloud runs no models; use a vision service of a machine",
     "viam.app.cloudslam.v1.CloudSLAMService": "this cloud does not create maps; run a mapping module on the machine",
 }
 

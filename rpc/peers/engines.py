@@ -12,10 +12,10 @@ from typing import Final
 from rpc.peers.port import Engine
 from schema.errors import ErrorKind, MachineError
 
-ENGINES: Final = ("rpc.peers.wrtc_engine", "rpc.peers.aiortc_engine")
+ENGINES: Final = ("rpc.peers.wrtc_engine",)
 """Modules with a function `open_engine`, the preferred one first."""
 
-LIBRARIES: Final = (("wrtc",), ("aiortc", "trio_asyncio"))
+LIBRARIES: Final = (("wrtc",),)
 """Packages that each of these modules imports."""
 
 
@@ -30,7 +30,7 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Run the best engine that is installed until the block ends, then close its connections.
 
-    `run_blocking` calls a function in a thread: the import of aiortc takes half a second. Raises MachineError
+    `run_blocking` calls a function in a thread: the import takes a tenth of a second. Raises MachineError
     (UNSUPPORTED) if no engine is installed.
     """
     module = await run_blocking(load_engine)
@@ -49,5 +49,5 @@ def load_engine(names: Sequence[str] = ENGINES) -> ModuleType:
     raise MachineError(
         f"there is no WebRTC engine: {'; '.join(reasons)}",
         kind=ErrorKind.UNSUPPORTED,
-        remedy="pip install 'machine-runtime[webrtc]', or aiortc and trio-asyncio where wrtc has no build",
+        remedy="pip install 'machine-runtime[webrtc]'",
     )

@@ -37,6 +37,7 @@ from telemetry.logs.names import ROOT
 
 SERVICE = "viam.robot.v1.RobotService"
 
+_NOT_READY: Final = ("unhealthy", "unconfigured", "configuring")  # states with a reason that clients can show
 _AT_ONCE: Final = 4  # log messages of others that are written before other tasks run
 
 
@@ -109,7 +110,7 @@ class RobotService(FrameRpcs):
                     state=m.ResourceState[resource.state.upper()],
                     last_updated=resource.since,
                     revision=resource.revision,
-                    error=resource.reason if resource.state == "unhealthy" else "",
+                    error=resource.reason if resource.state in _NOT_READY else "",
                 )
                 for resource in status.resources
             ]
@@ -119,7 +120,7 @@ class RobotService(FrameRpcs):
                     state=m.ResourceState[node.state.upper()],
                     last_updated=node.since,
                     revision=status.config.revision,
-                    error=node.reason if node.state == "unhealthy" else "",
+                    error=node.reason if node.state in _NOT_READY else "",
                 )
                 for node in status.internal
                 if node.name.startswith(REMOTE)

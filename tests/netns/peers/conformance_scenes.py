@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 import psutil
 import pytest
@@ -15,7 +14,6 @@ from trio.testing import wait_all_tasks_blocked
 
 from rpc.peers.port import Candidate, Channel, Description, PeerOptions, PeerState
 from schema.errors import ErrorKind, MachineError
-from tests.netns.lan import ip
 from tests.netns.peers.pairs import NAMES, End, connected, engines, interface, join, new_end, scene
 from tests.netns.peers.remote import RemotePeer
 from tests.unit.rpc.peers.contract import CONTRACT, raises
@@ -48,22 +46,6 @@ async def test_contract(check: Check, turned: bool) -> None:
         await check(source.data, target.data)
         await source.control.send("still open")
         assert await target.control.receive() == "still open"
-
-
-@scene
-async def test_aiortc_sends_lost_packets_again_as_soon_as_libwebrtc() -> None:
-    if NAMES[0] != "aiortc":
-        pytest.skip("libwebrtc does not show its timer; it waits 0.4 s")
-    async with connected() as (source, target):
-        for _ in range(20):
-            await source.data.send("round")
-            await target.data.receive()
-            await target.data.send("trip")
-            await source.data.receive()
-        native: Any = source.peer
-        assert (
-            native._native.sctp._rto < 1
-        )  # seconds; 3 before the first round trip, and never below 1 in aiortc itself
 
 
 @scene
@@ -113,28 +95,6 @@ async def sockets_are_closed(before: int) -> None:
     process = psutil.Process()
     while process.num_fds() > before:  # noqa: ASYNC110 - no event says that they are closed
         await trio.sleep(0.01)
-
-
-@scene
-async def test_a_connection_closed_at_any_step_of_an_offer_leaves_no_socket() -> None:
-    if NAMES[0] != "aiortc":
-        pytest.skip("the end of connections of libwebrtc, which opens descriptors late, is in growth_scenes.py")
-    ip("address", "add", "10.77.0.2/24", "dev", "lan0")
-    for name in NAMES[:1]:
-        async with engines(name) as (engine,):
-            await new_end(engine).peer.offer()  # opens what the engine keeps
-            before = psutil.Process().num_fds()
-            for steps in range(12):
-                for cancelling in (False, True):
-                    end = new_end(engine)
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(offer_and_ignore, end)
-                        for _ in range(steps):
-                            await trio.lowlevel.checkpoint()
-                        if cancelling:
-                            nursery.cancel_scope.cancel()
-                        end.peer.close()
-            await sockets_are_closed(before)
 
 
 async def offer_and_ignore(end: End) -> None:

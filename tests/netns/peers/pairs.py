@@ -17,6 +17,7 @@ from rpc.peers.port import Channel, Engine, PeerConnection, PeerOptions
 from tests.netns.lan import ip
 
 LIMIT = 120.0  # seconds for a scene; aiortc takes up to 25 where it sends much, because of lost datagrams
+MODULES = {"wrtc": "rpc.peers.wrtc_engine", "aiortc": "tests.netns.peers.oracle.engine"}
 NAMES = tuple(os.environ.get("PEER_ENGINES", "wrtc wrtc").split())
 """Engines of the end that makes the offer and of the one that answers."""
 
@@ -60,7 +61,7 @@ async def engines(*names: str) -> AsyncIterator[list[Engine]]:
     opened: dict[str, Engine] = {}
     async with AsyncExitStack() as stack:
         for name in dict.fromkeys(names):
-            module = importlib.import_module(f"rpc.peers.{name}_engine")
+            module = importlib.import_module(MODULES[name])
             opened[name] = await stack.enter_async_context(module.open_engine())
         yield [opened[name] for name in names]
 

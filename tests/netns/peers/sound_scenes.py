@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import math
 import re
-from typing import Any
 
 import pytest
 import trio
@@ -132,21 +131,6 @@ async def test_an_end_that_takes_no_sound_gets_none() -> None:
         assert not track.live
         await target.data.send("still open")
         assert await source.data.receive() == "still open"
-
-
-@scene
-async def test_sound_that_waits_for_the_encoder_is_dropped() -> None:
-    if "aiortc" not in NAMES:
-        pytest.skip("libwebrtc queues nothing that could be counted here")
-    from rpc.peers.media.aiortc_tracks import SoundSource
-
-    unused: Any = None
-    source = SoundSource(unused)
-    for number in range(100):
-        source.put(tone(220 + number, 16_000, 1, 0, 1_600))
-    waiting = [sound for sound, _ in source._frames]
-    assert sum(sound.frames for sound in waiting) == 16_000 * MAX_SOUND
-    assert waiting[-1] == tone(319, 16_000, 1, 0, 1_600)
 
 
 @scene

@@ -1,4 +1,4 @@
-"""Both engines of peer connections keep the contract of their port, with each other too. Each run is in a namespace."""
+"""The engine of peer connections keeps the contract of its port, also with an independent peer. Each in a namespace."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.e2e.harness import in_namespace, namespace_refusal
 from tests.netns.test_mdns import PLAIN
 
 FOLDER = Path(__file__).parent
-PAIRS = ("wrtc wrtc", "wrtc aiortc", "aiortc wrtc", "aiortc aiortc")
-MIXED = ("wrtc aiortc", "aiortc wrtc")  # each engine sends, and receives from the other one
+PAIRS = ("wrtc wrtc", "wrtc aiortc", "aiortc wrtc")
+SENDER = ("wrtc aiortc",)  # the engine of the product sends
 LIBRARIES = {"wrtc": ("wrtc",), "aiortc": ("aiortc", "trio_asyncio")}
 
 
@@ -51,24 +51,24 @@ def test_video(names: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", MIXED)
+@pytest.mark.parametrize("names", SENDER)
 def test_sound(names: str) -> None:
     run("sound_scenes.py", names)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", MIXED)
+@pytest.mark.parametrize("names", SENDER)
 def test_streams(names: str) -> None:
     run("stream_scenes.py", names)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["wrtc", "aiortc"])
+@pytest.mark.parametrize("name", ["wrtc"])
 def test_hostile_input(name: str) -> None:
     run("hostile_scenes.py", f"{name} {name}")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", ["wrtc wrtc", "aiortc aiortc"])
+@pytest.mark.parametrize("names", ["wrtc wrtc"])
 def test_growth(names: str) -> None:
     run("growth_scenes.py", names)

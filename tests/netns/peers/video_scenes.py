@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from rpc.peers.media.negotiation import Negotiator
 from rpc.peers.port import MAX_TRACKS, Description, VideoFrame, VideoTrack
@@ -187,33 +185,6 @@ async def test_a_connection_that_ends_ends_the_negotiation() -> None:
         await raises(MachineError, negotiators[0].offer)
 
 
-@scene
-async def test_a_connection_closed_while_a_frame_is_encoded_closes_its_sockets(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    if NAMES[0] != "aiortc":
-        pytest.skip("libwebrtc encodes in threads that it ends itself")
-    from aiortc.codecs.vpx import Vp8Encoder
-
-    encoding, released, encode = trio.Event(), threading.Event(), Vp8Encoder.encode
-
-    def encode_slowly(*arguments: Any) -> Any:
-        trio.from_thread.run_sync(encoding.set)
-        released.wait()
-        return encode(*arguments)
-
-    monkeypatch.setattr(Vp8Encoder, "encode", encode_slowly)
-    async with negotiating() as (source, _, negotiators):
-        track = source.peer.add_video("cam")
-        await negotiators[0].offer()
-        track.send(grey(60))
-        await encoding.wait()
-        source.peer.close()
-        await wait_all_tasks_blocked()
-        released.set()
-    assert caplog.records == []
-
-
 def without(codec: str, sdp: str) -> str:
     """Remove a codec of videos, with what repairs its losses, from a description."""
     numbers = re.findall(rf"a=rtpmap:(\d+) {codec}/", sdp)
@@ -222,24 +193,6 @@ def without(codec: str, sdp: str) -> str:
         sdp = re.sub(rf"a=(rtpmap|fmtp|rtcp-fb):{number} .*\r\n", "", sdp)
         sdp = re.sub(rf"(m=video .*) {number}\b", r"\1", sdp)
     return sdp
-
-
-@scene
-async def test_an_end_without_vp8_gets_h264_if_the_engine_has_it() -> None:
-    async with engines(*NAMES) as (first, second):
-        source, target = new_end(first), new_end(second)
-        let_media_in(target.peer)
-        await join(source, target)
-        track = source.peer.add_video("cam")
-        offer = without("VP8", (await source.peer.offer()).sdp)
-        assert ("H264" in offer) is (NAMES[0] == "aiortc")
-        if NAMES != ("aiortc", "aiortc"):
-            pytest.skip("wrtc has no H264 without a library that it does not contain")
-        await target.peer.accept(Description("offer", offer))
-        await source.peer.accept(await target.peer.answer())
-        assert track.live
-        await see(track, view(target.peer), 150)
-        assert (await track.report()).codec == "video/H264"
 
 
 ANSWERS = {

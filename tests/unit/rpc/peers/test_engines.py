@@ -48,7 +48,7 @@ def test_an_engine_with_a_defect_is_not_skipped(modules: Callable[..., list[str]
         load_engine(modules(defective_engine="raise AttributeError", other_engine=""))
 
 
-def test_wrtc_is_preferred_and_loads_neither_asyncio_nor_aiortc() -> None:
+def test_the_engine_does_not_load_asyncio() -> None:
     pytest.importorskip("wrtc")
     code = (
         "import sys, rpc.peers.engines as engines\n"
@@ -62,7 +62,6 @@ def test_wrtc_is_preferred_and_loads_neither_asyncio_nor_aiortc() -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_has_a_context_manager(name: str) -> None:
-    """Import it in another process, because trio-asyncio replaces the event loop of asyncio for later tests."""
     if not installed():
         pytest.skip("no engine is installed")
     code = f"import rpc.peers.engines as engines; assert callable(engines.load_engine([{name!r}]).open_engine)"

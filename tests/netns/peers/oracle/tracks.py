@@ -11,9 +11,9 @@ import aiortc
 import av
 import trio
 
-from rpc.peers.aiortc_loop import Loop
 from rpc.peers.media.tracks import Frame
 from rpc.peers.port import MAX_SOUND, Sound, TrackReport, VideoFrame
+from tests.netns.peers.oracle.loop import Loop
 
 CODECS: Final = ("video/VP8", "video/H264", "video/rtx", "audio/opus")
 SOUND_RATE: Final = 48_000  # samples per second of Opus

@@ -1,4 +1,4 @@
-"""Peer connections on aiortc, where wrtc has no build. It runs on trio-asyncio; no other module sees asyncio."""
+"""Peer connections on aiortc, an independent peer for tests of the product's engine. It runs on trio-asyncio."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ import aiortc
 import aiortc.sdp
 import trio
 
-from rpc.peers.aiortc_loop import CLOSING_LIMIT, Loop, open_loop
 from rpc.peers.channel import MAX_QUEUED, MessageChannel
 from rpc.peers.connection import ConnectionBase, closed, refused
 from rpc.peers.intake import unusable
-from rpc.peers.media.aiortc_tracks import AiortcSender, SoundSource, VideoSource
 from rpc.peers.media.tracks import Senders
 from rpc.peers.port import (
     HIGH_WATER,
@@ -34,6 +32,8 @@ from rpc.peers.port import (
     VideoTrack,
 )
 from rpc.peers.servers import check_servers
+from tests.netns.peers.oracle.loop import CLOSING_LIMIT, Loop, open_loop
+from tests.netns.peers.oracle.tracks import AiortcSender, SoundSource, VideoSource
 
 CONSENT_INTERVAL: Final = 1.0  # seconds; six checks without answer end a connection, as soon as with libwebrtc
 RETRANSMISSION: Final = 0.4  # seconds, at least, before a lost packet is sent again: as libwebrtc, instead of 1

@@ -1,0 +1,1 @@
+"""An engine of peer connections on aiortc: an independent peer for the engine of the product."""
