@@ -22,7 +22,10 @@ from cloud.server.cli import command
         (["--files", "s3://bucket", "files", "copy", "--to", "s3://bucket/"], "set --to to another location"),
         (["--replica-address", "replica-1:8090"], "https://replica-1.cloud.example:8090"),
         (["--replica-address", "https://replica-1/path"], "https://replica-1.cloud.example:8090"),
-        (["--data", "nowhere", "files", "copy", "--to", "s3://bucket/"], "no folder nowhere/files"),
+        (
+            ["--data", "nowhere", "files", "copy", "--to", "s3://bucket/"],
+            f"no folder {Path('nowhere/files').absolute()}",
+        ),
     ],
 )
 def test_incompatible_options_are_usage_errors(words: list[str], said: str) -> None:
