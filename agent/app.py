@@ -23,7 +23,7 @@ from agent.configure.configuration import SystemConfigurator
 from agent.console.server import Command, serve
 from agent.control.fetch import Fetched, Fetcher, Versions
 from agent.control.logs import apply_to_logs
-from agent.control.report import Report, problems_of, program_report
+from agent.control.report import Problem, Report, problems_of, program_report
 from agent.control.reporter import Reporter
 from agent.control.requests import follow_requests
 from agent.control.restarts import REASON, follow_restarts
@@ -37,6 +37,7 @@ from agent.supervise.watchdog import Watchdog
 from agent.system.host import host_facts
 from agent.updates import RELEASE, SPEED, Updates
 from rpc.api.client import ApiClient
+from schema.agent.records import NetworkConfiguration, Settings
 from schema.document.cloud import Cloud
 from schema.document.machine import decode
 from schema.errors import ErrorKind, MachineError
@@ -273,6 +274,7 @@ class Agent:
             since=time.time() - self._uptime,
             serving=True,
             waiting_for=self.updates.waiting(AGENT),
+            kept=self.updates.kept(AGENT),
         )
         own = msgspec.structs.replace(own, version=version())
         return Report(
@@ -285,7 +287,7 @@ class Agent:
                 *self._server.problems,
                 *self.updates.problems,
                 *self.system.problems,
-                *(self.network.problems if self.network is not None else ()),
+                *(self.network.problems if self.network is not None else network_problems(self.settings.current)),
                 *problems_of(self.settings.problems),
             ),
             system=self.system.report(),
@@ -361,6 +363,20 @@ class Agent:
     async def _check_now(self, arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         self.fetcher.hurry()
         yield {"requested": True}
+
+
+def network_problems(settings: Settings) -> tuple[Problem, ...]:
+    """Return a problem for each section of the network that is set although this agent does not apply it."""
+    ignored = {
+        "network_configuration": settings.network_configuration != NetworkConfiguration(),
+        "additional_networks": bool(settings.additional_networks),
+    }
+    remedy = "only an agent that is installed as a service applies it: machine-agent --install"
+    return tuple(
+        Problem(f"agent.{name}", "is ignored: this agent does not manage the network", remedy)
+        for name, is_set in ignored.items()
+        if is_set
+    )
 
 
 def _no_network(arguments: Mapping[str, Any]) -> AsyncGenerator[Any, None]:

@@ -15,8 +15,8 @@ from agent.control.fetch import CALL_LIMIT, Fetcher
 from agent.control.requests import Request
 from agent.layout import PROGRAMS, SERVER
 from agent.leases.leases import Leases
-from agent.settings.versions import shown_url
 from agent.updates import Updates
+from schema.agent.versions import shown_url
 from schema.errors import ErrorKind, MachineError
 from uplink.releases import CHECK, UPDATE
 

@@ -17,7 +17,6 @@ from agent.control.report import Exit, Problem, ProgramReport, Waiting, program_
 from agent.control.settings import SettingsState
 from agent.layout import SERVER, Layout
 from agent.leases.leases import Leases
-from agent.settings.records import AdvancedSettings
 from agent.supervise.assembly import with_child, with_systemd
 from agent.supervise.probe import restart_status
 from agent.supervise.supervisor import Supervisor
@@ -26,6 +25,7 @@ from agent.supervise.units import files_of, server_environment
 from agent.supervise.watchdog import Progress
 from agent.update.record import Record
 from agent.update.steps import release_to_start
+from schema.agent.records import AdvancedSettings
 from schema.errors import MachineError
 from support.worker import Worker
 
@@ -57,6 +57,10 @@ class Updates(Protocol):
 
     def waiting(self, name: str) -> tuple[Waiting, ...]:
         """Return what the update of a program waits for."""
+        ...
+
+    def kept(self, name: str) -> str:
+        """Return why another release of a program is not offered although nothing is wrong; or empty."""
         ...
 
 
@@ -126,6 +130,7 @@ class ManagedServer:
         return program_report(
             self._record(),
             waiting_for=self._updates.waiting(SERVER) if self._updates is not None else (),
+            kept=self._updates.kept(SERVER) if self._updates is not None else "",
             running=state.process is not None,
             since=time.time() - self.uptime if self.uptime is not None else 0.0,
             serving=state.answering,
@@ -253,6 +258,12 @@ class ManagedServer:
         while (reason := self.supervisor.state().restart_needed) != "":
             change = self.maintenance.change()
             verdict = await self.maintenance.may_restart(SERVER, self._restart_since(), requested=False)
+            _log.debug(
+                "decided about a restart",
+                allowed=verdict.allowed,
+                restart=reason,
+                reason="; ".join(verdict.reasons) or "maintenance allows it",
+            )
             if verdict.allowed:
                 if await self._done("restart", partial(self.supervisor.restart, reason=reason)):
                     return

@@ -29,11 +29,11 @@ from agent.releases.transport import Transport
 from agent.releases.trust import Trust
 from agent.releases.verifier import in_process
 from agent.releases.web import Web
-from agent.settings.records import VersionControl
 from agent.supervise.supervisor import Supervisor
 from agent.update.record import Record, Step
 from agent.update.steps import release_to_start
 from agent.update.table import PREPARING
+from schema.agent.records import VersionControl
 from schema.errors import MachineError
 from support.worker import Worker
 from uplink.dial import CloudAddress
@@ -162,6 +162,10 @@ class Updates:
         driver = self.drivers.get(name)
         return driver.waiting if driver is not None else ()
 
+    def kept(self, name: str) -> str:
+        """Return why another release of a program is not offered although nothing is wrong; or empty."""
+        return self.offers.kept.get(name, "")
+
     def settings(self, versions: VersionControl, *, allow_http: bool, trust_first_root: bool) -> None:
         """Take `version_control` of the settings, and the consents of the device."""
         self._releases.trust_first_root = trust_first_root
@@ -169,7 +173,7 @@ class Updates:
 
     def answered(self, fetched: Fetched) -> None:
         """Take an answer of the cloud."""
-        self.offers.answered({AGENT: _answer(fetched.agent), SERVER: _answer(fetched.server)})
+        self.offers.answered({AGENT: _answer(fetched.agent), SERVER: _answer(fetched.server)}, fetched.problems)
 
     def changes(self) -> Iterator[AsyncGenerator[object, None]]:
         """Return generators that yield after each change of records, of what updates wait for, and of `problems`."""
@@ -180,7 +184,7 @@ class Updates:
     def problems(self) -> tuple[Problem, ...]:
         """What keeps programs from being updated."""
         stuck = [Problem(name, driver.problem) for name, driver in self.drivers.items() if driver.problem]
-        return (*stuck, *problems_of((*self.offers.problems.values(), *self._hooks.problems)))
+        return (*stuck, *problems_of((*self.offers.told, *self.offers.problems.values(), *self._hooks.problems)))
 
     async def _renew_installation(self) -> None:
         """Install launcher and units of this release once no update of the agent is in progress.

@@ -114,7 +114,18 @@ class _Check:
             examined = examine(document.triggers)
             report.problems += examined.problems
             report.warnings += examined.warnings
+        if document.agent:
+            yield from self._agent()
         return len(document.resources) - len(faulty)
+
+    def _agent(self) -> Generator[None, None, None]:
+        from schema.agent.reading import checking as checking_agent  # imported late: most machines have no such section
+
+        examined = Report()
+        for examined in checking_agent(self._document.agent):  # noqa: B007 - the last one is complete
+            yield
+        self.report.problems += examined.problems
+        self.report.warnings += examined.warnings
 
     def _attributes(self, entry: ResourceEntry) -> tuple[str, ...]:
         """Check model and attributes; return the names of the resources that the attributes require."""

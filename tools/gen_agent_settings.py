@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect as types
 
-from agent.settings.reading import NETWORKS, SECTIONS
-from agent.settings.records import AdditionalNetwork, AdvancedSettings, MaintenanceWindow, SettingsSection
-from agent.settings.rules import extra_of, fields_of
+from schema.agent.reading import NETWORKS, SECTIONS
+from schema.agent.records import AdditionalNetwork, AdvancedSettings, MaintenanceWindow, SettingsSection
+from schema.agent.rules import extra_of, fields_of
 from tools.gen_config_reference import meanings_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,11 +21,7 @@ PAGE = ROOT / "docs" / "reference" / "agent-settings.md"
 HEAD = """\
 # Settings of the agent
 
-<!-- Written by tools/gen_agent_settings.py from agent/settings; `make generate` brings it up to date. -->
-
-```{note}
-`network_configuration` and `additional_networks` are read and checked, but not applied yet.
-```
+<!-- Written by tools/gen_agent_settings.py from schema/agent; `make generate` brings it up to date. -->
 
 The key `agent` of a machine's configuration holds the five sections below. The defaults file of a manufacturer
 (`/etc/machine-defaults.json`) has the same sections at its top level. For each key the last of these wins: the built-in
@@ -38,6 +34,14 @@ default, the defaults file, the configuration from the cloud.
   "additional_networks": {"office": {"type": "wifi", "ssid": "office", "psk": "correct horse", "priority": 10}}
 }
 ```
+
+The same check takes place wherever a configuration is written: in `machine check`, in `machine cloud config set`, at a
+save in the cloud (in the log of the machine) and in the editor. Only the device knows whether it allows an `http://`
+URL, so that this is a warning there. machine-server runs the rest of a configuration whose section `agent` is wrong.
+
+A version that is not valid, or that was never published for the device, changes nothing: the device keeps what it
+runs, and `machine agent status`, `machine cloud agent status` and the machine's page name the reason. An agent in
+`--dev-mode` does not apply the sections of the network and the system, and reports those that are set.
 
 An invalid value does not affect the rest. Its key keeps the value of the defaults file or the built-in default, and the
 problem is reported with the path, such as `agent.network_configuration.hotspot_prefix` (`defaults` instead of `agent`

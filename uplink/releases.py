@@ -23,6 +23,8 @@ PROGRAMS: Final = (AGENT, SERVER)
 STABLE: Final = "stable"
 DEV: Final = "dev"
 CHANNELS: Final = (STABLE, DEV)
+PROBLEMS_KEY: Final = "version_problems"
+"""Key that the cloud adds to `advanced_settings` for an agent: what is wrong with the versions of its configuration."""
 
 ROOT: Final = "root"
 TARGETS: Final = "targets"

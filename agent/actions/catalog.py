@@ -21,8 +21,8 @@ from agent.releases.signed import Signed
 from agent.releases.transport import Transport
 from agent.releases.trust import Trust
 from agent.releases.web import Web
-from agent.settings.versions import shown_url
 from agent.update.record import Release
+from schema.agent.versions import shown_url
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from uplink.download import Part

@@ -214,6 +214,7 @@ class Driver:
             self._clock.read()
         while True:
             decision = advance(self.record, event, self._clock.now())
+            _log_decision(self.record, event, decision)
             try:
                 if decision.record != self.record:
                     await self._run_blocking(partial(store.save, self._layout.record(self._name), decision.record))
@@ -458,6 +459,21 @@ class Driver:
 
 def _observed(facts: Facts, speed: float) -> Observed:
     return Observed(facts.sha256, facts.up * speed, facts.served, facts.configured, facts.offline)
+
+
+def _log_decision(before: Record, event: Event, decision: Decision) -> None:
+    """Log what follows from an event; the fields of the event say why."""
+    old, new = before.progress, decision.record.progress
+    _log.debug(
+        "decided about the update",
+        program=before.program,
+        cause=type(event).__name__,
+        reason=getattr(event, "reason", "") or (new.error if new is not None else ""),
+        before=old.step.value if old is not None else "none",
+        after=new.step.value if new is not None else "none",
+        action=decision.action.value,
+        version=new.target.version if new is not None else decision.record.slots.current.version,
+    )
 
 
 def _log_progress(before: Record, after: Record) -> None:

@@ -48,6 +48,13 @@ class Gate:
         progress = record.progress
         assert progress is not None
         verdict = await self._ask(progress, requested)
+        _log.debug(
+            "decided about maintenance",
+            program=self._name,
+            allowed=verdict.allowed,
+            requested=requested,
+            reason="; ".join(verdict.reasons) or "maintenance allows it",
+        )
         if not verdict.allowed:
             return verdict
         refused = self._refused

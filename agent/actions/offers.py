@@ -17,6 +17,7 @@ from agent.actions.driver import Driver
 from agent.releases.choose import Answer, Asked, Keep, Read, Refuse, Take, choose, choose_file
 from agent.releases.signed import Signed
 from agent.update.record import Record, Release
+from schema.agent.versions import shown_url
 from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.versions import VersionForm, version_form
 from uplink.cached import replace
@@ -109,6 +110,10 @@ class Offers:
     ) -> None:
         self.problems: dict[str, ConfigError] = {}
         """What keeps a wanted release from being offered, by program."""
+        self.kept: dict[str, str] = {}
+        """Why another release than the installed one is not offered although nothing is wrong, by program."""
+        self.told: tuple[ConfigError, ...] = ()
+        """What is wrong with the versions of the configuration, as the cloud says, which reads them."""
         self._drivers, self._catalog, self._file, self._run_blocking = drivers, catalog, file, run_blocking
         self._part, self._platform, self._wall = part, platform, wall
         self._states = {name: _State() for name in drivers}
@@ -117,7 +122,7 @@ class Offers:
         self._failed: dict[str, _Failed] = {}  # files at URLs that could not be identified
         self._allow_http = False
         self._news = trio.Event()
-        self._changed = trio.Event()  # `problems`
+        self._changed = trio.Event()  # `problems`, `kept` and `told`
 
     # ---- what is wanted
 
@@ -135,8 +140,15 @@ class Offers:
         self._allow_http = allow_http
         self._news.set()
 
-    def answered(self, answers: Mapping[str, Answer | None]) -> None:
-        """Take what the cloud wants, by program."""
+    def answered(self, answers: Mapping[str, Answer | None], problems: tuple[ConfigError, ...] = ()) -> None:
+        """Take what the cloud wants, by program, and what is wrong with the versions of the configuration."""
+        if [str(problem) for problem in problems] != [str(problem) for problem in self.told]:
+            for problem in problems:
+                _log.warning(
+                    "a version is not valid", setting=problem.path, problem=problem.reason, remedy=problem.remedy
+                )
+            self.told = problems
+            self._notice()
         for name, answer in answers.items():
             state = self._states.get(name)
             if state is not None and (not state.answered or state.answer != answer):
@@ -223,6 +235,7 @@ class Offers:
         except trio.TooSlowError:
             self._note(name, ConfigError(name, f"its release cannot be looked up: no answer within {LIMIT:g} s"))
             return False
+        self._explain(name, state, driver.record, choice)
         self._note(name, choice.problem if isinstance(choice, Refuse) else None)
         try:
             await driver.offer(
@@ -237,7 +250,7 @@ class Offers:
     async def _choose(self, record: Record, state: _State) -> Take | Keep | Refuse:
         answer = state.answer if state.wish is None else None
         if answer is not None and answer.sha256 == record.slots.current.sha256:
-            return Keep(f"version {answer.version} is installed")
+            return Keep(f"version {answer.version} is installed", installed=True)
         asked = Asked(
             setting=state.wish.choice if state.wish is not None else state.setting,
             answer=answer,
@@ -252,7 +265,7 @@ class Offers:
         if not isinstance(choice, Read):
             return choice
         if (installed := _installed_from(record, choice.url)) is not None and not state.explicit:
-            return Keep(f"version {installed.version} is installed")
+            return Keep(f"version {installed.version} is installed", installed=True)
         header, sha256, size = await self._identified(choice.url)
         return choose_file(record, asked, choice, header, sha256, size, self._wall())
 
@@ -291,8 +304,31 @@ class Offers:
         state.sought = answer.sha256
         return signed
 
+    def _explain(self, name: str, state: _State, record: Record, choice: Take | Keep | Refuse) -> None:
+        """Log a decision with what it was made from, and keep the reason for which nothing is offered."""
+        answer = state.answer
+        source = "a person" if state.wish is not None else "the cloud" if answer is not None else "the settings"
+        asked = answer.version if state.wish is None and answer is not None else None
+        if isinstance(choice, Take):
+            reason = f"version {choice.offer.release.version} is offered"
+        else:
+            reason = choice.reason if isinstance(choice, Keep) else choice.problem.reason
+        _log.debug(
+            "decided which release to offer",
+            program=name,
+            decision=type(choice).__name__.lower(),
+            reason=reason,
+            asked=asked or shown_url(state.wish.choice if state.wish is not None else state.setting),
+            source=source,
+            installed=record.slots.current.version,
+        )
+        kept = choice.reason if isinstance(choice, Keep) and not choice.installed else ""
+        if self.kept.get(name, "") != kept:
+            self.kept[name] = kept
+            self._notice()
+
     async def changes(self) -> AsyncGenerator[None, None]:
-        """Yield now and after each change of `problems`. A slow reader misses intermediate ones."""
+        """Yield now and after each change of `problems`, `kept` or `told`. A slow reader misses intermediate ones."""
         while True:
             changed = self._changed
             yield
@@ -306,6 +342,9 @@ class Offers:
         else:
             _log.warning("no release is offered", program=name, problem=problem.reason, remedy=problem.remedy)
             self.problems[name] = problem
+        self._notice()
+
+    def _notice(self) -> None:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 

@@ -15,7 +15,7 @@ from agent.layout import SERVER
 from agent.leases.leases import Leases
 from agent.maintenance.decide import Facts, Lease, Verdict, decide
 from agent.maintenance.policy import policy
-from agent.settings.records import AdvancedSettings
+from schema.agent.records import AdvancedSettings
 from schema.errors import ConfigError
 from support.clock.zone import device_zone
 

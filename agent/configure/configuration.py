@@ -22,11 +22,11 @@ from agent.configure.parts import JournalLimits, Part, UnattendedUpgrades, probl
 from agent.control.report import Problem, SystemReport
 from agent.control.settings import SettingsState
 from agent.layout import Layout
-from agent.settings.records import Settings, SystemConfiguration
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import Programs, SystemPrograms
 from agent.system.store import Store
+from schema.agent.records import Settings, SystemConfiguration
 from schema.errors import MachineError
 from support.worker import Worker
 

@@ -15,12 +15,12 @@ from agent.configure.parts import MANAGED
 from agent.control.report import Problem, Waiting
 from agent.layout import SERVER
 from agent.maintenance.decide import Verdict
-from agent.settings.records import SystemConfiguration
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease
 from agent.system.programs import Programs, checked
 from agent.system.store import Store
 from agent.system.upgrades import DISTRIBUTIONS, SETTING
+from schema.agent.records import SystemConfiguration
 from schema.errors import ErrorKind, MachineError
 
 ASK_AGAIN: Final = 300.0

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 import structlog
 
 from agent.control.report import Problem
-from agent.settings.records import SystemConfiguration
 from agent.system import journald
 from agent.system.apt import Apt
 from agent.system.managed_files import FilePlan, sha256
@@ -17,6 +16,7 @@ from agent.system.programs import Programs, checked
 from agent.system.state import FLUSH_JOURNAL, RESTART_JOURNALD, switch_timer
 from agent.system.store import JOURNAL, UPGRADES, Store
 from agent.system.upgrades import SETTING, UpgradePlan, UpgradeType, plan_upgrades
+from schema.agent.records import SystemConfiguration
 from schema.errors import ConfigError, MachineError
 
 JOURNAL_SETTING: Final = "agent.system_configuration.logging_journald_system_max_use_megabytes"

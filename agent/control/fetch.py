@@ -12,9 +12,10 @@ import structlog
 import trio
 
 from rpc.api.client import ApiClient
-from schema.errors import ErrorKind, MachineError
+from schema.errors import ConfigError, ErrorKind, MachineError
 from schema.numbers import whole_numbers
 from uplink.dial import CloudAddress
+from uplink.releases import PROBLEMS_KEY
 
 SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
 CALL_LIMIT: Final = 15.0  # seconds
@@ -24,6 +25,9 @@ DEFAULT: Final = 10.0  # if the cloud names no interval
 JITTER: Final = 0.05  # of the interval, in both directions, so that a fleet does not call at the same moment
 FIRST_DELAY: Final = 1.0  # after a failed call, doubled after each further one up to the interval
 SECTIONS: Final = ("advanced_settings", "network_configuration", "additional_networks", "system_configuration")
+
+MAX_PROBLEMS: Final = 10  # that the cloud may send with an answer
+MAX_TEXT: Final = 500  # characters of each of their texts
 
 UNREACHABLE: Final = "unreachable"
 REJECTED: Final = "rejected"
@@ -65,6 +69,7 @@ class Fetched:
     settings: Mapping[str, Any]  # sections of the key `agent`, without `version_control`
     agent: Update | None = None
     server: Update | None = None
+    problems: tuple[ConfigError, ...] = ()  # of `version_control`, which only the cloud reads
 
 
 class Fetcher:
@@ -157,12 +162,23 @@ async def fetch(client: ApiClient, part: str, host: Mapping[str, Any], versions:
         agent_uptime=timedelta(seconds=versions.agent_uptime),
         viam_server_uptime=None if versions.server_uptime is None else timedelta(seconds=versions.server_uptime),
     )
+    sections = {name: whole_numbers(reply.get(name) or {}) for name in SECTIONS}  # a Struct contains floats only
+    advanced = dict(sections["advanced_settings"])
+    problems = _problems(advanced.pop(PROBLEMS_KEY, None))
     return Fetched(
         _interval(reply.get("check_interval")),
-        {name: whole_numbers(reply.get(name) or {}) for name in SECTIONS},  # a Struct contains floats only
+        {**sections, "advanced_settings": advanced},
         _update(reply.get("agent_update_info")),
         _update(reply.get("viam_server_update_info")),
+        problems,
     )
+
+
+def _problems(sent: object) -> tuple[ConfigError, ...]:
+    """Return the problems of versions that the cloud has sent; none if they have another form."""
+    entries = [entry for entry in sent if isinstance(entry, Mapping)] if isinstance(sent, list | tuple) else []
+    texts = [[str(entry.get(key, ""))[:MAX_TEXT] for key in ("path", "message", "remedy")] for entry in entries]
+    return tuple(ConfigError(path, message, remedy=remedy) for path, message, remedy in texts[:MAX_PROBLEMS])
 
 
 def _interval(value: object) -> float:

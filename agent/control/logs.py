@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.settings.records import Settings
+from schema.agent.records import Settings
 from schema.document.cloud import Cloud
 from telemetry.logs.loggers import Logs
 from telemetry.logs.rules import Rules

@@ -78,6 +78,7 @@ class ProgramReport(msgspec.Struct, frozen=True, omit_defaults=True):
     restart: Waiting | None = None  # a restart that waits for maintenance, and why it is needed
     restart_waiting_for: tuple[Waiting, ...] = ()
     hold_until: float = 0.0
+    kept: str = ""  # why no other version is installed although nothing is wrong
     quarantine: tuple[Quarantined, ...] = ()
     history: tuple[Outcome, ...] = ()  # the newest last
     exits: tuple[Exit, ...] = ()  # the newest last
@@ -142,6 +143,7 @@ def program_report(
     since: float = 0.0,
     serving: bool = False,
     waiting_for: Iterable[Waiting] = (),
+    kept: str = "",
     exits: Sequence[Exit] = (),
     restart: Waiting | None = None,
     restart_waiting_for: tuple[Waiting, ...] = (),
@@ -165,6 +167,7 @@ def program_report(
         serving=serving,
         previous=record.slots.previous.version if record.slots.previous is not None else "",
         hold_until=record.hold_until,
+        kept=kept[:_MAX_TEXT] if progress is None else "",
         quarantine=record.quarantine,
         history=record.history,
         exits=tuple(exits),

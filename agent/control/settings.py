@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from agent.settings.reading import read
-from agent.settings.records import Settings
+from schema.agent.reading import read
+from schema.agent.records import Settings
 from schema.decoding.syntax import parse_json
 from schema.errors import ConfigError, MachineError
 from uplink.cached import replace

@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from agent.releases.signed import Signed
-from agent.settings.versions import shown_url
 from agent.update.record import Offer, Record, Release
 from agent.update.steps import is_held
+from schema.agent.versions import shown_url
 from schema.errors import ConfigError
 from schema.versions import SemanticVersion, VersionForm, version_form
 from uplink.releases import Header, normal_platform
@@ -70,9 +70,10 @@ class Read(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """Offer nothing; `reason` says why."""
+    """Offer nothing; `reason` says why. `installed`: what is asked for is installed already."""
 
     reason: str
+    installed: bool = False
 
 
 class Refuse(NamedTuple):
@@ -220,7 +221,7 @@ def _is_below(version: str, minimum: str) -> bool:
 
 def _take(record: Record, asked: Asked, release: Release, now: float) -> Take | Keep:
     if release.sha256 == record.slots.current.sha256:
-        return Keep(f"version {release.version} is installed")
+        return Keep(f"version {release.version} is installed", installed=True)
     for entry in record.quarantine:
         if entry.sha256 == release.sha256 and not asked.explicit:
             return Keep(f"version {release.version} is in quarantine: {entry.reason}")

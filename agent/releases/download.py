@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 import trio
 
 from agent.releases.web import Web
-from agent.settings.versions import shown_url
 from agent.update.record import Release
+from schema.agent.versions import shown_url
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from uplink.download import Expected, Part, Progress, Source, Stopped, download

@@ -13,9 +13,9 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 import trio
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from agent.settings.versions import shown_url
 from rpc.network.tls import client_context
 from rpc.status import to_machine_error
+from schema.agent.versions import shown_url
 from schema.errors import ErrorKind, MachineError
 from support.worker import Worker
 from uplink.dial import HTTP1, CloudAddress, token_headers

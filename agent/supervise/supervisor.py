@@ -124,6 +124,13 @@ class Supervisor:
         self.limits = self.limits._replace(start=start_timeout)
         changed = disabled != self._state.disabled
         self._update(disabled=disabled)
+        _log.debug(
+            "decided about machine-server after a change of settings",
+            decision="stop" if changed and disabled else "start" if changed else "keep",
+            disabled=disabled,
+            start_timeout=start_timeout,
+            restart_needed=self._state.restart_needed or "no",
+        )
         if changed and disabled:
             await self.stop(reason="it is disabled by a setting")
         elif changed:
@@ -189,7 +196,16 @@ class Supervisor:
             while True:
                 appeared = self._appeared
                 answer = await self._ask(process.pid, limits.request)
+                served = health.served
                 health, reason = judge(health, answer, trio.current_time(), limits)
+                _log.debug(
+                    "decided whether machine-server is healthy",
+                    pid=process.pid,
+                    decision="kill" if reason else "keep",
+                    answer=answer.name.lower(),
+                    served=served,
+                    reason=reason or "within its limits",
+                )
                 if reason:
                     await self._kill(reason)
                     health = Health(trio.current_time() + limits.start)  # if it cannot be killed, try again later

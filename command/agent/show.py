@@ -78,6 +78,8 @@ def _program_lines(name: str, program: Mapping[str, Any], now: float) -> Iterato
         result = clean(last["result"].replace("_", " "))
         versions = f"{clean(last.get('version_from', ''))} to {clean(last['version_to'])}"
         yield f"  last outcome: {versions} {result} at {moment(last['ended'])}{reason}"
+    if program.get("kept"):
+        yield f"  no other version is installed: {clean(program['kept'])}"
     if program.get("quarantine"):
         versions = ", ".join(f"{clean(entry['version'])} ({clean(entry['reason'])})" for entry in program["quarantine"])
         yield f"  in quarantine: {versions}"

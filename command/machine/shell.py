@@ -41,6 +41,15 @@ async def service_of(client: ApiClient, service: str) -> str:
     if names:
         problem = f"no shell service {service!r} is ready" if service else "there are several shell services"
         raise MachineError(problem, kind=ErrorKind.NOT_FOUND, remedy=f"give --service {' or '.join(names)}")
+    machine = facts.machine_of(await client.call(ROBOT, "", "get_machine_status"))
+    for resource in machine.resources:
+        if resource.api == API and service in ("", resource.name):
+            reason = resource.reason or f"it is {resource.state}"
+            raise MachineError(
+                f"the shell service {resource.name!r} of the machine is not ready: {reason}",
+                kind=ErrorKind.PRECONDITION,
+                remedy="" if resource.reason else "wait until it is ready",
+            )
     raise MachineError(
         "the machine has no shell service that is ready",
         kind=ErrorKind.NOT_FOUND,

@@ -49,6 +49,7 @@ from netmgr.provisioning import trial
 from netmgr.provisioning.records import Event, Kept, Outcome, State, Target, World, kept, restored
 from netmgr.provisioning.step import step
 from netmgr.service.addresses import Leases
+from netmgr.service.decisions import DecisionLog
 from netmgr.service.proofs import Cloud, Prober
 from netmgr.service.radios import Wifi
 from netmgr.service.returned import Returned
@@ -119,6 +120,7 @@ class NetworkService:
         self._wifi: Wifi | None = None
         self._proof: trial.Proof | None = None
         self._state = State()
+        self._decisions = DecisionLog()
 
     # ---- requests from outside; all return at once
 
@@ -253,6 +255,7 @@ class NetworkService:
             await self._inputs.reboot()
         plan = desired(self.settings, facts, outcome.decision)
         effects = difference(facts, plan, frozenset(self._runtime.stored.addresses))
+        self._decisions.note(outcome, event, effects, configured=world.configured)
         await self._executor.apply(effects)
         await self._record_joined()
         return min(outcome.wake, again), effects

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from cloud.values.limits import AGENT_REPORT
 from schema.errors import ErrorKind, MachineError
 from schema.versions import version_form
+from uplink.releases import STABLE
 
 FORMAT: Final = 1
 """The format that is read; see agent.control.report.FORMAT."""
@@ -34,6 +35,9 @@ Word = Annotated[str, Meta(max_length=300)]
 Text = Annotated[str, Meta(max_length=2000)]
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+KEPT: Final = "the machine keeps the version that it runs"
+"""What becomes of a version that cannot be used."""
+
 _FORMS: Final = 'write a string: stable, dev, a semantic version such as "1.2.3", or an https:// or file:/// URL'
 _FAILURES: Final = frozenset({"rolled_back", "rejected"})
 
@@ -101,6 +105,7 @@ class Program(Struct, frozen=True, omit_defaults=True):
     restart: Waiting | None = None
     restart_waiting_for: tuple[Waiting, ...] = ()
     hold_until: float = 0.0
+    kept: Text = ""
     quarantine: tuple[Quarantined, ...] = ()
     history: tuple[Outcome, ...] = ()
     exits: tuple[Exit, ...] = ()
@@ -219,21 +224,21 @@ def version_problems(part: Mapping[str, Any]) -> tuple[Problem, ...]:
     return msgspec.convert(part.get(VERSION_PROBLEMS, ()), tuple[Problem, ...])
 
 
-def wanted_version(control: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, Problem | None]:
-    """Return the version that `version_control` names with the first of these keys, and what is wrong with it.
+def wanted_version(control: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, str, Problem | None]:
+    """Return the version that `version_control` names with the first of these keys, its path, and what is wrong.
 
-    It is empty, for the default, without a key and for an invalid value.
+    The version is `stable` without a key. It is empty with a problem: then nothing is to be changed.
     """
     for name in names:
         value = control.get(name)
         if value is None:
             continue
-        if isinstance(value, str) and version_form(value) is not None:
-            return value, None
         path = f"agent.version_control.{name}"
+        if isinstance(value, str) and version_form(value) is not None:
+            return value, path, None
         kind = "text" if isinstance(value, str) else f"a {type(value).__name__}"
-        return "", Problem(path, f"{str(value)[:100]!r} ({kind}) is not a version; `stable` applies", _FORMS)
-    return "", None
+        return "", path, Problem(path, f"{str(value)[:100]!r} ({kind}) is not a version; {KEPT}", _FORMS)
+    return STABLE, f"agent.version_control.{names[0]}", None
 
 
 def moment(seconds: float) -> datetime | None:

@@ -13,11 +13,11 @@ from msgspec.structs import asdict
 from cloud.domain.configurations import configurations
 from cloud.domain.machines import machines
 from cloud.domain.permissions import call_rules
-from cloud.domain.releases.agent_report import VERSION_PROBLEMS
+from cloud.domain.releases.agent_report import VERSION_PROBLEMS, Problem
 from cloud.services.agents.offers import Offers, UpdateInfo, section_of
 from cloud.services.common.base import Service, guarded
 from cloud.store.sql import Sql
-from uplink.releases import AGENT, SERVER
+from uplink.releases import AGENT, PROBLEMS_KEY, SERVER
 
 CHECK_INTERVAL: Final = timedelta(seconds=10)  # keeps within the specified 15 seconds; agents allow 5 and more
 
@@ -69,32 +69,40 @@ class AgentDeviceService(Service):
         `subsystem_versions` is the predecessor of `version_info` and is ignored.
 
         A version of the agent or of machine-server is either a package of type ARCHIVE called `machine-agent` or
-        `machine-server` in the machine's organization, or a URL. Without one, nothing is updated. If the organization
+        `machine-server` in the machine's organization, or a URL. Without one, nothing is updated. A version that is not
+        valid or not published changes nothing: the version that runs is named, and the agent is told the problem in
+        the key PROBLEMS_KEY of `advanced_settings`. If the organization
         has a repository of signed releases, versions come from it instead of packages, as its rollouts allow.
         """
         report = _reported(host_info, version_info)
 
-        def work(sql: Sql) -> tuple[Mapping[str, Any], UpdateInfo | None, UpdateInfo | None]:
+        def work(sql: Sql) -> tuple[Mapping[str, Any], UpdateInfo | None, UpdateInfo | None, list[Problem]]:
             part = machines.part(sql, id)
             section = section_of(configurations.resolved(sql, id), "agent")
             reported = {key: value for key, value in part.reported.items() if key != VERSION_PROBLEMS} | report
             offers = Offers(sql, self.cloud.links, self.now(), replace(part, reported=reported), section)
-            if problems := offers.problems:
+            problems = offers.problems
+            if problems:
                 reported[VERSION_PROBLEMS] = to_builtins(problems)
             machines.note_gone(sql, id, gone=False)
             machines.note_seen(sql, id, self.now(), None if reported == part.reported else reported)
-            return section, offers.of(AGENT), offers.of(SERVER)
+            return section, offers.of(AGENT), offers.of(SERVER), problems
 
-        section, agent, server = await self.write(work)
+        section, agent, server, problems = await self.write(work)
         return AgentConfig(
             check_interval=CHECK_INTERVAL,
-            advanced_settings=section_of(section, "advanced_settings"),
+            advanced_settings=_with_problems(section_of(section, "advanced_settings"), problems),
             network_configuration=section_of(section, "network_configuration"),
             additional_networks=section_of(section, "additional_networks"),
             system_configuration=section_of(section, "system_configuration"),
             agent_update_info=agent,
             viam_server_update_info=server,
         )
+
+
+def _with_problems(advanced: Mapping[str, Any], problems: list[Problem]) -> Mapping[str, Any]:
+    """Return the section with the problems of versions: the published message has no field for them."""
+    return {**advanced, PROBLEMS_KEY: to_builtins(problems)} if problems else advanced
 
 
 def _reported(host: HostInfo | None, versions: VersionInfo | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
@@ -13,16 +13,16 @@ from msgspec import Struct
 from cloud.domain.machines.machines import PartRecord
 from cloud.domain.permissions.links import Links
 from cloud.domain.registry import files, items
-from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE
+from cloud.domain.registry.versions import LATEST, WITH_PRERELEASE, newest_first
 from cloud.domain.releases import agent_report, decision, repository, rollouts
-from cloud.domain.releases.agent_report import Problem
+from cloud.domain.releases.agent_report import KEPT, Problem
 from cloud.domain.releases.files import ReleaseFile
 from cloud.store.sql import Sql
 from schema.errors import MachineError
-from uplink.releases import AGENT, SERVER, STABLE
+from uplink.releases import AGENT, SERVER, normal_platform
 
 LINK: Final = timedelta(hours=24)  # the link must stay valid for repeated downloads over a slow line
-CHANNELS: Final[Mapping[str, str]] = {"": LATEST, "stable": LATEST, "dev": WITH_PRERELEASE}
+CHANNELS: Final[Mapping[str, str]] = {"stable": LATEST, "dev": WITH_PRERELEASE}
 CUSTOM: Final = "customURL"  # protocol constant: version of a program that is given as a URL
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {AGENT: ("agent",), SERVER: ("machine-server", "viam-server")}
 """Keys of version_control by program, ours first."""
@@ -62,22 +62,66 @@ class Offers:
     now: datetime
     part: PartRecord
     section: Mapping[str, Any]
+    decided: dict[str, tuple[UpdateInfo | None, Problem | None]] = field(default_factory=dict, init=False)
 
     def of(self, program: str) -> UpdateInfo | None:
-        """Return the version of a program that the part is to run; None if there is none for it."""
-        version, _ = self._configured_version(program)
-        if "://" in version:
-            return UpdateInfo(program, version, CUSTOM)
-        signed = repository.exists(self.sql, self.part.organization_id)
-        return self._release(program, version) if signed else self._package(program, version)
+        """Return the version of a program that the part is to run; None if there is none for it.
+
+        If the configuration names none that can be used, the version that runs, so that a mistake changes nothing.
+        """
+        return self._decided(program)[0]
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong with the versions in the configuration; the default applies."""
-        return [problem for program in KEYS if (problem := self._configured_version(program)[1]) is not None]
+        """What is wrong with the versions in the configuration: not valid, or not published for the machine."""
+        return [problem for program in KEYS if (problem := self._decided(program)[1]) is not None]
 
-    def _configured_version(self, program: str) -> tuple[str, Problem | None]:
-        return agent_report.wanted_version(section_of(self.section, "version_control"), KEYS[program])
+    def _decided(self, program: str) -> tuple[UpdateInfo | None, Problem | None]:
+        if program not in self.decided:
+            self.decided[program] = self._decide(program)
+        return self.decided[program]
+
+    def _decide(self, program: str) -> tuple[UpdateInfo | None, Problem | None]:
+        control = section_of(self.section, "version_control")
+        version, path, problem = agent_report.wanted_version(control, KEYS[program])
+        running = self._running(program)
+        if problem is None:
+            if "://" in version:
+                return UpdateInfo(program, version, CUSTOM), None
+            offer = self._published(program, version)
+            if offer is not None or version in CHANNELS or version == running:
+                return offer, None
+            problem = self._not_published(program, version, path)
+        return (self._published(program, running) if running else None), problem
+
+    def _running(self, program: str) -> str:
+        reported = self.part.reported
+        return next((str(reported[name]) for name in RUNNING[program] if reported.get(name)), "")
+
+    def _published(self, program: str, version: str) -> UpdateInfo | None:
+        signed = repository.exists(self.sql, self.part.organization_id)
+        return self._release(program, version) if signed else self._package(program, version)
+
+    def _not_published(self, program: str, version: str, path: str) -> Problem:
+        owner, platform = self.part.organization_id, normal_platform(str(self.part.reported.get("platform", "")))
+        if repository.exists(self.sql, owner):
+            targets = repository.targets(self.sql, owner, program)
+            usable = {target.custom.version for target in targets if target.custom.platform == platform}
+        else:
+            packages = (item for item in items.of_organization(self.sql, owner) if item.type == "archive")
+            usable = {
+                file.version
+                for item in packages
+                if item.name == program
+                for file in files.files(self.sql, item.id)
+                if normal_platform(file.platform) in (platform, "any")
+            }
+        newest = ", ".join(newest_first(usable)[:5])
+        return Problem(
+            path,
+            f"version {version[:60]} of {program} is not published for {platform or 'this machine'}; {KEPT}",
+            f"name a published version ({newest}), stable or dev" if newest else "publish it, or name another version",
+        )
 
     def _package(self, program: str, version: str) -> UpdateInfo | None:
         reported = self.part.reported
@@ -93,13 +137,12 @@ class Offers:
         return None
 
     def _release(self, program: str, version: str) -> UpdateInfo | None:
-        owner, reported = self.part.organization_id, self.part.reported
-        running = next((str(reported[name]) for name in RUNNING[program] if reported.get(name)), "")
+        owner = self.part.organization_id
         target = decision.choose(
-            version or STABLE,
+            version,
             repository.targets(self.sql, owner, program),
             rollouts.of_program(self.sql, owner, program),
-            rollouts.facts(self.sql, self.part, running),
+            rollouts.facts(self.sql, self.part, self._running(program)),
         )
         if target is None:
             return None

@@ -71,6 +71,7 @@ class ProgramView:
     waiting: tuple[Entry, ...]
     restart: Entry | None
     hold_until: datetime | None
+    kept: str  # why no other version is installed although nothing is wrong
     quarantine: tuple[Entry, ...]
     exits: tuple[Entry, ...]
     last: Outcome | None
@@ -163,6 +164,7 @@ def _program(name: str, report: Program, clock: _Clock, ended: Sequence[Outcome]
         waiting=tuple(Entry(item.reason, clock.of(item.since)) for item in report.waiting_for),
         restart=Entry(restart.reason, clock.of(restart.since)) if restart is not None else None,
         hold_until=clock.later(report.hold_until),
+        kept=report.kept,
         quarantine=tuple(Entry(item.reason, clock.of(item.time), item.version) for item in report.quarantine),
         exits=tuple(Entry(_exit(item), clock.of(item.time)) for item in reversed(report.exits)),
         last=next((outcome for outcome in ended if outcome.program == name), None),

@@ -16,7 +16,7 @@ from rpc.api.cloud_v1 import AGENTS
 from support.version import version
 from tests.e2e.agent.support import Part, agent, new_part, until
 from tests.e2e.cloud.process import CloudProcess, cloud
-from tests.unit.agent.settings.tables import KEYS
+from tests.unit.schema.agent.tables import KEYS
 
 Report = dict[str, Any]
 

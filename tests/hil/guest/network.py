@@ -23,8 +23,6 @@ import structlog
 import trio
 
 from agent.network.settings import entered, network_settings, networks_of
-from agent.settings.reading import read
-from agent.settings.records import Settings
 from netmgr.applying.executor import Executor, Handlers
 from netmgr.model.network import Network
 from netmgr.model.settings import Settings as NetworkSettings
@@ -34,6 +32,8 @@ from netmgr.service.backend import PortalBackend, Product
 from netmgr.service.commands import NetworkCommands
 from netmgr.service.core import Inputs, NetworkService, files
 from netmgr.service.proofs import Cloud
+from schema.agent.reading import read
+from schema.agent.records import Settings
 from schema.errors import MachineError
 from tests.hil.guest.cables import count_as_hardware
 

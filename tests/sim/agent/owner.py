@@ -20,10 +20,10 @@ from agent.hooks.moments import LIMITS, Change, Moment
 from agent.layout import PROGRAMS, SERVER
 from agent.leases.files import Files
 from agent.leases.leases import Leases
-from agent.settings.records import AdvancedSettings, MaintenanceWindow
 from agent.update import store
 from agent.update.record import Progress, Record, Step
 from agent.update.steps import is_held
+from schema.agent.records import AdvancedSettings, MaintenanceWindow
 from tests.sim.agent.device import Device, Life, PowerLoss
 
 MINUTE = 60.0

@@ -52,6 +52,9 @@ class Records:
     def waiting(self, name: str) -> tuple[Waiting, ...]:
         return ()
 
+    def kept(self, name: str) -> str:
+        return "the cloud has no release for this machine"
+
 
 class World:
     """A managed server, the fake process behind it, and its settings."""

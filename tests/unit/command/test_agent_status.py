@@ -131,3 +131,8 @@ def test_a_report_of_a_hostile_machine_does_no_harm() -> None:
     text = "".join(status_lines(report))
     assert text.isprintable()
     assert "an unknown time" in text
+
+
+def test_the_reason_for_which_nothing_is_installed() -> None:
+    server = ProgramReport(version="1.0.0", kept="version 1.1.0 is in quarantine: it did not serve")
+    assert "  no other version is installed: version 1.1.0 is in quarantine: it did not serve" in lines(server)

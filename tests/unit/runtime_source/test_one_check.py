@@ -89,6 +89,31 @@ CORPUS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("unknown key", {"debugg": 1}, ["debugg"]),
     ("33 levels", {"components": [sensor(attributes=nested(30))]}, ["components.0.attributes.a.a"]),
     ("400 levels", {"agent": nested(400)}, ["agent.a.a.a.a"]),
+    (
+        "section of the agent",
+        {
+            "agent": {
+                "advanced_settings": {"debugg": True, "viam_server_start_timeout_minutes": "soon"},
+                "version_control": {"agent": 5, "viam-server": "banana", "machine-server": "http://example.com/a"},
+                "network_configuration": {"hotspot_password": "short", "device_reboot_after_offline_minutes": 1},
+                "additional_networks": {"lab": {"type": "wifi", "ssid": "lab", "psk": "tiny"}, "wire": {"type": "x"}},
+                "nets": {},
+            }
+        },
+        [
+            "agent.nets",
+            "agent.advanced_settings.debugg",
+            "agent.advanced_settings.viam_server_start_timeout_minutes",
+            "agent.version_control.agent",
+            "agent.version_control.viam-server",
+            "agent.version_control.machine-server",
+            "agent.network_configuration.hotspot_password",
+            "agent.network_configuration.device_reboot_after_offline_minutes",
+            "agent.additional_networks.lab.psk",
+            "agent.additional_networks.wire.type",
+        ],
+    ),
+    ("section of the agent of a wrong type", {"agent": {"system_configuration": []}}, ["agent.system_configuration"]),
     ("placeholder", {"components": [BOARD, motor(pins={"a": "${environment.A}"})]}, []),
 ]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from agent.actions import disk
@@ -16,9 +17,9 @@ from agent.actions.permission import Maintenance
 from agent.launch import links
 from agent.layout import AGENT, SERVER
 from agent.leases.leases import Leases
-from agent.settings.records import AdvancedSettings
 from agent.update import store
 from agent.update.record import Offer, Result, Step
+from schema.agent.records import AdvancedSettings
 from schema.errors import MachineError
 from tests.sim.agent.cloud import Behavior
 from tests.sim.agent.device import Device, Open
@@ -460,3 +461,17 @@ async def test_a_power_loss_after_the_confirmation_does_not_bring_back_the_older
         assert (launch.run, launch.on_trial) == (new.sha256, False)
         started = device.server.starts if program == SERVER else device.agents
         assert started[-2:] == [old.sha256, new.sha256], "it does not end with the new release"
+
+
+async def test_each_decision_of_an_update_is_logged(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with capture_logs() as log:
+        async with running(tmp_path) as device:
+            device.offer(SERVER, device.cloud.publish(SERVER, "1.1.0"))
+            await trio.sleep(HOUR)
+            steps = [entry for entry in log if entry["event"] == "decided about the update"]
+            verdicts = [entry for entry in log if entry["event"] == "decided about maintenance"]
+    assert {entry["log_level"] for entry in (*steps, *verdicts)} == {"debug"}
+    assert ("Offered", "none", "resolve") in [(entry["cause"], entry["before"], entry["after"]) for entry in steps]
+    assert "trial" in {entry["after"] for entry in steps}
+    assert verdicts[0]["allowed"] is True
+    assert verdicts[0]["reason"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
+import msgspec
 import pytest
 import trio
 from structlog.testing import capture_logs
@@ -26,8 +27,8 @@ from agent.layout import AGENT, SERVER
 from agent.releases.chain import pin
 from agent.releases.choose import Answer
 from agent.releases.trust import Trust
-from agent.update.record import Release, Step
-from schema.errors import MachineError
+from agent.update.record import Quarantined, Release, Step
+from schema.errors import ConfigError, MachineError
 from support.worker import Worker
 from tests.sim.agent.cloud import PLATFORM
 from tests.sim.agent.device import Device, Open
@@ -338,3 +339,42 @@ async def test_a_file_that_cannot_be_identified_is_fetched_less_and_less_often(
         await this.offers.choose(SERVER, "https://files.test/large")  # a person asks again
         await trio.sleep(1)
         assert len(times) == count + 1
+
+
+async def test_the_reason_for_which_nothing_is_offered_is_kept_and_logged(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with organization(tmp_path) as this:
+        this.sign()
+        with capture_logs() as log:
+            this.offers.answered({SERVER: None})
+            await trio.sleep(1)
+        assert this.offers.kept[SERVER] == "the cloud has no release for this machine"
+        (line,) = (entry for entry in log if entry["event"] == "decided which release to offer")
+        assert line["log_level"] == "debug"
+        assert (line["decision"], line["asked"], line["source"]) == ("keep", "stable", "the settings")
+        assert line["reason"] == "the cloud has no release for this machine"
+        bad = this.build("1.1.0")
+        this.sign(bad)
+        record = this.device.record(SERVER)
+        entry = Quarantined(bad.sha256, bad.version, "it did not serve", 1.0)
+        this.device.drivers[SERVER].record = msgspec.structs.replace(record, quarantine=(entry,))
+        await this.want(bad)
+        assert this.offers.kept[SERVER] == "version 1.1.0 is in quarantine: it did not serve"
+        this.sign(this.good)
+        await this.want(this.good)
+        assert this.offers.kept[SERVER] == ""
+
+
+async def test_what_the_cloud_says_about_versions_is_announced_and_ends(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    problem = ConfigError("agent.version_control.machine-server", "'banana' is not a version", remedy="write stable")
+    async with organization(tmp_path) as this:
+        with capture_logs() as log:
+            for _ in range(3):
+                this.offers.answered({SERVER: None}, (problem,))
+        assert this.offers.told == (problem,)
+        assert [entry["setting"] for entry in log] == [problem.path]
+        this.offers.answered({SERVER: None})
+        assert this.offers.told == ()

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from agent.actions.permission import Maintenance
 from agent.layout import AGENT, SERVER
 from agent.leases.leases import Leases
-from agent.settings.records import AdvancedSettings, MaintenanceWindow
+from schema.agent.records import AdvancedSettings, MaintenanceWindow
 
 NOON = 1_780_056_000.0  # 2026-05-29 12:00 UTC, a Friday
 NIGHT = AdvancedSettings(maintenance_windows=(MaintenanceWindow(start="22:00", end="04:00"),))

@@ -14,11 +14,11 @@ from agent.actions.permission import Maintenance, Refusal
 from agent.configure.parts import JournalLimits, UnattendedUpgrades
 from agent.layout import Layout
 from agent.leases.leases import Leases
-from agent.settings.records import SystemConfiguration
 from agent.system.apt import Apt
 from agent.system.os_release import OsRelease, parse_os_release
 from agent.system.programs import LIMIT, Done
 from agent.system.store import Store
+from schema.agent.records import SystemConfiguration
 from support.worker import Worker
 from telemetry.logs.outbox_sink import OutboxSink
 from tests.unit.agent.system import samples

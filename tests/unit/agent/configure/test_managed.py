@@ -9,11 +9,11 @@ import trio
 
 from agent.configure.managed import ASK_AGAIN, ManagedUpgrades
 from agent.control.report import Waiting
-from agent.settings.records import AdvancedSettings
 from agent.system import upgrades
 from agent.system.os_release import parse_os_release
 from agent.system.programs import Done
 from agent.system.upgrades import DISTRIBUTIONS
+from schema.agent.records import AdvancedSettings
 from schema.errors import ErrorKind, MachineError
 from tests.unit.agent.configure.machine import InlineWorker, System, configuration, maintenance
 from tests.unit.agent.system import samples

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent.control.logs import apply_to_logs
-from agent.settings.reading import read
+from schema.agent.reading import read
 from schema.document.cloud import Cloud
 from telemetry.logs.loggers import Logs, configure, get_logger
 from telemetry.logs.ring import LogRing

@@ -7,7 +7,7 @@ from datetime import UTC, time
 from agent.maintenance.decide import Policy
 from agent.maintenance.policy import policy
 from agent.maintenance.windows import EVERY_DAY, Window
-from agent.settings.records import AdvancedSettings, MaintenanceWindow
+from schema.agent.records import AdvancedSettings, MaintenanceWindow
 
 
 def test_the_defaults_permit_everything() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent.network.settings import MAX_ENTERED, entered, network_settings, networks_of, unique
-from agent.settings.reading import read
 from netmgr.model.network import Enterprise, Network, Open, Personal, StaticAddress
 from netmgr.model.settings import Settings as NetworkSettings
+from schema.agent.reading import read
 
 PEAP = {"method": "peap", "identity": "robot", "password": "secret!!", "server_name": "radius.example"}
 WIFI = Network(label="home", kind="wifi", source="cloud", ssid=b"home")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from structlog.testing import capture_logs
 
 from agent.supervise.health import Limits
 from agent.supervise.state import KEPT_EXITS, Ended, Exit, Process, ServerState, Started
@@ -259,3 +260,22 @@ async def test_the_start_timeout_of_the_settings_applies(
         begun = trio.current_time()
         await until(supervisor, lambda state: state.exits)
         assert 1200 <= trio.current_time() - begun <= 1210
+
+
+async def test_decisions_are_logged_with_their_reason(autojump_clock: trio.testing.MockClock, tmp_path: Path) -> None:
+    machine = Machine()
+    with capture_logs() as log:
+        async with supervised(machine, tmp_path) as supervisor:
+            await supervisor.start()
+            await until(supervisor, lambda state: state.answering)
+            machine.hangs = True
+            await trio.sleep(3600)
+            await supervisor.configure({}, disabled=True, start_timeout=60.0)
+    lines = [entry for entry in log if entry["log_level"] == "debug"]
+    health = [entry for entry in lines if entry["event"] == "decided whether machine-server is healthy"]
+    assert (health[0]["decision"], health[0]["answer"]) == ("keep", "answered")
+    killed = next(entry for entry in health if entry["decision"] == "kill")
+    assert killed["answer"] == "silent"
+    assert killed["reason"]
+    settings = [entry for entry in lines if entry["event"].startswith("decided about machine-server after")]
+    assert [entry["decision"] for entry in settings] == ["keep", "stop"]

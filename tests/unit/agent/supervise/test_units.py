@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from agent.configure.forwarding import OWN
 from agent.layout import AGENT, SERVER, Layout
-from agent.settings.reading import read
 from agent.supervise.state import Exit, Process, died
 from agent.supervise.systemd import SystemdBackend, parse
 from agent.supervise.units import agent_unit, environment_file, files_of, server_environment, server_unit
+from schema.agent.reading import read
 from schema.errors import MachineError
 
 CREDENTIALS = Path("/etc/machine.json")

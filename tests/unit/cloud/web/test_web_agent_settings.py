@@ -17,14 +17,15 @@ import pytest
 from agent.control.fetch import Versions, fetch
 from agent.control.report import ProgramReport, Report, encode, problems_of
 from agent.control.settings import SettingsState
-from agent.settings.records import Settings
 from cloud.domain.releases.agent_report import wanted_version
 from cloud.server.memory import MemoryCloud
 from rpc.access.auth import PART_SECRET
 from rpc.api.cloud_v1 import AGENTS
-from tests.unit.agent.settings.tables import KEYS, NETWORK_KEYS, WIFI, WINDOW_KEYS, Key, others
+from schema.agent.records import Settings
+from schema.errors import ConfigError
 from tests.unit.cloud.pages import signed_in
 from tests.unit.runtime.parts.web.client import Browser
+from tests.unit.schema.agent.tables import KEYS, NETWORK_KEYS, WIFI, WINDOW_KEYS, Key, others
 
 VALID = {"advanced_settings": {"debug": True}, "system_configuration": {"logging_journald_storage": "none"}}
 FROM_CLOUD = tuple(key for key in KEYS if key.section != "version_control")  # which the agent does not receive
@@ -47,13 +48,16 @@ class Machine:
     def __init__(self, cloud: MemoryCloud, part: str, folder: Path, person: Browser) -> None:
         self._cloud, self._part, self._person = cloud, part, person
         self.settings = SettingsState(folder / "defaults", folder / "stored", run)
+        self.told: tuple[ConfigError, ...] = ()  # problems of versions that the cloud has sent
 
     async def use(self, document: dict[str, Any]) -> Settings:
         """Save a configuration, and let the agent fetch it and report; return the settings in force."""
         text = json.dumps({"agent": document})
         await self._cloud.app("update_robot_part", id=self._part, name="", robot_config_json=text)
         client = self._cloud.client(self._part, PART_SECRET)
-        await self.settings.apply((await fetch(client, self._part, {}, Versions())).settings)
+        fetched = await fetch(client, self._part, {}, Versions())
+        await self.settings.apply(fetched.settings)
+        self.told = fetched.problems
         problems = problems_of(self.settings.problems)
         report = encode(Report(1.0, ProgramReport(), ProgramReport(), problems=problems))
         await client.call(AGENTS, "", "report_agent", part_id=self._part, report_json=report)
@@ -98,7 +102,7 @@ async def test_an_invalid_value_has_no_other_effect_than_a_problem_on_the_page(r
 
 
 @pytest.mark.parametrize("name", ["agent", "machine-server", "viam-server"])
-async def test_an_invalid_version_is_a_problem_on_the_page_and_the_default_applies(
+async def test_an_invalid_version_is_a_problem_on_the_page_and_on_the_device(
     cloud: MemoryCloud, part: str, rover: Machine, name: str
 ) -> None:
     key = next(key for key in KEYS if (key.section, key.key) == ("version_control", "agent"))
@@ -112,16 +116,22 @@ async def test_an_invalid_version_is_a_problem_on_the_page_and_the_default_appli
         page = await rover.page()
         assert f"<code>{path}</code>" in page
         assert 'Write a string: stable, dev, a semantic version such as "1.2.3"' in page
-        version, problem = wanted_version({name: value}, (name,))
-        assert (version, problem and problem.path) == ("", path)
+        version, where, problem = wanted_version({name: value}, (name,))
+        assert (version, where, problem and problem.path) == ("", path, path)
+        assert [told.path for told in rover.told] == [path]
+        assert "the machine keeps the version that it runs" in rover.told[0].reason
         state = await cloud.client().call(AGENTS, "", "get_agent_state", part_id=part)
         assert [entry["path"] for entry in state["problems"]] == [path]
         (agent,) = await cloud.client().call(AGENTS, "", "list_agents")
         assert agent["states"] == ["problems"]
     for value, _ in key.valid:
         await rover.use({"version_control": {name: value}})
-        assert "agent.version_control" not in await rover.page()
-        assert wanted_version({name: value}, (name,)) == (value, None)
+        if value == "dev" or "://" in value:
+            assert "agent.version_control" not in await rover.page()
+        else:
+            assert f"version {value} of " in await rover.page()
+            assert "is not published for" in rover.told[0].reason
+        assert wanted_version({name: value}, (name,)) == (value, path, None)
 
 
 @pytest.mark.parametrize("name", NETWORK_KEYS)

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from agent.settings.reading import SECTIONS
-from agent.settings.records import AdditionalNetwork
-from agent.settings.rules import extra_of, fields_of
-from tests.unit.agent.settings.tables import KEYS, NETWORK_KEYS, Key, from_cloud
+from schema.agent.reading import SECTIONS
+from schema.agent.records import AdditionalNetwork
+from schema.agent.rules import extra_of, fields_of
+from tests.unit.schema.agent.tables import KEYS, NETWORK_KEYS, Key, from_cloud
 from tools.gen_agent_settings import PAGE, page
 
 TEXT = PAGE.read_text("utf-8")

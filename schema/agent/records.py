@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from agent.settings.rules import (
+from schema.agent.rules import (
     FEW,
     HOUR,
     MINUTE,

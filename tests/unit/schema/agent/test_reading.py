@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.settings.reading import SECTIONS, read
-from agent.settings.records import (
+from schema.agent.reading import SECTIONS, read
+from schema.agent.records import (
     AdditionalNetwork,
     MaintenanceWindow,
     NetworkConfiguration,
     Settings,
     VersionControl,
 )
-from agent.settings.rules import fields_of
+from schema.agent.rules import fields_of
 from schema.errors import ConfigErrors
-from tests.unit.agent.settings.tables import (
+from tests.unit.schema.agent.tables import (
     KEYS,
     NETWORK_KEYS,
     NIGHT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agent.settings.reading import SECTIONS, read
-from agent.settings.records import EnterpriseAccount, MaintenanceWindow, Settings
+from schema.agent.reading import SECTIONS, read
+from schema.agent.records import EnterpriseAccount, MaintenanceWindow, Settings
 
 MINUTES = 'write a number of minutes, or text such as "1h20m"'
 HOURS = 'write a number of hours, or text such as "1h20m"'

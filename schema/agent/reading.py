@@ -12,14 +12,14 @@ network, possibly an open one. null means the same as an absent key.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec.inspect import Field
 
-from agent.settings.records import (
+from schema.agent.records import (
     AdditionalNetwork,
     AdvancedSettings,
     NetworkConfiguration,
@@ -28,7 +28,7 @@ from agent.settings.records import (
     SystemConfiguration,
     VersionControl,
 )
-from agent.settings.rules import MINUTE, TimeUnit, extra_of, fields_of
+from schema.agent.rules import MINUTE, TimeUnit, extra_of, fields_of
 from schema.decoding.conform import conform
 from schema.decoding.depth import check_depth
 from schema.decoding.report import Report, did_you_mean, join, shown
@@ -73,6 +73,27 @@ def read(defaults: object, cloud: object, *, allow_http: bool = False) -> tuple[
     return Settings(**sections, additional_networks=networks), tuple(report.problems)
 
 
+def checking(section: object) -> Iterator[Report]:
+    """Check the key `agent` of a configuration before a device has it; the last yield has the whole report.
+
+    Yields after each piece, so that the caller can do other work in between. The problems are those of `read`, except
+    that an `http://` URL is a warning: only the device knows whether it allows it. No document raises.
+    """
+    report = Report()
+    reader = _Reader(report, None)
+    networks = section.get(NETWORKS) if isinstance(section, Mapping) else None
+    pieces: list[object] = [section]
+    if isinstance(section, Mapping) and isinstance(networks, Mapping):
+        rest = {key: value for key, value in section.items() if key != NETWORKS}
+        pieces = [rest, *({NETWORKS: {label: network}} for label, network in networks.items())]
+    for piece in pieces:
+        layer = reader.read("agent", piece)
+        if layer["network_configuration"]:
+            fields = {key: item.value for key, item in layer["network_configuration"].items()}
+            _correct_reboot(fields, (layer,), report)
+        yield report
+
+
 @dataclass(frozen=True)
 class _Item:
     """Valid value of a document, and where it is."""
@@ -89,7 +110,7 @@ class _Reader:
     """Reader of one document. Each method reports what is invalid and returns the rest."""
 
     report: Report
-    allow_http: bool
+    allow_http: bool | None  # None: not known, so that http:// is a warning
 
     def read(self, root: str, document: object) -> _Layer:
         layer: _Layer = {name: {} for name in (*SECTIONS, NETWORKS)}
@@ -155,13 +176,22 @@ class _Reader:
         else:
             record = conform(cls, {field.encode_name: value}, "", attempt)
             result = getattr(record, field.name, None)
-            if cls is VersionControl and record and version_form(result) is VersionForm.HTTP and not self.allow_http:
-                attempt.problem(
-                    field.encode_name,
-                    f"this device does not allow {shown(value, path)}: others could replace the program on its way",
-                    value=value,
-                    remedy="write an https:// URL",
-                )
+            if cls is VersionControl and record and version_form(result) is VersionForm.HTTP:
+                if self.allow_http is None:
+                    self.report.warn(
+                        path,
+                        f"{shown(value, path)} is used only if the device allows it: others could replace the program "
+                        "on its way",
+                        value=value,
+                        remedy='write an https:// URL, or "allow_http": true in the defaults file of the device',
+                    )
+                elif not self.allow_http:
+                    attempt.problem(
+                        field.encode_name,
+                        f"this device does not allow {shown(value, path)}: others could replace the program on its way",
+                        value=value,
+                        remedy="write an https:// URL",
+                    )
         problems = (*attempt.problems, *attempt.warnings)  # an unknown key in an entry may change what it means
         for problem in problems:
             self.report.problem(

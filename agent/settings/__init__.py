@@ -1,1 +1,0 @@
-"""Settings of machine-agent: their records, and how documents are read to them. Pure."""

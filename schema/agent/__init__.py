@@ -1,0 +1,1 @@
+"""The section `agent` of the configuration: its records, and how documents are read to them. Pure."""
