@@ -184,7 +184,10 @@ class Updates:
     def problems(self) -> tuple[Problem, ...]:
         """What keeps programs from being updated."""
         stuck = [Problem(name, driver.problem) for name, driver in self.drivers.items() if driver.problem]
-        return (*stuck, *problems_of((*self.offers.told, *self.offers.problems.values(), *self._hooks.problems)))
+        return (
+            *stuck,
+            *problems_of((*self.offers.version_problems, *self.offers.problems.values(), *self._hooks.problems)),
+        )
 
     async def _renew_installation(self) -> None:
         """Install launcher and units of this release once no update of the agent is in progress.

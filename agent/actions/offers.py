@@ -112,7 +112,7 @@ class Offers:
         """What keeps a wanted release from being offered, by program."""
         self.kept: dict[str, str] = {}
         """Why another release than the installed one is not offered although nothing is wrong, by program."""
-        self.told: tuple[ConfigError, ...] = ()
+        self.version_problems: tuple[ConfigError, ...] = ()
         """What is wrong with the versions of the configuration, as the cloud says, which reads them."""
         self._drivers, self._catalog, self._file, self._run_blocking = drivers, catalog, file, run_blocking
         self._part, self._platform, self._wall = part, platform, wall
@@ -122,7 +122,7 @@ class Offers:
         self._failed: dict[str, _Failed] = {}  # files at URLs that could not be identified
         self._allow_http = False
         self._news = trio.Event()
-        self._changed = trio.Event()  # `problems`, `kept` and `told`
+        self._changed = trio.Event()  # `problems`, `kept` and `version_problems`
 
     # ---- what is wanted
 
@@ -142,12 +142,12 @@ class Offers:
 
     def answered(self, answers: Mapping[str, Answer | None], problems: tuple[ConfigError, ...] = ()) -> None:
         """Take what the cloud wants, by program, and what is wrong with the versions of the configuration."""
-        if [str(problem) for problem in problems] != [str(problem) for problem in self.told]:
+        if [str(problem) for problem in problems] != [str(problem) for problem in self.version_problems]:
             for problem in problems:
                 _log.warning(
                     "a version is not valid", setting=problem.path, problem=problem.reason, remedy=problem.remedy
                 )
-            self.told = problems
+            self.version_problems = problems
             self._notice()
         for name, answer in answers.items():
             state = self._states.get(name)
@@ -328,7 +328,7 @@ class Offers:
             self._notice()
 
     async def changes(self) -> AsyncGenerator[None, None]:
-        """Yield now and after each change of `problems`, `kept` or `told`. A slow reader misses intermediate ones."""
+        """Yield now and after each change of `problems`, `kept` or `version_problems`. A slow reader misses intermediate ones."""
         while True:
             changed = self._changed
             yield

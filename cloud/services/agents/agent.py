@@ -70,7 +70,7 @@ class AgentDeviceService(Service):
 
         A version of the agent or of machine-server is either a package of type ARCHIVE called `machine-agent` or
         `machine-server` in the machine's organization, or a URL. Without one, nothing is updated. A version that is not
-        valid or not published changes nothing: the version that runs is named, and the agent is told the problem in
+        valid or not published changes nothing: the version that runs is named, and the problem is in
         the key PROBLEMS_KEY of `advanced_settings`. If the organization
         has a repository of signed releases, versions come from it instead of packages, as its rollouts allow.
         """

@@ -374,7 +374,7 @@ async def test_what_the_cloud_says_about_versions_is_announced_and_ends(
         with capture_logs() as log:
             for _ in range(3):
                 this.offers.answered({SERVER: None}, (problem,))
-        assert this.offers.told == (problem,)
+        assert this.offers.version_problems == (problem,)
         assert [entry["setting"] for entry in log] == [problem.path]
         this.offers.answered({SERVER: None})
-        assert this.offers.told == ()
+        assert this.offers.version_problems == ()

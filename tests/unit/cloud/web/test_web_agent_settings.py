@@ -48,7 +48,7 @@ class Machine:
     def __init__(self, cloud: MemoryCloud, part: str, folder: Path, person: Browser) -> None:
         self._cloud, self._part, self._person = cloud, part, person
         self.settings = SettingsState(folder / "defaults", folder / "stored", run)
-        self.told: tuple[ConfigError, ...] = ()  # problems of versions that the cloud has sent
+        self.version_problems: tuple[ConfigError, ...] = ()  # problems of versions that the cloud has sent
 
     async def use(self, document: dict[str, Any]) -> Settings:
         """Save a configuration, and let the agent fetch it and report; return the settings in force."""
@@ -57,7 +57,7 @@ class Machine:
         client = self._cloud.client(self._part, PART_SECRET)
         fetched = await fetch(client, self._part, {}, Versions())
         await self.settings.apply(fetched.settings)
-        self.told = fetched.problems
+        self.version_problems = fetched.problems
         problems = problems_of(self.settings.problems)
         report = encode(Report(1.0, ProgramReport(), ProgramReport(), problems=problems))
         await client.call(AGENTS, "", "report_agent", part_id=self._part, report_json=report)
@@ -118,8 +118,8 @@ async def test_an_invalid_version_is_a_problem_on_the_page_and_on_the_device(
         assert 'Write a string: stable, dev, a semantic version such as "1.2.3"' in page
         version, where, problem = wanted_version({name: value}, (name,))
         assert (version, where, problem and problem.path) == ("", path, path)
-        assert [told.path for told in rover.told] == [path]
-        assert "the machine keeps the version that it runs" in rover.told[0].reason
+        assert [sent.path for sent in rover.version_problems] == [path]
+        assert "the machine keeps the version that it runs" in rover.version_problems[0].reason
         state = await cloud.client().call(AGENTS, "", "get_agent_state", part_id=part)
         assert [entry["path"] for entry in state["problems"]] == [path]
         (agent,) = await cloud.client().call(AGENTS, "", "list_agents")
@@ -130,7 +130,7 @@ async def test_an_invalid_version_is_a_problem_on_the_page_and_on_the_device(
             assert "agent.version_control" not in await rover.page()
         else:
             assert f"version {value} of " in await rover.page()
-            assert "is not published for" in rover.told[0].reason
+            assert "is not published for" in rover.version_problems[0].reason
         assert wanted_version({name: value}, (name,)) == (value, path, None)
 
 

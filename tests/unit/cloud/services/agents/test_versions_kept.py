@@ -1,4 +1,4 @@
-"""A version that is mistyped or was never published: the machine keeps what it runs, and everybody is told why."""
+"""A version that is mistyped or was never published: the machine keeps what it runs, and the status says why."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ async def test_a_mistake_never_updates_a_machine(cloud: MemoryCloud, part: str, 
     await use(cloud, part, wrong)
     answer = await asked(cloud, part, "1.0.0")
     assert answer["viam_server_update_info"]["version"] == "1.0.0"
-    (told,) = answer["advanced_settings"]["version_problems"]
+    (sent,) = answer["advanced_settings"]["version_problems"]
     (problem,) = (await cloud.client().call(AGENTS, "", "get_agent_state", part_id=part))["problems"]
-    assert told == problem
+    assert sent == problem
     assert problem["path"] == "agent.version_control.machine-server"
     assert "the machine keeps the version that it runs" in problem["message"]
     assert problem["remedy"]
