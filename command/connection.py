@@ -124,9 +124,10 @@ def tls_context(connection: Connection) -> ssl.SSLContext | None:
     """Return the TLS context, or None for plain text. Raises MachineError if the file of authorities is invalid."""
     if not _secure(connection):
         return None
-    from rpc.network.tls import client_context
+    from rpc.network.tls import MACHINE_AUTHORITY, client_context
 
-    return client_context(authorities=connection.ca, verify=not connection.insecure)
+    excluded = MACHINE_AUTHORITY if connection.cloud else ""
+    return client_context(authorities=connection.ca, verify=not connection.insecure, except_subject=excluded)
 
 
 def failure(error: MachineError, connection: Connection) -> click.ClickException:

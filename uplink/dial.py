@@ -19,7 +19,7 @@ from rpc.access.auth import API_KEY, PART_SECRET
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
 from rpc.client.websocket import NotOpened, Stream, open_websocket
-from rpc.network.tls import ALPN, TlsError, client_context
+from rpc.network.tls import ALPN, MACHINE_AUTHORITY, TlsError, client_context
 from schema.document.cloud import Cloud
 from schema.errors import ConfigError, ErrorKind, MachineError
 from support.gather import unwrap
@@ -95,7 +95,11 @@ class CloudAddress:
         if not self.secure:
             return None
         learned = self.learned()
-        context = client_context(authorities=None if learned else self.authorities, protocols=protocols or ALPN)
+        context = client_context(
+            authorities=None if learned else self.authorities,
+            protocols=protocols or ALPN,
+            except_subject=MACHINE_AUTHORITY,
+        )
         if learned:
             context.load_verify_locations(cadata=learned)
         return context

@@ -328,7 +328,10 @@ class Offers:
             self._notice()
 
     async def changes(self) -> AsyncGenerator[None, None]:
-        """Yield now and after each change of `problems`, `kept` or `version_problems`. A slow reader misses intermediate ones."""
+        """Yield now and after each change of `problems`, `kept` or `version_problems`.
+
+        A slow reader misses intermediate ones.
+        """
         while True:
             changed = self._changed
             yield

@@ -9,19 +9,23 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from schema.errors import ErrorKind, MachineError
 
 ALPN: Final = ("h2", "http/1.1")
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"  # for TLS 1.2; all ciphers of TLS 1.3 are of this kind
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")  # the name of an authority in a folder of OpenSSL
+MACHINE_AUTHORITY: Final = "machine-cloud machines"
+"""Common name of the authorities for machines, without a suffix. Their certificates never stand for a cloud."""
+
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
+_PEM: Final = re.compile("-----BEGIN CERTIFICATE-----[^-]*+-----END CERTIFICATE-----")
 
 
 class TlsError(MachineError):
@@ -127,11 +131,16 @@ class InMemoryTls:
 
 
 def client_context(
-    *, authorities: Path | None = None, verify: bool = True, protocols: Sequence[str] = ALPN
+    *,
+    authorities: Path | None = None,
+    verify: bool = True,
+    protocols: Sequence[str] = ALPN,
+    except_subject: str = "",
 ) -> ssl.SSLContext:
     """Return the TLS context of a client; `protocols` are offered by ALPN.
 
-    `authorities` is a PEM file of certificates to trust in addition to the system's. `verify=False` accepts any
+    `authorities` is a PEM file of certificates to trust in addition to the system's, except authorities in it whose
+    common name begins with `except_subject`, if that is not empty. `verify=False` accepts any
     certificate; use it only for loopback and development. Raises TlsError.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -143,10 +152,36 @@ def client_context(
         context.verify_mode = ssl.CERT_NONE
     if authorities is not None:
         try:
-            context.load_verify_locations(cafile=authorities)
+            if except_subject:
+                _trust_others(context, authorities, except_subject)
+            else:
+                context.load_verify_locations(cafile=authorities)
         except (OSError, ssl.SSLError) as error:
             raise _unreadable(authorities, "certificate authority", error) from None
     return context
+
+
+def _trust_others(context: ssl.SSLContext, file: Path, prefix: str) -> None:
+    """Trust the certificates in a PEM file, without authorities whose common name begins with `prefix`."""
+    every = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    every.load_verify_locations(cafile=file)
+    excluded = {
+        content
+        for facts, content in zip(every.get_ca_certs(), every.get_ca_certs(binary_form=True), strict=True)
+        if any(name == "commonName" and value.startswith(prefix) for ((name, value),) in _names_of(facts))
+    }
+    if not excluded:
+        context.load_verify_locations(cafile=file)
+        return
+    blocks = _PEM.findall(file.read_text(errors="replace"))
+    others = [block for block in blocks if ssl.PEM_cert_to_DER_cert(block) not in excluded]
+    if others:
+        context.load_verify_locations(cadata="\n".join(others))
+
+
+def _names_of(facts: Mapping[str, Any]) -> Iterable[Any]:
+    """Return the parts of a subject, as the ssl module gives them, that have one name."""
+    return (part for part in facts.get("subject", ()) if len(part) == 1)
 
 
 def _trust_system(context: ssl.SSLContext) -> None:

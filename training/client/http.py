@@ -20,7 +20,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from rpc.client.channel import Target
-from rpc.network.tls import client_context
+from rpc.network.tls import MACHINE_AUTHORITY, client_context
 from schema.errors import ErrorKind, MachineError
 
 CONNECT: Final = 30.0  # seconds
@@ -70,7 +70,7 @@ class _Cloud:
         }
 
     def _tls(self, ca: Path | None) -> ssl.SSLContext:
-        return client_context(authorities=ca, protocols=["http/1.1"])
+        return client_context(authorities=ca, protocols=["http/1.1"], except_subject=MACHINE_AUTHORITY)
 
     def url(self, path: str) -> httpcore.URL:
         target = self.target

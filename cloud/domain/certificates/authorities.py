@@ -11,6 +11,7 @@ from cloud.domain.certificates.issue import MOST_CROSSED, Pair, crossed, new_roo
 from cloud.store.events import EVERY
 from cloud.store.sql import Sql, inserted
 from cloud.values.times import moment_of, stored
+from rpc.network.tls import MACHINE_AUTHORITY
 from schema.errors import ErrorKind, MachineError
 
 PORT: Final = ""
@@ -97,7 +98,7 @@ _ALL: Final = "SELECT number, scope, certificate, private_key, cross_signed, cre
 
 
 def _created(sql: Sql, scope: str, predecessor: Authority | None, now: datetime) -> Authority:
-    pair = new_root("machine-cloud" if scope == PORT else "machine-cloud machines", now)
+    pair = new_root("machine-cloud" if scope == PORT else MACHINE_AUTHORITY, now)
     cross = crossed(predecessor.pair, pair) if predecessor is not None else ""
     row = {"scope": scope, "certificate": pair.certificate, "private_key": pair.key, "cross_signed": cross}
     inserted(sql, "authorities", {**row, "created": stored(now)})

@@ -130,12 +130,21 @@ class Configurations(Service):
         they would learn.
         """
         lookups: fragments.Lookups = {}
-        if not is_home(sql, self.author, place_of(sql, ObjectKind.PART, part)):
+        home = is_home(sql, self.author, place_of(sql, ObjectKind.PART, part))
+        if not home:
             find = fragments.finder(sql, keys.organization_of(sql, self.author.name), lookups)
             for fragment in sorted(uses(document) - uses(configurations.current(sql, part)[1])):
                 if find(fragment, "") is None:
                     raise tenants.missing("fragment", fragment)
-        return configurations.candidate(sql, part, document, last_known, text, lookups)
+        candidate = configurations.candidate(sql, part, document, last_known, text, lookups)
+        if not home and _fqdn(candidate.merged) not in ("", _fqdn(configurations.resolved(sql, part))):
+            raise MachineError(
+                "network.fqdn names the machine in certificates of another organization, so it cannot be changed by "
+                "someone with whom the machine is only shared",
+                kind=ErrorKind.PERMISSION,
+                remedy="ask an owner of the machine's organization, or leave network.fqdn as it is",
+            )
+        return candidate
 
     def _put(self, candidate: configurations.Candidate, sql: Sql) -> _Saved | None:
         """Save a candidate; None if nothing has changed. Raises Stale if it must be checked again."""
@@ -185,6 +194,11 @@ class Configurations(Service):
             return m.GetRobotPartHistoryResponse(entries, str(revisions[-1].number) if more else "")
 
         return await self.offload(revisions.size, response)
+
+
+def _fqdn(document: Mapping[str, Any]) -> str:
+    network = document.get("network")
+    return str(network.get("fqdn") or "") if isinstance(network, Mapping) else ""
 
 
 def _current(sql: Sql, subject: str) -> tuple[machines.PartRecord, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from cloud.domain.certificates import parts
 from cloud.domain.certificates.issue import Pair
@@ -53,9 +54,9 @@ class PartCertificates(Service):
                 self.require(sql, Role.OWNER, ObjectKind.PART, id, home=True)
             part = machines.part(sql, id)
             owner = part.organization_id
-            _, merged = configurations.resolution(sql, id)
+            document = configurations.current(sql, id)[1]  # without fragments, which other organizations may change
             claimed = self._claimed(part)
-            names = names_for(part.host_name, merged.document, claimed, reserved=self._reserved())
+            names = names_for(part.host_name, document, claimed, reserved=self._reserved())
             return owner, names, parts.stored_certificate(sql, id, owner, names, self.now())
 
         owner, names, certificate = await self.read(names_and_stored)
@@ -73,8 +74,15 @@ class PartCertificates(Service):
         return [str(name) for name in (reported.get("host") or "", *ips, canonical(address))][:MAX_CLAIMED]
 
     def _reserved(self) -> frozenset[str]:
-        """Return the reserved names of the cloud's port; empty if the caller runs on the same computer."""
-        names = frozenset(self.cloud.tls.names) if self.cloud.tls is not None else frozenset()
+        """Return the reserved names: those of the cloud's port, unless the caller runs on the same computer.
+
+        The name in the cloud's URL is always reserved if a proxy has its certificate: calls come from the proxy then.
+        """
+        host = urlsplit(self.cloud.links.base).hostname
+        public = frozenset({canonical(host)}) if host else frozenset()
+        if self.cloud.tls is None:
+            return public
+        names = frozenset(self.cloud.tls.names) | public
         peer = self.request.peer if self.request is not None else None
         if peer is None:
             return names

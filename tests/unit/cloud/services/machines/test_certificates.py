@@ -136,6 +136,23 @@ async def test_a_certificate_names_the_cloud_only_if_the_machine_runs_there(
     assert names & set(Port.names) == (set(Port.names) if here else set())
 
 
+async def test_the_name_of_a_cloud_behind_a_proxy_is_reserved(secure: MemoryCloud, part: str) -> None:
+    proxied = MemoryCloud(replace(secure.cloud, tls=None), secure.first)
+    await proxied.app("update_robot_part", id=part, name="", robot_config={"network": {"fqdn": "Cloud.Example."}})
+    assert "cloud.example" not in names_in((await asked(proxied, part))["tls_certificate"])
+
+
+async def test_a_fragment_cannot_name_a_machine(secure: MemoryCloud, part: str) -> None:
+    fragment = await secure.app(
+        "create_fragment",
+        name="f",
+        organization_id=secure.first.organization,
+        config={"network": {"fqdn": "www.example.org"}},
+    )
+    await secure.app("update_robot_part", id=part, name="", robot_config={"fragments": [fragment["id"]]})
+    assert "www.example.org" not in names_in((await asked(secure, part))["tls_certificate"])
+
+
 async def test_a_cloud_without_tls_issues_no_certificates(cloud: MemoryCloud, part: str) -> None:
     with pytest.raises(MachineError, match="--tls") as caught:
         await asked(cloud, part)
