@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from support import private
+
 SMALL: Final = 10
 STAMP: Final = "%Y-%m-%dT%H-%M-%SZ"
 
@@ -43,12 +45,12 @@ class FileRing:
     def open(self, now: datetime) -> Path:
         """Close the open file, if any, create a new one and delete old ones. Return the path of the new file."""
         self.close()
-        self.folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        private.make_folder(self.folder)
         while True:  # a second file within one second is named after the next second
             path = self.folder / f"{self._prefix}{now.astimezone(UTC).strftime(STAMP)}{self._suffix}"
             try:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-                self._fd = os.open(path, flags, 0o640)
+                self._fd = os.open(path, flags, private.FILE)
                 break
             except FileExistsError:
                 now += timedelta(seconds=1)

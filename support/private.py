@@ -12,6 +12,13 @@ FILE: Final = 0o600
 FOLDER: Final = 0o700
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and its missing parents, all only for this user; an existing folder keeps its permissions."""
+    for folder in reversed((path, *path.parents)):
+        if not folder.is_dir():
+            folder.mkdir(mode=FOLDER, exist_ok=True)
+
+
 def is_open(path: Path) -> bool:
     """Return whether group or others have any permission for `path`; False if it does not exist."""
     try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from schema.errors import ErrorKind, MachineError
+from support import private
 from support.worker import Worker
 from uplink.http import Headers, error_text, headers_of, read_body, responding
 
@@ -63,7 +64,7 @@ class Part:
 
     def begin(self) -> int:
         """Create the folder; return how many bytes have been downloaded."""
-        self.path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        private.make_folder(self.path.parent)
         try:
             return self.path.stat().st_size
         except FileNotFoundError:

@@ -20,6 +20,7 @@ import trio
 
 from runtime.programs.command import Program
 from schema.errors import ErrorKind, MachineError
+from support import private
 from support.foreign.apart import unpack_apart
 from support.foreign.remove import erase, remove
 from support.foreign.stream import BadArchiveError
@@ -79,7 +80,7 @@ async def unpack(archive: Path, folder: Path, worker: Worker, *, module: bool) -
     unfinished = folder.with_name(folder.name + _UNFINISHED)
     try:
         with _explained(archive):
-            await worker.run(partial(folder.parent.mkdir, mode=0o750, parents=True, exist_ok=True))
+            await worker.run(partial(private.make_folder, folder.parent))
             await worker.run(partial(erase, unfinished))
             await unpack_apart(archive, unfinished, BOUNDS)
             if module:

@@ -75,7 +75,8 @@ class Outbox:
     def __init__(
         self, folder: Path, run: Runner, *, max_bytes: int = MAX_BYTES, segment_bytes: int = SEGMENT_BYTES
     ) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for missing in (folder.parent, folder):  # `parents` would make them with the permissions of the umask
+            missing.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
         self._run = run
         self._max_bytes = max_bytes

@@ -59,7 +59,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_recorded_metrics_survive_a_kill(recorded: Path) -> None:
     (file,) = files(recorded)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     recording = read(file.read_bytes())
     assert recording.problem == ""
     series = recording.series
