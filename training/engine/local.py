@@ -23,12 +23,13 @@ from schema.errors import ErrorKind, MachineError
 from support.foreign.remove import remove
 from support.worker import Worker
 from telemetry.logs.program_output import Lines
+from training.engine import disk
 from training.engine.groups import Groups, Used, used
 from training.engine.lock import share
 from training.engine.network import network_of
 from training.engine.port import CLOUD, MIB, Bounds, Order, Outcome, Sink
 from training.engine.reasons import CPU, Reasons
-from training.engine.usage import memory, usage
+from training.engine.usage import UnmeasuredError, memory, usage
 from training.jobs.events import Log, of_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]  # folder of the packages
@@ -38,6 +39,8 @@ WATCH: Final = 2.0  # seconds between two measurements of disk and memory: no ev
 LIFE: Final = 5.0  # seconds between two signs of life of the engine
 SILENCE: Final = 45.0  # seconds without one until the program is killed; leases of jobs last longer
 DRAIN: Final = 10.0  # seconds to read the last output, after the program has ended
+SAVING: Final = 60.0  # seconds between two copies of the checkpoints that are on a disk of their own
+KEEPING: Final = 120.0  # seconds to copy what must survive from there, after the program has ended
 PIECE: Final = 64 * 1024
 REMOVAL: Final = 1.0  # seconds to remove a folder of an earlier start: it may have millions of files
 SLICE: Final = 100  # lines that are passed on at once
@@ -89,12 +92,17 @@ class LocalEngine:
                 **plan_of(order, interpreter, isolate=self._isolate),
                 **inherited,
                 "silence": SILENCE,
+                "grace": order.bounds.grace,
                 "cloud": CLOUD,
             }
             descriptors = tuple(value for value in inherited.values() if value is not None)
             async with worker.opened(), self._group_of(order, worker) as group:
                 plan |= {"group": str(group / "cgroup.procs") if group is not None else None}
                 plan["limits"] = limits_of(order.bounds, isolate=self._isolate, grouped=group is not None)
+                if not own:
+                    plan["disk"] = _disk_of(order)
+                    plan["uncounted"] = group is not None
+                    plan["limits"]["RLIMIT_FSIZE"] = plan["disk"]["size"]
                 await worker.run(partial(_prepare, order))
                 await worker.run(partial(plan_file.write_text, json.dumps(plan)))
                 return await self._confined(order, sink, plan_file, descriptors, ours, group)
@@ -132,7 +140,7 @@ class LocalEngine:
             "stderr": subprocess.STDOUT,
             "env": {},
             "cwd": "/",
-            "grace": order.bounds.grace,
+            "grace": order.bounds.grace + (KEEPING if order.program is not None else 0.0),
             "session": True,
         }
         try:
@@ -196,6 +204,18 @@ def _temporary(order: Order) -> Path:
     return order.folder / "tmp"
 
 
+def _disk_of(order: Order) -> dict[str, Any]:
+    return {
+        "at": str(_temporary(order)),  # in the namespace of the program only
+        "size": order.bounds.own_disk,
+        "entries": order.bounds.files,
+        "output": str(order.output),
+        "checkpoints": str(order.checkpoints),
+        "temporary": str(_temporary(order)),
+        "seconds": SAVING,
+    }
+
+
 def _root(order: Order) -> Path:
     return order.folder / "root"
 
@@ -252,6 +272,8 @@ def plan_of(order: Order, interpreter: Interpreter, *, isolate: bool) -> dict[st
     return {
         "isolate": isolate,
         "online": order.online,
+        "disk": None,
+        "uncounted": True,
         "user": user_of(order.id) if isolate and os.geteuid() == 0 else None,
         "root": str(_root(order)),
         "folder": str(order.dataset),
@@ -275,7 +297,7 @@ class _Run:
         self._sink = sink
         self._group = group
         self._exceeded = ""  # the limit that ended it
-        self._reasons = Reasons(order.bounds)
+        self._reasons = Reasons(order.bounds, own_disk=order.program is not None)
         self._scope = trio.CancelScope()
 
     async def outcome(self) -> Outcome:
@@ -346,19 +368,34 @@ class _Run:
 
     async def _watch(self) -> None:
         """Compare what the whole job uses with the limits that the kernel checks for each process or not at all."""
-        order, bounds = self._order, self._order.bounds
-        folders = (order.output, order.checkpoints, _temporary(order))
-        worker = Worker(f"measurements of job {order.id}")
+        bounds = self._order.bounds
+        worker = Worker(f"measurements of job {self._order.id}")
         async with worker.opened():
             while True:
-                size, entries = await worker.run(partial(usage, folders, bounds.files))
-                if size > bounds.disk:
-                    self._exceed(f"the program wrote more than {bounds.disk // 1024**2} MiB")
-                if entries > bounds.files:
-                    self._exceed(f"the program made more than {bounds.files} files")
+                if self._order.program is None:
+                    await self._measure(worker)
                 if self._control_group is not None:
                     if used(self._control_group).cpu > bounds.cpu:
                         self._exceed(CPU.format(cpu=bounds.cpu))
-                elif await worker.run(partial(memory, self._group.pid)) > bounds.memory:
+                elif await worker.run(self._memory) > bounds.memory:
                     self._exceed(f"the processes of the program used more than {bounds.memory // 1024**2} MiB together")
                 await trio.sleep(WATCH)
+
+    async def _measure(self, worker: Worker) -> None:
+        """Compare the folders of a program that has no disk of its own with the limits."""
+        order, bounds = self._order, self._order.bounds
+        try:
+            size, entries = await worker.run(
+                partial(usage, (order.output, order.checkpoints, _temporary(order)), bounds.files)
+            )
+        except UnmeasuredError as error:
+            self._exceed(f"the files of the program cannot be measured: {error}")
+            return
+        if size > bounds.disk:
+            self._exceed(f"the program wrote more than {bounds.disk // 1024**2} MiB")
+        if entries > bounds.files:
+            self._exceed(f"the program made more than {bounds.files} files")
+
+    def _memory(self) -> int:
+        """Return what the processes of the program use, with the disk of its own, which is memory."""
+        return memory(self._group.pid) + disk.used(self._group.pid, _temporary(self._order))

@@ -8,6 +8,7 @@ only if the engine itself does not work. If `run` is cancelled, the program gets
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,12 +33,18 @@ class Bounds:
     address_space: int | None = 64 * 1024 * MIB  # of each process, with what is only reserved; None: not limited
     cpu: int = 4 * 3600  # processor time of each process
     wall: float = 12 * 3600.0
-    disk: int = 8192 * MIB  # content of the folders that the program may write
+    disk: int = 8192 * MIB  # content of the folders that the program may write; of strangers: at most own_disk
     files: int = 100_000  # entries in these folders
     processes: int = 64
     lines: int = 20_000  # lines of output altogether
     rate: int = 200  # lines in a second, on average
     grace: float = 10.0  # from the request to end to the kill, for a checkpoint
+
+    @property
+    def own_disk(self) -> int:
+        """Size of the disk of a program of strangers: it is memory, and half of that is left for the processes."""
+        computer = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return min(self.disk, self.memory // 2, computer // 2)
 
 
 @dataclass(frozen=True, slots=True)

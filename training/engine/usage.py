@@ -10,29 +10,56 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NoReturn
 
 from schema.errors import ErrorKind, MachineError
+from support.foreign.walk import MovedError, entries, walk
 
+ATTEMPTS: Final = 5  # to count folders that change meanwhile
 TEMPORARY: Final = "tmp"  # folder in the output that is not part of the model, as published
 NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
+class UnmeasuredError(Exception):
+    """A folder could not be read, so nobody knows what is in it."""
+
+
 def usage(folders: Iterable[Path], most: int) -> tuple[int, int]:
-    """Return bytes on disk and number of entries in folders; stop counting above `most` entries."""
-    size = entries = 0
+    """Return bytes on disk and number of entries in folders; stop counting above `most` entries.
+
+    Folders of any depth count. UnmeasuredError if one cannot be read, or all of them change all the time.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return _usage(folders, most)
+        except (FileNotFoundError, MovedError):
+            continue  # a folder was deleted or moved meanwhile
+        except OSError as error:
+            raise UnmeasuredError(error.strerror or str(error)) from error
+    try:
+        return _usage(folders, most)
+    except OSError as error:
+        raise UnmeasuredError(error.strerror or str(error)) from error
+
+
+def _usage(folders: Iterable[Path], most: int) -> tuple[int, int]:
+    size = count = 0
     for folder in folders:
-        for entry in _walk(folder):
-            entries += 1
-            if entries > most:
-                return size, entries
+        try:
+            os.lstat(folder)
+        except FileNotFoundError:
+            continue
+        for entry in entries(folder):
+            count += 1
+            if count > most:
+                return size, count
             try:
-                facts = entry.stat(follow_symlinks=False)
-            except OSError:
+                facts = os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
+            except FileNotFoundError:
                 continue  # it was deleted meanwhile
             names = facts.st_nlink if stat.S_ISREG(facts.st_mode) else 1
             size += facts.st_blocks * 512 // max(1, names)  # a file with several names counts once
-    return size, entries
+    return size, count
 
 
 def memory(leader: int) -> int:
@@ -52,10 +79,20 @@ def memory(leader: int) -> int:
         pending += children.get(process, ())
         try:
             lines = Path("/proc", str(process), "smaps_rollup").read_text().splitlines()
-        except OSError:
+        except PermissionError:  # a process that nobody may look into: all that it has counts, with what it shares
+            size += _resident(process)
             continue
+        except OSError:
+            continue  # it has just ended
         size += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
     return size
+
+
+def _resident(process: int) -> int:
+    try:
+        return int(Path("/proc", str(process), "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
 
 
 def pack(folder: Path, archive: Path, max_bytes: int, added: Mapping[str, bytes] = NOTHING) -> int:
@@ -67,13 +104,13 @@ def pack(folder: Path, archive: Path, max_bytes: int, added: Mapping[str, bytes]
     """
     count = size = 0
     with tarfile.open(archive, "w:gz", compresslevel=6) as tar:
-        for entry in sorted(_walk(folder), key=lambda entry: entry.path):
-            name = os.path.relpath(entry.path, folder)
-            if name.split(os.sep)[0] in (TEMPORARY, *added) or entry.is_dir(follow_symlinks=False):
+        for path in sorted(_files(folder)):
+            name = os.path.relpath(path, folder)
+            if name.split(os.sep)[0] in (TEMPORARY, *added):
                 continue
             descriptor = -1
             try:
-                descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                 facts = os.fstat(descriptor)
                 regular = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
             except OSError:
@@ -108,15 +145,16 @@ def pack(folder: Path, archive: Path, max_bytes: int, added: Mapping[str, bytes]
     return count
 
 
-def _walk(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield all entries below a folder, without following links; a folder that vanishes is skipped."""
-    pending = [str(folder)]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                    yield entry
-        except OSError:
-            continue
+def _files(folder: Path) -> Iterator[str]:
+    """Yield the path of everything below a folder that is not a folder. PRECONDITION if one cannot be read."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise MachineError(
+            f"a folder of the output cannot be read: {error.strerror}",
+            kind=ErrorKind.PRECONDITION,
+            remedy="write fewer levels of folders, with permission to read them",
+        ) from error
+
+    for at, folders, others in walk(folder, onerror=refuse):
+        yield from (str(at / name) for name in others)
+        yield from (path for name in folders if os.path.islink(path := str(at / name)))

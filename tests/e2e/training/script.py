@@ -173,6 +173,11 @@ def disk() -> None:
     time.sleep(1000)
 
 
+def large() -> None:
+    """Write a model of 20 MiB."""
+    (output / "model.onnx").write_bytes(bytes(20 * 1024**2))
+
+
 def full() -> None:
     """Fail as on a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

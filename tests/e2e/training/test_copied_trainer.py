@@ -13,7 +13,7 @@ import trio
 
 from tests.e2e.cloud.process import cloud
 from tests.e2e.cloud.test_command import Terminal
-from tests.e2e.training.test_engine import isolates  # noqa: F401 - a fixture
+from tests.e2e.training.engine import isolates  # noqa: F401 - a fixture
 from tests.e2e.training.test_example import PACKAGES, content_of
 from tests.e2e.training.test_loop import ended, labelled, log_of, part_of, with_sdk
 from training.client.trainers import archive

@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from schema.errors import MachineError
-from tests.e2e.training.test_engine import Ran, isolates  # noqa: F401 - a fixture
+from tests.e2e.training.engine import Ran, isolates  # noqa: F401 - a fixture
 from tests.e2e.training.wheels import add_wheel, digest, url
 from training.engine import lock
 from training.engine.local import ROOT, LocalEngine

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from tests.e2e.cloud.process import cloud
-from tests.e2e.training.test_engine import isolates  # noqa: F401 - a fixture
+from tests.e2e.training.engine import isolates  # noqa: F401 - a fixture
 from tests.e2e.training.test_loop import ended, labelled, log_of, part_of, with_sdk
 
 EXAMPLE: Final = Path(__file__).parents[3] / "examples" / "training"

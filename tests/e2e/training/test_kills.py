@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
+from tests.e2e.training.engine import isolates  # noqa: F401 - a fixture
 from tests.e2e.training.kills import Kills
-from tests.e2e.training.test_engine import isolates  # noqa: F401 - a fixture
 from tests.postgresql import QUICK, cluster
 
 KILLS: Final = 8

@@ -37,7 +37,7 @@ from tests.e2e.cloud.process import CloudProcess, cloud
 from tests.e2e.cloud.sdk_client import signed_in
 from tests.e2e.harness import relative
 from tests.e2e.server.process import server
-from tests.e2e.training.test_engine import SCRIPT
+from tests.e2e.training.engine import SCRIPT
 from tests.unit.training.trainers.small import picture
 
 APP: Final = "viam.app.v1.AppService"

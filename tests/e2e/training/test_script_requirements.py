@@ -17,7 +17,7 @@ from viam.proto.app.mltraining import TrainingStatus
 
 from rpc.api.client import ApiClient
 from tests.e2e.cloud.process import CloudProcess, cloud
-from tests.e2e.training.test_engine import isolates  # noqa: F401 - a fixture
+from tests.e2e.training.engine import isolates  # noqa: F401 - a fixture
 from tests.e2e.training.test_environments import Hanging, hanging  # noqa: F401 - a fixture
 from tests.e2e.training.test_example import PACKAGES, content_of
 from tests.e2e.training.test_loop import ended, labelled, log_of, part_of, with_sdk

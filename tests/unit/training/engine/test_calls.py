@@ -1,4 +1,4 @@
-"""The filter of system calls, executed by a small interpreter; tests/e2e/training/test_engine.py has the kernel's."""
+"""The filter of system calls, executed by a small interpreter; tests/e2e/training has the kernel's."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ import struct
 
 import pytest
 
-from training.engine.calls import DENIED, MACHINES, filter_for
+from training.engine.calls import DENIED, FAMILIES, MACHINES, UNCOUNTED, filter_for
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 READ_CLONE = {"x86_64": (0, 56), "aarch64": (63, 220)}
+SOCKETS = {"x86_64": (41, 53), "aarch64": (198, 199)}
+MMAP = {"x86_64": 9, "aarch64": 222}
+UNSUPPORTED = 0x50000 | errno.EAFNOSUPPORT
 ALLOWED, REFUSED, MISSING = 0x7FFF0000, 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
 
 
-def verdict(machine: str, number: int, *, architecture: int = 0, flags: int = 0) -> int:
+def verdict(
+    machine: str, number: int, *, architecture: int = 0, flags: int = 0, fourth: int = 0, uncounted: bool = True
+) -> int:
     """Execute the filter of a processor for a call."""
-    code = filter_for(machine)
+    code = filter_for(machine, uncounted=uncounted)
     assert code is not None
-    data = struct.pack("=IIQQ", number, architecture or ARCHITECTURES[machine], 0, flags)
+    data = struct.pack("=IIQQQQQ", number, architecture or ARCHITECTURES[machine], 0, flags, 0, 0, fourth)
     instructions, at, value = list(struct.iter_unpack("=HBBI", code)), 0, 0
     while True:
         operation, then, otherwise, operand = instructions[at]
@@ -47,6 +52,30 @@ def test_clone_makes_processes_and_threads_but_no_namespaces(machine: str) -> No
     for kind in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
         assert verdict(machine, clone, flags=kind | 17) == REFUSED
     assert verdict(machine, 435) == MISSING  # clone3
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_sockets_of_other_families_are_not_supported(machine: str) -> None:
+    for call in SOCKETS[machine]:
+        verdicts = {family: verdict(machine, call, flags=family) for family in (*range(64), 2**31, 2**32 - 1)}
+        assert {family for family, result in verdicts.items() if result == ALLOWED} == set(FAMILIES)
+        assert {verdicts[family] for family in verdicts if family not in FAMILIES} == {UNSUPPORTED}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_memory_that_nothing_counts(machine: str) -> None:
+    for numbers in UNCOUNTED.values():
+        assert verdict(machine, numbers[MACHINES[machine]]) == ALLOWED
+        assert verdict(machine, numbers[MACHINES[machine]], uncounted=False) == REFUSED
+    assert verdict(machine, MMAP[machine], fourth=0x21) == ALLOWED
+    private, shared, validated, of_file = 0x22, 0x21, 0x23, 0x01
+    kinds = {kind: verdict(machine, MMAP[machine], fourth=kind, uncounted=False) for kind in (private, of_file)}
+    assert set(kinds.values()) == {ALLOWED}
+    for kind in (shared, validated, shared | 0x40000):
+        assert verdict(machine, MMAP[machine], fourth=kind, uncounted=False) == REFUSED
+    read, clone = READ_CLONE[machine]
+    assert verdict(machine, read, uncounted=False) == ALLOWED
+    assert verdict(machine, clone, flags=0x10000000, uncounted=False) == REFUSED
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from schema.errors import ErrorKind, MachineError
-from training.engine.usage import pack, usage
+from tests.unit.support.hostile import dig
+from training.engine.usage import UnmeasuredError, pack, usage
 
 
 @pytest.fixture
@@ -21,6 +23,41 @@ def folder(tmp_path: Path) -> Path:
     (result / "tmp").mkdir()
     (result / "tmp" / "scratch").write_text("left out")
     return result
+
+
+AsOrdinaryUser = Callable[[Path, Callable[[], object]], str]
+
+
+@pytest.fixture
+def as_ordinary_user() -> AsOrdinaryUser:
+    """Provide a call of a function as a user who is not root, in a folder of that user; the result is a text."""
+
+    def run(folder: Path, function: Callable[[], object]) -> str:
+        for path in (folder, *folder.rglob("*")) if os.geteuid() == 0 else ():
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.chdir(folder)
+                if os.geteuid() == 0:
+                    os.setresuid(65534, 65534, 65534)
+                os.write(writing, _error(function).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(writing)
+        with open(reading) as result:
+            return result.read()
+
+    return run
+
+
+def _error(function: Callable[[], object]) -> str:
+    try:
+        return f"nothing: {function()}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def test_the_archive(folder: Path, tmp_path: Path) -> None:
@@ -61,6 +98,25 @@ def test_usage(folder: Path) -> None:
     size, entries = usage([folder, folder / "none"], 100)
     assert entries == 6
     assert 10_000 < size < 60_000
+
+
+def test_folders_of_any_depth_count(folder: Path) -> None:
+    dig(folder / "chain", 1900)
+    assert usage([folder], 10_000)[1] > 1900
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(folder: Path, as_ordinary_user: AsOrdinaryUser) -> None:
+    (folder / "deep").chmod(0)
+    denied = "UnmeasuredError: Permission denied"
+    assert as_ordinary_user(folder.parent, lambda: usage([Path("output")], 100)) == denied
+    assert as_ordinary_user(folder.parent, lambda: usage([Path("output", "deep", "er")], 100)) == denied
+    assert "cannot be read" in as_ordinary_user(folder.parent, lambda: pack(Path("output"), Path("a.tar.gz"), 10**6))
+
+
+def test_a_link_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "output").symlink_to("/")
+    with pytest.raises(UnmeasuredError):
+        usage([tmp_path / "output"], 100)
 
 
 def test_counting_ends(folder: Path) -> None:
