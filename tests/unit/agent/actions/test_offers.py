@@ -366,9 +366,7 @@ async def test_the_reason_for_which_nothing_is_offered_is_kept_and_logged(
         assert this.offers.kept[SERVER] == ""
 
 
-async def test_problems_of_versions_are_shown_until_they_end(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_problems_of_versions_are_shown_until_they_end(tmp_path: Path, autojump_clock: MockClock) -> None:
     problem = ConfigError("agent.version_control.machine-server", "'banana' is not a version", remedy="write stable")
     async with organization(tmp_path) as this:
         with capture_logs() as log:
