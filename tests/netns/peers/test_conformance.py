@@ -33,9 +33,8 @@ def run(scenes: str, names: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", PAIRS)
-def test_contract(names: str) -> None:
-    run("conformance_scenes.py", names)
+def test_contract() -> None:
+    run("conformance_scenes.py", "wrtc wrtc")
 
 
 @pytest.mark.slow
