@@ -30,7 +30,11 @@ _ASSERTIONS: Final = {"^": "begin", "$": "end", r"\A": "begin", r"\Z": "finish",
 
 
 class PatternError(ValueError):
-    """Invalid or unsupported pattern; the message says why and where."""
+    """Invalid or unsupported pattern; the message says why and where. `reason` is the message without the pattern."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class StepLimit(Exception):
@@ -67,7 +71,7 @@ class Pattern:
         try:
             re.compile(text)  # reports syntax errors with Python's own messages
         except (re.error, OverflowError, RecursionError) as error:
-            raise PatternError(f"{text!r} is not a regular expression: {error}") from None
+            raise PatternError(f"{text!r} is not a regular expression: {error}", str(error)) from None
         self._flags = re.IGNORECASE if text.startswith("(?i)") else 0
         self._text = text[4:] if self._flags else text
         self._states: list[_State] = []

@@ -102,7 +102,7 @@ def from_document(document: MachineDocument, *, debug: bool = False) -> tuple[Ru
             warnings.append(error)
         except PatternError as error:
             path, remedy = f"log.{index}.pattern", "use the name of a logger, with * for any characters"
-            reason = f"{shown(rule.pattern, path)} is not a valid pattern: {error}"
+            reason = f"{shown(rule.pattern, path)} is not a valid pattern: {error.reason}"
             warnings.append(ConfigError(path, reason, value=rule.pattern, remedy=remedy))
     for module, path in zip(document.modules, document.places("modules"), strict=True):
         if module.log_level:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from cloud.domain.data import files, labels
-from cloud.domain.data.datasets import dataset
+from cloud.domain.data.datasets import DatasetRecord, dataset
 from cloud.domain.data.labels import Label
 from cloud.domain.organizations.tenants import missing
 from cloud.store.sql import Sql
@@ -33,9 +33,7 @@ def pictures(sql: Sql, subject: str, owner: str) -> list[StoredPicture]:
 
     NOT_FOUND if the dataset belongs to another organization, INVALID if it has too many files.
     """
-    dataset_record = dataset(sql, subject)
-    if dataset_record.organization_id != owner:
-        raise missing("dataset", subject)
+    dataset_record = dataset_of(sql, subject, owner)
     TRAINING_PICTURES.check(dataset_record.files, "the dataset")
     rows = sql.rows(
         """
@@ -67,6 +65,14 @@ def pictures(sql: Sql, subject: str, owner: str) -> list[StoredPicture]:
         )
         for row in rows
     ]
+
+
+def dataset_of(sql: Sql, subject: str, owner: str) -> DatasetRecord:
+    """Return a dataset of an organization; NOT_FOUND for one of another."""
+    record = dataset(sql, subject)
+    if record.organization_id != owner:
+        raise missing("dataset", subject)
+    return record
 
 
 def _picture(subject: str, tags: list[str], labels_of_file: list[Label]) -> Picture:

@@ -13,7 +13,7 @@ from cloud.domain.registry import files
 from cloud.domain.training import jobs
 from cloud.domain.training.abilities import CONTAINER
 from cloud.domain.training.jobs import Happened, JobRecord, NewJob
-from cloud.domain.training.pictures import pictures
+from cloud.domain.training.pictures import dataset_of, pictures
 from cloud.services.common.base import Service, guarded
 from cloud.services.training import training_messages as m
 from cloud.store.sql import Sql
@@ -46,6 +46,9 @@ class MLTrainingService(Service):
         tags: Sequence[str] = (),
     ) -> str:
         """Queue the training of a model from a dataset and return the job's id. Without a version, it is the time."""
+        # Before the ability of this cloud: an unknown dataset is NOT_FOUND everywhere.
+        await self.read(lambda sql: dataset_of(sql, dataset_id, organization_id))
+        self.cloud.training.check(model_type)
         if model_framework not in (m.ModelFramework.UNSPECIFIED, m.ModelFramework.ONNX):
             raise MachineError(
                 f"this cloud trains no {model_framework.name.lower()} models",
@@ -61,7 +64,6 @@ class MLTrainingService(Service):
             return [entry.picture for entry in pictures(sql, dataset_id, organization_id)]
 
         dataset_pictures = await self.read(read)
-        self.cloud.training.check(model_type)  # after the dataset: an unknown one is NOT_FOUND everywhere
         size = LARGE if len(dataset_pictures) > 500 else 0
         await self.offload(size, lambda: submission.check(model_type, labels, dataset_pictures))
         return await self.write(lambda sql: jobs.submit(sql, task, self.author, self.now()))

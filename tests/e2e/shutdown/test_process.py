@@ -79,7 +79,7 @@ async def test_a_process_group_that_ignores_sigterm_is_killed_even_when_cancelle
 DAEMON = """
 import os, subprocess, sys, time
 # Leaves the group and the session; its parent ends, so that it is a child of init.
-code = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(100)"
+code = "import os, time; os.setsid(); os.write(1, b'%d' % os.getpid()); time.sleep(100)"
 shell = [sys.executable, "-c", "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])", code]
 reader, writer = os.pipe()
 subprocess.run(shell, stdout=writer, env={"PATH": os.environ["PATH"]} if sys.argv[1] == "cleared" else None)
