@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from schema.data.annotations import MAX_ANNOTATIONS
 from schema.decoding import depth
 from schema.errors import ErrorKind, MachineError
 
@@ -173,7 +174,7 @@ RELEASE_FILES: Final = _count_limit(
 )
 ROLLOUTS: Final = _count_limit("rollouts", 1000, "rollouts", "of one program", "withdraw old versions")
 AGENT_REPORT: Final = Limit("agent_report", 64 * KIB, "bytes", "in one report of an agent", "send less at once")
-LABELS: Final = _count_limit("labels", 1000, "labels", "of one file", "remove labels from the file")
+LABELS: Final = _count_limit("labels", MAX_ANNOTATIONS, "labels", "of one file", "remove labels from the file")
 
 # ---- connections to machines
 

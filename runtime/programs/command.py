@@ -20,7 +20,7 @@ from schema.document.machine import MachineDocument
 from schema.document.modules import Module
 from schema.errors import ConfigError
 from telemetry.logs.names import of_module
-from telemetry.logs.rules import compile_pattern
+from telemetry.logs.rules import compile_pattern, matches
 
 LONGEST_ADDRESS: Final = 103  # bytes of a Unix socket's path that every system takes
 _RANDOM: Final = 5  # letters that tell one start from the next
@@ -106,7 +106,7 @@ def log_level(module: Module, document: MachineDocument, *, debug: bool) -> str:
             pattern, level = compile_pattern(rule.pattern), parse_level(rule.level)
         except Exception:
             continue
-        if pattern.fullmatch(module.name) or pattern.fullmatch(of_module(module.name)):
+        if matches(pattern, (module.name, of_module(module.name))):
             return WORDS[level]
     return ""
 

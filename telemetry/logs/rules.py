@@ -47,6 +47,15 @@ def compile_pattern(pattern: str) -> Pattern:
     return Pattern(pattern if "\\" in pattern else pattern.replace(".", r"\.").replace("*", ".*"))
 
 
+def matches(pattern: Pattern, names_of_logger: Iterable[str]) -> bool:
+    """Return True if a pattern matches one of the names, and False if this takes more steps than one event may."""
+    effort = Effort(_STEPS)
+    try:
+        return any(pattern.fullmatch(name, effort) for name in names_of_logger)
+    except StepLimit:
+        return False
+
+
 class Rules:
     """Log levels by logger name. Immutable except for a cache."""
 

@@ -20,7 +20,7 @@ from schema.decoding.report import did_you_mean, shown
 from schema.errors import MachineError
 from schema.secrets import MASK, Masker, mask_text, secrets_of, shortened
 from telemetry.logs.loggers import MAX_MESSAGE, Logs, configure
-from telemetry.logs.rules import Rules, compile_pattern
+from telemetry.logs.rules import Rules, compile_pattern, matches
 
 MOST = 0.02  # seconds of processor time on an event loop
 N = 1_000_000
@@ -146,3 +146,9 @@ def test_texts_are_kept_up_to_the_limit_and_marked_beyond_it() -> None:
     assert shortened("x" * MAX_TEXT, MAX_TEXT) == "x" * MAX_TEXT
     assert shortened("x" * (MAX_TEXT + 1), MAX_TEXT) == "x" * MAX_TEXT + "…"
     assert shortened("password=" + "x" * 1000, MAX_TEXT) == f"password={MASK}…"
+
+
+def test_no_filter_of_a_log_page_keeps_the_event_loop() -> None:
+    pattern = compile_pattern("(" + "a*" * 100 + ")*b")
+    quickly(lambda: matches(pattern, ["a" * 250] * 20))
+    assert not matches(pattern, ["a" * 250])
