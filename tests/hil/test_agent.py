@@ -23,6 +23,7 @@ from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
+from tests.scope import RIG, on_demand
 
 RATE = 100  # calls per second
 SECONDS = 60
@@ -111,6 +112,7 @@ async def test_a_machine_is_installed_updated_in_every_way_and_removed(guest: Gu
         assert sorted(set(after) ^ set(before)) == []
 
 
+@on_demand(50, RIG)
 async def test_updates_and_crashes_of_the_agent_disturb_no_call_of_machine_server(guest: Guest, tmp_path: Path) -> None:
     first, second = [write(tmp_path, program, "1.0.0") for program in PROGRAMS], write(tmp_path, AGENT, "2.0.0")
     async with joined(guest, tmp_path) as device:

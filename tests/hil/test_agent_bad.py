@@ -16,6 +16,7 @@ from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import real, write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
+from tests.scope import RIG, on_demand
 
 WATCHDOG = 10  # seconds, for the unit of the agent
 GARBAGE = "/opt/machine/home/garbage"
@@ -27,6 +28,7 @@ signal.signal(signal.SIGALRM, lambda *_: time.sleep(1000))
 signal.alarm(4)
 sys.argv[0] = "machine-agent"
 from agent.start import main
+from tests.scope import RIG, on_demand
 main()
 ' "$@"
 """
@@ -81,7 +83,7 @@ def machine(_source: str) -> Iterator[VirtualMachine]:
         yield machine
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", [AGENT, pytest.param(SERVER, marks=on_demand(60, RIG))])
 async def test_bad_releases_end_and_the_former_one_runs(guest: Guest, tmp_path: Path, program: str) -> None:
     async with joined(guest, tmp_path) as device:
         override = f"[Service]\nWatchdogSec={WATCHDOG}\nTimeoutStartSec={WATCHDOG}\n"

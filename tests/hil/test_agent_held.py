@@ -14,6 +14,7 @@ from tests.hil.agent.machine import agent_machine
 from tests.hil.agent.releases import write
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.vm import VirtualMachine
+from tests.scope import RIG, on_demand
 
 HOOKS = "/etc/machine-agent/hooks"
 NAMES = ("before-update", "before-switch", "after-switch", "after-update")
@@ -41,6 +42,7 @@ async def process_id(device: Device, program: str) -> int:
     return int((await device.state())[program]["pid"])
 
 
+@on_demand(35, RIG)
 async def test_an_update_waits_for_a_lease_and_then_for_a_hook(guest: Guest, tmp_path: Path) -> None:
     first, second = [write(tmp_path, program, "1.0.0") for program in PROGRAMS], write(tmp_path, SERVER, "2.0.0")
     async with joined(guest, tmp_path) as device:

@@ -12,6 +12,7 @@ from tests.hil.guest.probes import PROBES
 from tests.hil.rig.air import FetchError
 from tests.hil.rig.guest import Completed, Guest
 from tests.hil.rig.plant import Plant, PlantError
+from tests.scope import RIG, on_demand
 
 pytestmark = pytest.mark.systemd
 
@@ -37,6 +38,7 @@ with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as 
 
 PORTAL = f"""
 import http.server, urllib.parse
+from tests.scope import RIG, on_demand
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -84,6 +86,7 @@ async def connectivity(guest: Guest) -> str:
     return (await guest.run("nmcli networking connectivity check")).stdout.strip()
 
 
+@on_demand(30, RIG)
 async def test_the_machine_joins_and_rejoins_after_a_router_restart(guest: Guest, plant: Plant) -> None:
     air = await plant.air(radios=2)
     point = await air.access_point(HOME, PASSPHRASE)

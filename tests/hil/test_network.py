@@ -14,6 +14,7 @@ from tests.hil.rig.air import Air, Phone
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
+from tests.scope import RIG, on_demand
 
 HOME, PASSPHRASE = "home", "correct horse"
 PORTAL = "http://10.42.0.1/"
@@ -137,6 +138,7 @@ def settings_of(**network_configuration: Any) -> dict[str, Any]:
     }
 
 
+@on_demand(110, RIG)
 async def test_known_networks_are_lost_and_found_by_priority(guest: Guest, plant: Plant) -> None:
     air: Air = await plant.air(radios=3)
     home = await air.access_point(HOME, PASSPHRASE)

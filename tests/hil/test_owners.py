@@ -14,6 +14,7 @@ from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.test_air import HOME, PASSPHRASE, join, know
 from tests.hil.test_network import running, until_runs
+from tests.scope import RIG, on_demand
 
 pytestmark = pytest.mark.systemd
 slow = pytest.mark.skipif(not os.environ.get("MACHINE_HIL_ALL"), reason="takes 30 s: set MACHINE_HIL_ALL=yes")
@@ -78,6 +79,7 @@ async def test_a_radio_that_is_plugged_in_again_is_taken_over_again(guest: Guest
         assert "wlan0:unmanaged" in (await guest.run("nmcli -t -f DEVICE,STATE device")).stdout
 
 
+@on_demand(20, RIG)
 async def test_networkd_gives_up_its_link_and_gets_it_back(guest: Guest) -> None:
     await guest.run("ip link add eth7 type veth peer name peer7 && ip link set peer7 up")
     await guest.run("mkdir -p /etc/systemd/network")

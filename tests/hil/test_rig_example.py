@@ -16,6 +16,7 @@ from tests.hil.image.places import ROOT
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant
 from tests.hil.rig.record import Recorder
+from tests.scope import RIG, on_demand
 
 HEATER = "pinctrl-bcm2711 line 17"
 FAULTS = {
@@ -26,6 +27,7 @@ FAULTS = {
 }
 
 
+@on_demand(60, RIG)
 @pytest.mark.slow
 @pytest.mark.usefixtures("_source")
 def test_the_thermostat_in_the_guest(tmp_path: Path, record_recovery: Recorder) -> None:

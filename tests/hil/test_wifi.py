@@ -16,6 +16,7 @@ from netmgr.model.settings import Hotspot
 from tests.hil.rig.channel import GuestProcess
 from tests.hil.rig.guest import Guest
 from tests.hil.rig.plant import Plant, PlantError
+from tests.scope import RIG, on_demand
 
 HOME, PASSPHRASE = "home", "correct horse"
 SETUP = Hotspot(ssid=b"machine-setup", password="battery staple")
@@ -133,6 +134,7 @@ async def test_a_network_that_does_not_accept_this_device(plant: Plant, wifi: Wi
     assert await wifi.failure(HOME, Personal(passphrase=PASSPHRASE)) == "rejected"
 
 
+@on_demand(25, RIG)
 async def test_a_hidden_network(plant: Plant, wifi: Wifi) -> None:
     air = await plant.air(radios=2)
     await air.access_point(HOME, PASSPHRASE, hidden=True)
