@@ -10,7 +10,7 @@ need a token as well: in `authorization: Bearer` or in the cookie of the login f
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
@@ -34,6 +34,8 @@ _PROTECTION: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 )
+_STRICT: Final = (b"strict-transport-security", b"max-age=31536000")
+"""Makes browsers use https only, for a year (RFC 6797)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,10 @@ class Guard:
         """Handle an ASGI 3 connection."""
         facts = Facts.of(scope)
         websocket = scope["type"] == "websocket"
-        if self._public_host and facts.host.lower() == self._public_host:
+        if self._public_host and facts.host.lower().removesuffix(":443") == self._public_host:
             facts = replace(facts, scheme="https")
             scope = {**scope, "scheme": "wss" if websocket else "https"}
-        protected = _protecting(send)
+        protected = _protecting(send, (*_PROTECTION, _STRICT) if _is_strict(facts) else _PROTECTION)
         if wrong := self._origins().wrong_host(facts.host):
             await _answer(scope, protected, 421, wrong)
             return
@@ -205,12 +207,22 @@ def _cookie(header: str, name: str) -> str:
     return morsel.value if morsel else ""
 
 
-def _protecting(send: Send) -> Send:
+def _is_strict(facts: Facts) -> bool:
+    """Return whether the host of a request is served over TLS only.
+
+    The header holds for all ports of a host. So it is sent on the default port only: a host that has this server on
+    another port often serves the pages of machines over http. Browsers ignore it for addresses and for `localhost`.
+    """
+    host = facts.host.lower().removesuffix(":443")
+    return facts.scheme == "https" and ":" not in host and "." in host and not host.replace(".", "").isdigit()
+
+
+def _protecting(send: Send, fields: Sequence[tuple[bytes, bytes]]) -> Send:
     async def protected(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
             present = {bytes(name).lower() for name, _ in headers}
-            message = {**message, "headers": [*headers, *(item for item in _PROTECTION if item[0] not in present)]}
+            message = {**message, "headers": [*headers, *(item for item in fields if item[0] not in present)]}
         await send(message)
 
     return protected

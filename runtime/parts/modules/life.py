@@ -23,6 +23,7 @@ from runtime.programs.command import command_line, environment_of
 from runtime.programs.output import Output
 from schema.errors import ErrorKind, MachineError
 from support.gather import unwrap
+from support.private import make_folder
 from telemetry.logs.names import of_module
 
 START_LIMIT: Final = 300.0  # seconds from the start of the process until it must be ready; reference: 5 min
@@ -77,7 +78,7 @@ class ModuleLife:
         if module.is_archive:
             link.phase = "unpacking its archive"
         program = await processes.prepare(module, link.path)
-        setting.data.mkdir(mode=0o750, parents=True, exist_ok=True)
+        make_folder(setting.data)
         address = processes.address(module, self._parent, tcp=setting.tcp)
         environment = environment_of(
             module, program, address, setting.data, inherited=self._environment, facts=setting.facts

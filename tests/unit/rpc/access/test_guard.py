@@ -254,3 +254,25 @@ async def test_websockets(headers: bytes, status: bytes) -> None:
 )
 def test_targets_of_a_login(target: str, safe: str) -> None:
     assert local_target(target) == safe
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host", "strict"),
+    [
+        ("https://cloud.example", b"cloud.example", True),
+        ("https://cloud.example:443", b"Cloud.Example:443", True),
+        ("https://cloud.example:8090", b"cloud.example:8090", False),  # other ports of the host may be without TLS
+        ("https://192.0.2.1", b"192.0.2.1", False),
+        ("https://localhost", b"localhost", False),
+        ("http://cloud.example", b"cloud.example", False),
+    ],
+)
+async def test_browsers_use_tls_only_where_it_is_on_the_default_port(
+    public_url: str, host: bytes, strict: bool
+) -> None:
+    for path in (b"/", b"/login", b"/page"):
+        async with serving(Guard(PAGES, guarded(KEY)[1], public_url=public_url)) as server:
+            answer = await server.connect().raw(
+                b"GET %b HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n" % (path, host)
+            )
+        assert (b"\r\nstrict-transport-security: max-age=31536000\r\n" in answer.lower()) is strict, answer
