@@ -1,7 +1,7 @@
 """Fuzz archives of strangers: `python -m tests.fuzz.fuzz_archives [CORPUS]` with atheris installed.
 
 Without atheris, `python -m tests.fuzz.fuzz_archives --seconds N` generates archives for N seconds: tar in its formats,
-with mutations, compressed once or several times, and zip.
+with mutations, compressed once or several times, in each other, and zip.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _header(name: bytes, kind: bytes, size: bytes, target: bytes) -> bytes:
     return bytes(block)
 
 
-def generated(chance: random.Random) -> bytes:
-    """Return an archive that is often almost right."""
+def generated(chance: random.Random, depth: int = 0) -> bytes:
+    """Return an archive that is often almost right. Its files can be archives, up to three deep."""
     parts = []
     for _ in range(chance.randrange(12)):
         kind = bytes([chance.choice(KINDS)])
@@ -72,6 +72,8 @@ def generated(chance: random.Random) -> bytes:
             content = b"%d%s" % (chance.choice((length, length, length, length + 1, 0, 10**7)), record)
         elif kind in b"LK":
             content = name + b"\0"
+        elif depth < 3 and chance.random() < 0.1:
+            content = generated(chance, depth + 1)
         odd = (b"-0000000777\0", b"\xff" * 12, b"\x80" + b"\xff" * 11, b"77777777777\0", b"garbage\0")
         size = chance.choice(odd) if chance.random() < 0.1 else b"%011o\0" % len(content)
         parts.append(_header(name, kind, size, target) + content + bytes(-len(content) % BLOCK))

@@ -10,6 +10,9 @@ from typing import Any, Final
 
 from cloud.domain.data.readings import ReadingRecord
 
+Points = list[tuple[datetime, float]]
+"""Numbers with their times, in order of time."""
+
 MAX_COLUMNS: Final = 500  # value columns
 OTHER_VALUES: Final = "other_values"
 """Column after MAX_COLUMNS value columns: the values of a reading without a column, as a JSON object by path."""
@@ -106,9 +109,9 @@ def cells(reading: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | flo
     return [_converted(values.get(path), kind) for path, kind in columns.items()]
 
 
-def numbers(readings: Iterable[tuple[datetime, Mapping[str, Any]]]) -> dict[str, list[tuple[datetime, float]]]:
+def numbers(readings: Iterable[tuple[datetime, Mapping[str, Any]]]) -> dict[str, Points]:
     """Return, for plots, each path with numbers, and their times."""
-    series: dict[str, list[tuple[datetime, float]]] = {}
+    series: dict[str, Points] = {}
     for moment, data in readings:
         for path, value in flat(data).items():
             if isinstance(value, float):

@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from cloud.domain.data import readings, retention
 from cloud.domain.data.files import Total
 from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.readings import ReadingRecord
+from cloud.domain.data.series import Series, series
 from cloud.domain.data.sources import canonical, last_segment
+from cloud.domain.data.table import Points, numbers
 from cloud.domain.permissions.access import Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Service
@@ -23,6 +25,8 @@ from cloud.services.data.data_words import filter_of, metadata_of, page_of, read
 from cloud.store.sql import Sql
 from cloud.values.cursor import cursor
 from cloud.values.times import stored
+
+DAY: Final = timedelta(days=1)
 
 
 class Tabular(Service):
@@ -100,6 +104,27 @@ class Tabular(Service):
         """Return the readings for an export after a position, oldest first; empty at the end. Not an RPC."""
         page = Page(after, MAX_PAGE)
         return await self.read(lambda sql: readings.query(sql, data_filter, self._scope(sql), page))
+
+    async def plotted(self, request: m.DataRequest) -> list[tuple[m.CaptureMetadata, dict[str, Points], timedelta]]:
+        """Return the numbers of each source with readings on a page, over the range of the filter. Not an RPC.
+
+        Without a start, the range is the DAY before the newest reading of the page. With a step above 0, numbers are
+        those of the first reading in each interval of this length.
+        """
+        data_filter, page = filter_of(request.filter), page_of(request)
+
+        def work(sql: Sql) -> list[Series]:
+            scope, chosen = self._scope(sql), data_filter
+            if chosen.start is None and (newest := readings.query(sql, chosen, scope, replace(page, limit=1))):
+                moment = newest[0].requested
+                chosen = replace(chosen, start=moment - DAY, end=moment + timedelta(microseconds=1))
+            return series(sql, chosen, scope, page)
+
+        result = await self.read(work)
+        size = sum(len(text) for each in result for _, text in each.readings)
+        return await self.offload(
+            size, lambda: [(metadata_of(each.source, ()), numbers(each.samples()), each.step) for each in result]
+        )
 
     async def delete_tabular_data(
         self,

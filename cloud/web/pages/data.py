@@ -59,13 +59,15 @@ class Pages:
     async def _index(self, request: Request, query: DataQuery, error: MachineError | None = None) -> Response:
         author = author_of(request)
         data = DataService(self._cloud, author)
-        files, readings = m.BinaryPage([], 0, ""), m.TabularPage([], [], 0, "")
+        files, readings, drawn = m.BinaryPage([], 0, ""), m.TabularPage([], [], 0, ""), []
         try:
             data_filter = query.filter()
             if query.view == FILES:
                 files = await data.binary_data_by_filter(_request(data_filter, query, TILES))
             else:
-                readings = await data.tabular_data_by_filter(_request(data_filter, query, LINES))
+                wanted = _request(data_filter, query, LINES)
+                readings = await data.tabular_data_by_filter(wanted)
+                drawn = plots(await data.plotted(wanted))
         except MachineError as caught:
             error = error or caught
         organizations = [(item.id, item.name) for item in await AppService(self._cloud, author).list_organizations()]
@@ -78,7 +80,7 @@ class Pages:
             error=error,
             tiles=[tile(file) for file in files.data],
             lines=lines(readings),
-            plots=plots(readings),
+            plots=drawn,
             count=files.count or readings.count,
             next=_next(files.last, len(files.data), TILES) or _next(readings.last, len(readings.data), LINES),
             tags=await data.tags_by_filter(),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from cloud.domain.data.media import PICTURES
-from cloud.domain.data.table import numbers
 from cloud.services.data import data_messages as m
 from cloud.web.views.log_view import time_of
 from cloud.web.views.plots import Plot, plot
@@ -128,16 +127,15 @@ def lines(page: m.TabularPage) -> list[Line]:
     ]
 
 
-def plots(page: m.TabularPage) -> list[Plot]:
-    """Return plots of the numbers in readings over time, per source. The readings of the page are newest first."""
+def plots(
+    sources: Sequence[tuple[m.CaptureMetadata, Mapping[str, Sequence[tuple[datetime, float]]], timedelta]],
+) -> list[Plot]:
+    """Return plots of the numbers of sources over time, each with the interval of which it shows one reading."""
     drawn: list[Plot] = []
-    for index, source in enumerate(page.metadata):
-        samples = [
-            (reading.time_requested, reading.data) for reading in reversed(page.data) if reading.metadata_index == index
-        ]
-        for path, values in numbers(samples).items():
+    for source, numbers, step in sources:
+        for path, values in numbers.items():
             name = f"{source.robot_name} {source.component_name} {path.removeprefix('readings.')}"
-            line = plot(name, values)
+            line = plot(name, values, step)
             if line is not None and len(drawn) < MAX_PLOTS:
                 drawn.append(line)
     return drawn

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from rpc.pages.words import took
+
 WIDTH: Final = 320
 HEIGHT: Final = 80
 MAX_POINTS: Final = 640  # two per unit of the width; more would not be visible
@@ -15,7 +17,10 @@ MAX_POINTS: Final = 640  # two per unit of the width; more would not be visible
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A line. `points` fits a viewBox of WIDTH times HEIGHT; `low` and `high` are the extreme values."""
+    """A line. `points` fits a viewBox of WIDTH times HEIGHT; `low` and `high` are the extreme values.
+
+    If `step` is not "", the line shows one reading of each such interval, and there may be more extreme ones.
+    """
 
     name: str
     points: str
@@ -25,9 +30,10 @@ class Plot:
     first_time: datetime
     last_time: datetime
     count: int
+    step: str = ""
 
 
-def plot(name: str, values: Sequence[tuple[datetime, float]]) -> Plot | None:
+def plot(name: str, values: Sequence[tuple[datetime, float]], step: timedelta = timedelta()) -> Plot | None:
     """Return a line through values in order of time; None if no value is finite."""
     finite = [(moment, value) for moment, value in values if math.isfinite(value)]
     if not finite:
@@ -41,7 +47,17 @@ def plot(name: str, values: Sequence[tuple[datetime, float]]) -> Plot | None:
     ]
     if len(points) == 1:
         points = [f"0,{HEIGHT / 2:.1f}", f"{WIDTH},{HEIGHT / 2:.1f}"]
-    return Plot(name, " ".join(points), low, high, finite[-1][1], begin, end, len(finite))
+    return Plot(
+        name,
+        " ".join(points),
+        low,
+        high,
+        finite[-1][1],
+        begin,
+        end,
+        len(finite),
+        took(step.total_seconds()) if step else "",
+    )
 
 
 @dataclass(frozen=True, slots=True)

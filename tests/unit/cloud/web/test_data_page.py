@@ -78,6 +78,19 @@ async def test_readings_with_plots(up: Uploads, page: Browser) -> None:
     assert text.index("00:00:02") < text.index("00:00:00.000")  # newest first
 
 
+async def test_a_plot_covers_the_range_and_not_the_page(up: Uploads, page: Browser) -> None:
+    minutes = 45
+    await up.readings(*(piece(60.0 * number, readings={"t": float(number)}) for number in range(-900, minutes * 6)))
+    text = (await get(page, "/data?view=readings&start=2026-01-01T00:00&end=2026-01-01T04:30")).text
+    assert "270 values from 0 to 269" in text
+    assert "2026-01-01 00:00:00 to 04:29:00 UTC" in text
+    text = (await get(page, "/data?view=readings")).text  # the day before the newest reading
+    assert "1170 values from -900 to 269" in text
+    assert "2025-12-31 09:00:00 to 2026-01-01 04:29:00 UTC" in text
+    link = text.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    assert "970 values from -900 to 69" in (await get(page, link)).text
+
+
 async def test_data_of_a_machine_are_on_its_own_page(up: Uploads, cloud: MemoryCloud, page: Browser) -> None:
     await up.readings(piece(0, t=1.0))
     text = (await get(page, f"/data?view=readings&part={up.part}")).text
