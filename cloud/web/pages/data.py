@@ -65,9 +65,9 @@ class Pages:
             if query.view == FILES:
                 files = await data.binary_data_by_filter(_request(data_filter, query, TILES))
             else:
-                wanted = _request(data_filter, query, LINES)
-                readings = await data.tabular_data_by_filter(wanted)
-                drawn = plots(await data.plotted(wanted))
+                page_request = _request(data_filter, query, LINES)
+                readings = await data.tabular_data_by_filter(page_request)
+                drawn = plots(await data.plotted(page_request))
         except MachineError as caught:
             error = error or caught
         organizations = [(item.id, item.name) for item in await AppService(self._cloud, author).list_organizations()]

@@ -22,9 +22,9 @@ def up(cloud: MemoryCloud, part: str) -> Uploads:
     return Uploads(cloud, part)
 
 
-async def read(up: Uploads, wanted: DataFilter | None = None) -> list[Series]:
+async def read(up: Uploads, data_filter: DataFilter | None = None) -> list[Series]:
     scope, page = Scope((up.cloud.first.organization,)), Page(limit=200, descending=True)
-    return await up.cloud.cloud.store.read(lambda sql: series(sql, wanted or DataFilter(), scope, page))
+    return await up.cloud.cloud.store.read(lambda sql: series(sql, data_filter or DataFilter(), scope, page))
 
 
 @BOTH
