@@ -13,7 +13,7 @@ RIG: Final = "MACHINE_HIL_ALL"  # guests of the hardware rig
 
 
 def selected(variable: str = TESTS) -> bool:
-    """Return whether tests that take long are wanted."""
+    """Return whether a variable selects the tests that run on demand."""
     return bool(os.environ.get(variable))
 
 

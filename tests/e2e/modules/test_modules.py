@@ -73,7 +73,7 @@ async def test_a_module_that_logs_from_a_thread_loses_no_call(machine: tuple[Ser
     """The SDK's log messages and calls share a connection and can overtake each other. SDK_CALLS: number of calls.
 
     A lost call ends with DEADLINE_EXCEEDED in the module. Conflicts between the SDK's two threads are counted, because
-    no server can mend them: nothing is sent, or what ends the connection.
+    no server can mend them: the SDK sends nothing, or ends the connection.
     """
     running, client = machine
     await until_ready(client, "mean", "plain")

@@ -17,7 +17,7 @@ CHANGES = {
 }
 ALONE = {
     "training/engine/sandbox.py": "starts one program and waits for it",
-    "training/engine/disk.py": "copies the checkpoints of one job in a process of its own, and ends with the job",
+    "training/engine/disk.py": "copies the checkpoints of one job in a separate process, and ends with the job",
     "support/foreign/child.py": "unpacks one archive, and ends",
     "training/environments/install.py": "installs packages, and ends",
 }
