@@ -223,7 +223,7 @@ DATA: Final[Mapping[str, Rule]] = {
     "get_latest_tabular_data": operator(ObjectKind.PART, "part_id"),
     "delete_tabular_data": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "page_of_readings": FILTERED,
-    "plotted": FILTERED,
+    "tabular_series": FILTERED,
     "retention": operator(ObjectKind.ORGANIZATION, "organization_id"),
     "set_retention": owner(ObjectKind.ORGANIZATION, "organization_id"),
     "binary_data_by_filter": FILTERED_OR_JOB,

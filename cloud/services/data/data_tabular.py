@@ -105,7 +105,9 @@ class Tabular(Service):
         page = Page(after, MAX_PAGE)
         return await self.read(lambda sql: readings.query(sql, data_filter, self._scope(sql), page))
 
-    async def plotted(self, request: m.DataRequest) -> list[tuple[m.CaptureMetadata, dict[str, Points], timedelta]]:
+    async def tabular_series(
+        self, request: m.DataRequest
+    ) -> list[tuple[m.CaptureMetadata, dict[str, Points], timedelta]]:
         """Return the numbers of each source with readings on a page, over the range of the filter. Not an RPC.
 
         Without a start, the range is the DAY before the newest reading of the page. With a step above 0, numbers are

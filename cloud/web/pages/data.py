@@ -67,7 +67,7 @@ class Pages:
             else:
                 page_request = _request(data_filter, query, LINES)
                 readings = await data.tabular_data_by_filter(page_request)
-                drawn = plots(await data.plotted(page_request))
+                drawn = plots(await data.tabular_series(page_request))
         except MachineError as caught:
             error = error or caught
         organizations = [(item.id, item.name) for item in await AppService(self._cloud, author).list_organizations()]

@@ -224,7 +224,7 @@ def test_every_call_is_in_the_table() -> None:
         ("machine.cloud.v1.ReleaseService", "upload_release_file"),
         ("viam.app.data.v1.DataService", "file"),
         ("viam.app.data.v1.DataService", "page_of_readings"),
-        ("viam.app.data.v1.DataService", "plotted"),
+        ("viam.app.data.v1.DataService", "tabular_series"),
         ("viam.app.data.v1.DataService", "retention"),
         ("viam.app.data.v1.DataService", "set_retention"),
         ("viam.app.v1.AppService", "list_deprecated_versions"),
