@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PORT ?= 8080
 CLOUD_PORT ?= 8090
 
-.PHONY: help run setup test test-unit test-fuzz hil rig check format generate lock docs bench release clean
+.PHONY: help run setup test test-unit test-fuzz hil rig check format generate web lock docs bench release clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,11 +55,14 @@ release: $(VENV)/.run ## Build release files of both programs into build/release
 generate: $(VENV)/.check ## Write what is made from the sources: reference pages, the models' schema, diagrams
 	@$(PY) -m tools.generate
 
+web: $(VENV)/.check ## Build the scripts of the pages from web/ into rpc/pages/static/built, which is checked in
+	@$(PY) -m tools.web build
+
 lock: ## Rewrite requirements/*.lock from pyproject.toml (needs uv)
 	@tools/lock
 
 clean: ## Remove everything that `make` made
-	rm -rf $(VENV) build docs/_build tests/e2e/typescript/node_modules .run .mypy_cache .ruff_cache .import_linter_cache artifacts
+	rm -rf $(VENV) build docs/_build tests/e2e/typescript/node_modules web/node_modules .run .mypy_cache .ruff_cache .import_linter_cache artifacts
 
 $(VENV)/.run $(VENV)/.test $(VENV)/.check $(VENV)/.fuzz: $(VENV)/.%: requirements/%.lock pyproject.toml tools/setup
 	@VENV=$(VENV) tools/setup $*

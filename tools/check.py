@@ -11,6 +11,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 CHECKS: dict[str, list[str]] = {
     "types": [str(BIN / "mypy")],
+    "web": [sys.executable, "-m", "tools.web", "check"],
     "docs": [str(BIN / "sphinx-build"), "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html"],
     "floors": [str(BIN / "lint-imports"), "--no-cache"],
     "contracts": [sys.executable, "-m", "tools.break_contracts"],

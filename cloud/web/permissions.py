@@ -131,6 +131,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     "POST /machines/{id}/delete": home_owner(ObjectKind.PART, "id", ObjectKind.ROBOT),
     "POST /machines/{id}/parts": home_owner(ObjectKind.ROBOT, "id", ObjectKind.PART),
     "GET /machines/{id}/logs": _BY_ID,
+    "GET /machines/{id}/control": _BY_ID,
     "WS /live/logs/{id}": _BY_ID,
     "GET /machines/{part}/config": _PART,
     "POST /machines/{part}/config": _PART | "saving: owners",

@@ -27,7 +27,7 @@ from netmgr.portal.access import Visitors
 from netmgr.portal.backend import Backend
 from netmgr.portal.entries import document_of, network_of_form, plain
 from netmgr.portal.state import CredentialsEntry, PortalState
-from rpc.pages.assets import Assets, cache_control, environment
+from rpc.pages.assets import Assets, environment
 from rpc.pages.headers import STATUS, Protect
 from schema.errors import MachineError
 
@@ -87,11 +87,8 @@ class Pages:
         return JSONResponse(body, media_type="application/captive+json")
 
     async def _static(self, request: Request) -> Response:
-        entry = self._assets.get(request.path_params["file"])
-        if entry is None:
-            return Response("no such file\n", 404, media_type="text/plain")
-        headers = {"cache-control": cache_control(versioned="v" in request.query_params)}
-        return Response(entry[0], media_type=entry[1], headers=headers)
+        response = await self._assets.respond(request, request.path_params["file"])
+        return response if response is not None else Response("no such file\n", 404, media_type="text/plain")
 
     async def _scan(self, request: Request) -> Response:
         try:

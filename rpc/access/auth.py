@@ -173,6 +173,24 @@ class Authenticator:
             metadata={_FINGERPRINT: min(fingerprints), **({_ENTITY: caller.entity} if entity else {})},
         )
 
+    def token_for_calls(self, session: Identity, life: int) -> str | None:
+        """Return a token for calls of the scripts of a page, for the session of the person who is logged in there.
+
+        It is valid for `life` seconds, while the key is, and until the person logs out. None if the key is void.
+        """
+        fingerprints = self._fingerprints.get((session.kind, session.entity))
+        if not fingerprints:
+            return None
+        return self._signer.issue(
+            subject=session.entity,
+            audience=self._audience,
+            issuer=self._audience[0],
+            credential=session.kind,
+            metadata={_FINGERPRINT: min(fingerprints)},
+            life=life,
+            jti=str(session.claims["jti"]),
+        )
+
     async def sign_out(self, identity: Identity) -> None:
         """Revoke the token of `identity`.
 

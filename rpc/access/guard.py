@@ -19,7 +19,7 @@ from urllib.parse import quote_from_bytes, urlsplit
 from grpclib.exceptions import GRPCError
 
 from rpc.access.auth import API_KEY, Authenticator, bearer, of_pages
-from rpc.access.login import LoginTexts, cookie_name, login
+from rpc.access.login import TOKEN, LoginTexts, answer_token, cookie_name, login
 from rpc.access.origins import Origins, same_origin
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import RECOGNIZE, ASGIApp, Message, Receive, Scope, Send, plain
@@ -86,11 +86,11 @@ class Guard:
     `names` are additional host names of a server that is bound to loopback only, None if it is not. `origins` replaces
     them for a server whose keys and names may change.
 
-    `public` paths need no token, nor do paths below the folders `public_below`, such as /files/. With keys, /login and
-    /logout are always answered here. `keyed` are paths, with the types of their credentials, that can be read with id
-    and key instead of a token: by HTTP basic authentication, or in the headers `key_id` and `key`. `texts` has the
-    texts of the login form. `outside` is the address at which clients reach the server. If it starts with https://,
-    requests to that host count as HTTPS, because a proxy in front of the server terminates TLS.
+    `public` paths need no token, nor do paths below the folders `public_below`, such as /files/. With keys, /login,
+    /login/token and /logout are always answered here. `keyed` are paths, with the types of their credentials, that can
+    be read with id and key instead of a token: by HTTP basic authentication, or in the headers `key_id` and `key`.
+    `texts` has the texts of the login form. `public_url` is the address at which clients reach the server. If it starts
+    with https://, requests to that host count as HTTPS, because a proxy in front of the server terminates TLS.
     """
 
     def __init__(
@@ -144,6 +144,9 @@ class Guard:
             if facts.path in ("/login", "/logout") and not websocket:
                 secure = facts.scheme == "https"
                 await login(self._authenticator, scope, receive, protected, facts.peer, secure, identity, self._texts)
+                return
+            if facts.path == TOKEN and not websocket:
+                await answer_token(self._authenticator, scope, protected, identity)
                 return
             if identity is None and facts.path not in self._public and not facts.path.startswith(self._public_below):
                 await self._unauthenticated(scope, protected, facts)

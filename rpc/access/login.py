@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +16,15 @@ from urllib.parse import parse_qs
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from rpc.access.auth import API_KEY, Authenticator
+from rpc.access.auth import API_KEY, Authenticator, of_pages
 from rpc.carrier import Identity, Peer
 from rpc.http.asgi import Receive, Scope, Send
 from schema.errors import ErrorKind, MachineError
 
 COOKIE: Final = "machine_token"
+TOKEN: Final = "/login/token"
+"""Path at which a script of a page gets a token for calls."""
+CALLS: Final = 600  # seconds until such a token expires; scripts replace it before
 SESSION: Final = 24 * 3600  # seconds until a session expires; all servers of the host receive the cookie
 MAX_FORM: Final = 4096  # bytes
 
@@ -89,6 +93,21 @@ async def login(
         await _post(authenticator, receive, send, peer, secure, texts)
     else:
         await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Use POST to log in")
+
+
+async def answer_token(authenticator: Authenticator, scope: Scope, send: Send, session: Identity | None) -> None:
+    """Answer POST TOKEN with `{"token": text, "seconds": number}`, for the session of a page; 401 without one."""
+    if scope["method"] != "POST":
+        await _send(send, 405, [(b"allow", b"POST")], "Use POST to get a token")
+        return
+    token = authenticator.token_for_calls(session, CALLS) if session is not None and of_pages(session) else None
+    if token is None:
+        await _send(send, 401, [], "Log in first")
+        return
+    body = json.dumps({"token": token, "seconds": CALLS}).encode()
+    fields = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": 200, "headers": fields})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _post(

@@ -72,10 +72,12 @@ class Signer:
         credential: str,
         metadata: Mapping[str, str],
         life: int = 0,
+        jti: str = "",
     ) -> str:
         """Issue a token for `subject`, valid for `life` seconds (0: without end).
 
-        `credential` is the type of the credentials that the subject presented.
+        `credential` is the type of the credentials that the subject presented. `jti` is that of a token with which this
+        one is to be revoked, by default a new one.
         """
         moment = int(self._clock())
         claims = Claims(
@@ -83,7 +85,7 @@ class Signer:
             aud=audience,
             iss=issuer,
             iat=moment,
-            jti=secrets.token_urlsafe(16),
+            jti=jti or secrets.token_urlsafe(16),
             rpc_creds_type=credential,
             rpc_auth_md=dict(metadata),
             exp=moment + life if life else 0,

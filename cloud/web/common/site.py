@@ -34,7 +34,7 @@ from cloud.values.author import Author
 from cloud.values.limits import FORM, Limit
 from cloud.work.workroom import Workroom
 from rpc.access.guard import identity_of
-from rpc.pages.assets import Assets, cache_control, environment
+from rpc.pages.assets import Assets, environment
 from rpc.pages.headers import STATUS, TITLES, wants_json, wants_page
 from schema.errors import ErrorKind, MachineError
 
@@ -58,6 +58,7 @@ SECTIONS: Final = (
 
 TABS: Final = (
     ("Overview", "/machines/{id}"),
+    ("Control", "/machines/{id}/control"),
     ("Configuration", "/machines/{id}/config"),
     ("History", "/machines/{id}/history"),
     ("Logs", "/machines/{id}/logs"),
@@ -72,7 +73,7 @@ _PARAMETER: Final = re.compile(r"\{[^{}]*+\}")
 
 @cache
 def assets() -> Assets:
-    """Return the static files, which are read once."""
+    """Return the static files."""
     return Assets(_HERE / "static")
 
 
@@ -213,9 +214,5 @@ async def failed(request: Request, _: Exception) -> Response:
 
 async def static(request: Request) -> Response:
     """`GET /static/<file>?v=<digest>`."""
-    asset = assets().get(request.path_params["file"])
-    if asset is None:
-        return await not_found(request, KeyError())
-    data, media_type = asset
-    cache_for = cache_control(versioned="v" in request.query_params)
-    return Response(data, headers={"content-type": media_type, "cache-control": cache_for})
+    response = await assets().respond(request, request.path_params["file"])
+    return response if response is not None else await not_found(request, KeyError())

@@ -6,6 +6,7 @@ deadline passes, the session ends and the resources that the client commanded la
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
@@ -18,6 +19,8 @@ from runtime.engine.views.status import SessionStatus
 from schema.errors import ErrorKind, MachineError
 
 SESSION_KEY: Final = "viam-sid"  # metadata key of the wire, in requests
+WINDOW_KEY: Final = "machine-heartbeat-window"
+"""Metadata key of StartSession: seconds, for a client that wants its actuators stopped sooner than configured."""
 MONITORED_KEY: Final = "viam-smrn"  # metadata key of the wire, in replies: the resource that the session now monitors
 EXPIRED: Final = "SESSION_EXPIRED"  # clients match this text
 DEFAULT_WINDOW: Final = 2.0  # seconds; reference: network.sessions.heartbeat_window
@@ -86,14 +89,15 @@ class Sessions:
             self._sessions.clear()
             self._holders.clear()
 
-    def start(self, *, resume: str = "", owner: str = "", peer: str = "") -> Session:
+    def start(self, *, resume: str = "", owner: str = "", peer: str = "", window: float = math.inf) -> Session:
         """Start a session, or resume the session `resume` if it is alive and belongs to `owner`.
 
-        Raises MachineError: EXHAUSTED at MAX_SESSIONS, UNAVAILABLE while the server starts or stops.
+        `window` is the longest silence that the client wants, in seconds; it shortens the configured one, not below
+        MIN_WINDOW. Raises MachineError: EXHAUSTED at MAX_SESSIONS, UNAVAILABLE while the server starts or stops.
         """
         session = self._sessions.get(resume)
         if session is not None and session.owner == owner and session.alive:
-            session.window = self.window
+            session.window = min(self.window, max(window, MIN_WINDOW))
             session.touch()
             return session
         if self._nursery is None:
@@ -104,7 +108,7 @@ class Sessions:
                 kind=ErrorKind.EXHAUSTED,
                 remedy="close clients that are not needed, or try again when their sessions have expired",
             )
-        session = Session(owner, peer, self.window)
+        session = Session(owner, peer, min(self.window, max(window, MIN_WINDOW)))
         self._sessions[session.id] = session
         self._nursery.start_soon(self._watch, session, name=f"session {session.id}")
         return session
@@ -159,3 +163,18 @@ class Sessions:
         self.forget(resources)
         if resources:
             await self._stop(session, resources)
+
+
+def window_of(text: str | bytes | None) -> float:
+    """Return the window that a client asks for in WINDOW_KEY, in seconds; infinite without. INVALID if no number."""
+    if text is None:
+        return math.inf
+    try:
+        window = float(text)
+    except ValueError:
+        window = math.nan
+    if not window > 0:  # also for nan
+        raise MachineError(
+            f"{WINDOW_KEY} is {str(text)[:40]!r}", kind=ErrorKind.INVALID, remedy="write seconds, such as 1.0"
+        )
+    return window

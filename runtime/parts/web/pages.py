@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,9 +17,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route, WebSocketRoute
 
 from rpc.access.guard import METRICS
-from rpc.access.login import LoginTexts
+from rpc.access.login import TOKEN, LoginTexts
 from rpc.pages import words
-from rpc.pages.assets import Assets, cache_control
+from rpc.pages.assets import Assets
 from rpc.pages.headers import STATUS, TITLES, Protect, wants_json, wants_page
 from runtime.engine.views.source import LEVELS, Source
 from runtime.engine.views.status import MachineStatus
@@ -57,6 +58,7 @@ def build(
             Route("/restart_status", answered(pages.restart_status)),
             Route("/static/{file}", answered(pages.static)),
             Route("/status.json", answered(pages.status_json)),
+            Route("/control", answered(pages.control)),
             Route("/logs", answered(pages.logs)),
             Route("/logs.json", answered(pages.logs_json)),
             Route("/stop-all", answered(controls.stop_all), methods=["POST"]),
@@ -153,6 +155,19 @@ class Pages:
             here="overview",
             live="/live?view=overview",
         )
+
+    async def control(self, request: Request) -> Response:
+        """`GET /control`: a card for each resource. Scripts of the page call the machine like any other client."""
+        status = self._source.status()
+        keys = request.scope.get("state", {}).get("authentication", False)
+        props = {
+            "name": status.host,
+            "part": "",
+            "token": TOKEN if keys else "",
+            "webrtc": False,
+            "resource_pages": True,
+        }
+        return self._page(request, "control.html", status=status, here="control", props=json.dumps(props))
 
     async def resource(self, request: Request) -> Response:
         """`GET /resources/<name>`: the page of a resource."""
@@ -265,12 +280,8 @@ class Pages:
 
     async def static(self, request: Request) -> Response:
         """`GET /static/<file>?v=<digest>`: a static file."""
-        asset = self._assets.get(request.path_params["file"])
-        if asset is None:
-            return await self.not_found(request, KeyError())
-        data, media_type = asset
-        cache = cache_control(versioned="v" in request.query_params)
-        return Response(data, headers={"content-type": media_type, "cache-control": cache})
+        response = await self._assets.respond(request, request.path_params["file"])
+        return response if response is not None else await self.not_found(request, KeyError())
 
 
 def _json(value: object) -> Response:

@@ -18,6 +18,7 @@ from runtime.engine.calls import introduction
 from runtime.engine.calls.dispatch import owner_of
 from runtime.engine.calls.introduction import Introduction
 from runtime.engine.calls.operations import Operation
+from runtime.engine.calls.sessions import WINDOW_KEY, window_of
 from runtime.engine.calls.stop import stop_all
 from runtime.engine.planning.maintenance import FACTS_KEY, facts_of
 from runtime.engine.planning.node_names import REMOTE
@@ -223,7 +224,10 @@ class RobotService(FrameRpcs):
         """Start a session, or resume a live one."""
         address = self._call.peer.addr() if self._call.peer is not None else None
         peer = ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address or "")
-        session = self._machine.traffic.sessions.start(resume=resume, owner=owner_of(self._call), peer=peer)
+        window = window_of(self._call.metadata.get(WINDOW_KEY))
+        session = self._machine.traffic.sessions.start(
+            resume=resume, owner=owner_of(self._call), peer=peer, window=window
+        )
         session.touch(self._farewell())
         return m.StartSessionResponse(session.id, timedelta(seconds=session.window))
 

@@ -1,0 +1,2 @@
+// Styles are taken by the build; they have no exports.
+declare module '*.css';

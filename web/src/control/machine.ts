@@ -1,0 +1,45 @@
+// What cards share: the connection, the session, and calls with them.
+
+import { getContext, setContext } from 'svelte';
+import type { CallOptions } from '@connectrpc/connect';
+import type { RobotClient } from '@viamrobotics/sdk';
+import type { Kind } from './link';
+import type { Trouble } from './live.svelte';
+import type { Resource } from './resources';
+import type { Safety } from './safety';
+
+/** The connected machine, for cards. A new connection makes new cards. */
+export interface Machine {
+  readonly client: RobotClient;
+  readonly way: Kind;
+  readonly safety: Safety;
+  readonly resources: readonly Resource[];
+}
+
+const KEY = Symbol('machine');
+
+export const shareMachine = (machine: Machine): void => { setContext(KEY, machine); };
+export const useMachine = (): Machine => getContext<Machine>(KEY);
+
+/** Return options of a call that moves something: it belongs to the page's session, so that it ends with the page. */
+export async function moving(machine: Machine): Promise<CallOptions> {
+  return { headers: { 'viam-sid': await machine.safety.session() } };
+}
+
+/**
+ * Return a function that stops something and shows `reason`, if any. If the machine does not confirm the stop, the page ends
+ * its heartbeats, so that the machine stops by itself: see safety.ts.
+ */
+export function stopper(machine: Machine, trouble: Trouble, stop: () => Promise<void>): (reason?: string) => void {
+  return (reason = '') => {
+    trouble.attempt(async () => {
+      try {
+        await stop();
+      } catch (error) {
+        machine.safety.end('Stop did not reach the machine.');
+        throw error;
+      }
+      if (reason !== '') throw new Error(`${reason} Stopped.`);
+    });
+  };
+}

@@ -1,0 +1,100 @@
+// Dead-man safety of the page: nothing moves longer than somebody holds it.
+//
+// The page's session on the machine lives by heartbeats, which are sent only while the page is visible. When they end, for
+// whatever reason, the machine itself stops what the session has moved. Everything else only makes that faster:
+//
+//   what happens                             what stops the actuator                     at the latest after
+//   the pointer or key is released           the page sends Stop                         a call
+//   page hidden, window left, phone locked   the page sends Stop, heartbeats end         a call, else WINDOW
+//   tab or browser killed, network cut       heartbeats end                              WINDOW
+//   the cloud between page and machine ends  heartbeats end                              WINDOW
+//   Stop does not reach the machine          the page ends its heartbeats                WINDOW
+//   another person presses STOP              the machine stops and refuses nothing new: the holder must press again
+
+/** Milliseconds without a heartbeat after which the machine stops what the page moves. */
+export const WINDOW = 1000;
+/** Milliseconds between heartbeats: three may be lost or late. */
+export const INTERVAL = WINDOW / 4;
+
+/** The calls of a session, as `link.ts` makes them. */
+export interface SessionCalls {
+  /** Start a session; returns its id. */
+  start(windowMilliseconds: number): Promise<string>;
+  /** Extend a session; rejects if it has ended. */
+  heartbeat(id: string): Promise<void>;
+}
+
+/** Ends something that is held, such as a joystick. `reason` is for people; empty if the person let go. */
+export type Release = (reason: string) => void;
+
+/** The session of this page, and everything that is held on it. */
+export class Safety {
+  private id = '';
+  private starting: Promise<string> | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly holds = new Set<Release>();
+
+  constructor(private readonly calls: SessionCalls) {}
+
+  /** Whether this page has a session on the machine. */
+  get active(): boolean { return this.id !== ''; }
+
+  /** Return the id of a live session, started if necessary. Send it with every command. Rejects while the page is hidden. */
+  session(): Promise<string> {
+    if (document.hidden) return Promise.reject(new Error('The page is not visible: nothing is moved.'));
+    if (this.id !== '') return Promise.resolve(this.id);
+    this.starting ??= this.start().finally(() => { this.starting = undefined; });
+    return this.starting;
+  }
+
+  /** Register something that is held; call the result when it is let go. */
+  hold(release: Release): () => void {
+    this.holds.add(release);
+    return () => { this.holds.delete(release); };
+  }
+
+  /** Let go of everything, and end the heartbeats: the machine stops what this page has moved within WINDOW. */
+  end(reason: string): void {
+    clearTimeout(this.timer);
+    this.id = '';
+    for (const release of [...this.holds]) release(reason);
+  }
+
+  /** End when the page is hidden, left, frozen or loses the focus. Returns a function that stops watching. */
+  watch(): () => void {
+    const hidden = (): void => { if (document.hidden) this.end('The page was hidden.'); };
+    const left = (): void => { this.end('The page was left.'); };
+    const blurred = (): void => {
+      for (const release of [...this.holds]) release('The window lost the focus.');
+    };
+    document.addEventListener('visibilitychange', hidden);
+    document.addEventListener('freeze', left);
+    window.addEventListener('pagehide', left);
+    window.addEventListener('blur', blurred);
+    return () => {
+      document.removeEventListener('visibilitychange', hidden);
+      document.removeEventListener('freeze', left);
+      window.removeEventListener('pagehide', left);
+      window.removeEventListener('blur', blurred);
+      this.end('The page was left.');
+    };
+  }
+
+  private async start(): Promise<string> {
+    const id = await this.calls.start(WINDOW);
+    this.id = id;
+    this.beat(id);
+    return id;
+  }
+
+  private beat(id: string): void {
+    this.timer = setTimeout(() => {
+      if (this.id !== id) return;
+      // The next heartbeat follows the answer to this one: a connection that is stuck gets no queue of them.
+      this.calls.heartbeat(id).then(
+        () => { if (this.id === id) this.beat(id); },
+        () => { if (this.id === id) this.end('The connection to the machine was interrupted: it has stopped.'); },
+      );
+    }, INTERVAL);
+  }
+}

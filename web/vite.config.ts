@@ -1,0 +1,35 @@
+// Builds the islands of the pages into rpc/pages/static/built, which is checked in: `make run` needs no Node.js.
+import { readdirSync } from 'node:fs';
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vitest/config';
+
+// One entry for each src/NAME/main.ts: the template of a page asks for asset('NAME.js') and asset('NAME.css').
+const entries = Object.fromEntries(
+  readdirSync('src', { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && readdirSync(`src/${entry.name}`).includes('main.ts'))
+    .map((entry) => [entry.name, `src/${entry.name}/main.ts`]),
+);
+
+export default defineConfig({
+  plugins: [svelte({ compilerOptions: { css: 'external' } })],
+  base: './',
+  build: {
+    target: 'es2022',
+    outDir: '../rpc/pages/static/built',
+    emptyOutDir: true,
+    assetsDir: '.',
+    manifest: 'manifest.json',
+    modulePreload: false, // its loader would insert elements at run time
+    reportCompressedSize: false,
+    rolldownOptions: {
+      input: entries,
+      output: {
+        // Hashes in names, because modules import each other by name, and every file is cached for ever.
+        entryFileNames: '[name]-[hash].js',
+        chunkFileNames: '[name]-[hash].js',
+        assetFileNames: '[name]-[hash][extname]',
+      },
+    },
+  },
+  test: { environment: 'happy-dom', include: ['tests/**/*.test.ts'] },
+});
