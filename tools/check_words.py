@@ -20,7 +20,7 @@ FINISHED = (
     "agent/", "bench/", "catalogue/", "command/", "examples/", "rig/", "schema/", "tools/", "triggers/",
     "cloud/", "hal/", "nursery_graph/", "rpc/", "runtime/", "support/", "telemetry/", "uplink/",
     "tests/e2e/", "tests/fuzz/", "tests/netns/", "tests/sim/", "tests/unit/",
-    "docs/", "changes/", "README.md", "CONTRIBUTING.md",
+    "web/", "docs/", "changes/", "README.md", "CONTRIBUTING.md",
 )  # fmt: skip
 """Folders without dialect."""
 
@@ -49,10 +49,13 @@ DIALECT = {
 """Phrases that readers had to translate, and what to write instead."""
 
 
+BUILT = "rpc/pages/static/built/"
+"""What `web/` builds; its sources are checked."""
+
 LISTS = {"tools/check_words.py", "tools/check_names.py", "tests/unit/tools/test_check_names.py"}
 """Files that contain dialect to compare with."""
 
-READ_BY_PEOPLE = {".py", ".html", ".js", ".css", ".md"}
+READ_BY_PEOPLE = {".py", ".html", ".js", ".ts", ".svelte", ".css", ".md"}
 """Endings of the files in which dialect is checked."""
 
 
@@ -66,10 +69,12 @@ def main() -> int:
         path = Path(name)
         if not path.is_file() or path.suffix in {".png", ".jpg", ".pcd", ".bin", ".ico"}:
             continue
+        if name.startswith(BUILT):
+            continue
         for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
             if EVERYWHERE.search(line):
                 finds.append(f"{name}:{number}: names a package registry's host")
-            if path.suffix in {".py", ".sh", ".js", ".toml"} and MARKS.search(line):
+            if path.suffix in {".py", ".sh", ".js", ".ts", ".svelte", ".toml"} and MARKS.search(line):
                 finds.append(f"{name}:{number}: a mark without an owner; file an issue or fix it")
             if name.startswith("tests/unit") and "time.sleep(" in line and not ALLOWED_WAIT.search(line):
                 finds.append(f"{name}:{number}: real sleep in a unit test")

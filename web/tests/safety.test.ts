@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INTERVAL, Safety, WINDOW, type SessionCalls } from '../src/control/safety';
+import { INTERRUPTED } from '../src/control/values';
 
 let beats: string[];
 let fails: boolean;
@@ -53,7 +54,7 @@ describe('the session of a page', () => {
     fails = true;
     await vi.advanceTimersByTimeAsync(INTERVAL);
     expect(reasons).toHaveLength(1);
-    expect(reasons[0]).toContain('interrupted');
+    expect(reasons[0]).toBe(INTERRUPTED);
     fails = false;
     expect(await safety.session()).toBe('s3');
     safety.end('');
@@ -70,7 +71,7 @@ describe('a page', () => {
     hide();
     const before = beats.length;
     await vi.advanceTimersByTimeAsync(10 * WINDOW);
-    expect(reasons).toEqual(['The page was hidden.']);
+    expect(reasons).toEqual(['Stopped: the page was hidden.']);
     expect(beats).toHaveLength(before);
     await expect(safety.session()).rejects.toThrow('not visible');
     unwatch();

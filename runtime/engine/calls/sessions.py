@@ -35,9 +35,11 @@ Stop = Callable[["Session", tuple[str, ...]], Awaitable[None]]
 class Session:
     """A client that sends heartbeats."""
 
-    __slots__ = ("ended", "farewell", "heard", "id", "owner", "peer", "window")
+    __slots__ = ("ended", "farewell", "heard", "held", "id", "owner", "peer", "scope", "window")
 
-    def __init__(self, owner: str, peer: str, window: float) -> None:
+    def __init__(self, owner: str, peer: str, window: float, *, held: bool = False) -> None:
+        self.held = held  # by a person, who lets go: see `Sessions.interrupt`
+        self.scope = trio.CancelScope()  # of the task that waits for silence
         self.id = str(uuid.uuid4())
         self.owner = owner
         self.peer = peer
@@ -93,7 +95,9 @@ class Sessions:
         """Start a session, or resume the session `resume` if it is alive and belongs to `owner`.
 
         `window` is the longest silence that the client wants, in seconds; it shortens the configured one, not below
-        MIN_WINDOW. Raises MachineError: EXHAUSTED at MAX_SESSIONS, UNAVAILABLE while the server starts or stops.
+        MIN_WINDOW, and says that a person holds what moves.
+
+        Raises MachineError: EXHAUSTED at MAX_SESSIONS, UNAVAILABLE while the server starts or stops.
         """
         session = self._sessions.get(resume)
         if session is not None and session.owner == owner and session.alive:
@@ -108,7 +112,8 @@ class Sessions:
                 kind=ErrorKind.EXHAUSTED,
                 remedy="close clients that are not needed, or try again when their sessions have expired",
             )
-        session = Session(owner, peer, min(self.window, max(window, MIN_WINDOW)))
+        held = window < math.inf
+        session = Session(owner, peer, min(self.window, max(window, MIN_WINDOW)), held=held)
         self._sessions[session.id] = session
         self._nursery.start_soon(self._watch, session, name=f"session {session.id}")
         return session
@@ -119,6 +124,17 @@ class Sessions:
         if session is None or session.owner != owner or not session.alive:
             raise MachineError(EXPIRED, kind=ErrorKind.INVALID)
         return session
+
+    def interrupt(self) -> None:
+        """End the sessions in which a person holds something. Their actuators are not stopped here.
+
+        Their next command or heartbeat is refused, so that a hand that still moves a joystick does not undo a stop
+        by another client.
+        """
+        for session in self._sessions.values():
+            if session.held:
+                session.ended = True
+                session.scope.cancel()
 
     def command(self, resource: str, session: Session | None) -> None:
         """Record that a monitored method of `resource` was called in `session`, or without one."""
@@ -155,13 +171,14 @@ class Sessions:
         )
 
     async def _watch(self, session: Session) -> None:
-        await silence(lambda: session.heard, lambda: session.window)
+        with session.scope:
+            await silence(lambda: session.heard, lambda: session.window)
         session.ended = True
-        # Reached only when the deadline passes: a shutdown cancels this task, and stops everything anyway.
+        # Not reached in a shutdown, which cancels this task and stops everything anyway.
         resources = self.commanded_by(session)
         del self._sessions[session.id]
         self.forget(resources)
-        if resources:
+        if resources and not session.scope.cancelled_caught:
             await self._stop(session, resources)
 
 

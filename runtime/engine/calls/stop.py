@@ -12,6 +12,7 @@ from schema.errors import ErrorKind, MachineError
 
 if TYPE_CHECKING:
     from runtime.engine.calls.operations import Operation, Operations
+    from runtime.engine.calls.sessions import Sessions
     from runtime.engine.host import ResourceHost
     from runtime.engine.roster import Roster
 
@@ -21,15 +22,18 @@ STOP_LIMIT: Final = 10.0  # seconds for all actuators, which are stopped concurr
 async def stop_all(
     roster: Roster,
     operations: Operations,
+    sessions: Sessions,
     extra: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     excluding: Operation | None = None,
 ) -> None:
     """Cancel all operations except `excluding` (the caller's own), then stop all actuators, even if cancelled.
 
+    Ends the sessions in which a person holds something, so that the machine moves again only after a new press.
     `extra` maps full resource names to additional arguments for `stop`. If some resources could not be stopped, raises
     MachineError with their names and reasons after trying all.
     """
+    sessions.interrupt()
     operations.cancel_all(excluding=excluding)
     failures = await stop_resources(roster, tuple(roster.hosts), extra)
     if failures:

@@ -91,7 +91,7 @@ class MachineSource:
 
     async def stop_all(self) -> None:
         """Stop every actuator and cancel all calls."""
-        await stop_all(self._machine.roster, self._machine.traffic.operations)
+        await stop_all(self._machine.roster, self._machine.traffic.operations, self._machine.traffic.sessions)
 
     def logs(self, since: int = 0) -> Sequence[LogEntry]:
         """Return the entries of the log ring with a number above `since`."""

@@ -216,7 +216,10 @@ class RobotService(FrameRpcs):
     async def stop_all(self, extra: Sequence[m.StopExtraParameters] = ()) -> None:
         """Cancel every other call and stop every actuator."""
         parameters = {parameter.name.full: parameter.params for parameter in extra}
-        await stop_all(self._machine.roster, self._machine.traffic.operations, parameters, excluding=self._operation)
+        traffic = self._machine.traffic
+        await stop_all(
+            self._machine.roster, traffic.operations, traffic.sessions, parameters, excluding=self._operation
+        )
 
     # ---- sessions
 

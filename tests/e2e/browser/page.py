@@ -265,6 +265,38 @@ class Page:
                 return  # the click opened another page
         raise AssertionError(f"{selector} moves all the time")
 
+    async def crash(self) -> None:
+        """End the process of the page, so that it cannot say anything. The next `goto` starts another."""
+        with trio.move_on_after(0.05):  # there is no answer
+            await self.call("Page.crash")
+
+    async def network(self, *, on: bool) -> None:
+        """Connect the tab to the network, or cut it off."""
+        await self.call(
+            "Network.emulateNetworkConditions", offline=not on, latency=0, downloadThroughput=-1, uploadThroughput=-1
+        )
+
+    async def hold(self, selector: str, right: float = 0.0, down: float = 0.0) -> None:
+        """Press the mouse in the middle of an element and keep it pressed, moved by shares of half its size."""
+        x, y = await self.until(_PLACE % json.dumps(selector))
+        box = f"document.querySelector({json.dumps(selector)}).getBoundingClientRect()"
+        width, height = await self.evaluate(f"[{box}.width, {box}.height]")
+        common = {"button": "left", "clickCount": 1}
+        await self.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, **common)
+        if right or down:
+            x, y = x + right * width / 2, y + down * height / 2
+            await self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="left", buttons=1)
+
+    async def release(self) -> None:
+        """Release the mouse."""
+        await self.call("Input.dispatchMouseEvent", type="mouseReleased", x=1, y=1, button="left", clickCount=1)
+
+    async def key(self, key: str, *, down: bool) -> None:
+        """Press a key and keep it pressed, or release it."""
+        code, number, _ = KEYS.get(key, (f"Key{key.upper()}", ord(key.upper()[0]), key))
+        kind = "rawKeyDown" if down else "keyUp"
+        await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code, windowsVirtualKeyCode=number)
+
     async def press(self, keys: str) -> None:
         """Press a key, such as `Enter`, `Control+ ` or `Shift+Tab`."""
         *held, key = keys.split("+")

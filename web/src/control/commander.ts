@@ -27,7 +27,7 @@ export class Commander<C> {
     if (!this.running) void this.run();
   }
 
-  /** Stop. Resolves when the machine has confirmed it; rejects if it could not be told. */
+  /** Stop. Resolves when the machine has confirmed it; rejects if the call failed. */
   async stop(): Promise<void> {
     this.waiting = undefined;
     const { flight, issued } = this;

@@ -7,12 +7,14 @@ import type { Kind } from './link';
 import type { Trouble } from './live.svelte';
 import type { Resource } from './resources';
 import type { Safety } from './safety';
+import type { Streams } from './streams';
 
 /** The connected machine, for cards. A new connection makes new cards. */
 export interface Machine {
   readonly client: RobotClient;
   readonly way: Kind;
   readonly safety: Safety;
+  readonly streams: Streams;
   readonly resources: readonly Resource[];
 }
 
@@ -39,7 +41,7 @@ export function stopper(machine: Machine, trouble: Trouble, stop: () => Promise<
         machine.safety.end('Stop did not reach the machine.');
         throw error;
       }
-      if (reason !== '') throw new Error(`${reason} Stopped.`);
+      if (reason !== '') throw new Error(reason);
     });
   };
 }

@@ -6,7 +6,7 @@ export interface Resource {
   readonly api: string;
 }
 
-/** What the page shows of a resource beside its card. */
+/** What the page shows of a resource in the frame of its card. */
 export interface Health {
   readonly state: 'ready' | 'configuring' | 'unhealthy' | 'removing' | 'unconfigured' | 'unknown';
   readonly reason: string;

@@ -1,4 +1,4 @@
-// Dead-man safety of the page: nothing moves longer than somebody holds it.
+// Dead-man safety of the page: nothing moves longer than a person holds it.
 //
 // The page's session on the machine lives by heartbeats, which are sent only while the page is visible. When they end, for
 // whatever reason, the machine itself stops what the session has moved. Everything else only makes that faster:
@@ -9,7 +9,10 @@
 //   tab or browser killed, network cut       heartbeats end                              WINDOW
 //   the cloud between page and machine ends  heartbeats end                              WINDOW
 //   Stop does not reach the machine          the page ends its heartbeats                WINDOW
-//   another person presses STOP              the machine stops and refuses nothing new: the holder must press again
+//   another person presses STOP ALL          the machine, which also ends the session,        a call
+//                                            so that the person must press again
+
+import { INTERRUPTED } from './values';
 
 /** Milliseconds without a heartbeat after which the machine stops what the page moves. */
 export const WINDOW = 1000;
@@ -62,10 +65,10 @@ export class Safety {
 
   /** End when the page is hidden, left, frozen or loses the focus. Returns a function that stops watching. */
   watch(): () => void {
-    const hidden = (): void => { if (document.hidden) this.end('The page was hidden.'); };
-    const left = (): void => { this.end('The page was left.'); };
+    const hidden = (): void => { if (document.hidden) this.end('Stopped: the page was hidden.'); };
+    const left = (): void => { this.end('Stopped: the page was left.'); };
     const blurred = (): void => {
-      for (const release of [...this.holds]) release('The window lost the focus.');
+      for (const release of [...this.holds]) release('Stopped: the window lost the focus.');
     };
     document.addEventListener('visibilitychange', hidden);
     document.addEventListener('freeze', left);
@@ -76,7 +79,7 @@ export class Safety {
       document.removeEventListener('freeze', left);
       window.removeEventListener('pagehide', left);
       window.removeEventListener('blur', blurred);
-      this.end('The page was left.');
+      this.end('Stopped: the page was left.');
     };
   }
 
@@ -93,7 +96,7 @@ export class Safety {
       // The next heartbeat follows the answer to this one: a connection that is stuck gets no queue of them.
       this.calls.heartbeat(id).then(
         () => { if (this.id === id) this.beat(id); },
-        () => { if (this.id === id) this.end('The connection to the machine was interrupted: it has stopped.'); },
+        () => { if (this.id === id) this.end(INTERRUPTED); },
       );
     }, INTERVAL);
   }

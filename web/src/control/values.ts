@@ -35,9 +35,13 @@ export function flat(value: unknown, path = ''): Flat[] {
   return out;
 }
 
+/** What people read when the machine has ended the session of their page. */
+export const INTERRUPTED = 'Stopped: another client called STOP ALL, or the connection was interrupted. Press again to go on.';
+
 /** Return a sentence for an error of a call. Texts of gRPC begin with a code in brackets. */
 export function said(error: unknown): string {
   if (error instanceof Error && Array.isArray(error.cause) && error.cause.length > 0) return said(error.cause.at(-1)); // of the SDK
   const text = error instanceof Error ? error.message : String(error);
-  return text.replace(/^\[[a-z_]{1,40}\] /u, '');
+  const sentence = text.replace(/^\[[a-z_]{1,40}\] /u, '');
+  return sentence === 'SESSION_EXPIRED' ? INTERRUPTED : sentence;
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import urlencode
 
 import pytest
+from grpclib.exceptions import GRPCError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -13,7 +15,8 @@ from starlette.websockets import WebSocket
 
 from rpc.access.auth import API_KEY, Authenticator, Credential
 from rpc.access.guard import Guard, identity_of
-from rpc.access.login import LoginTexts, local_target
+from rpc.access.login import CALLS, TOKEN, LoginTexts, local_target
+from rpc.access.tokens import Signer
 from tests.unit.rpc.http1.support import PEER, serving
 
 KEY = Credential(API_KEY, "id", "the-key")
@@ -276,3 +279,50 @@ async def test_browsers_use_tls_only_where_it_is_on_the_default_port(
                 b"GET %b HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n" % (path, host)
             )
         assert (b"\r\nstrict-transport-security: max-age=31536000\r\n" in answer.lower()) is strict, answer
+
+
+async def test_a_script_of_a_page_gets_a_token_for_calls_that_ends_with_the_session() -> None:
+    guard, gate = guarded(KEY)
+    own = ("origin", "http://localhost:8080")
+    async with serving(guard) as server:
+        client = server.connect()
+        body = urlencode({"id": "id", "key": "the-key", "next": "/"}).encode()
+        done = await client.request("POST", "/login", [own], body)
+        session = ("cookie", done.headers["set-cookie"].partition(";")[0])
+        answer = await client.request("POST", TOKEN, [own, session])
+        assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
+        answered = json.loads(answer.body)
+        assert answered["seconds"] == CALLS
+        metadata = {"authorization": f"Bearer {answered['token']}"}
+        caller = gate.authorize("/a.b.C/D", metadata)
+        assert caller is not None
+        assert caller.entity == "id"
+        # not to other sites, not by reading, not without a session, not for a token of a program
+        assert (await client.request("POST", TOKEN, [("origin", "http://evil.example"), session])).status == 403
+        assert (await client.request("GET", TOKEN, [session])).status == 405
+        assert (await client.request("POST", TOKEN, [own])).status == 401
+        program = gate.authenticate("id", API_KEY, "the-key", peer=PEER)
+        assert (await client.request("POST", TOKEN, [own, ("authorization", f"Bearer {program}")])).status == 401
+        bearer = ("authorization", f"Bearer {answered['token']}")
+        assert (await client.request("POST", TOKEN, [own, bearer])).status == 401  # it cannot extend itself
+        # it ends with the session
+        await client.request("POST", "/logout", [own, session])
+        with pytest.raises(GRPCError):
+            gate.authorize("/a.b.C/D", metadata)
+        assert gate.authorize("/a.b.C/D", {"authorization": f"Bearer {program}"}) is not None
+
+
+async def test_a_token_for_calls_expires_and_ends_with_the_key() -> None:
+    now = 1000.0
+    gate = Authenticator(Signer(clock=lambda: now), credentials=[KEY])
+    session = await gate.identified(gate.authenticate("id", API_KEY, "the-key", peer=PEER, life=3600))
+    assert session is not None
+    token = gate.token_for_calls(session, CALLS)
+    assert token is not None
+    assert gate.identify(token) is not None
+    now += CALLS
+    assert gate.identify(token) is None
+    gate.configure([Credential(API_KEY, "id", "changed")])
+    assert gate.identify(gate.token_for_calls(session, CALLS) or "") is not None  # only sessions in force get here
+    gate.configure([Credential(API_KEY, "other", "key")])
+    assert gate.token_for_calls(session, CALLS) is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 
 import pytest
@@ -7,7 +8,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rpc.carrier import Farewell
-from runtime.engine.calls.sessions import EXPIRED, MAX_SESSIONS, Session, Sessions
+from runtime.engine.calls.sessions import EXPIRED, MAX_SESSIONS, MIN_WINDOW, Session, Sessions, window_of
 from schema.errors import ErrorKind, MachineError
 
 MOTOR = "rdk:component:motor/m"
@@ -205,3 +206,43 @@ async def test_status_says_what_is_held_and_for_how_long(autojump_clock: MockClo
     (status,) = sessions.status()
     assert (status.id, status.owner, status.peer, status.resources) == (session.id, "key", "127.0.0.1:5", (MOTOR,))
     assert status.expires_in == pytest.approx(1.5)
+
+
+async def test_a_client_may_ask_for_a_shorter_window_but_not_a_longer_one(
+    autojump_clock: MockClock, sessions: Sessions, stops: Stops
+) -> None:
+    short, tiny, long = (sessions.start(window=window) for window in (0.5, 0.0001, 60.0))
+    assert (short.window, tiny.window, long.window) == (0.5, MIN_WINDOW, 2.0)
+    sessions.command(MOTOR, short)
+    await trio.sleep(0.499)
+    assert stops.seen == []
+    await trio.sleep(0.1)
+    assert stops.seen == [(0.5, short.id, (MOTOR,))]
+
+
+async def test_an_interruption_ends_sessions_of_people_and_no_others(
+    autojump_clock: MockClock, sessions: Sessions, stops: Stops
+) -> None:
+    person, program = sessions.start(window=1.0), sessions.start()
+    sessions.command(MOTOR, person)
+    sessions.command(ARM, program)
+    sessions.interrupt()
+    with pytest.raises(MachineError, match=EXPIRED):
+        sessions.find(person.id)
+    assert sessions.find(program.id) is program
+    assert sessions.start(resume=person.id, window=1.0) is not person
+    await wait_all_tasks_blocked()
+    assert sessions.holder(MOTOR) is None
+    assert sessions.holder(ARM) is program
+    assert stops.seen == []  # stop_all does that
+
+
+@pytest.mark.parametrize(("text", "window"), [(None, math.inf), ("1.5", 1.5), (b"2", 2.0), ("inf", math.inf)])
+def test_the_window_in_the_metadata(text: str | bytes | None, window: float) -> None:
+    assert window_of(text) == window
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0", "-1", "nan"])
+def test_an_invalid_window_is_refused(text: str) -> None:
+    with pytest.raises(MachineError, match="write seconds"):
+        window_of(text)

@@ -1,0 +1,206 @@
+"""The tab Control: a person drives a rover, and it comes to rest when the hold ends, for any reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from rpc.api.client import ApiClient
+from schema.names import API
+from tests.e2e.browser.chromium import browser, needs_chromium
+from tests.e2e.browser.page import Page
+from tests.e2e.server.process import server
+from tests.scope import selected
+
+pytestmark = needs_chromium
+BENCH = Path(__file__).parents[3] / "examples" / "bench.json"
+PAD = "[data-card=rover] [role=application]"
+FORWARD = "[data-card=left] .hold:last-of-type"
+TIMES = 20 if selected() else 2
+WINDOW = 1.0  # seconds: WINDOW of web/src/control/safety.ts
+CALL = 1.0  # seconds for a call of the page and its answer on a busy computer; usually 10 ms
+BASE = API.parse("rdk:component:base")
+MOTOR = API.parse("rdk:component:motor")
+
+
+class Rover:
+    """The machine as another client sees it."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    async def moves(self) -> bool:
+        return bool(await self._client.call(BASE, "rover", "is_moving"))
+
+    async def power(self, motor: str) -> float:
+        return float((await self._client.call(MOTOR, motor, "is_powered"))["power_pct"])
+
+    async def until_power(self, motor: str, power: float) -> None:
+        """Wait until a motor runs with a power."""
+        with trio.fail_after(CALL):
+            while abs(await self.power(motor) - power) > 0.01:  # noqa: ASYNC110 - no event
+                await trio.sleep(0.005)
+
+    async def stop_all(self) -> None:
+        await self._client.call("viam.robot.v1.RobotService", "", "stop_all", extra=[])
+
+    async def until(self, *, moving: bool, within: float) -> float:
+        """Wait until the base moves or rests; return the seconds. Fails after `within` seconds."""
+        start = trio.current_time()
+        while await self.moves() is not moving:
+            took = trio.current_time() - start
+            assert took < within, f"the rover {'rests' if moving else 'moves'} after {took:.2f} s"
+            await trio.sleep(0.005)  # no call announces when a base comes to rest
+        return trio.current_time() - start
+
+
+@asynccontextmanager
+async def bench(folder: Path) -> AsyncIterator[tuple[str, Page, Rover]]:
+    """Yield the address of the page, a browser on it, and the machine as another client sees it."""
+    (folder / "machine").mkdir()
+    document = json.loads(BENCH.read_text())
+    async with (
+        server(folder / "machine", document, "-disable-mdns", running=True) as running,
+        browser(folder) as page,
+        running.client() as client,
+    ):
+        page.expect("ERR_INTERNET_DISCONNECTED")
+        url = f"http://{running.address}/control"
+        await page.goto(url)
+        await page.until(f"document.querySelector('{PAD}')")
+        yield url, page, Rover(client)
+
+
+async def released(page: Page, _: Rover) -> None:
+    await page.release()
+
+
+async def blurred(page: Page, _: Rover) -> None:
+    await page.evaluate("window.dispatchEvent(new Event('blur'))")
+
+
+async def frozen(page: Page, _: Rover) -> None:
+    """What a phone does with a page when it is locked."""
+    await page.call("Page.setWebLifecycleState", state="frozen")
+
+
+async def left(page: Page, _: Rover) -> None:
+    await page.call("Page.navigate", url="about:blank")
+
+
+async def crashed(page: Page, _: Rover) -> None:
+    await page.crash()
+
+
+async def offline(page: Page, _: Rover) -> None:
+    await page.network(on=False)
+
+
+async def stopped_by_another(_: Page, rover: Rover) -> None:
+    await rover.stop_all()
+
+
+CAUSES = [
+    (released, CALL),
+    (blurred, CALL),
+    (stopped_by_another, CALL),
+    (frozen, WINDOW + CALL),
+    (left, WINDOW + CALL),
+    (crashed, WINDOW + CALL),
+    (offline, WINDOW + CALL),
+]
+
+
+@pytest.mark.parametrize(("cause", "limit"), CAUSES, ids=[cause.__name__ for cause, _ in CAUSES])
+async def test_a_rover_rests_when_the_hold_ends(
+    tmp_path: Path, cause: Callable[[Page, Rover], Awaitable[None]], limit: float
+) -> None:
+    longest = 0.0
+    browsers = TIMES if cause is frozen else 1  # DevTools does not show a tab again that it has frozen
+    for number in range(browsers):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with bench(folder) as (url, page, rover):
+            for _ in range(TIMES // browsers):
+                await page.goto(url)
+                await page.hold(PAD, down=-0.8)
+                await rover.until(moving=True, within=5)
+                await cause(page, rover)
+                longest = max(longest, await rover.until(moving=False, within=limit))
+                await trio.sleep(0.2)
+                assert not await rover.moves(), "it moves again"
+                if cause is not crashed:  # the next page has a new process
+                    await page.network(on=True)
+                    await page.release()
+    print(f"{cause.__name__}: at rest after {longest * 1000:.0f} ms at most")
+
+
+async def test_keys_drive_while_they_are_held(tmp_path: Path) -> None:
+    async with bench(tmp_path) as (_, page, rover):
+        await page.focus(PAD)
+        await page.key("w", down=True)
+        await rover.until(moving=True, within=5)
+        assert await rover.power("left") > 0.4
+        await page.key("a", down=True)  # turns left: the right wheel is faster
+        await page.key("w", down=False)
+        await rover.until_power("right", 0.5)
+        await rover.until_power("left", -0.5)
+        await page.key("a", down=False)
+        await rover.until(moving=False, within=CALL)
+
+
+async def test_a_motor_runs_while_its_button_is_held_by_pointer_or_key(tmp_path: Path) -> None:
+    async with bench(tmp_path) as (_, page, rover):
+        await page.hold(FORWARD)
+        await rover.until_power("left", 0.3)
+        await page.release()
+        await rover.until_power("left", 0)
+        await page.focus(FORWARD)
+        await page.key(" ", down=True)
+        await rover.until_power("left", 0.3)
+        await page.key(" ", down=False)
+        await rover.until_power("left", 0)
+
+
+async def test_every_card_works_and_has_names(tmp_path: Path) -> None:
+    async with bench(tmp_path) as (_, page, rover):
+        await page.until_text("light_lux", "[data-card=climate]")
+        await page.until("document.querySelector('[data-card=camera] [data-picture=pictures]')")
+        await page.until_text("automatic", "[data-card=mode]")
+        await page.click("[data-card=mode] .buttons button:nth-of-type(3)")
+        await page.until(
+            "document.querySelector('[data-card=mode] .buttons button:nth-of-type(3)').ariaPressed === 'true'"
+        )
+        await page.click("[data-card=doorbell] button.primary")
+        await page.until_text("Pushed once", "[data-card=doorbell]")
+        await page.click("[data-card=pi] [aria-label^='Pin 18,']")
+        await page.until_text("low", "[data-card=pi] .big")
+        await page.click("[data-card=pi] .buttons button:nth-of-type(2)")
+        await page.until_text("high", "[data-card=pi] .big")
+        await page.click("[data-card=pan] .buttons button:nth-of-type(3)")
+        await page.until_text("180", "[data-card=pan] .big")
+        await page.fill("[data-card=echo] textarea", '{"a": [1]}')
+        await page.click("[data-card=echo] button.primary")
+        await page.until_text('"a"', "[data-card=echo] pre")
+        await page.click("[data-card=finder] .buttons button")
+        await page.until_text("Found", "[data-card=finder]")
+        await page.fill("[data-card=echo] textarea", "[1]")
+        await page.click("[data-card=echo] button.primary")
+        await page.until_text("A command is a JSON object", "[data-card=echo] [role=alert]")
+        assert await page.unnamed() == []
+        for width, phone in ((1400, False), (360, True)):
+            await page.size(width, 800, phone=phone)
+            assert await page.overflow() == 0
+        # a hidden card is listed, and comes back
+        await page.size(1400, 900)
+        await page.click("[data-card=doorbell] summary")
+        await page.click("[data-card=doorbell] .menu button:last-of-type")
+        await page.until("!document.querySelector('[data-card=doorbell]')")
+        await page.goto(await page.evaluate("location.href"))
+        await page.until_text("1 hidden", ".control")
+        assert not await rover.moves()

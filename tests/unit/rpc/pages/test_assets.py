@@ -1,0 +1,88 @@
+"""Static files: names that change with the content, compression, and what `web/` has built."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+import trio
+from starlette.requests import Request
+
+from rpc.pages.assets import BUILT, PIECE, Assets, compress
+
+
+def request(encoding: str = "", query: str = "") -> Request:
+    headers = [(b"accept-encoding", encoding.encode())] if encoding else []
+    return Request({"type": "http", "headers": headers, "query_string": query.encode()})
+
+
+@pytest.fixture
+def assets(tmp_path: Path) -> Assets:
+    (tmp_path / "a.css").write_text("body{}" * 1000)
+    (tmp_path / "small.css").write_text("p{}")
+    (tmp_path / "secret.txt").write_text("x")
+    return Assets(tmp_path)
+
+
+async def test_a_file_has_a_new_address_with_each_content(assets: Assets, tmp_path: Path) -> None:
+    first = assets.url("a.css")
+    (tmp_path / "a.css").write_text("changed")
+    assert assets.url("a.css") == first  # a running server has one version
+    assert Assets(tmp_path).url("a.css") != first
+    for name in ("none.css", "secret.txt", "../a.css", ""):
+        assert assets.get(name) is None
+        with pytest.raises(KeyError):
+            assets.url(name)
+
+
+async def test_responses_are_compressed_if_the_client_accepts_it(assets: Assets) -> None:
+    for encoding, compressed in (("", False), ("gzip, deflate, br", True), ("br", False)):
+        response = await assets.respond(request(encoding), "a.css")
+        assert response is not None
+        assert (response.headers.get("content-encoding") == "gzip") is compressed
+        assert response.headers["vary"] == "accept-encoding"
+        body = bytes(response.body)
+        assert (gzip.decompress(body) if compressed else body) == b"body{}" * 1000
+    small = await assets.respond(request("gzip"), "small.css")
+    assert small is not None
+    assert "content-encoding" not in small.headers
+    assert await assets.respond(request(), "none.css") is None
+
+
+async def test_only_addresses_that_change_are_cached_for_ever(assets: Assets) -> None:
+    for name, query, forever in (
+        ("a.css", "v=1", True),
+        ("a.css", "", False),
+        (assets.url("control.js").removeprefix("/static/"), "", True),
+    ):
+        response = await assets.respond(request(query=query), name)
+        assert response is not None
+        assert ("immutable" in response.headers["cache-control"]) is forever, name
+
+
+async def test_compression_lets_other_tasks_run() -> None:
+    data, turns = bytes(range(256)) * (20 * PIECE // 256), 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        assert gzip.decompress(await compress(data)) == data
+        nursery.cancel_scope.cancel()
+    assert turns >= 20
+
+
+def test_built_files_load_nothing_from_elsewhere_and_are_small() -> None:
+    """The policy of the pages forbids it; here it is seen before a browser sees it."""
+    scripts = sorted(BUILT.glob("*.js"))
+    assert scripts
+    for script in scripts:
+        text = script.read_text()
+        assert not re.search(r"""(?:import|from)\s*\(?["']https?:""", text), script.name
+        assert len(gzip.compress(text.encode())) <= 150_000, script.name
