@@ -24,6 +24,7 @@ BENCHES = {
     "footprint": "machine-server: start-up time, resident memory, idle CPU",
     "netlink": "requests to the kernel's rtnetlink, against pyroute2 on asyncio",
     "video": "video of a camera for three viewers: processor time, delay, frames",
+    "control_page": "from a hand on the page Control to the motor, against a Python program",
     "peers": "WebRTC engines: memory, processor time of connections, 8 MiB of messages",
     "through": "calls to a machine through the cloud, against direct calls",
     "waiting": "machines that wait for callers at one cloud: memory, idle CPU, time of a call",
