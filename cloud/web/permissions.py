@@ -91,6 +91,7 @@ ROUTES: Final[Mapping[str, Rule]] = {
     # data
     "GET /data": FILTERED,
     "GET /machines/{id}/data": signed_in("redirects to /data"),
+    "GET /data/series": FILTERED,
     "GET /data/export": FILTERED,
     "POST /data/change": signed_in("labels: operators; deleting: owners"),
     "POST /data/retention": _OF_FORM,

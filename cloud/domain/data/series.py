@@ -1,74 +1,213 @@
-"""Readings of one source over a range of time, for plots: all of them if they are few, else one of each interval.
+"""Readings over a range of time, for plots: all of them if they are few, else a sample of each bucket of time.
 
-The cost depends on what is returned, not on what is stored: each interval is found by the index of capture times.
+This is the only source of plots. The cost depends on what is returned, not on what is stored: a sample is read by the
+index of capture times.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
+from cloud.domain.data.buckets import Buckets, FieldNumbers, buckets_of, fields_of
 from cloud.domain.data.filters import Conditions, DataFilter, Scope, conditions
-from cloud.domain.data.pages import Page
-from cloud.domain.data.readings import query
-from cloud.domain.data.sources import Source
+from cloud.domain.data.sources import COLUMNS, Source, read, tags_of
 from cloud.store.sql import Row, Sql
-from cloud.values.times import moment_of
+from cloud.values.times import moment_of, stored
+from schema.errors import ConfigError
 
 MAX_SOURCES: Final = 12
-MOST: Final = 12_000  # readings of all series together that are read completely: parsing them takes half a second
+MAX_FIELDS: Final = 40  # of all sources together
+MAX_POINTS: Final = 2000  # buckets
+POINTS: Final = 600  # by default: about one for each pixel of a plot on a phone
+MOST: Final = 12_000  # readings of all sources together that are parsed
+CHARACTERS: Final = 3_000_000  # of all sources together: parsing them takes half a second
+EXAMINED: Final = 20  # newest readings of a source, for an estimate of the size of others
 LONGEST: Final = 4096  # characters of the JSON of a reading: longer ones are left out
-INTERVALS: Final = 600  # of a series that has more: one for each pixel of a plot on a phone
-_MICROSECOND: Final = timedelta(microseconds=1)
+DAY: Final = timedelta(days=1) // timedelta(microseconds=1)
+_EARLIEST: Final = stored(datetime.min.replace(tzinfo=UTC))
 _DATA: Final = f"CASE WHEN LENGTH(data) <= {LONGEST} THEN data END AS data"
-_ORDERS: Final = ("ASC", "DESC")
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """Readings of a source, oldest first, as times and JSON, without those longer than LONGEST.
+class SourceReadings:
+    """Readings of a source as times and JSON, oldest first, without those longer than LONGEST.
 
-    With a `step` above 0, they are the first reading of each interval of that length; intervals without readings are
-    left out.
+    If `sampled`, there are more readings: these are the first ones of equal parts of each bucket.
     """
 
     source: Source
-    readings: tuple[tuple[datetime, str], ...]
-    step: timedelta = timedelta()
-
-    def samples(self) -> list[tuple[datetime, Mapping[str, Any]]]:
-        """Return the readings parsed. Avoid this in transactions, which block others."""
-        return [(moment, json.loads(text)) for moment, text in self.readings]
+    tags: tuple[str, ...]
+    sampled: bool
+    readings: tuple[tuple[int, str], ...]
 
 
-def series(sql: Sql, data_filter: DataFilter, scope: Scope, page: Page) -> list[Series]:
-    """Return a series over the range of the filter for each source that has readings on a page, at most MAX_SOURCES."""
-    sources = {each.source_number: each.source for each in query(sql, data_filter, scope, page)}
-    chosen = list(sources.items())[:MAX_SOURCES]
-    of_rows = conditions("readings", data_filter, scope)
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Readings of at most MAX_SOURCES sources in a range of time; with `more`, other sources have some in it, too."""
+
+    start: int
+    end: int
+    buckets: Buckets
+    sources: tuple[SourceReadings, ...]
+    more: bool
+
+    @property
+    def size(self) -> int:
+        """Characters of all readings."""
+        return sum(len(text) for source in self.sources for _, text in source.readings)
+
+    def parsed(self, names: Sequence[str] = ()) -> Plotted:
+        """Parse the readings; see `fields_of` for `names`. This takes half a second at most, outside a transaction."""
+        left, series = MAX_FIELDS, []
+        for source in self.sources:
+            fields, others = fields_of(source.readings, self.buckets, left, names)
+            left -= len(fields)
+            series.append(SourceSeries(source.source, source.tags, source.sampled, tuple(fields), tuple(others)))
+        return Plotted(self.start, self.end, self.buckets, tuple(series), self.more)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSeries:
+    """Numbers of a source, and names of further fields with numbers, some of them if there are many.
+
+    If `sampled`, the numbers are those of a sample of its readings: there may be lesser and greater ones.
+    """
+
+    source: Source
+    tags: tuple[str, ...]
+    sampled: bool
+    fields: tuple[FieldNumbers, ...]
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plotted:
+    """Numbers of sources in buckets of time; with `more`, other sources have readings in the range too."""
+
+    start: int
+    end: int
+    buckets: Buckets
+    series: tuple[SourceSeries, ...]
+    more: bool
+
+    @property
+    def sampled(self) -> bool:
+        """Whether any of the series is a sample."""
+        return any(each.sampled for each in self.series)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A source with readings in the range, and the time of the newest one."""
+
+    number: int
+    source: Source
+    tags: tuple[str, ...]
+    newest: int
+
+
+def check_series(data_filter: DataFilter, names: Sequence[str], points: int) -> None:
+    """Raise ConfigError, with the path of an argument, unless these are arguments of `captured` and `parsed`."""
+    if not 2 <= points <= MAX_POINTS:
+        remedy = f"use a number from 2 to {MAX_POINTS}"
+        raise ConfigError("points", f"{points} is out of range", value=points, remedy=remedy)
+    if len(names) > MAX_FIELDS:
+        remedy = f"name at most {MAX_FIELDS}"
+        raise ConfigError("field", f"{len(names)} fields are too many", value=len(names), remedy=remedy)
+    start, end = data_filter.start, data_filter.end
+    if start is not None and end is not None and start >= end:
+        remedy = "use a time after its start"
+        raise ConfigError("to", "the range ends when it starts, or before", value=end.isoformat(), remedy=remedy)
+
+
+def captured(sql: Sql, data_filter: DataFilter, scope: Scope, points: int) -> Captured | None:
+    """Return the readings of a range of time, in at most `points` buckets; None if there is no reading.
+
+    The range is that of the filter. Without an end, it ends with the newest reading. Without a start, it starts with
+    the first reading of the DAY before the newest one. Of many sources, those with the newest readings are returned.
+    There are fewer than `points` buckets if one reading in each would be too many to be parsed.
+    """
+    sources, more = _chosen(sql, data_filter, scope)
+    if not sources:
+        return None
+    newest = sources[0].newest
+    end = newest + 1 if data_filter.end is None else stored(data_filter.end)
+    if data_filter.start is None:
+        data_filter = replace(data_filter, start=moment_of(max(newest - DAY, _EARLIEST)))
+        inside = [each for each in sources if each.newest >= newest - DAY]
+        sources, more = inside, more and len(inside) == len(sources)
+        of_rows = conditions("readings", data_filter, scope)
+        start = min(_first(sql, each.number, of_rows) for each in sources)
+    else:
+        start, of_rows = stored(data_filter.start), conditions("readings", data_filter, scope)
+    shares = {each.number: _share(sql, each.number, of_rows) // len(sources) for each in sources}
+    buckets = buckets_of(start, end, max(2, min(points, *shares.values())))
     later = conditions("readings", replace(data_filter, start=None), scope)
-    return [_series(sql, number, source, of_rows, later, MOST // len(chosen)) for number, source in chosen]
+    sources.sort(key=lambda each: (each.source.machine, each.source.component, each.source.method, each.number))
+    read_sources = tuple(_readings(sql, each, of_rows, later, buckets, shares[each.number]) for each in sources)
+    return Captured(start, end, buckets, read_sources, more)
 
 
-def _series(sql: Sql, number: int, source: Source, of_rows: Conditions, later: Conditions, most: int) -> Series:
-    """Return a series of readings that match `of_rows`; those that match `later` may be before the start, too."""
+def _chosen(sql: Sql, data_filter: DataFilter, scope: Scope) -> tuple[list[_Chosen], bool]:
+    """Return the MAX_SOURCES sources with the newest readings, newest first, and whether there are more."""
+    matching = conditions("readings", data_filter, scope)
+    newest = f"""
+        SELECT {{column}} FROM readings WHERE readings.source = data_sources.number AND {matching.rows}
+        ORDER BY requested DESC, readings.number DESC LIMIT 1
+    """
+    rows = sql.rows(
+        f"""
+        SELECT * FROM (
+            SELECT data_sources.number AS number, {COLUMNS}, ({newest.format(column="requested")}) AS newest
+            FROM data_sources WHERE {matching.sources}
+        ) AS one WHERE newest IS NOT NULL ORDER BY newest DESC, number DESC LIMIT ?
+        """,
+        *matching.row_values,
+        *matching.source_values,
+        MAX_SOURCES + 1,
+    )
+    tags = tags_of(sql, [row["number"] for row in rows])
+    return [
+        _Chosen(row["number"], read(row), tuple(tags[row["number"]]), row["newest"]) for row in rows[:MAX_SOURCES]
+    ], len(rows) > MAX_SOURCES
+
+
+def _share(sql: Sql, number: int, of_rows: Conditions) -> int:
+    """Return how many readings may be parsed if all are like those of a source."""
+    newest = f"SELECT data FROM readings WHERE readings.source = ? AND {of_rows.rows} ORDER BY requested DESC LIMIT ?"
+    query = f"SELECT MAX(LENGTH(data)) AS size FROM ({newest}) AS one"
+    size: int = sql.rows(query, number, *of_rows.row_values, EXAMINED)[0]["size"]
+    return min(MOST, CHARACTERS // max(1, min(size, LONGEST)))
+
+
+def _first(sql: Sql, number: int, of_rows: Conditions) -> int:
+    """Return the time of the first reading of a source that has readings in a range."""
+    chosen = f"SELECT requested FROM readings WHERE readings.source = ? AND {of_rows.rows} ORDER BY requested LIMIT 1"
+    first: int = sql.rows(chosen, number, *of_rows.row_values)[0]["requested"]
+    return first
+
+
+def _readings(
+    sql: Sql, source: _Chosen, of_rows: Conditions, later: Conditions, buckets: Buckets, most: int
+) -> SourceReadings:
+    """Return the readings of a source that match `of_rows`; those that match `later` may be before the start, too."""
+    number = source.number
     chosen, values = f"readings.source = ? AND {of_rows.rows}", (number, *of_rows.row_values)
-    more = sql.row(f"SELECT requested FROM readings WHERE {chosen} ORDER BY requested LIMIT 1 OFFSET ?", *values, most)
-    if more is None:
-        rows = sql.rows(f"SELECT requested, {_DATA} FROM readings WHERE {chosen} ORDER BY requested, number", *values)
-        return Series(source, _readings(rows))
-    ends = [f"SELECT requested FROM readings WHERE {chosen} ORDER BY requested {order} LIMIT 1" for order in _ORDERS]
-    first, last = (sql.rows(end, *values)[0]["requested"] for end in ends)
-    step = (last - first) // INTERVALS + 1
+    rows = sql.rows(
+        f"SELECT requested, {_DATA} FROM readings WHERE {chosen} ORDER BY requested, number LIMIT ?", *values, most + 1
+    )
+    if len(rows) <= most:
+        return SourceReadings(source.source, source.tags, False, _texts(rows))
+    step = _part(buckets, most)
     # Without the start, because SQLite uses only one lower bound to search an index, and may choose the wrong one.
     following = f"readings.source = ? AND {later.rows}"
     rows = sql.rows(
         f"""
         WITH RECURSIVE steps(moment) AS (
-            SELECT * FROM ({ends[0]}) AS one
+            SELECT * FROM (SELECT requested FROM readings WHERE {chosen} ORDER BY requested LIMIT 1) AS one
             UNION ALL
             SELECT (
                 SELECT requested FROM readings
@@ -81,14 +220,17 @@ def _series(sql: Sql, number: int, source: Source, of_rows: Conditions, later: C
         """,
         *values,
         *(number, *later.row_values),
-        first,
-        first,
-        step,
-        step,
+        *(buckets.first, buckets.first, step, step),
         number,
     )
-    return Series(source, _readings(rows), step * _MICROSECOND)
+    return SourceReadings(source.source, source.tags, True, _texts(rows))
 
 
-def _readings(rows: Sequence[Row]) -> tuple[tuple[datetime, str], ...]:
-    return tuple((moment_of(row["requested"]), row["data"]) for row in rows if row["data"] is not None)
+def _part(buckets: Buckets, most: int) -> int:
+    """Return the length of equal parts of a bucket, of which all buckets together have at most `most`."""
+    parts = next(parts for parts in range(max(1, most // buckets.count), 0, -1) if buckets.step % parts == 0)
+    return buckets.step // parts
+
+
+def _texts(rows: Sequence[Row]) -> tuple[tuple[int, str], ...]:
+    return tuple((row["requested"], row["data"]) for row in rows if row["data"] is not None)

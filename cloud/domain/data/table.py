@@ -10,9 +10,6 @@ from typing import Any, Final
 
 from cloud.domain.data.readings import ReadingRecord
 
-Points = list[tuple[datetime, float]]
-"""Numbers with their times, in order of time."""
-
 MAX_COLUMNS: Final = 500  # value columns
 OTHER_VALUES: Final = "other_values"
 """Column after MAX_COLUMNS value columns: the values of a reading without a column, as a JSON object by path."""
@@ -107,16 +104,6 @@ def cells(reading: ReadingRecord, columns: Mapping[str, Kind]) -> list[str | flo
     if others:
         values[OTHER_VALUES] = json.dumps(others, ensure_ascii=False)
     return [_converted(values.get(path), kind) for path, kind in columns.items()]
-
-
-def numbers(readings: Iterable[tuple[datetime, Mapping[str, Any]]]) -> dict[str, Points]:
-    """Return, for plots, each path with numbers, and their times."""
-    series: dict[str, Points] = {}
-    for moment, data in readings:
-        for path, value in flat(data).items():
-            if isinstance(value, float):
-                series.setdefault(path, []).append((moment, value))
-    return series
 
 
 def _converted(value: str | float | bool | None, kind: Kind) -> str | float | bool | None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from cloud.domain.data import readings, retention
 from cloud.domain.data.files import Total
 from cloud.domain.data.filters import DataFilter, Scope
 from cloud.domain.data.pages import MAX_PAGE, Page
 from cloud.domain.data.readings import ReadingRecord
-from cloud.domain.data.series import Series, series
+from cloud.domain.data.series import POINTS, Plotted, captured, check_series
 from cloud.domain.data.sources import canonical, last_segment
-from cloud.domain.data.table import Points, numbers
 from cloud.domain.permissions.access import Role
 from cloud.domain.permissions.data_scope import scope_of
 from cloud.services.common.base import Service
@@ -25,8 +24,6 @@ from cloud.services.data.data_words import filter_of, metadata_of, page_of, read
 from cloud.store.sql import Sql
 from cloud.values.cursor import cursor
 from cloud.values.times import stored
-
-DAY: Final = timedelta(days=1)
 
 
 class Tabular(Service):
@@ -106,27 +103,29 @@ class Tabular(Service):
         return await self.read(lambda sql: readings.query(sql, data_filter, self._scope(sql), page))
 
     async def tabular_series(
-        self, request: m.DataRequest
-    ) -> list[tuple[m.CaptureMetadata, dict[str, Points], timedelta]]:
-        """Return the numbers of each source with readings on a page, over the range of the filter. Not an RPC.
+        self,
+        filter: m.Filter,  # noqa: A002 - as in other calls
+        fields: Sequence[str] = (),
+        start: datetime | None = None,
+        end: datetime | None = None,
+        points: int = POINTS,
+    ) -> Plotted | None:
+        """Return the numbers of readings in at most `points` buckets of time, for plots; None without readings.
 
-        Without a start, the range is the DAY before the newest reading of the page. With a step above 0, numbers are
-        those of the first reading in each interval of this length.
+        Not an RPC. The range is that of the filter, and within it from `start` to before `end`; see `captured` for its
+        defaults. `fields` are paths, such as `readings.temperature`; without them, all fields are read. The answer says
+        if it is made of a sample of the readings, and which sources and fields were left out: there are at most
+        MAX_SOURCES sources and MAX_FIELDS fields. INVALID if the range is empty, or there are too many points or names.
         """
-        data_filter, page = filter_of(request.filter), page_of(request)
-
-        def work(sql: Sql) -> list[Series]:
-            scope, chosen = self._scope(sql), data_filter
-            if chosen.start is None and (newest := readings.query(sql, chosen, scope, replace(page, limit=1))):
-                moment = newest[0].requested
-                chosen = replace(chosen, start=moment - DAY, end=moment + timedelta(microseconds=1))
-            return series(sql, chosen, scope, page)
-
-        result = await self.read(work)
-        size = sum(len(text) for each in result for _, text in each.readings)
-        return await self.offload(
-            size, lambda: [(metadata_of(each.source, ()), numbers(each.samples()), each.step) for each in result]
-        )
+        chosen = filter_of(filter)
+        starts = [moment for moment in (chosen.start, start) if moment is not None]
+        ends = [moment for moment in (chosen.end, end) if moment is not None]
+        chosen = replace(chosen, start=max(starts, default=None), end=min(ends, default=None))
+        check_series(chosen, fields, points)
+        result = await self.read(lambda sql: captured(sql, chosen, self._scope(sql), points))
+        if result is None:
+            return None
+        return await self.offload(result.size, lambda: result.parsed(fields))
 
     async def delete_tabular_data(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from starlette.requests import Request
@@ -17,13 +18,17 @@ from cloud.services.data.datasets import DatasetService
 from cloud.services.machines.fleet import FleetService
 from cloud.services.organizations.roles import RoleService
 from cloud.web.api.downloads import Downloads
+from cloud.web.api.series import SeriesData
 from cloud.web.api.thumbnails import Thumbnails
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
 from cloud.web.views.data_view import FILES, DataQuery, lines, plots, tile
+from cloud.web.views.plots import WIDTH
 from schema.errors import ErrorKind, MachineError
 
 TILES: Final = 60  # files per page: full rows with 2, 3, 4, 5 or 6 columns
 LINES: Final = 200  # readings per page
+INSTANT: Final = timedelta(microseconds=1)
+LATEST: Final = datetime.max.replace(tzinfo=UTC) - INSTANT
 
 
 def routes(cloud: Cloud) -> list[BaseRoute]:
@@ -34,6 +39,7 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
         Route("/machines/{id}/data", pages.of_part, methods=["GET"]),
         Route("/data/change", pages.change, methods=["POST"]),
         Route("/data/retention", pages.retention, methods=["POST"]),
+        Route("/data/series", SeriesData(cloud).series, methods=["GET"]),
         Route("/data/export", downloads.export, methods=["GET"]),
         Route("/files/{id}", downloads.file, methods=["GET"]),
         Route("/files/{id}/thumbnail", thumbnails.thumbnail, methods=["GET"]),
@@ -67,7 +73,10 @@ class Pages:
             else:
                 page_request = _request(data_filter, query, LINES)
                 readings = await data.tabular_data_by_filter(page_request)
-                drawn = plots(await data.tabular_series(page_request))
+                newest = readings.data[0].time_requested if readings.data else None
+                if newest is not None:
+                    end = min(newest, LATEST) + INSTANT if query.after and not query.start else None
+                    drawn = plots(await data.tabular_series(data_filter, end=end, points=WIDTH))
         except MachineError as caught:
             error = error or caught
         organizations = [(item.id, item.name) for item in await AppService(self._cloud, author).list_organizations()]

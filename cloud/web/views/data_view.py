@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from cloud.domain.data.media import PICTURES
+from cloud.domain.data.series import Plotted
 from cloud.services.data import data_messages as m
 from cloud.web.views.log_view import time_of
 from cloud.web.views.plots import Plot, plot
@@ -127,18 +128,21 @@ def lines(page: m.TabularPage) -> list[Line]:
     ]
 
 
-def plots(
-    sources: Sequence[tuple[m.CaptureMetadata, Mapping[str, Sequence[tuple[datetime, float]]], timedelta]],
-) -> list[Plot]:
-    """Return plots of the numbers of sources over time, each with the interval of which it shows one reading."""
-    drawn: list[Plot] = []
-    for source, numbers, step in sources:
-        for path, values in numbers.items():
-            name = f"{source.robot_name} {source.component_name} {path.removeprefix('readings.')}"
-            line = plot(name, values, step)
-            if line is not None and len(drawn) < MAX_PLOTS:
-                drawn.append(line)
-    return drawn
+def plots(plotted: Plotted | None) -> list[Plot]:
+    """Return plots of at most MAX_PLOTS fields."""
+    if plotted is None:
+        return []
+    drawn = [
+        plot(
+            f"{each.source.machine} {each.source.component} {field.name.removeprefix('readings.')}",
+            field,
+            plotted.buckets,
+            sampled=each.sampled,
+        )
+        for each in plotted.series
+        for field in each.fields
+    ]
+    return drawn[:MAX_PLOTS]
 
 
 def where_text(source: m.CaptureMetadata) -> str:

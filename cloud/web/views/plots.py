@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from rpc.pages.words import took
+from cloud.domain.data.buckets import Buckets, FieldNumbers
+from cloud.values.times import moment_of
 
 WIDTH: Final = 320
 HEIGHT: Final = 80
@@ -19,7 +20,7 @@ MAX_POINTS: Final = 640  # two per unit of the width; more would not be visible
 class Plot:
     """A line. `points` fits a viewBox of WIDTH times HEIGHT; `low` and `high` are the extreme values.
 
-    If `step` is not "", the line shows one reading of each such interval, and there may be more extreme ones.
+    If `sampled`, it is made of a sample of the readings, and there may be more extreme values.
     """
 
     name: str
@@ -30,34 +31,24 @@ class Plot:
     first_time: datetime
     last_time: datetime
     count: int
-    step: str = ""
+    sampled: bool = False
 
 
-def plot(name: str, values: Sequence[tuple[datetime, float]], step: timedelta = timedelta()) -> Plot | None:
-    """Return a line through values in order of time; None if no value is finite."""
-    finite = [(moment, value) for moment, value in values if math.isfinite(value)]
-    if not finite:
-        return None
-    low, high = min(value for _, value in finite), max(value for _, value in finite)
-    begin, end = finite[0][0], finite[-1][0]
-    span, height = (end - begin).total_seconds() or 1.0, (high - low) or 1.0
+def plot(name: str, field: FieldNumbers, buckets: Buckets, *, sampled: bool = False) -> Plot:
+    """Return a line through the least and the greatest number of each bucket."""
+    present = [number for number, count in enumerate(field.count) if count]
+    lows, highs = [low for low in field.least if low is not None], [high for high in field.greatest if high is not None]
+    low, high = min(lows), max(highs)
+    span, height = (present[-1] - present[0]) or 1, (high - low) or 1.0
     points = [
-        f"{(moment - begin).total_seconds() / span * WIDTH:.1f},{HEIGHT - (value - low) / height * HEIGHT:.1f}"
-        for moment, value in _thinned(finite)
+        f"{(number - present[0]) / span * WIDTH:.1f},{HEIGHT - (value - low) / height * HEIGHT:.1f}"
+        for number, *pair in zip(present, lows, highs, strict=True)
+        for value in dict.fromkeys(pair)
     ]
     if len(points) == 1:
         points = [f"0,{HEIGHT / 2:.1f}", f"{WIDTH},{HEIGHT / 2:.1f}"]
-    return Plot(
-        name,
-        " ".join(points),
-        low,
-        high,
-        finite[-1][1],
-        begin,
-        end,
-        len(finite),
-        took(step.total_seconds()) if step else "",
-    )
+    times = moment_of(field.start), moment_of(field.end)
+    return Plot(name, " ".join(points), low, high, field.last, *times, sum(field.count), sampled)
 
 
 @dataclass(frozen=True, slots=True)

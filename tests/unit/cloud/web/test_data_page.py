@@ -12,14 +12,16 @@ from urllib.parse import urlsplit
 import pyarrow.parquet as parquet
 import pytest
 
+from cloud.domain.data.buckets import buckets_of, fields_of
 from cloud.domain.data.readings import ReadingRecord
 from cloud.domain.data.sources import Source
-from cloud.domain.data.table import Kind, cells, flat, numbers, widen
+from cloud.domain.data.table import Kind, cells, flat, widen
 from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
+from cloud.values.times import stored
 from cloud.web.views.data_view import DataQuery
-from cloud.web.views.plots import HEIGHT, MAX_POINTS, WIDTH, plot
+from cloud.web.views.plots import HEIGHT, WIDTH, Plot, plot
 from cloud.work.workroom import Workroom
 from rpc.pages.words import bytes_text
 from schema.errors import MachineError
@@ -336,29 +338,33 @@ def test_values_by_their_paths() -> None:
     for _ in range(50):
         deep = {"x": deep}
     assert len(flat({"a": {**deep, "y": 1}})) == 2
-    assert numbers([(START, {"a": 1.0, "b": True, "c": "x"})]) == {"a": [(START, 1.0)]}
     assert max(Kind.NUMBER, Kind.TEXT) is Kind.TEXT
 
 
+def drawn(values: list[tuple[float, float]], points: int = WIDTH) -> Plot:
+    """Return a plot of seconds after START and numbers."""
+    readings = [(stored(at(second)), f'{{"x": {value}}}') for second, value in values]
+    buckets = buckets_of(readings[0][0], readings[-1][0] + 1, points)
+    ((x,), _) = fields_of(readings, buckets, 1)
+    return plot("x", x, buckets)
+
+
 def test_a_plot_keeps_its_extremes_with_many_values() -> None:
-    values = [(START + timedelta(seconds=number), float(number % 7)) for number in range(10_000)]
-    values[5000] = (values[5000][0], 100.0)
-    created = plot("x", values)
-    assert created is not None
+    values = [(float(number), float(number % 7)) for number in range(10_000)]
+    values[5000] = (5000.0, 100.0)
+    created = drawn(values)
     points = [tuple(map(float, part.split(","))) for part in created.points.split()]
-    assert len(points) <= MAX_POINTS
+    assert len(points) <= 2 * WIDTH
     assert (created.low, created.high, created.count) == (0.0, 100.0, 10_000)
+    assert (created.first_time, created.last_time) == (at(0), at(9999))
     assert min(y for _, y in points) == 0.0
     assert [x for x, _ in points] == sorted(x for x, _ in points)
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
 
 
 def test_a_plot_of_few_values() -> None:
-    assert plot("x", []) is None
-    assert plot("x", [(START, float("nan"))]) is None
-    first = plot("x", [(START, 5.0)])
-    assert first is not None
-    assert len(first.points.split()) == 2
+    assert len(drawn([(0, 5.0)]).points.split()) == 2
+    assert drawn([(0, 5.0), (1, 5.0)]).points == f"0.0,{HEIGHT}.0 {WIDTH}.0,{HEIGHT}.0"
 
 
 def test_the_query_of_the_address_is_parsed() -> None:

@@ -12,6 +12,9 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.domain.permissions import call_rules
 from cloud.server.memory import APP, MemoryCloud
+from cloud.services.data.data import DataService
+from cloud.services.data.data_messages import Filter
+from cloud.values.author import Author
 from rpc.api.client import ApiClient, methods_for
 from schema.errors import ErrorKind, MachineError
 from tests.unit.cloud.captured import DATA, SETS, START, SYNC, Uploads, piece
@@ -140,6 +143,34 @@ async def test_filters_find_nothing_of_another_organization(world: World, name: 
     assert await state(world) == before
 
 
+async def plotted_numbers(world: World, author: Author, fields: tuple[str, ...] = (), **filter_: Any) -> set[float]:
+    """Return the last number of each field that a caller may plot."""
+    plotted = await DataService(world.cloud.cloud, author).tabular_series(Filter(**filter_), fields)
+    return {field.last for each in (plotted.series if plotted else ()) for field in each.fields}
+
+
+async def upload_levels(world: World) -> None:
+    """Upload the level 1 of the caller's organization, and 2 of the other."""
+    for number, ids in enumerate((world.own, world.theirs), 1):
+        await Uploads(world.cloud, ids["part"]).readings(*(piece(second, level=number) for second in range(5)))
+
+
+@pytest.mark.parametrize("key", ["organization_ids", "location_ids", "robot_id", "part_id", "component_name", ""])
+async def test_plots_show_nothing_of_another_organization(world: World, key: str) -> None:
+    await upload_levels(world)
+    subject = "s" if key == "component_name" else world.theirs.get(key.removesuffix("_ids").removesuffix("_id"), "")
+    chosen: dict[str, Any] = {key: [subject] if key.endswith("s") else subject} if key else {}
+    expected = {1.0} if key in ("component_name", "") else set()
+    author = Author("api-key", world.cloud.first.id)
+    assert await plotted_numbers(world, author, **chosen) == expected
+    assert await plotted_numbers(world, author, ("level",), **chosen) == expected
+
+
+async def test_a_machine_plots_no_data(world: World) -> None:
+    await upload_levels(world)
+    assert await plotted_numbers(world, Author("robot-secret", world.own["part"])) == set()
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_mixed_ids_find_nothing_of_another_organization(world: World, seed: int) -> None:
     chance = random.Random(seed)
@@ -263,12 +294,15 @@ async def test_a_key_for_one_machine_sees_only_its_data(world: World, kind: Any)
     part = (await world.mine.call(APP, "", "get_robot_parts", robot_id=robot))[0]["id"]
     up = Uploads(world.cloud, part)
     seen = await up.picture(5, b"second")
+    await upload_levels(world)
+    await up.readings(piece(0, level=3))
     grant = Grant("operator", kind, {"robot": robot, "location": hall["id"]}[kind])
     key = await world.cloud.cloud.store.write(
         lambda sql: create_key(sql, first.organization, "guard", [grant], START)[0]
     )
     guard = Uploads(world.cloud, part, key)
     assert await guard.ids() == [seen]
+    assert await plotted_numbers(world, Author("api-key", key)) == {3.0}
     with pytest.raises(MachineError) as caught:
         await guard.ask("binary_data_by_ids", binary_data_ids=[world.own["file"]])
     assert caught.value.kind is ErrorKind.NOT_FOUND
@@ -276,4 +310,5 @@ async def test_a_key_for_one_machine_sees_only_its_data(world: World, kind: Any)
     key = await world.cloud.cloud.store.write(
         lambda sql: create_key(sql, first.organization, "guard", [upper], START)[0]
     )
+    assert await plotted_numbers(world, Author("api-key", key)) == {1.0, 3.0}
     assert await Uploads(world.cloud, part, key).ids() == [world.own["file"], seen]  # covered by the role above
