@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from cloud.documents.pieces import LARGE
 from cloud.domain.machines.machines import PartRecord
 from cloud.services.app import AppService
 from cloud.services.common.base import Cloud
@@ -21,7 +23,7 @@ from cloud.web.api.downloads import Downloads
 from cloud.web.api.series import SeriesData
 from cloud.web.api.thumbnails import Thumbnails
 from cloud.web.common.site import author_of, fields, redirect, render, status_of, text_of
-from cloud.web.views.data_view import FILES, DataQuery, lines, plots, tile
+from cloud.web.views.data_view import FILES, DataQuery, ReadingTable, plots, table, tile
 from cloud.web.views.plots import WIDTH
 from schema.errors import ErrorKind, MachineError
 
@@ -46,6 +48,16 @@ def routes(cloud: Cloud) -> list[BaseRoute]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a person has selected and entered in the form for files, which is kept if it is refused."""
+
+    ids: frozenset[str] = frozenset()
+    tag: str = ""
+    dataset: str = ""
+    name: str = ""
+
+
 class Pages:
     """Endpoints of the data page."""
 
@@ -62,17 +74,21 @@ class Pages:
         await FleetService(self._cloud, author).part(subject)
         return redirect(f"/data?{DataQuery(part=subject).encoded()}")
 
-    async def _index(self, request: Request, query: DataQuery, error: MachineError | None = None) -> Response:
+    async def _index(
+        self, request: Request, query: DataQuery, error: MachineError | None = None, chosen: Chosen | None = None
+    ) -> Response:
         author = author_of(request)
         data = DataService(self._cloud, author)
         files, readings, drawn = m.BinaryPage([], 0, ""), m.TabularPage([], [], 0, ""), []
+        shown = ReadingTable()
         try:
             data_filter = query.filter()
             if query.view == FILES:
                 files = await data.binary_data_by_filter(_request(data_filter, query, TILES))
             else:
                 page_request = _request(data_filter, query, LINES)
-                readings = await data.tabular_data_by_filter(page_request)
+                readings = page = await data.tabular_data_by_filter(page_request)
+                shown = await data.offload(LARGE, lambda: table(page))
                 newest = readings.data[0].time_requested if readings.data else None
                 if newest is not None:
                     end = min(newest, LATEST) + INSTANT if query.after and not query.start else None
@@ -88,7 +104,8 @@ class Pages:
             part=await self._part(request, query.part),
             error=error,
             tiles=[tile(file) for file in files.data],
-            lines=lines(readings),
+            table=shown,
+            chosen=chosen or Chosen(),
             plots=drawn,
             count=files.count or readings.count,
             next=_next(files.last, len(files.data), TILES) or _next(readings.last, len(readings.data), LINES),
@@ -128,7 +145,8 @@ class Pages:
             else:
                 raise MachineError("the form has no valid action", kind=ErrorKind.INVALID)
         except MachineError as error:
-            return await self._index(request, query, error)
+            chosen = Chosen(frozenset(ids), *(text_of(form, name) for name in ("new_tag", "into", "new_dataset")))
+            return await self._index(request, query, error, chosen)
         return redirect(f"/data?{query.encoded()}")
 
     async def retention(self, request: Request) -> Response:

@@ -44,12 +44,16 @@
     const all = $("input", place), boxes = $$("input[type=checkbox][name=id]", place.closest("form"));
     const shown = () => {
       const count = boxes.filter((box) => box.checked).length;
+      for (const place of $$("[data-selected]", all.form)) place.textContent = count ? `(${count})` : "";
       all.checked = count === boxes.length;
       all.indeterminate = count > 0 && count < boxes.length;
     };
     let last = -1;
     place.hidden = false;
-    all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
+    all.addEventListener("change", () => {
+      for (const box of boxes) box.checked = all.checked;
+      shown();
+    });
     boxes.forEach((box, at) => box.addEventListener("click", (event) => {
       if (event.shiftKey && last >= 0) for (const between of boxes.slice(Math.min(at, last), Math.max(at, last))) between.checked = box.checked;
       last = at;
@@ -57,6 +61,17 @@
     }));
     addEventListener("pageshow", shown); // a browser restores checkboxes when it goes back
   }
+
+  /* ---- times of tables in local time; without scripts they are in UTC, as their titles are */
+
+  const digits = (number, length = 2) => String(number).padStart(length, "0");
+  for (const time of $$("time[data-local]")) {
+    const moment = new Date(time.dateTime);
+    time.title = `${time.textContent} UTC`;
+    time.textContent = `${moment.getFullYear()}-${digits(moment.getMonth() + 1)}-${digits(moment.getDate())} `
+      + `${digits(moment.getHours())}:${digits(moment.getMinutes())}:${digits(moment.getSeconds())}.${digits(moment.getMilliseconds(), 3)}`;
+  }
+  for (const zone of $$("[data-zone]")) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
 
   /* ---- on a phone, the navigation is wider than the window: scroll to the current page */
 

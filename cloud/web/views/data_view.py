@@ -6,20 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from cloud.domain.data.media import PICTURES
 from cloud.domain.data.series import Plotted
+from cloud.domain.data.table import flat
 from cloud.services.data import data_messages as m
 from cloud.web.views.log_view import time_of
 from cloud.web.views.plots import Plot, plot
-from rpc.pages.words import bytes_text
+from rpc.pages.words import bytes_text, number, shorten
 
 FILES: Final = "files"
 READINGS: Final = "readings"
 MAX_PLOTS: Final = 12
-MAX_SHOWN: Final = 400  # characters of a reading in the table
+MAX_COLUMNS: Final = 20  # of the table of readings; further values are in a last column
+MAX_SHOWN: Final = 100  # characters of a value in the table
+_PREFIX: Final = "readings."  # of the path of each field of most readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,27 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A reading, for the template."""
+class ReadingLine:
+    """A reading, for the template: a text for each column, and `others`, as JSON, if there are more values."""
 
     time: datetime
     where: str
-    value: str
+    cells: tuple[str, ...]
+    others: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingTable:
+    """Readings as a table with a column for each field, for the template."""
+
+    columns: tuple[str, ...] = ()
+    numeric: frozenset[int] = frozenset()  # columns without text
+    lines: tuple[ReadingLine, ...] = ()
+
+    @property
+    def has_others(self) -> bool:
+        """Whether any reading has values without a column."""
+        return any(line.others for line in self.lines)
 
 
 def tile(file: m.BinaryData) -> Tile:
@@ -120,12 +138,39 @@ def tile(file: m.BinaryData) -> Tile:
     )
 
 
-def lines(page: m.TabularPage) -> list[Line]:
-    """Return the view models of readings."""
-    return [
-        Line(reading.time_requested, where_text(page.metadata[reading.metadata_index]), _short(reading.data))
-        for reading in page.data
-    ]
+def table(page: m.TabularPage) -> ReadingTable:
+    """Return readings as a table of at most MAX_COLUMNS columns. This takes long if readings are large."""
+    values = [flat(reading.data) for reading in page.data]
+    columns = sorted(dict.fromkeys(path for each in values for path in each))[:MAX_COLUMNS]
+    where = [where_text(source) for source in page.metadata]
+    return ReadingTable(
+        tuple(path.removeprefix(_PREFIX) for path in columns),
+        frozenset(
+            number for number, path in enumerate(columns) if not any(isinstance(each.get(path), str) for each in values)
+        ),
+        tuple(
+            ReadingLine(
+                reading.time_requested,
+                where[reading.metadata_index],
+                tuple(_shown(each.get(path)) for path in columns),
+                _shown_others({path: value for path, value in each.items() if path not in columns}),
+            )
+            for reading, each in zip(page.data, values, strict=True)
+        ),
+    )
+
+
+def _shown(value: str | float | bool | None) -> str:
+    """Return a value as text of at most MAX_SHOWN characters."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return number(value)
+    return shorten(value or "", MAX_SHOWN)
+
+
+def _shown_others(values: Mapping[str, str | float | bool]) -> str:
+    return shorten(json.dumps(values, ensure_ascii=False), MAX_SHOWN) if values else ""
 
 
 def plots(plotted: Plotted | None) -> list[Plot]:
@@ -134,7 +179,7 @@ def plots(plotted: Plotted | None) -> list[Plot]:
         return []
     drawn = [
         plot(
-            f"{each.source.machine} {each.source.component} {field.name.removeprefix('readings.')}",
+            f"{each.source.machine} {each.source.component} {field.name.removeprefix(_PREFIX)}",
             field,
             plotted.buckets,
             sampled=each.sampled,
@@ -148,8 +193,3 @@ def plots(plotted: Plotted | None) -> list[Plot]:
 def where_text(source: m.CaptureMetadata) -> str:
     """Return machine, component and method as one line."""
     return " · ".join(name for name in (source.robot_name, source.component_name, source.method_name) if name)
-
-
-def _short(data: Mapping[str, Any]) -> str:
-    text = json.dumps(data.get("readings", data), ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} …"

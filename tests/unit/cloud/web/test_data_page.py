@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ from cloud.domain.organizations.first import create_owner
 from cloud.domain.organizations.keys import Grant, create_key
 from cloud.server.memory import MemoryCloud
 from cloud.values.times import stored
-from cloud.web.views.data_view import DataQuery
+from cloud.web.views.data_view import MAX_COLUMNS, MAX_SHOWN, DataQuery
 from cloud.web.views.plots import HEIGHT, WIDTH, Plot, plot
 from cloud.work.workroom import Workroom
 from rpc.pages.words import bytes_text
@@ -76,8 +77,31 @@ async def test_readings_with_plots(up: Uploads, page: Browser) -> None:
     text = (await get(page, "/data?view=readings")).text
     assert "rover s t" in text
     assert f'points="0.0,{HEIGHT}.0 {WIDTH / 2},{HEIGHT / 2} {WIDTH}.0,0.0"' in text
-    assert text.count('class="mono wide"') == 3
+    assert text.count('<th scope="row">') == 3
     assert text.index("00:00:02") < text.index("00:00:00.000")  # newest first
+
+
+async def test_readings_are_a_table_with_a_column_for_each_field(up: Uploads, page: Browser) -> None:
+    nested = {"gps": {"lat": 47.25, "fix": True}, "name": "<b>", "speed": 3.0, "list": [1, 2]}
+    await up.readings(piece(0, readings=nested), piece(1, readings={"speed": "stopped"}), piece(2, other=1))
+    text = (await get(page, "/data?view=readings")).text
+    head, body = text.partition("<tbody>")[0], text.partition("<tbody>")[2].partition("</tbody>")[0]
+    names = re.findall(r'<th scope="col"( class="right")?>([^<]+)<', head)
+    assert [name for _, name in names][-6:] == ["other", "gps.fix", "gps.lat", "list", "name", "speed"]
+    assert [name for right, name in names if right] == ["other", "gps.fix", "gps.lat"]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row)[1:] for row in body.split("</tr>")][:3]
+    assert rows == [
+        ["1", "", "", "", "", ""],
+        ["", "", "", "", "", "stopped"],
+        ["", "true", "47.25", "[1.0, 2.0]", "&lt;b&gt;", "3"],
+    ]
+    assert "Other values" not in text
+    wide = {f"f{number:02}": "x" * 1000 for number in range(MAX_COLUMNS + 1)}
+    await up.readings(piece(5, **wide))
+    text = (await get(page, "/data?view=readings&start=2026-01-01T00:00:05")).text
+    assert text.count('<th scope="col"') == MAX_COLUMNS + 3
+    assert "Other values" in text
+    assert "x" * (MAX_SHOWN + 1) not in text
 
 
 async def test_a_plot_covers_the_range_and_not_the_page(up: Uploads, page: Browser) -> None:
@@ -157,6 +181,19 @@ async def test_an_incomplete_form_is_refused_with_a_reason(page: Browser, form: 
     reply = await post(page, "/data/change", **form)
     assert reply.status in (400, 404)
     assert 'role="alert"' in reply.text
+
+
+async def test_a_refused_action_keeps_the_selection_and_what_was_entered(up: Uploads, page: Browser) -> None:
+    selected, other = await up.picture(0), await up.picture(1)
+    reply = await post(page, "/data/change", id=selected, action="dataset", new_tag="good <b>")
+    assert reply.status == 400
+    assert "no dataset is selected" in reply.text.lower()
+    assert f'value="{selected}" checked>' in reply.text
+    assert f'value="{other}">' in reply.text
+    assert 'name="new_tag" value="good &lt;b&gt;"' in reply.text
+    reply = await post(page, "/data/change", id=selected, action="tag", new_dataset="cats")
+    assert f'value="{selected}" checked>' in reply.text
+    assert 'name="new_dataset" value="cats"' in reply.text
 
 
 async def test_retention_of_data_is_shown_and_changed(up: Uploads, page: Browser) -> None:

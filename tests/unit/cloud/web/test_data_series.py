@@ -86,7 +86,7 @@ async def test_the_answer_names_sampled_series(up: Uploads, page: Browser, monke
 
 
 async def test_a_range_without_readings_is_empty(up: Uploads, page: Browser) -> None:
-    nothing = {"step": None, "times": [], "sampled": False, "more": False, "series": []}
+    nothing: dict[str, Any] = {"step": None, "times": [], "sampled": False, "more": False, "series": []}
     assert await series(page) == {**nothing, "from": None, "to": None}
     await up.readings(piece(0, x=1))
     answer = await series(page, **{"from": at(1).isoformat(), "to": at(2).isoformat()})
