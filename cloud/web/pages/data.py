@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -29,6 +30,7 @@ from schema.errors import ErrorKind, MachineError
 
 TILES: Final = 60  # files per page: full rows with 2, 3, 4, 5 or 6 columns
 LINES: Final = 200  # readings per page
+NO_TIMES: Final = {"view": "", "start": "", "end": "", "after": ""}
 INSTANT: Final = timedelta(microseconds=1)
 LATEST: Final = datetime.max.replace(tzinfo=UTC) - INSTANT
 
@@ -80,7 +82,7 @@ class Pages:
         author = author_of(request)
         data = DataService(self._cloud, author)
         files, readings, drawn = m.BinaryPage([], 0, ""), m.TabularPage([], [], 0, ""), []
-        shown = ReadingTable()
+        shown, to = ReadingTable(), query.end
         try:
             data_filter = query.filter()
             if query.view == FILES:
@@ -92,6 +94,7 @@ class Pages:
                 newest = readings.data[0].time_requested if readings.data else None
                 if newest is not None:
                     end = min(newest, LATEST) + INSTANT if query.after and not query.start else None
+                    to = end.isoformat() if end else query.end
                     drawn = plots(await data.tabular_series(data_filter, end=end, points=WIDTH))
         except MachineError as caught:
             error = error or caught
@@ -107,6 +110,7 @@ class Pages:
             table=shown,
             chosen=chosen or Chosen(),
             plots=drawn,
+            plot_props=json.dumps({"query": query.encoded(**NO_TIMES), "from": query.start, "to": to}),
             count=files.count or readings.count,
             next=_next(files.last, len(files.data), TILES) or _next(readings.last, len(readings.data), LINES),
             tags=await data.tags_by_filter(),

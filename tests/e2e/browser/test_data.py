@@ -17,6 +17,7 @@ pytestmark = needs_chromium
 APP = "viam.app.v1.AppService"
 SYNC = "viam.app.datasync.v1.DataSyncService"
 DATA = "viam.app.data.v1.DataService"
+DECODED = "Promise.all([...document.images].map((one) => one.decode().then(() => one.naturalWidth)))"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -74,13 +75,47 @@ async def files_are_selected(page: Page) -> None:
     await page.until("[...document.querySelectorAll('[name=dataset] option')].some((one) => one.text === 'tanks')")
 
 
+async def actions_stay_in_view(page: Page) -> None:
+    """Select a file on a small screen, and let an action be refused: both stay as they were."""
+    await page.size(400, 700)
+    top = "document.querySelector('.selected').getBoundingClientRect().top"
+    await page.evaluate("document.querySelector('.tiles').scrollIntoView({behavior: 'instant'})")
+    assert await page.evaluate(f"{top} > innerHeight")
+    await page.evaluate("document.querySelector('.tile:nth-child(2) input').click()")
+    await page.until(f"{top} < innerHeight - 40")
+    await page.until_text("Selected files (1)")
+    await page.fill("[name=new_tag]", "kept")
+    page.expect("status of 400")
+    await page.click("button[value=dataset]")
+    await page.until("document.readyState === 'complete' && document.querySelector('[role=alert]')")
+    assert await page.evaluate("[...document.querySelectorAll('.tile input')].map((one) => one.checked)") == [
+        False,
+        True,
+        False,
+    ]
+    assert await page.value("[name=new_tag]") == "kept"
+    await page.until_text("Selected files (1)")
+    await page.size(1280, 900)
+
+
+async def test_pictures_do_not_move_the_page_when_they_are_loaded(tmp_path: Path) -> None:
+    async with cloud(tmp_path / "cloud") as running:
+        await fill(running)
+        async with browser(tmp_path) as page:
+            await sign_in(page, running, path="/data")
+            heights = "[...document.querySelectorAll('.picture')].map((one) => one.getBoundingClientRect().height)"
+            await page.until(f"document.images.length === 3 && {DECODED}")
+            loaded = await page.evaluate(heights)
+            await page.evaluate("for (const one of document.images) one.removeAttribute('src')")
+            assert await page.evaluate(heights) == loaded
+
+
 async def test_data_are_shown_filtered_and_deleted(tmp_path: Path) -> None:
     async with cloud(tmp_path / "cloud") as running:
         await fill(running)
         async with browser(tmp_path) as page:
             await sign_in(page, running, path="/data")
-            widths = "Promise.all([...document.images].map(one => one.decode().then(() => one.naturalWidth)))"
-            assert await page.until(f"document.images.length == 3 && {widths}") == [320] * 3
+            assert await page.until(f"document.images.length === 3 && {DECODED}") == [320] * 3
             placed = """(() => {
                 const box = document.querySelector(".picture rect").getBoundingClientRect();
                 const image = document.querySelector(".picture:has(rect) img").getBoundingClientRect();
@@ -90,6 +125,8 @@ async def test_data_are_shown_filtered_and_deleted(tmp_path: Path) -> None:
             })()"""
             await page.until(placed)
             assert await page.unnamed() == []
+            await actions_stay_in_view(page)
+            await page.goto(f"http://{running.address}/data")
             await files_are_selected(page)
             await page.fill("[name=component]", "teal")
             await page.click("form[role=search] button")
@@ -103,7 +140,7 @@ async def test_data_are_shown_filtered_and_deleted(tmp_path: Path) -> None:
             await page.until_text("No readings match")
             await page.goto(f"http://{running.address}/data?view=readings")
             await page.until_text("tank level")
-            await page.until("document.querySelector('polyline').getBoundingClientRect().height > 30")
+            await page.until("document.querySelector('.chart canvas').getBoundingClientRect().height > 100")
             await page.size(390, 844, phone=True)
             await page.until("document.documentElement.scrollWidth <= innerWidth")
             assert await page.unnamed() == []

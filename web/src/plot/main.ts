@@ -1,0 +1,5 @@
+import 'uplot/dist/uPlot.min.css';
+import { mountIslands } from '../base/island';
+import Plots from './Plots.svelte';
+
+mountIslands('plot', Plots, (props) => ({ query: props.text('query'), from: props.text('from'), to: props.text('to') }));
