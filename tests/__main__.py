@@ -32,7 +32,7 @@ OUTPUT: Final = ROOT / "build" / "tests"
 APART: Final = ("hil",)  # run by python -m tests.hil
 SECONDS: Final = {
     "e2e/agent": 175, "e2e/cloud": 290, "e2e/rig": 60, "unit/cloud": 150, "e2e/modules": 60,
-    "sim/cloud_triggers": 12, "e2e/browser": 110, "sim/agent": 30, "e2e/module_api": 85, "unit/runtime": 80,
+    "sim/cloud_triggers": 12, "e2e/browser": 170, "sim/agent": 30, "e2e/module_api": 85, "unit/runtime": 80,
     "e2e/howto": 60, "e2e/options": 55, "unit/agent": 50, "e2e/files": 45, "netns": 90,
     "sim/reconfigure": 10, "sim/remotes": 45, "e2e/sdk": 60, "e2e/server": 55, "e2e/access": 50,
     "unit/rpc": 46, "e2e/maintenance": 45, "e2e/logs": 40, "e2e/remotes": 35,
