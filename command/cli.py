@@ -325,6 +325,38 @@ def _logs_of_the_cloud(connection: Connection, query: Mapping[str, str], *, foll
     print_logs(connection.through, count, follow=follow, errors=errors, text=query["text"], as_json=connection.json)
 
 
+@main.command(
+    "open",
+    epilog="""\b
+Examples:
+  machine open                    the pages of the machine at --address, by default on this computer
+  machine open rover              the page of a machine in the cloud
+  machine open rover --print      a link that logs in once, for another browser""",
+)
+@connected
+@click.argument("name", required=False, default="")
+@click.option("--print", "only_print", is_flag=True, help="Print the link instead of opening a browser.")
+def open_(connection: Connection, name: str, only_print: bool) -> None:
+    """Open the page of a machine in the browser, logged in.
+
+    NAME is a machine of the cloud; --cloud NAME means the same. Without it, the machine at --address is opened.
+    """
+    if part := name or connection.through:
+        from command.cloud.group import open_pages
+
+        open_pages(part, only_print=only_print, as_json=connection.json)
+        return
+    from command.open import link_to, show
+
+    links: list[str] = []
+
+    async def command(_: ApiClient) -> None:
+        links.append(await link_to(connection))
+
+    run(connection, command)
+    show(links[0], only_print=only_print)
+
+
 @main.command(epilog="\b\nExample:\n  machine check examples/bench.json")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

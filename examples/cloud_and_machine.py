@@ -14,16 +14,21 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import trio
 
+from command.connection import Connection, Unreachable
+from command.open import link_to
 from nursery_graph import Graph, Node, ProcessFailed, State, process_group
+from rpc.access.tickets import LIFE
 from rpc.api.client import ApiClient
 from rpc.client.channel import Channel
 from rpc.client.credentials import ApiKey
+from schema.errors import MachineError
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(os.environ.get("RUN_HOME", ROOT / ".run"))
@@ -32,6 +37,7 @@ CLOUD = f"localhost:{os.environ.get('CLOUD_PORT', '8090')}"
 MACHINE = f"localhost:{os.environ.get('PORT', '8080')}"
 HOOK_PORT = os.environ.get("WEBHOOK_PORT", str(int(MACHINE.rpartition(":")[2]) + 19))  # of examples/webhook_receiver.py
 APP = "viam.app.v1.AppService"
+MORE = "Press Enter for new links" if sys.stdin is not None and sys.stdin.isatty() else "For new ones: machine open"
 
 
 async def program(
@@ -149,16 +155,49 @@ async def announce(graph: Graph, problems: list[str]) -> None:
         machine = snapshot.nodes.get("machine")
         if machine is not None and machine.state is State.READY:
             break
-    key, secret = (word.partition("=")[2] for word in (HOME / "env").read_text().splitlines()[0].split()[2:])
     print(
-        f"\nThe cloud:    http://{CLOUD}      configuration, history, logs, data and triggers of all machines"
-        f"\nThe machine:  http://{MACHINE}      its own page"
-        f"\nLog in to both with the key id {key}"
-        f"\nand the key                    {secret}"
         f"\nIn a second terminal: . .venv/bin/activate; . {HOME.name}/env; machine status; machine cloud machines"
-        f"\nContinue with the tour in README.md. Both write their logs to {HOME.name}/. Stop them with Ctrl-C.\n",
+        f"\nContinue with the tour in README.md. Logs are in {HOME.name}/, the key is in {HOME.name}/env."
+    )
+    await print_links()
+    await wait_for_enter()
+
+
+async def print_links() -> None:
+    """Print a link to the cloud and one to the machine, which log in."""
+    text = (HOME / "env").read_text()
+    key_id, key = (text.partition(f"MACHINE_CLOUD_{name}=")[2].split()[0] for name in ("KEY_ID", "KEY"))
+    login = Connection("", api_key_id=key_id, api_key=key)
+    cloud, machine = [await link(replace(login, address=address)) for address in (CLOUD, MACHINE)]
+    print(
+        f"\nThe cloud:    {cloud}"
+        f"\nThe machine:  {machine}"
+        f"\nEach link logs in once, within {LIFE} seconds. {MORE}. Stop them with Ctrl-C.\n",
         flush=True,
     )
+
+
+async def link(login: Connection) -> str:
+    """Return a link that logs in, or the address and the reason why there is none.
+
+    A machine that is started with another PORT than before uses the old one for a moment.
+    """
+    for pause in (0.2, 0.5, 1.0, 2.0, 4.0, 0.0):
+        try:
+            return await link_to(login)
+        except (MachineError, Unreachable) as error:
+            reason = error
+        await trio.sleep(pause)
+    return f"http://{login.address}  (there is no link that logs in: {reason})"
+
+
+async def wait_for_enter() -> None:
+    """Print new links whenever the user presses Enter. Return at the end of standard input, or if that is a file."""
+    while sys.stdin is not None and sys.stdin.isatty():
+        await trio.lowlevel.wait_readable(sys.stdin)
+        if not os.read(sys.stdin.fileno(), 1024):
+            return
+        await print_links()
 
 
 async def main() -> int:

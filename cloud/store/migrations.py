@@ -43,6 +43,7 @@ STEPS: Final = (
     training.NOTIFICATIONS,
     core.LOG_TIMES,
     core.GOODBYES,
+    sessions.TICKETS,
 )
 
 

@@ -42,6 +42,7 @@ from support.worker import Worker
 LOGIN_TEXTS = LoginTexts(
     "Log in to the cloud",
     "machine-cloud printed the key of its owner at its first start. Owners create keys for others on the page Keys.",
+    "machine cloud open",
 )
 
 

@@ -164,6 +164,9 @@ ROUTES: Final[Mapping[str, Rule]] = {
 BY_THE_GUARD: Final[Mapping[str, Rule]] = {
     "GET /login": public("the login form"),
     "POST /login": public("a key is the credential"),
+    "GET /login/link": public("the page of a link that logs in, which contains no secrets"),
+    "POST /login/link": public("the ticket of the link is the credential"),
+    "POST /login/links": signed_in("makes a ticket for the caller's own API key"),
     "POST /logout": signed_in("ends the caller's own session"),
 }
 """Requests that rpc.access.guard handles itself."""

@@ -101,6 +101,21 @@ async def find_dataset(client: ApiClient, name_or_id: str, organizations: Sequen
     return matches[0]
 
 
+def open_pages(name: str, *, only_print: bool, as_json: bool = False) -> None:
+    """Open the page of the machine `name`, or the list of machines for "", logged in; or print the link."""
+    from command.open import link_to, show
+
+    login = cloud_login.load(os.environ)
+    links: list[str] = []
+
+    async def work(client: ApiClient) -> None:
+        path = f"/machines/{(await find(client, name)).id}" if name else "/"
+        links.append(await link_to(login.connection(), path))
+
+    run_with_client(work, login, as_json=as_json)
+    show(links[0], only_print=only_print)
+
+
 async def current(client: ApiClient, part: Part) -> dict[str, Any]:
     """Return the reply of GetRobotPart."""
     reply: dict[str, Any] = await client.call(APP, "", "get_robot_part", id=part.id)
@@ -259,6 +274,14 @@ async def _location(client: ApiClient, name_or_id: str) -> str:
 def _write_new(path: Path, text: str) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
+
+
+@cloud.command("open")
+@click.argument("machine", required=False, default="")
+@click.option("--print", "only_print", is_flag=True, help="Print a link that logs in once, instead of opening it.")
+def open_(machine: str, only_print: bool) -> None:
+    """Open the cloud's pages in the browser, logged in: that of MACHINE, or the list of machines."""
+    open_pages(machine, only_print=only_print)
 
 
 @cloud.command()

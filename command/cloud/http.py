@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
-import httpcore
-import trio
-from grpclib.exceptions import GRPCError
-
 from command.cloud import login
-from command.connection import Unreachable, tls_context, unreachable
-from rpc.client.channel import Channel, Target
-from rpc.client.credentials import ApiKey
-from rpc.status import to_machine_error
+from command.connection import Connection
+from command.http import exchange, short_exchange
 from schema.errors import ErrorKind, MachineError
-
-ANSWER_LIMIT: Final = 60.0  # seconds
 
 _KINDS: Final = {
     400: ErrorKind.INVALID,
@@ -38,7 +30,7 @@ async def send_file(path: str, pieces: AsyncIterator[bytes], size: int) -> Any:
     cloud.
     """
     headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
-    return _read(*await _exchange("POST", path, headers, pieces))
+    return _read(*await exchange(_login(), "POST", path, headers, pieces))
 
 
 async def get(path: str, *, signed_in: bool = True) -> tuple[int, bytes]:
@@ -46,47 +38,11 @@ async def get(path: str, *, signed_in: bool = True) -> tuple[int, bytes]:
 
     Raises Unreachable, or MachineError if the key is refused.
     """
-    answer = None
-    with trio.move_on_after(ANSWER_LIMIT):
-        answer = await _exchange("GET", path, {}, None, signed_in)
-    if answer is None:
-        raise Unreachable(unreachable(login.load(os.environ).connection(), f"no answer within {ANSWER_LIMIT:g} s"))
-    return answer
+    return await short_exchange(_login(), "GET", path, signed_in=signed_in)
 
 
-async def _exchange(
-    method: str,
-    path: str,
-    more: Mapping[str, str],
-    content: bytes | AsyncIterator[bytes] | None,
-    signed_in: bool = True,
-) -> tuple[int, bytes]:
-    """Sign in, send a request, and return status and body of any answer."""
-    connection = login.load(os.environ).connection()
-    tls = tls_context(connection)
-    target = Target.parse(connection.address)
-    credentials = ApiKey(connection.api_key_id, connection.api_key)
-    headers = {"Host": target.authority, "Accept": "application/json", **more}
-    url = httpcore.URL(
-        scheme="https" if tls else "http", host=target.host, port=target.port or None, target=path.encode()
-    )
-    patience = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), ANSWER_LIMIT)}
-    try:
-        if signed_in:
-            async with Channel(connection.address, tls=tls, credentials=credentials) as channel:
-                headers |= dict(await credentials.headers(channel))
-        tls = tls_context(connection)  # a new one, because the channel has negotiated HTTP/2 with the first one
-        async with httpcore.AsyncConnectionPool(tls, uds=target.path or None) as pool:
-            answer = await pool.request(
-                method, url, headers=list(headers.items()), content=content, extensions=dict(patience)
-            )
-        return answer.status, answer.content
-    except GRPCError as error:
-        raise to_machine_error(error) from None
-    except httpcore.TimeoutException:
-        raise Unreachable(unreachable(connection, f"no answer within {ANSWER_LIMIT:g} s")) from None
-    except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
-        raise Unreachable(unreachable(connection, str(error))) from None
+def _login() -> Connection:
+    return login.load(os.environ).connection()
 
 
 def _read(status: int, content: bytes) -> Any:

@@ -23,6 +23,7 @@ from grpclib.exceptions import GRPCError
 
 from rpc.access.addresses import group_of
 from rpc.access.attempts import ADDRESS_FAILURES, Attempts
+from rpc.access.tickets import LIFE, MAX_TICKET, Ticket, Tickets, new_ticket
 from rpc.carrier import Identity, Peer
 from rpc.health import CHECK
 from schema.errors import ConfigError, MachineError
@@ -40,6 +41,7 @@ CACHE: Final = 1024  # maximum number of cached verified tokens
 MAX_CREDENTIAL: Final = 4096  # characters of an entity or a secret; generated ones have fewer than 100
 PAGES: Final = "pages"  # audience of the sessions of the login form
 _FINGERPRINT: Final = "key"  # key in Claims.rpc_auth_md
+_TICKETS: Final = "tickets"  # the entity under which wrong tickets are counted
 _ENTITY: Final = "entity"  # another one: the entity of the caller, if the credential has another
 
 
@@ -79,6 +81,7 @@ class Authenticator:
         self._attempts = attempts or Attempts()  # by address and entity
         self._addresses = Attempts(failures=ADDRESS_FAILURES)
         self._clock = clock
+        self._tickets = Tickets()
         self._revoked: set[str] = set()
         self._cache: dict[str, Identity] = {}
         self._fingerprints: dict[tuple[str, str], frozenset[str]] = {}
@@ -144,18 +147,62 @@ class Authenticator:
         fingerprints = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
         if not _contains(fingerprints, presented):
             raise self._failed(peer, entity)
+        return self._issue(entity, type, presented, life)
+
+    def _issue(self, entity: str, type: str, fingerprint: str, life: int) -> str:  # noqa: A002
         return self._signer.issue(
             subject=entity,
             audience=(PAGES, self.instance) if life else self._audience,
             issuer=self._audience[0],
             credential=type,
-            metadata={_FINGERPRINT: presented},
+            metadata={_FINGERPRINT: fingerprint},
             life=life,
         )
 
     async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002
         """See `authenticate`. Subclasses may first fetch credentials that are stored elsewhere."""
         return self.authenticate(entity, type, payload, peer=peer, life=life)
+
+    # ---- tickets of links that log in, see rpc.access.tickets
+
+    async def new_ticket(self, token: str) -> str:
+        """Return a ticket for the API key of `token`, which is a valid token of a program.
+
+        Sessions of the pages, and the tokens for calls that they get, make no tickets: they would outlive their own
+        end. Both expire, tokens of programs do not. GRPCError: PERMISSION_DENIED for other
+        tokens, RESOURCE_EXHAUSTED if too many tickets of the key are waiting.
+        """
+        identity = await self.identified(token)
+        if identity is None or identity.claims["exp"] or identity.kind != API_KEY:
+            raise GRPCError(Status.PERMISSION_DENIED, "only API keys make links that log in")
+        claims, ticket, now = self._signer.verify(token), new_ticket(), self._signer.now()
+        await self._keep_ticket(
+            Ticket(digest_of(ticket), claims.sub, claims.rpc_auth_md[_FINGERPRINT], now + LIFE), now
+        )
+        return ticket
+
+    async def redeem_ticket(self, ticket: str, *, peer: Peer, life: int) -> str:
+        """Return a token for a session of the pages of `life` seconds, as `sign_in` does. A ticket is valid once.
+
+        GRPCError: UNAUTHENTICATED if the ticket is wrong, used or expired, or if its key is void, and
+        RESOURCE_EXHAUSTED after too many failures, as in `authenticate`.
+        """
+        kept = await self._take_ticket(digest_of(ticket)) if 0 < len(ticket) <= MAX_TICKET else None
+        if kept is None or self._signer.ended(kept.ends) or not await self._is_in_force(kept):
+            raise self._failed(peer, _TICKETS, "the link is not valid: it was used, has expired, or is incomplete")
+        return self._issue(kept.entity, API_KEY, kept.fingerprint, life)
+
+    async def _keep_ticket(self, ticket: Ticket, now: int) -> None:
+        """Store a ticket. Subclasses with several processes store it where all of them find it."""
+        self._tickets.add(ticket, now)
+
+    async def _take_ticket(self, digest: str) -> Ticket | None:
+        """Remove a ticket and return it; None if there is none. Only one of concurrent callers gets it."""
+        return self._tickets.take(digest)
+
+    async def _is_in_force(self, ticket: Ticket) -> bool:
+        """Return whether the key of a ticket is still valid. Subclasses may first fetch it, as in `sign_in`."""
+        return ticket.fingerprint in self._fingerprints.get((API_KEY, ticket.entity), frozenset())
 
     def token_for(self, caller: Identity, entity: str = "") -> str | None:
         """Return a token for a caller that a trusted server has authenticated; None if there is no such key here.
@@ -198,16 +245,19 @@ class Authenticator:
         """
         self.revoke(str(identity.claims["jti"]))
 
-    def _failed(self, peer: Peer, entity: str) -> GRPCError:
+    def _failed(
+        self, peer: Peer, entity: str, reason: str = "the credentials are wrong; check the id and the key"
+    ) -> GRPCError:
         """Count a failure, unless there were too many already, and return the error to raise."""
         address, now = group_of(peer), self._clock()
         address_and_entity = f"{address} {digest_of(entity)}"
         if wait := max(self._attempts.wait(address_and_entity, now), self._addresses.wait(address, now)):
-            text = f"the credentials are wrong, after too many failed attempts; try again in {wait:.0f} seconds"
+            what = re.split("[;:]", reason, maxsplit=1)[0]
+            text = f"{what}, after too many failed attempts; try again in {wait:.0f} seconds"
             return GRPCError(Status.RESOURCE_EXHAUSTED, text)
         self._attempts.failed(address_and_entity, now)
         self._addresses.failed(address, now)
-        return GRPCError(Status.UNAUTHENTICATED, "the credentials are wrong; check the id and the key")
+        return GRPCError(Status.UNAUTHENTICATED, reason)
 
     def authorize(self, method: str, metadata: Mapping[str, str | bytes]) -> Identity | None:
         """Return the caller of a method; None on an open server, for Authenticate, and for health without a token.

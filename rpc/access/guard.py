@@ -18,6 +18,7 @@ from urllib.parse import quote_from_bytes, urlsplit
 
 from grpclib.exceptions import GRPCError
 
+from rpc.access import links
 from rpc.access.auth import API_KEY, Authenticator, bearer, of_pages
 from rpc.access.login import TOKEN, LoginTexts, answer_token, cookie_name, login
 from rpc.access.origins import Origins, same_origin
@@ -87,10 +88,11 @@ class Guard:
     them for a server whose keys and names may change.
 
     `public` paths need no token, nor do paths below the folders `public_below`, such as /files/. With keys, /login,
-    /login/token and /logout are always answered here. `keyed` are paths, with the types of their credentials, that can
-    be read with id and key instead of a token: by HTTP basic authentication, or in the headers `key_id` and `key`.
-    `texts` has the texts of the login form. `public_url` is the address at which clients reach the server. If it starts
-    with https://, requests to that host count as HTTPS, because a proxy in front of the server terminates TLS.
+    /login/token, /logout and the paths of `rpc.access.links` are always answered here. `keyed` are paths, with the
+    types of their credentials, that can be read with id and key instead of a token: by HTTP basic authentication, or in
+    the headers `key_id` and `key`. `texts` has the texts of the login form. `public_url` is the address at which
+    clients reach the server. If it starts with https://, requests to that host count as HTTPS, because a proxy in front
+    of the server terminates TLS.
     """
 
     def __init__(
@@ -147,6 +149,20 @@ class Guard:
                 return
             if facts.path == TOKEN and not websocket:
                 await answer_token(self._authenticator, scope, protected, identity)
+                return
+            if facts.path in links.PATHS and not websocket:
+                await links.answer(
+                    self._authenticator,
+                    scope,
+                    receive,
+                    protected,
+                    peer=facts.peer,
+                    secure=facts.scheme == "https",
+                    bearer=facts.bearer,
+                    site=facts.site,
+                    identity=identity,
+                    texts=self._texts,
+                )
                 return
             if identity is None and facts.path not in self._public and not facts.path.startswith(self._public_below):
                 await self._unauthenticated(scope, protected, facts)

@@ -28,9 +28,12 @@ CALLS: Final = 600  # seconds until such a token expires; scripts replace it bef
 SESSION: Final = 24 * 3600  # seconds until a session expires; all servers of the host receive the cookie
 MAX_FORM: Final = 4096  # bytes
 
+HTML: Final = b"text/html; charset=utf-8"
+
 _STATUS: Final[Mapping[Status, int]] = {
     Status.INVALID_ARGUMENT: 400,
     Status.UNAUTHENTICATED: 401,
+    Status.PERMISSION_DENIED: 403,
     Status.RESOURCE_EXHAUSTED: 429,
 }
 _PAGE: Final = """<!doctype html>
@@ -47,19 +50,25 @@ _PAGE: Final = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class LoginTexts:
-    """Texts of the login form: title and a hint where keys come from."""
+    """Texts of the login form: title, a hint where keys come from, and the command that makes links that log in."""
 
     title: str = "Log in"
     hint: str = ""
+    command: str = "machine open"
 
 
 @cache
-def _style() -> tuple[str, bytes]:
-    """Return the common style sheet, inlined because static files may need a login, and the policy that allows it."""
-    css = (Path(__file__).parents[1] / "pages" / "static" / "base.css").read_text("utf-8")
-    digest = b64encode(sha256(css.encode()).digest())
-    policy = b"default-src 'none'; style-src 'sha256-%b'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    return css, policy % digest
+def style() -> str:
+    """Return the common style sheet, inlined because static files may need a login."""
+    return (Path(__file__).parents[1] / "pages" / "static" / "base.css").read_text("utf-8")
+
+
+@cache
+def policy_for(script: str = "") -> tuple[bytes, bytes]:
+    """Return the header with the content security policy of a page with `style` and, unless empty, `script`."""
+    scripts = b" script-src 'sha256-%b';" % b64encode(sha256(script.encode()).digest()) if script else b""
+    policy = b"default-src 'none';%b style-src 'sha256-%b'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    return b"content-security-policy", policy % (scripts, b64encode(sha256(style().encode()).digest()))
 
 
 async def login(
@@ -75,34 +84,34 @@ async def login(
     """Answer /login (GET: the form; POST: fields `id`, `key`, `next`) and /logout (POST: revokes the token)."""
     if scope["path"] == "/logout":
         if scope["method"] != "POST":
-            await _send(send, 405, [(b"allow", b"POST")], "Use POST to log out")
+            await send_text(send, 405, [(b"allow", b"POST")], "Use POST to log out")
             return
         if identity is not None:
             try:
                 await authenticator.sign_out(identity)
             except MachineError as error:  # the cookie stays, so that the user can retry
                 code = 503 if error.kind is ErrorKind.UNAVAILABLE else 400
-                await _send(send, code, [], f"The logout failed: {error}")
+                await send_text(send, code, [], f"The logout failed: {error}")
                 return
         removed_cookie = _cookie(authenticator.instance, "", secure, remove=True)
-        await _send(send, 303, [(b"location", b"/login"), removed_cookie], "")
+        await send_text(send, 303, [(b"location", b"/login"), removed_cookie], "")
     elif scope["method"] in ("GET", "HEAD"):
         query = parse_qs(scope["query_string"].decode("latin-1"))
         await _form(send, 200, texts, local_target(query.get("next", [""])[0]))
     elif scope["method"] == "POST":
         await _post(authenticator, receive, send, peer, secure, texts)
     else:
-        await _send(send, 405, [(b"allow", b"GET, HEAD, POST")], "Use POST to log in")
+        await send_text(send, 405, [(b"allow", b"GET, HEAD, POST")], "Use POST to log in")
 
 
 async def answer_token(authenticator: Authenticator, scope: Scope, send: Send, session: Identity | None) -> None:
     """Answer POST TOKEN with `{"token": text, "seconds": number}`, for the session of a page; 401 without one."""
     if scope["method"] != "POST":
-        await _send(send, 405, [(b"allow", b"POST")], "Use POST to get a token")
+        await send_text(send, 405, [(b"allow", b"POST")], "Use POST to get a token")
         return
     token = authenticator.token_for_calls(session, CALLS) if session is not None and of_pages(session) else None
     if token is None:
-        await _send(send, 401, [], "Log in first")
+        await send_text(send, 401, [], "Log in first")
         return
     body = json.dumps({"token": token, "seconds": CALLS}).encode()
     fields = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
@@ -113,6 +122,28 @@ async def answer_token(authenticator: Authenticator, scope: Scope, send: Send, s
 async def _post(
     authenticator: Authenticator, receive: Receive, send: Send, peer: Peer, secure: bool, texts: LoginTexts
 ) -> None:
+    form = await read_form(receive)
+    if form is None:
+        await _form(send, 413, texts, "/", "The key id or the key is too long.")
+        return
+    entity, key, target = (form.get(name, "") for name in ("id", "key", "next"))
+    target = local_target(target)
+    try:
+        token = await authenticator.sign_in(entity.strip(), API_KEY, key.strip(), peer=peer, life=SESSION)
+    except GRPCError as error:
+        await _form(send, status_of(error), texts, target, sentence_of(error), entity.strip()[:100])
+        return
+    await start_session(authenticator, send, token, secure, target)
+
+
+async def start_session(authenticator: Authenticator, send: Send, token: str, secure: bool, target: str) -> None:
+    """Set the cookie with the token of a session, and redirect to `target`."""
+    cookie = _cookie(authenticator.instance, token, secure)
+    await send_text(send, 303, [(b"location", target.encode("ascii", "replace")), cookie], "")
+
+
+async def read_form(receive: Receive) -> dict[str, str] | None:
+    """Return the first value of each field of a form sent by POST; None if it is larger than MAX_FORM."""
     body = bytearray()
     more = True
     while more and len(body) <= MAX_FORM:
@@ -120,20 +151,20 @@ async def _post(
         body += message.get("body", b"")
         more = message.get("more_body", False)
     if len(body) > MAX_FORM:
-        await _form(send, 413, texts, "/", "The key id or the key is too long.")
-        return
+        return None
     form = parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
-    entity, key, target = (form.get(name, [""])[0] for name in ("id", "key", "next"))
-    target = local_target(target)
-    try:
-        token = await authenticator.sign_in(entity.strip(), API_KEY, key.strip(), peer=peer, life=SESSION)
-    except GRPCError as error:
-        text = error.message or ""
-        sentence = f"{text[:1].upper()}{text[1:]}."
-        await _form(send, _STATUS.get(error.status, 400), texts, target, sentence, entity.strip()[:100])
-        return
-    cookie = _cookie(authenticator.instance, token, secure)
-    await _send(send, 303, [(b"location", target.encode("ascii", "replace")), cookie], "")
+    return {name: values[0] for name, values in form.items()}
+
+
+def status_of(error: GRPCError) -> int:
+    """Return the HTTP status for a refused login."""
+    return _STATUS.get(error.status, 400)
+
+
+def sentence_of(error: GRPCError) -> str:
+    """Return the message of an error as a sentence."""
+    text = error.message or ""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def local_target(target: str) -> str:
@@ -162,9 +193,8 @@ def _cookie(instance: str, token: str, secure: bool, *, remove: bool = False) ->
 
 
 async def _form(send: Send, status: int, texts: LoginTexts, target: str, message: str = "", entity: str = "") -> None:
-    css, policy = _style()
     page = _PAGE.format(
-        style=css,
+        style=style(),
         title=escape(texts.title),
         hint=escape(texts.hint),
         message=escape(message),
@@ -174,12 +204,13 @@ async def _form(send: Send, status: int, texts: LoginTexts, target: str, message
         first="" if entity else " autofocus",
         second=" autofocus" if entity else "",
     )
-    await _send(send, status, [(b"content-security-policy", policy)], page, b"text/html; charset=utf-8")
+    await send_text(send, status, [policy_for()], page, HTML)
 
 
-async def _send(
+async def send_text(
     send: Send, status: int, headers: list[tuple[bytes, bytes]], text: str, kind: bytes = b"text/plain; charset=utf-8"
 ) -> None:
+    """Send a response, which is not stored by any cache."""
     body = text.encode()
     common = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})

@@ -79,7 +79,7 @@ class Signer:
         `credential` is the type of the credentials that the subject presented. `jti` is that of a token with which this
         one is to be revoked, by default a new one.
         """
-        moment = int(self._clock())
+        moment = self.now()
         claims = Claims(
             sub=subject,
             aud=audience,
@@ -106,6 +106,10 @@ class Signer:
         if self.ended(claims.exp):
             raise TokenError("the token has expired", remedy="authenticate again")
         return claims
+
+    def now(self) -> int:
+        """Return the time of the clock."""
+        return int(self._clock())
 
     def ended(self, exp: int) -> bool:
         """Return True if a token with this `exp` has expired; False for 0."""

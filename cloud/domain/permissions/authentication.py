@@ -23,6 +23,7 @@ from cloud.store.events import EVERY, Events, Listener
 from cloud.store.sql import Sql, Store, inserted
 from cloud.values.author import Author
 from rpc.access.auth import PAGES, Authenticator, Credential, bearer
+from rpc.access.tickets import Ticket
 from rpc.access.tokens import Claims, Signer
 from rpc.carrier import Identity, Peer
 from schema.errors import ErrorKind, MachineError
@@ -124,6 +125,16 @@ class CloudAuthenticator(Authenticator):
         jti, ends = str(identity.claims["jti"]), int(identity.claims["exp"])
         await self._store.write(lambda sql: credentials.sign_out(sql, identity.entity, jti, ends))
         await super().sign_out(identity)
+
+    async def _keep_ticket(self, ticket: Ticket, now: int) -> None:
+        await self._store.write(lambda sql: credentials.keep_ticket(sql, ticket, now))
+
+    async def _take_ticket(self, digest: str) -> Ticket | None:
+        return await self._store.write(lambda sql: credentials.take_ticket(sql, digest))
+
+    async def _is_in_force(self, ticket: Ticket) -> bool:
+        await self._look(ticket.entity)
+        return await super()._is_in_force(ticket)
 
     async def identified(self, token: str) -> Identity | None:
         """See Authenticator. The database is asked before a token of this cloud is refused."""

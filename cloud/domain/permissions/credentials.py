@@ -10,9 +10,10 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
-from cloud.store.sql import Sql
+from cloud.store.sql import Sql, Value, counted, inserted
 from cloud.values.author import KEY, LOCATION, PART, Author
 from rpc.access.auth import Credential, digest_of
+from rpc.access.tickets import MAX_WAITING, Ticket, too_many
 from schema.errors import ErrorKind, MachineError
 
 SOURCES: Final = {
@@ -84,9 +85,27 @@ def sign_out(sql: Sql, entity: str, token: str, ends: int) -> None:
     sql.notify(SIGNED_OUT, entity)
 
 
+def keep_ticket(sql: Sql, ticket: Ticket, now: int) -> None:
+    """Store a ticket. GRPCError (RESOURCE_EXHAUSTED) if MAX_WAITING of its key are waiting."""
+    sql.run("DELETE FROM tickets WHERE key_id = ? AND ends <= ?", ticket.entity, now)
+    if counted(sql, "tickets", "key_id", ticket.entity) >= MAX_WAITING:
+        raise too_many()
+    row: dict[str, Value] = {"digest": ticket.digest, "key_id": ticket.entity}
+    inserted(sql, "tickets", {**row, "fingerprint": ticket.fingerprint, "ends": ticket.ends})
+
+
+def take_ticket(sql: Sql, digest: str) -> Ticket | None:
+    """Delete a ticket and return it; None if there is none."""
+    row = sql.row("SELECT key_id, fingerprint, ends FROM tickets WHERE digest = ?", digest)
+    if row is None or not sql.run("DELETE FROM tickets WHERE digest = ?", digest):
+        return None
+    return Ticket(digest, row["key_id"], row["fingerprint"], row["ends"])
+
+
 def expire(sql: Sql, now: datetime) -> int:
-    """Delete the records of revoked tokens that have expired; return their number."""
-    return sql.run("DELETE FROM signed_out WHERE ends < ?", int(now.timestamp()))
+    """Delete the records of revoked tokens and of tickets that have expired; return their number."""
+    ended = int(now.timestamp())
+    return sum(sql.run(f"DELETE FROM {table} WHERE ends < ?", ended) for table in ("signed_out", "tickets"))
 
 
 def void() -> MachineError:

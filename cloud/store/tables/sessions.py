@@ -1,4 +1,4 @@
-"""Table of page tokens that were signed out."""
+"""Tables of sessions of the pages: those that were signed out, and tickets that start one."""
 
 from typing import Final
 
@@ -7,4 +7,14 @@ CREATE TABLE signed_out (
     token TEXT PRIMARY KEY,  -- its id
     ends INTEGER NOT NULL  -- seconds since 1970: expiry of the token
 );
+"""
+
+TICKETS: Final = """
+CREATE TABLE tickets (
+    digest TEXT PRIMARY KEY,
+    key_id TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,  -- of the key, as in its tokens
+    ends INTEGER NOT NULL  -- seconds since 1970
+);
+CREATE INDEX tickets_by_key ON tickets (key_id);
 """

@@ -40,15 +40,23 @@ class MachineAuthenticator(Authenticator):
 
     def authenticate(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002 - the word of the wire
         """Return a token, see Authenticator; UNAUTHENTICATED also for a key sent over the network without TLS."""
-        if self.enabled and not (peer.local or self._endpoint.secure or self._options.allow_insecure_creds):
-            raise GRPCError(
-                Status.UNAUTHENTICATED,
-                "API keys from other computers are accepted only over TLS; connect with TLS, or start "
-                "machine-server with -allow-insecure-creds. Replace this key if others can read this network",
-            )
+        self._require_secure(peer, "API keys", "Replace this key if others can read this network")
         if type == LOCATION_SECRET and entity:
             entity = LOCATION  # clients send the host name that they dialed, and a host has many names
         return super().authenticate(entity, type, payload, peer=peer, life=life)
+
+    async def redeem_ticket(self, ticket: str, *, peer: Peer, life: int) -> str:
+        """See Authenticator; UNAUTHENTICATED also for a ticket sent over the network without TLS."""
+        self._require_secure(peer, "Links that log in", "The session would be readable too")
+        return await super().redeem_ticket(ticket, peer=peer, life=life)
+
+    def _require_secure(self, peer: Peer, what: str, warning: str) -> None:
+        if self.enabled and not (peer.local or self._endpoint.secure or self._options.allow_insecure_creds):
+            raise GRPCError(
+                Status.UNAUTHENTICATED,
+                f"{what} from other computers are accepted only over TLS; connect with TLS, or start "
+                f"machine-server with -allow-insecure-creds. {warning}",
+            )
 
     def token_for(self, caller: Identity, entity: str = "") -> str | None:
         """See Authenticator. The cloud names a caller with a secret of the location by the part that is called."""

@@ -39,6 +39,7 @@ OPEN_MACHINE = {
     "/healthz": "asked by supervisors; says ok and nothing else without a token",
     "/restart_status": "asked by machine-agent, which has no key: whether a restart is allowed now",
     "/login": "the form by which one signs in",
+    "/login/link": "the page that sends the ticket of a link; a wrong ticket is answered by 401",
 }
 LINKED = ("/files/", "/packages/", "/releases/files/")
 """Prefixes of paths that a signed link opens. The page itself verifies the link; an unknown HTTP method gets 405."""
@@ -49,6 +50,7 @@ OPEN_CLOUD = {
     "/healthz": "asked by load balancers; says ok and nothing else",
     "/install.sh": "a script that a new computer runs; it is the same for all callers, and asks for a key",
     "/login": "the form by which one signs in",
+    "/login/link": "the page that sends the ticket of a link; a wrong ticket is answered by 401",
     "/static/{file}": "scripts and styles; they are the same for all users, and the page of an invitation needs them",
     "/invites/{secret}": "the secret in the path is what one shows; a wrong one is answered by 404",
 }
@@ -155,6 +157,8 @@ async def test_every_page_needs_a_key(tmp_path: Path, kind: str) -> None:
                 *doors(routes),
                 ("/nowhere", "/nowhere", False),
                 ("/login", "/login", False),
+                ("/login/link", "/login/link", False),
+                ("/login/links", "/login/links", False),
             ]:
                 for what, headers in shown(gone.partition("=")[0]).items():
                     if websocket:
@@ -181,14 +185,15 @@ async def test_every_page_needs_a_key(tmp_path: Path, kind: str) -> None:
                             assert answer.status < 500, f"{method} {path}: {answer.status}"
     assert results == [], "\n".join(results)
     assert walked > 100
-    assert {*open_to_all} <= {pattern for pattern, _, _ in doors(routes)} | {"/login"}, "named here, but not there"
+    patterns = {pattern for pattern, _, _ in doors(routes)} | {"/login", "/login/link"}
+    assert {*open_to_all} <= patterns, "named here, but not there"
 
 
 @pytest.mark.parametrize("kind", ["machine", "cloud"])
 async def test_public_pages_disclose_nothing(tmp_path: Path, kind: str) -> None:
     """Responses to requests without a token disclose no names of resources, keys, addresses or versions."""
     async with running(kind, tmp_path) as address, client(address) as http:
-        for path in ("/", "/healthz", "/login", "/restart_status"):
+        for path in ("/", "/healthz", "/login", "/login/link", "/restart_status"):
             text = (await http.ask("GET", path)).content.decode()
             for secret in ("pi", "board", "id-of-key", "the key itself", "revision"):
                 assert not re.search(

@@ -122,6 +122,11 @@ class Page:
         if answer.get("loaderId"):  # absent if only the fragment after # differs
             await self._loaded(lambda loader: loader == answer["loaderId"])
 
+    async def follow(self, url: str) -> None:
+        """Open an address whose page leads to another one by itself; wait for what that one shows."""
+        answer = await self.call("Page.navigate", url=url)
+        assert not answer.get("errorText"), f"{url}: {answer['errorText']}"
+
     async def reload(self) -> None:
         """Reload the page."""
         before = (await self.call("Page.getFrameTree"))["frameTree"]["frame"]["loaderId"]

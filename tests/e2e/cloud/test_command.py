@@ -10,7 +10,9 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
+import httpcore
 import pytest
 import trio
 
@@ -200,3 +202,41 @@ async def test_fragments(terminal: Terminal) -> None:
     await terminal("fragments", "untag", "drive", "stable")
     await terminal("fragments", "delete", created)
     assert "no fragment 'drive'" in await terminal("fragments", "get", "drive", status=1)
+
+
+async def test_the_pages_are_opened_logged_in(terminal: Terminal, tmp_path: Path) -> None:
+    """The command makes a link with a ticket, and gives it to the browser of $BROWSER."""
+    opened = tmp_path / "opened"
+    await terminal("new", "rover")
+    (listed,) = json.loads(await terminal("machines", "--json"))
+    part = listed["id"]
+    browser = {"BROWSER": f"/bin/sh -c 'printf %s \"$0\" >{opened}' %s"}
+    for words, path in (((), "/"), (("rover",), f"/machines/{part}")):
+        assert "opened in the browser" in await terminal("open", *words, **browser)
+        assert await _follow(terminal.running.address, opened.read_text()) == path
+    text = await terminal("open", "--print", **browser)
+    assert "logs in once, within 120 seconds" in text
+    link = text.split()[0]
+    assert await _follow(terminal.running.address, link) == "/"
+    assert await _follow(terminal.running.address, link) == ""
+    again = await terminal("open", BROWSER="", DISPLAY="", WAYLAND_DISPLAY="")
+    assert again.startswith(link.partition("#")[0] + "#")
+    assert "there is no machine 'nowhere'" in await terminal("open", "nowhere", status=1)
+
+
+async def _follow(address: str, link: str) -> str:
+    """Do what the page of a link does; return where it leads with a session that is valid there, "" if refused."""
+    start, _, ticket = link.partition("#")
+    assert start.startswith(f"http://{address}/login/link")
+    target = parse_qs(urlsplit(link).query).get("next", ["/"])[0]
+    form = urlencode({"ticket": ticket, "next": target}).encode()
+    origin = [(b"origin", f"http://{address}".encode())]
+    async with httpcore.AsyncConnectionPool(network_backend=httpcore.TrioBackend()) as pool:
+        reply = await pool.request("POST", start, headers=origin, content=form)
+        if reply.status != 303:
+            return ""
+        answer = {name.lower(): value for name, value in reply.headers}
+        cookie = answer[b"set-cookie"].partition(b";")[0]
+        shown = await pool.request("GET", f"http://{address}{target}", headers=[(b"cookie", cookie)])
+        assert shown.status == 200
+        return answer[b"location"].decode()

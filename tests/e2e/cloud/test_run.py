@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).parents[3] / "examples" / "cloud_and_machine.py"
 
 
 async def started(home: Path) -> tuple[str, str]:
-    """Start, call the machine, stop; return the key that was printed, and the output of `machine`."""
+    """Start, check that two links are printed, call the machine, stop; return the key and the output of `machine`."""
     environment = {**os.environ, "RUN_HOME": str(home), "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
     process = await trio.lowlevel.open_process(
         [sys.executable, str(PROGRAM)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
@@ -45,9 +45,11 @@ async def started(home: Path) -> tuple[str, str]:
     finally:
         process.kill()
         await process.stdout.aclose()
-    key = re.search(r"and the key +(\S+)", said.decode())
-    assert key is not None
-    return key[1], done.stdout.decode()
+    key, text = variables["MACHINE_CLOUD_KEY"], said.decode()
+    assert key not in text
+    ports = environment["CLOUD_PORT"], environment["PORT"]
+    assert re.findall(r"http://localhost:(\d+)/login/link#[\w-]{32}\n", text) == [*ports], text
+    return key, done.stdout.decode()
 
 
 def logs(home: Path) -> str:

@@ -44,18 +44,14 @@ async def test_the_tour_of_the_readme(tmp_path: Path) -> None:
 
 
 async def log_in(page: Page, checkout: Checkout, said: str) -> None:
-    """1: the printed address opens the cloud, where the machine is online and its graph is live."""
-    address = re.search(r"<(http://localhost:\d+)>", checkout.ports.put(step(1)))
-    assert address is not None
-    assert address[1] in said
-    result = re.search(r"key id +(\S+)\s.*the key +(\S+)", said, re.DOTALL)
-    assert result is not None, said
-    page.expect("401")
-    await page.goto(address[1])
-    await page.fill("[name=id]", result[1])
-    await page.fill("[name=key]", result[2])
-    await page.click("form button")
+    """1: a link opens the machine's pages and another one the cloud, where the machine is online and its graph live."""
+    cloud, machine = re.findall(r"http://localhost:\d+/login/link#\S+", said)
+    assert f":{checkout.ports.cloud}/" in cloud
+    await page.follow(machine)
+    await page.until_text("left", "#resources")
+    await page.follow(cloud)
     await page.until_text("online", "#machines")
+    assert "#" not in await page.evaluate("location.href")
     await page.click("#machines tbody a")
     await page.until("document.querySelectorAll('.graph a').length > 20")
     await page.until("document.querySelectorAll('.sensor').length > 3")

@@ -29,6 +29,7 @@ HAD = {
     "training notifications": "402ab984d510318b",
     "log times": "fe2ad39aee880d1a",
     "goodbyes": "976a4e79cff5473d",
+    "tickets": "3ff50d9eff19b4e2",
 }
 """The first 16 digits of the SHA-256 of each step's statements. A change of tables is a new step with a new line."""
 
