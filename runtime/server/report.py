@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
+from urllib.parse import quote
 
 import trio
 
@@ -22,6 +23,7 @@ from runtime.engine.views.status import JobStatus, MachineStatus, ModuleStatus, 
 from runtime.server.configured import Configured
 from runtime.server.endpoint import Endpoint
 from runtime.server.parts import Parts
+from schema.document.cloud import Cloud
 from support.version import version
 
 _MODULE_STATES: Final = {
@@ -96,6 +98,8 @@ class Report:
             modules=self._modules(nodes),
             jobs=self._jobs(),
             clock=self.parts.jobs.clock.notice if self.parts.jobs is not None else "",
+            machine=configured.document.cloud.machine_name if configured.document.cloud is not None else "",
+            page=_page_of(configured.document.cloud),
             downloads=tuple(self.parts.packages.downloads.values()) if self.parts.packages is not None else (),
         )
 
@@ -178,3 +182,10 @@ def _dependents(nodes: Iterable[NodeStatus]) -> dict[str, tuple[str, ...]]:
 def _utc(since: float) -> datetime:
     """Convert a time of Trio's clock to UTC."""
     return datetime.now(UTC) - timedelta(seconds=trio.current_time() - since)
+
+
+def _page_of(cloud: Cloud | None) -> str:
+    """Return the URL of the machine's page in its cloud; "" if the cloud is another program, which names no machine."""
+    if cloud is None or not cloud.machine_name or not cloud.app_address.startswith(("http://", "https://")):
+        return ""
+    return f"{cloud.app_address.rstrip('/')}/machines/{quote(cloud.id, safe='')}"

@@ -73,6 +73,8 @@ class Cloud(Section, frozen=True, kw_only=True):
     """Id of the organization; from the cloud."""
     machine_id: str = ""
     """Id of the machine; from the cloud."""
+    machine_name: str = ""
+    """Name of the machine, as the cloud shows it; from the cloud."""
 
     def __post_init__(self) -> None:
         if self.api_key is not None and bool(self.api_key.id) != bool(self.api_key.key):

@@ -54,6 +54,7 @@ def facts(sql: Sql, subject: str, address: Callable[[PartRecord], str] | None = 
             "location_id": record.location_id,
             "primary_org_id": record.organization_id,
             "machine_id": record.machine_id,
+            "machine_name": record.machine if record.main else f"{record.machine} / {record.name}",
             "location_secrets": [{"secret": digest} for digest in digests_at(sql, subject)],
             **({"main_part": main} if (main := main_part(sql, record)) else {}),
         },

@@ -20,7 +20,7 @@ from cloud.values.author import Author
 
 REPORTED: Final = frozenset(
     {
-        *("host", "os", "platform", "version", "address", "state", "revision", "rejected"),
+        *("host", "os", "platform", "version", "address", "secure", "state", "revision", "rejected"),
         *("ready", "unhealthy", "waiting", "problems"),
         REPORTED_WEBRTC,
     }

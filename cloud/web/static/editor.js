@@ -274,9 +274,15 @@
     area.scrollTop = Math.max(0, (area.value.slice(0, from).split("\n").length - 5) * height());
   }
 
-  /* Links to a problem have its path after #: go to the problem itself, or to the entry that contains it. */
+  /* Links to a problem have its path after #: go to the problem itself, or to the entry that contains it. `resource=`
+     and a name is the entry of that name. */
   function goTo(hash) {
     const path = decodeURIComponent(hash.slice(1));
+    if (path.startsWith("resource=")) {
+      const named = $$("#outline a[data-at]").find((link) => link.textContent.trim() === path.slice(9));
+      if (named) follow(named);
+      return;
+    }
     const matches = (link) => link.dataset.path && (path === link.dataset.path || path.startsWith(`${link.dataset.path}.`));
     const links = $$("a[data-at]", form).filter(matches).sort((a, b) => b.dataset.path.length - a.dataset.path.length);
     if (links.length) follow(links[0]);

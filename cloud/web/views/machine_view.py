@@ -5,6 +5,7 @@ A snapshot comes from a machine and may have any content; one that does not matc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -78,6 +79,7 @@ class Snapshot(Struct, frozen=True):
 
 
 EMPTY: Final = Snapshot()
+_ADDRESS: Final = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class Facts:
     platform: str
     host: str
     address: str
+    link: str  # URL of the machine's own pages; "" if it has not reported whether they use TLS
     paths: str  # how clients elsewhere reach it; "" for a part that is not connected
     saved: int
     saved_at: datetime
@@ -125,6 +128,17 @@ class View:
     def has_snapshot(self) -> bool:
         """Whether there is a snapshot."""
         return self.reported_at is not None
+
+    @property
+    def failing(self) -> tuple[Resource, ...]:
+        """The resources that count as problems of the machine; those that wait for others come last."""
+        broken = (item for item in self.snapshot.resources if _is_failing(item, self.snapshot))
+        return tuple(sorted(broken, key=lambda item: item.state != "unhealthy"))
+
+    @property
+    def health(self) -> str:
+        """State of the part in one word for the title; empty if all is well."""
+        return "" if self.facts.css == "online" else self.facts.state
 
     @property
     def drawing(self) -> Drawing:
@@ -164,8 +178,8 @@ def view(machine: FleetMachine, subject: str, report: LiveSnapshot | None, agent
 def pieces(shown: View) -> list[Piece]:
     """Return the live parts of the page."""
     facts, snapshot = shown.facts, shown.snapshot
-    head = (facts, shown.parts, snapshot.state, snapshot.started, snapshot.addresses, shown.has_snapshot)
-    problems = (facts.rejected, snapshot.rejected, snapshot.pending, snapshot.problems)
+    head = (shown.name, facts, shown.parts, snapshot.state, snapshot.started, snapshot.addresses, shown.has_snapshot)
+    problems = (facts.rejected, snapshot.rejected, snapshot.pending, snapshot.problems, shown.failing)
     names = tuple(resource.name for resource in snapshot.resources)
     states = tuple(resource.state for resource in snapshot.resources)
     picture = shown.drawing
@@ -214,6 +228,7 @@ def _facts(part: FleetPart, now: datetime) -> Facts:
         platform=_text(part.reported, "platform"),
         host=_text(part.reported, "host"),
         address=_text(part.reported, "address"),
+        link=_link(part.reported),
         paths=_paths(part.reported) if css in ("online", "degraded") else "",
         saved=part.revision,
         saved_at=part.saved,
@@ -221,6 +236,18 @@ def _facts(part: FleetPart, now: datetime) -> Facts:
         rejected=_text(part.reported, "rejected"),
         problems=problem_count(part.reported),
     )
+
+
+def _is_failing(resource: Resource, snapshot: Snapshot) -> bool:
+    """Return whether a resource is a problem, as `runtime.engine.views.health` decides on the machine."""
+    return resource.state == "unhealthy" or (resource.state == "unconfigured" and snapshot.state == "running")
+
+
+def _link(reported: Mapping[str, Any]) -> str:
+    address, secure = _text(reported, "address"), reported.get("secure")
+    if not isinstance(secure, bool) or not _ADDRESS.fullmatch(address):
+        return ""
+    return f"{'https' if secure else 'http'}://{address}/"
 
 
 def _paths(reported: Mapping[str, Any]) -> str:

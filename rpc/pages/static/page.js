@@ -91,7 +91,16 @@ const page = (() => {
       const element = document.getElementById(id);
       if (element) morph.node(element, morph.parse(html, element.parentNode));
     }
+    health();
     tick();
+  }
+
+  /* The state of a machine in the title and in the icon of the tab. */
+  function health() {
+    const head = $("[data-title]"), icon = $("link[rel=icon]");
+    if (!head) return;
+    document.title = head.dataset.title;
+    if (icon.getAttribute("href") !== head.dataset.icon) icon.href = head.dataset.icon;
   }
 
   /* ---- readings: a table of values, with the last minutes of each */

@@ -39,3 +39,10 @@ def health_of(status: MachineStatus) -> Health:
         waiting=failing.count("unconfigured"),
         problems=len(status.config.problems),
     )
+
+
+def health_word(status: MachineStatus) -> str:
+    """Return the health of a machine in one word; empty if everything works."""
+    if status.state is not MachineState.RUNNING:
+        return str(status.state.value)
+    return "degraded" if health_of(status).total or status.config.rejected else ""

@@ -152,3 +152,10 @@ class MachineStatus:
     clock: str = ""  # how the clock was set last, since the start; empty without cron jobs, and if it was not set
     maintenance: str = ""  # last decision of the maintenance window, and the reason; empty without a window
     downloads: tuple[DownloadStatus, ...] = ()  # in the order of their start
+    machine: str = ""  # its name in the cloud; empty without a cloud that names it
+    page: str = ""  # URL of its page in that cloud; empty without
+
+    @property
+    def name(self) -> str:
+        """Name of the machine for people: that in the cloud, or that of the computer."""
+        return self.machine or self.host

@@ -117,6 +117,7 @@ def _state(view: Source, masker: Masker) -> Mapping[str, Any]:
         "platform": platform(),
         "version": status.version,
         "address": reached_at(status.addresses),
+        "secure": status.secure,
         "state": status.state.value,
         "ready": health.ready,
         "unhealthy": health.unhealthy,

@@ -124,7 +124,7 @@ class Pages:
         status: MachineStatus | None = shown["status"]
         html = self.renderer.page(
             template,
-            host=status.host if status else request.url.hostname or "machine",
+            host=status.name if status else request.url.hostname or "machine",
             csrf=self.forgery.token(cookie),
             signed_in=request.scope.get("state", {}).get("identity") is not None,
             **(shown | {"version": status.version if status else ""}),
@@ -149,6 +149,7 @@ class Pages:
             "overview.html",
             status=status,
             resources=pieces.resources(status),
+            failing=pieces.failing(status),
             modules=pieces.modules(status),
             internal=pieces.parts(status),
             drawing=pieces.drawing(status),
@@ -161,7 +162,7 @@ class Pages:
         status = self._source.status()
         keys = request.scope.get("state", {}).get("authentication", False)
         props = {
-            "name": status.host,
+            "name": status.name,
             "part": "",
             "token": TOKEN if keys else "",
             "webrtc": False,

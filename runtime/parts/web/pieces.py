@@ -10,6 +10,7 @@ from rpc.pages import words
 from rpc.pages.drawing import MISSING, Drawing, Vertex, full_name, structure
 from rpc.pages.drawing import drawing as drawn
 from rpc.pages.patches import Piece
+from runtime.engine.views.health import health_word, is_failing
 from runtime.engine.views.status import MachineStatus, NodeView, ResourceStatus
 
 
@@ -38,6 +39,13 @@ def resources(status: MachineStatus) -> tuple[Node, ...]:
     )
 
 
+def failing(status: MachineStatus) -> tuple[Node, ...]:
+    """Return the resources that count as problems of the machine; those that wait for others come last."""
+    names = {entry.name for entry in status.resources if is_failing(entry, status.state)}
+    broken = (node for node in resources(status) if node.name in names)
+    return tuple(sorted(broken, key=lambda node: node.state != "unhealthy"))
+
+
 def internal(status: MachineStatus) -> tuple[Node, ...]:
     """Return all parts of the server."""
     return tuple(_node(view) for view in status.internal)
@@ -59,13 +67,15 @@ def overview(status: MachineStatus) -> list[Piece]:
     """Return the live parts of the overview."""
     facts = (
         status.state, status.addresses, len(status.sessions), len(status.operations), status.restart_allowed,
-        status.maintenance, status.config.source, status.config.revision, status.config.last_updated,
+        status.maintenance, status.name, status.page, health_word(status),
+        status.config.source, status.config.revision, status.config.last_updated,
     )  # fmt: skip
     configured = resources(status)
+    broken = failing(status)
     counted = tuple(node.state for node in configured)
     pieces = [
         Piece("summary", "summary", (status,), facts),
-        Piece("problems", "problems", (status.config,), status.config),
+        Piece("problems", "problems", (status.config, broken, status.page), (status.config, broken, status.page)),
         Piece("downloads", "downloads", (status.downloads,), status.downloads),
         Piece("counts", "counts", (configured,), counted),
     ]

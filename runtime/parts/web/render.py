@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rpc.pages.assets import Assets, environment
+from runtime.engine.views.health import health_word
 
 STATES: Final = ("ready", "configuring", "unhealthy", "removing", "unconfigured")
 """The states of the published API, in display order."""
@@ -21,6 +22,7 @@ class Renderer:
     def __init__(self, assets: Assets) -> None:
         self._environment = environment([_HERE / "templates"], assets)
         self._environment.globals.update(known_states=STATES)
+        self._environment.filters["health_word"] = health_word
 
     def page(self, template: str, **context: Any) -> str:
         """Render a page."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -248,6 +249,67 @@ async def test_a_reason_links_to_its_line_in_the_editor(
     page = (await person.get(f"/machines/{part}")).text
     assert f'<a href="/machines/{part}/config#{where}">{where}</a>: &#39;fast&#39; &lt;b&gt;' in page
     assert f'<a href="/machines/{part}/config#components.4">' in page
+
+
+async def test_problems_come_first_and_the_title_shows_the_health(
+    cloud: MemoryCloud, clock: Clock, part: str, person: Browser
+) -> None:
+    store = cloud.cloud.store
+    await store.write(lambda sql: note_seen(sql, part, clock(), {"unhealthy": 1}))
+    await store.write(lambda sql: watching.watch(sql, part, clock()))
+    await store.write(lambda sql: watching.store_snapshot(sql, part, live_state("unhealthy"), clock()))
+    page = (await person.get(f"/machines/{part}")).text
+    assert "<title>● rover: degraded</title>" in page
+    assert re.search(r'rel="icon" href="/static/icon-degraded\.svg\?v=', page)
+    first, _, rest = page.partition('id="graph"')
+    assert f'<a href="/machines/{part}/config#resource=left"><strong>left</strong></a>' in first
+    assert "no pulses" in first
+    assert "board/pi" not in first
+    assert "no pulses" in rest
+    await store.write(lambda sql: note_seen(sql, part, clock(), {"unhealthy": 0}))
+    await store.write(lambda sql: watching.store_snapshot(sql, part, live_state(), clock()))
+    async with person.live(f"/live/machines/{part}", ORIGIN) as opened:
+        head = (await opened.patch())["head"]
+        assert 'data-title="rover"' in head
+        assert "/static/icon.svg" in head
+    assert "<title>rover</title>" in (await person.get(f"/machines/{part}")).text
+    clock.now += timedelta(hours=1)
+    page = (await person.get(f"/machines/{part}")).text
+    assert "<title>● rover: offline</title>" in page
+    assert "/static/icon-offline.svg" in page
+
+
+@pytest.mark.parametrize(
+    ("report", "link"),
+    [
+        ({"address": "10.0.0.5:8080", "secure": False}, "http://10.0.0.5:8080/"),
+        ({"address": "[fd00::5]:8080", "secure": True}, "https://[fd00::5]:8080/"),
+        ({"address": "10.0.0.5:8080"}, ""),
+        ({"address": "10.0.0.5:8080", "secure": "yes"}, ""),
+        ({"address": "evil.example/x:1", "secure": True}, ""),
+        ({"address": 'x" onclick="y:1', "secure": True}, ""),
+    ],
+)
+async def test_the_page_leads_to_the_own_pages_of_the_machine(
+    cloud: MemoryCloud, part: str, person: Browser, report: dict[str, Any], link: str
+) -> None:
+    await cloud.cloud.store.write(lambda sql: note_seen(sql, part, cloud.cloud.clock(), report))
+    page = (await person.get(f"/machines/{part}")).text
+    assert (f'href="{link}"' in page) == bool(link)
+    assert ("Own pages" in page) == bool(link)
+
+
+async def test_a_machine_knows_its_name(cloud: MemoryCloud, machine: str, part: str, person: Browser) -> None:
+    async def name(subject: str) -> str:
+        data = await cloud.cloud.store.read(lambda sql: facts(sql, subject))
+        return str(data["cloud"]["machine_name"])
+
+    async with connected(cloud, part) as computer:
+        assert (await computer.hears("cloud"))["machine_name"] == "rover"
+        assert (await post(person, f"/machines/{machine}/rename", name="lander")).status == 303
+        assert (await computer.hears("cloud"))["machine_name"] == "lander"
+    other = await cloud.app("new_robot_part", robot_id=machine, part_name="arm")
+    assert await name(other) == "lander / arm"
 
 
 async def test_unrequested_snapshots_are_not_kept(cloud: MemoryCloud, part: str) -> None:

@@ -33,6 +33,25 @@ async def test_a_machine_of_a_cloud_says_its_ids(autojump_clock: object) -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("address", "name", "page"),
+    [
+        ("http://cloud.example:8090/", "bench", "http://cloud.example:8090/machines/part-1"),
+        ("https://cloud.example", "", ""),  # a cloud that names no machines is another program
+        ("javascript:alert(1)//", "bench", ""),
+    ],
+)
+async def test_a_machine_of_a_cloud_has_its_name_there(
+    autojump_clock: object, address: str, name: str, page: str
+) -> None:
+    async with open_machine({}) as memory:
+        await memory.machine.lifecycle.running.wait()
+        joined = Cloud(id="part-1", secret="not-shown", app_address=address, machine_name=name)
+        memory.machine.configured.document = MachineDocument(cloud=joined)
+        status = memory.machine.status()
+    assert (status.name, status.page) == (name or status.host, page)
+
+
 async def test_a_machine_of_a_file_has_none(autojump_clock: object) -> None:
     async with open_machine({}) as memory:
         await memory.machine.lifecycle.running.wait()

@@ -47,6 +47,27 @@ async def test_overview_shows_every_state_problem_and_resource() -> None:
     assert "6 ready" in page
 
 
+async def test_the_name_in_the_cloud_and_the_health_are_shown() -> None:
+    browser, machine, _ = site()
+    here = (await browser.get("/")).text
+    assert "<title>● rover-7: degraded</title>" in here
+    assert "Page in the cloud" not in here
+    machine.now = replace(machine.now, machine="bench <1>", page="https://cloud.example/machines/part-1")
+    page = (await browser.get("/")).text
+    assert "<title>● bench &lt;1&gt;: degraded</title>" in page
+    assert "<h1>bench &lt;1&gt;</h1>" in page
+    assert "<dt>Host</dt><dd>rover-7</dd>" in page
+    assert '<a href="https://cloud.example/machines/part-1" rel="noopener">Page in the cloud</a>' in page
+    first, _, _ = page.partition('id="graph"')
+    assert "no acknowledge from 0x40" in first
+    assert "https://cloud.example/machines/part-1/config#resource=right-encoder" in first
+    assert "https://cloud.example/machines/part-1/config#components.3.attributes.pins.a" in first
+    machine.now = replace(machine_status(), machine="bench")
+    well = (await browser.get("/")).text
+    assert "<title>bench</title>" in well
+    assert "Not working" not in well
+
+
 @pytest.mark.parametrize("state", ["ready", "configuring", "unhealthy", "removing", "unconfigured", "something new"])
 async def test_every_state_has_a_page_even_an_unknown_one(state: str) -> None:
     browser, _, _ = site(MachineInMemory(machine_status(node(MOTOR, state, "because"))))
@@ -149,7 +170,7 @@ async def test_the_assets_that_pages_name_exist_and_may_be_kept() -> None:
         "/static/app.js",
         "/static/morph.js",
         "/static/page.js",
-        "/static/icon.svg",
+        "/static/icon-degraded.svg",
     }
     for url in urls:
         reply = await browser.get(url)
