@@ -85,7 +85,10 @@ async def answer(
     """
     method = scope["method"]
     if scope["path"] == TICKETS:
-        if method == "POST":
+        if identity is None or not bearer:
+            text = "send the token of an API key as authorization: Bearer"
+            await send_text(send, 401, [(b"www-authenticate", b"Bearer")], text)
+        elif method == "POST":
             await _make(authenticator, send, bearer)
         else:
             await send_text(send, 405, [(b"allow", b"POST")], "Use POST to make a link")
@@ -99,10 +102,6 @@ async def answer(
 
 
 async def _make(authenticator: Authenticator, send: Send, bearer: str) -> None:
-    if not bearer:
-        text = "send the token of an API key as authorization: Bearer"
-        await send_text(send, 401, [(b"www-authenticate", b"Bearer")], text)
-        return
     try:
         ticket = await authenticator.new_ticket(bearer)
     except GRPCError as error:

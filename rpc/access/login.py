@@ -106,17 +106,13 @@ async def login(
 
 async def answer_token(authenticator: Authenticator, scope: Scope, send: Send, session: Identity | None) -> None:
     """Answer POST TOKEN with `{"token": text, "seconds": number}`, for the session of a page; 401 without one."""
-    if scope["method"] != "POST":
-        await send_text(send, 405, [(b"allow", b"POST")], "Use POST to get a token")
-        return
     token = authenticator.token_for_calls(session, CALLS) if session is not None and of_pages(session) else None
     if token is None:
         await send_text(send, 401, [], "Log in first")
-        return
-    body = json.dumps({"token": token, "seconds": CALLS}).encode()
-    fields = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": 200, "headers": fields})
-    await send({"type": "http.response.body", "body": body})
+    elif scope["method"] != "POST":
+        await send_text(send, 405, [(b"allow", b"POST")], "Use POST to get a token")
+    else:
+        await send_text(send, 200, [], json.dumps({"token": token, "seconds": CALLS}), b"application/json")
 
 
 async def _post(

@@ -159,6 +159,7 @@ async def test_every_page_needs_a_key(tmp_path: Path, kind: str) -> None:
                 ("/login", "/login", False),
                 ("/login/link", "/login/link", False),
                 ("/login/links", "/login/links", False),
+                ("/login/token", "/login/token", False),
             ]:
                 for what, headers in shown(gone.partition("=")[0]).items():
                     if websocket:

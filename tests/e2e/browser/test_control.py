@@ -47,6 +47,12 @@ class Rover:
             while abs(await self.power(motor) - power) > 0.01:  # noqa: ASYNC110 - no event
                 await trio.sleep(0.005)
 
+    async def until_running(self, motor: str) -> None:
+        """Wait until a motor runs."""
+        with trio.fail_after(CALL):
+            while await self.power(motor) == 0:  # noqa: ASYNC110 - no event
+                await trio.sleep(0.005)
+
     async def stop_all(self) -> None:
         await self.client.call("viam.robot.v1.RobotService", "", "stop_all", extra=[])
 

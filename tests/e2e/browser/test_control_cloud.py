@@ -64,6 +64,14 @@ async def test_by_webrtc_with_live_video(tmp_path: Path) -> None:
         await drive(page, rover)
         await page.release()
         await rover.until(moving=False, within=CALL)
+        await drive(page, rover)
+        await page.release()
+        await rover.until(moving=False, within=CALL)
+        await page.click("[data-card=left] details:not(.menu) summary")
+        await page.click("[data-card=left] details .buttons button")  # runs for a second
+        await rover.until_running("left")
+        await page.click(".control button.all, .stop-all button")
+        await rover.until_power("left", 0)
         # page and machine are connected without the cloud
         await drive(page, rover)
         await running.stop(signal.SIGKILL)
