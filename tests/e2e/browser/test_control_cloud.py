@@ -43,7 +43,7 @@ async def joined(folder: Path, *, webrtc: bool) -> AsyncIterator[tuple[CloudProc
             browser(folder) as page,
             Channel(machine.address, credentials=ApiKey(*running.key)) as channel,
         ):
-            page.expect("ERR_CONNECTION|ERR_EMPTY|error dialing|WebSocket|status of 50")
+            page.expect("net::ERR_|error dialing|WebSocket|status of 50")  # of connections to a killed cloud
             if not webrtc:
                 await page.call("Page.addScriptToEvaluateOnNewDocument", source=WITHOUT_WEBRTC)
             await sign_in(page, running)
