@@ -68,7 +68,7 @@ async def look(checkout: Checkout) -> None:
 async def change(page: Page, checkout: Checkout, old: str, new: str, *, saved: str) -> None:
     """3: the outline jumps to the motor; the change is reviewed, saved and applied."""
     assert "*Configuration*" in step(3)
-    await page.click(".tabs a:nth-of-type(2)")
+    await page.click(".tabs a[href$='/config']")
     await page.until("document.querySelector('#outline a') && document.readyState === 'complete'")
     await page.evaluate("[...document.querySelectorAll('#outline a')].find((one) => one.innerText === 'left').click()")
     text = await page.value("#document")
@@ -98,14 +98,14 @@ async def break_it(page: Page, checkout: Checkout) -> None:
     assert "'fast'" in await page.text("#running")
 
     # the machine's page links to the line
-    await page.click(".tabs a:nth-of-type(1)")
+    await page.click(".tabs a:first-of-type")
     await page.until_text("22 ready")
     await page.click(".reason a")
     await page.until("document.activeElement.id === 'document'")
     at = await page.evaluate("((one) => one.value.slice(one.selectionStart, one.selectionEnd))(document.activeElement)")
     assert at == '"fast"'
 
-    await page.click(".tabs a:nth-of-type(3)")
+    await page.click(".tabs a[href$='/history']")
     await page.click("[aria-label='Revert to revision 3']")
     await page.until_text("runs revision 5.", "#running")
     assert '"max_rpm": 150' in await page.value("#document")
