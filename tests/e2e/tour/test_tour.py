@@ -126,7 +126,7 @@ async def answered(checkout: Checkout, command: str, **environment: str) -> str:
 async def hear(page: Page, checkout: Checkout) -> None:
     """5: a failed delivery is sent again, and verified by the example and by another program."""
     first, second = blocks(step(5))
-    await page.click(".tabs a:nth-of-type(6)")
+    await page.click(".tabs a[href$='/triggers']")
     await page.until_text("next attempt", "#delivery-log")
     await page.click("#delivery-log tbody tr:last-child a")
     await page.until_text("no answer", "#tries")
