@@ -39,7 +39,7 @@ PLACE = f"""
 PICTURES = """
 new Promise((resolve) => {
   const view = document.querySelector('[data-card=camera] video, [data-card=camera] canvas');
-  let count = 0, last = '';
+  let count = 0;
   const end = performance.now() + %d;
   const video = () => { count += 1; if (performance.now() < end) view.requestVideoFrameCallback(video); };
   if (view.tagName === 'VIDEO') view.requestVideoFrameCallback(video);
@@ -87,7 +87,7 @@ async def of_page(page: Page, rover: Rover, times: int) -> tuple[list[float], li
 
 
 async def of_program(rover: Rover, times: int) -> tuple[list[float], list[float]]:
-    """Return the same for a program that uses a connection of its own process."""
+    """Return the same times for a Python program that calls the machine over gRPC."""
     starts, stops = [], []
     zero = {"x": 0.0, "y": 0.0, "z": 0.0}
     for _ in range(times):

@@ -147,16 +147,17 @@ class Authenticator:
         fingerprints = self._fingerprints.get((type, entity), frozenset((self._dummy,)))
         if not _contains(fingerprints, presented):
             raise self._failed(peer, entity)
-        return self._issue(entity, type, presented, life)
+        return self._issue(entity, type, presented, life=life, pages=bool(life))
 
-    def _issue(self, entity: str, type: str, fingerprint: str, life: int) -> str:  # noqa: A002
+    def _issue(self, entity: str, kind: str, fingerprint: str, *, life: int, pages: bool = False, jti: str = "") -> str:
         return self._signer.issue(
             subject=entity,
-            audience=(PAGES, self.instance) if life else self._audience,
+            audience=(PAGES, self.instance) if pages else self._audience,
             issuer=self._audience[0],
-            credential=type,
+            credential=kind,
             metadata={_FINGERPRINT: fingerprint},
             life=life,
+            jti=jti,
         )
 
     async def sign_in(self, entity: str, type: str, payload: str, *, peer: Peer, life: int = 0) -> str:  # noqa: A002
@@ -168,9 +169,10 @@ class Authenticator:
     async def new_ticket(self, token: str) -> str:
         """Return a ticket for the API key of `token`, which is a valid token of a program.
 
-        Sessions of the pages, and the tokens for calls that they get, make no tickets: they would outlive their own
-        end. Both expire, tokens of programs do not. GRPCError: PERMISSION_DENIED for other
-        tokens, RESOURCE_EXHAUSTED if too many tickets of the key are waiting.
+        Sessions of the pages, and the tokens for calls that they get, make no tickets, because they would outlive
+        their own end. They are recognized by their expiry: tokens of programs have none.
+
+        GRPCError: PERMISSION_DENIED for other tokens, RESOURCE_EXHAUSTED if too many tickets of the key are waiting.
         """
         identity = await self.identified(token)
         if identity is None or identity.claims["exp"] or identity.kind != API_KEY:
@@ -190,7 +192,7 @@ class Authenticator:
         kept = await self._take_ticket(digest_of(ticket)) if 0 < len(ticket) <= MAX_TICKET else None
         if kept is None or self._signer.ended(kept.ends) or not await self._is_in_force(kept):
             raise self._failed(peer, _TICKETS, "the link is not valid: it was used, has expired, or is incomplete")
-        return self._issue(kept.entity, API_KEY, kept.fingerprint, life)
+        return self._issue(kept.entity, API_KEY, kept.fingerprint, life=life, pages=True)
 
     async def _keep_ticket(self, ticket: Ticket, now: int) -> None:
         """Store a ticket. Subclasses with several processes store it where all of them find it."""
@@ -228,15 +230,8 @@ class Authenticator:
         fingerprints = self._fingerprints.get((session.kind, session.entity))
         if not fingerprints:
             return None
-        return self._signer.issue(
-            subject=session.entity,
-            audience=self._audience,
-            issuer=self._audience[0],
-            credential=session.kind,
-            metadata={_FINGERPRINT: min(fingerprints)},
-            life=life,
-            jti=str(session.claims["jti"]),
-        )
+        jti = str(session.claims["jti"])
+        return self._issue(session.entity, session.kind, min(fingerprints), life=life, jti=jti)
 
     async def sign_out(self, identity: Identity) -> None:
         """Revoke the token of `identity`.

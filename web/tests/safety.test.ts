@@ -62,6 +62,35 @@ describe('the session of a page', () => {
 });
 
 describe('a page', () => {
+  it('that is hidden while its session starts has another one when it is shown again', async () => {
+    const answers: ((id: string) => void)[] = [];
+    const safety = new Safety({ ...calls, start: () => new Promise((resolve) => { answers.push(resolve); }) });
+    const unwatch = safety.watch();
+    const first = safety.session();
+    hide();
+    hidden = false;
+    const second = safety.session();
+    answers[0]?.('old');
+    await expect(first).rejects.toThrow('Stopped');
+    answers[1]?.('new');
+    await expect(second).resolves.toBe('new');
+    expect(safety.active).toBe(true);
+    unwatch();
+  });
+
+  it('that is hidden while its session starts sends no heartbeats when the answer comes', async () => {
+    const answers: ((id: string) => void)[] = [];
+    const safety = new Safety({ ...calls, start: () => new Promise((resolve) => { answers.push(resolve); }) });
+    const unwatch = safety.watch();
+    const first = safety.session();
+    hide();
+    answers[0]?.('late');
+    await expect(first).rejects.toThrow('Stopped');
+    await vi.advanceTimersByTimeAsync(10 * WINDOW);
+    expect([beats, safety.active]).toEqual([[], false]);
+    unwatch();
+  });
+
   it('that is hidden lets go and sends no more heartbeats', async () => {
     const safety = new Safety(calls);
     const unwatch = safety.watch();

@@ -99,9 +99,10 @@ class Sessions:
 
         Raises MachineError: EXHAUSTED at MAX_SESSIONS, UNAVAILABLE while the server starts or stops.
         """
+        held, window = window < math.inf, min(self.window, max(window, MIN_WINDOW))
         session = self._sessions.get(resume)
         if session is not None and session.owner == owner and session.alive:
-            session.window = min(self.window, max(window, MIN_WINDOW))
+            session.window, session.held = window, held
             session.touch()
             return session
         if self._nursery is None:
@@ -112,8 +113,7 @@ class Sessions:
                 kind=ErrorKind.EXHAUSTED,
                 remedy="close clients that are not needed, or try again when their sessions have expired",
             )
-        held = window < math.inf
-        session = Session(owner, peer, min(self.window, max(window, MIN_WINDOW)), held=held)
+        session = Session(owner, peer, window, held=held)
         self._sessions[session.id] = session
         self._nursery.start_soon(self._watch, session, name=f"session {session.id}")
         return session

@@ -34,6 +34,7 @@ export type Release = (reason: string) => void;
 export class Safety {
   private id = '';
   private starting: Promise<string> | undefined;
+  private ends = 0; // number of ends, so that a start knows whether one came after it
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly holds = new Set<Release>();
 
@@ -46,7 +47,7 @@ export class Safety {
   session(): Promise<string> {
     if (document.hidden) return Promise.reject(new Error('The page is not visible: nothing is moved.'));
     if (this.id !== '') return Promise.resolve(this.id);
-    this.starting ??= this.start().finally(() => { this.starting = undefined; });
+    this.starting ??= this.start();
     return this.starting;
   }
 
@@ -60,6 +61,8 @@ export class Safety {
   end(reason: string): void {
     clearTimeout(this.timer);
     this.id = '';
+    this.starting = undefined;
+    this.ends += 1;
     for (const release of [...this.holds]) release(reason);
   }
 
@@ -84,10 +87,17 @@ export class Safety {
   }
 
   private async start(): Promise<string> {
-    const id = await this.calls.start(WINDOW);
-    this.id = id;
-    this.beat(id);
-    return id;
+    const { ends } = this;
+    try {
+      const id = await this.calls.start(WINDOW);
+      // An answer after the end is not used: it would move things, and send heartbeats, while the page is hidden.
+      if (ends !== this.ends) throw new Error('Stopped before the machine answered.');
+      this.id = id;
+      this.beat(id);
+      return id;
+    } finally {
+      if (ends === this.ends) this.starting = undefined;
+    }
   }
 
   private beat(id: string): void {

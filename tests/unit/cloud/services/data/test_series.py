@@ -112,8 +112,8 @@ async def test_few_readings_are_complete(up: Uploads) -> None:
     assert sum(other.count) == 1
     assert (plotted.start, plotted.end, plotted.more) == (stored(at(3)), stored(at(20)), False)
     scope = Scope((up.cloud.first.organization,))
-    work = lambda sql: captured(sql, DataFilter(start=at(100)), scope, 9)  # noqa: E731
-    assert await up.cloud.cloud.store.read(work) is None
+    later = DataFilter(start=at(100))
+    assert await up.cloud.cloud.store.read(lambda sql: captured(sql, later, scope, 9)) is None
 
 
 @BOTH

@@ -246,3 +246,13 @@ def test_the_window_in_the_metadata(text: str | bytes | None, window: float) -> 
 def test_an_invalid_window_is_refused(text: str) -> None:
     with pytest.raises(MachineError, match="write seconds"):
         window_of(text)
+
+
+async def test_a_session_resumed_with_a_window_is_interrupted_too(
+    autojump_clock: MockClock, sessions: Sessions
+) -> None:
+    session = sessions.start()
+    assert sessions.start(resume=session.id, window=1.0) is session
+    sessions.interrupt()
+    with pytest.raises(MachineError, match=EXPIRED):
+        sessions.find(session.id)
